@@ -1,0 +1,58 @@
+# Needs make and Python 3.11 or newer. Every target that runs something sets up .venv first.
+# Another interpreter: make PYTHON=python3.13 test
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+EXTRAS := dev
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv test test-fast lint format bench reproduce clean
+
+help:
+	@echo "make test       lint, types, import order, then every test"
+	@echo "make test-fast  the tests that are not marked slow"
+	@echo "make lint       ruff, mypy and import-linter"
+	@echo "make format     let ruff fix and format the code"
+	@echo "make bench      the benchmarks"
+	@echo "make reproduce  the experiments: tables and figures"
+	@echo "make venv       .venv with the package and its development tools"
+	@echo "make clean      remove caches and builds; keeps .venv and results"
+
+venv: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml requirements/constraints.txt Makefile
+	@[ -x $(BIN)/pip ] || { \
+		$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit("priorwise needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12 ..." % v[:2])' \
+		&& $(PYTHON) -m venv $(VENV); }
+	$(BIN)/python -m pip install --quiet --constraint requirements/constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest -n 2
+
+test-fast: $(INSTALLED)
+	$(BIN)/pytest -n 2 -m "not slow"
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+reproduce: $(INSTALLED)
+	$(BIN)/priorwise reproduce
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . \( -path ./$(VENV) -o -path ./.git \) -prune -o -type d \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Roles, random streams, validation and JSON: what everything else stands on."""

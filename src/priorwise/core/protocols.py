@@ -1,0 +1,175 @@
+"""The four roles of a decision problem, and what a policy may see.
+
+A bandit is a decision problem without a state, a contextual bandit one whose state is drawn afresh, an MDP one that keeps it.
+What makes one loop serve them all: ``Belief.sample`` returns the value of each action *now* in each drawn environment (a mean,
+``x'w``, the ``Q`` of a planned model).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from priorwise.core.streams import Stream, WorldStreams
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+
+Signal = Any
+"""What the learner is shown before it acts: None, a context, a state, an observation; an array with the task axis first."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is known when an action is chosen."""
+
+    step: int  # 1..horizon
+    horizon: int
+    arms: int
+    signal: Signal = None
+    mask: BoolArray | None = None  # (task, arm): which arms are available; None: all
+
+    def masked(self, values: FloatArray) -> FloatArray:
+        """Put -inf on arms that are not available; ``values`` is ``(task, arm)`` or ``(task, draw, arm)``."""
+        if self.mask is None:
+            return values
+        mask = self.mask if values.ndim == 2 else self.mask[:, None, :]
+        return np.where(mask, values, -np.inf)
+
+
+class Environment(Protocol):
+    """A batch of environments, with their hidden state if there is one."""
+
+    def start(self, rng: WorldStreams) -> Signal:
+        """Signal before the first action."""
+        ...
+
+    def step(self, seen: Seen, actions: IntArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
+        """Rewards ``(task,)`` of the actions ``(task,)``, and the next signal."""
+        ...
+
+
+class Belief(Protocol):
+    """The posterior of a batch of tasks: a value, never changed in place."""
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Value of each action now in ``draws`` environments of the posterior: ``(task, draw, arm)``."""
+        ...
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on what an action earned; ``seen`` is from before the action, ``after`` the next signal."""
+        ...
+
+
+class Prior(Protocol):
+    """A law over environments, P_theta; frozen."""
+
+    @property
+    def arms(self) -> int:
+        """Number of actions."""
+        ...
+
+    def sample(self, rng: Stream, tasks: int) -> Environment:
+        """Environments drawn from the prior, one a task."""
+        ...
+
+    def belief(self, tasks: int) -> Belief:
+        """Start the posterior of ``tasks`` tasks before any observation."""
+        ...
+
+
+class Policy(Protocol):
+    """alg(theta): a rule that turns a belief into actions; frozen."""
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Choose an action for each task: ``(task,)``."""
+        ...
+
+
+# What some environments and beliefs offer beyond their role. A policy that needs it says so in `needs`.
+
+
+@runtime_checkable
+class ValuedEnvironment(Protocol):
+    """Offers the expected reward of every action now, so that there is a best one and a regret."""
+
+    def values(self, signal: Signal) -> FloatArray:
+        """Expected reward of each action, ``(task, arm)``."""
+        ...
+
+
+@runtime_checkable
+class LoggedEnvironment(Protocol):
+    """Offers what a log of the step should hold besides the action and its reward."""
+
+    def log(self, signal: Signal, actions: IntArray) -> FloatArray:
+        """Numbers to log, ``(task, entry)``: the features of the chosen action, a state."""
+        ...
+
+
+@runtime_checkable
+class MeanBelief(Protocol):
+    """Knows its exact posterior mean."""
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior mean of each action's value, ``(task, arm)``."""
+        ...
+
+
+@runtime_checkable
+class QuantileBelief(Protocol):
+    """Knows exact posterior quantiles."""
+
+    def quantile(self, level: float, seen: Seen) -> FloatArray:
+        """Posterior quantile of each action's value, ``(task, arm)``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Imagined:
+    """One imagined pull: a drawn value of the action, the belief conditioned on its drawn reward, and what would be seen next."""
+
+    value: FloatArray  # (task,)
+    belief: ImaginingBelief
+    seen: Seen
+
+
+@runtime_checkable
+class ImaginingBelief(Belief, Protocol):
+    """Can imagine a pull and go on from there, which look-ahead policies do."""
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw an environment, its reward for ``actions`` ``(task,)``, and condition on it."""
+        ...
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean over ``draws`` posterior draws of each action's value, ``(task, arm)``; any way that has this law."""
+        ...
+
+
+@runtime_checkable
+class LookaheadBelief(MeanBelief, Protocol):
+    """Knows exactly what one more pull is worth."""
+
+    def best_after(self, seen: Seen) -> FloatArray:
+        """E[max_a' E[value of a' given the reward of a]] for each action a, ``(task, arm)``."""
+        ...
+
+
+@runtime_checkable
+class CollapsingBelief(MeanBelief, Protocol):
+    """May become certain."""
+
+    def certain(self) -> BoolArray:
+        """Whether the posterior of each task is a single environment, ``(task,)``."""
+        ...
+
+
+@runtime_checkable
+class ResettingBelief(Protocol):
+    """Starts again from its prior when it observes what that prior deems impossible."""
+
+    @property
+    def resets(self) -> IntArray:
+        """How often each task did so, ``(task,)``."""
+        ...

@@ -1,0 +1,116 @@
+"""JSON for frozen values: versioned, exact round trip, open to classes from elsewhere."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+
+VERSION: Final = 1
+
+
+class Serializable:
+    """A frozen value with a ``family`` name and a JSON form; subclasses register themselves under that name.
+
+    Each parameter of the constructor is written from the attribute of that name: numbers, strings, arrays, and other serializable
+    values. Floats are written so that they read back bit for bit.
+    """
+
+    family: ClassVar[str]
+    _families: ClassVar[dict[str, type[Serializable]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Register the class under its family name."""
+        super().__init_subclass__(**options)
+        if "family" in cls.__dict__:
+            known = Serializable._families.get(cls.family)
+            if known is not None and known.__qualname__ != cls.__qualname__:
+                raise TypeError(f"family {cls.family!r} is taken by {known.__qualname__}; choose another name")
+            Serializable._families[cls.family] = cls
+
+    def to_json(self) -> str:
+        """Return the JSON text."""
+        return json.dumps({"priorwise": VERSION, **self._fields()}, indent=2)
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "family": self.family,
+            **{name: _plain(getattr(self, name)) for name in inspect.signature(type(self)).parameters},
+        }
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if of one class with equal fields."""
+        return type(self) is type(other) and isinstance(other, Serializable) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        """Hash of the JSON form."""
+        return hash(json.dumps(self._fields()))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the JSON text to a file; the file appears only when whole."""
+        write_text(Path(path), self.to_json() + "\n")
+
+    @classmethod
+    def load(cls, source: str | os.PathLike[str]) -> Self:
+        """Read from a path or from JSON text."""
+        text = str(source)
+        if not text.lstrip().startswith("{"):
+            path = Path(source)
+            if not path.is_file():
+                raise FileNotFoundError(f"no such file: {path} (and it is not JSON text either)")
+            text = path.read_text(encoding="utf-8")
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"not valid JSON: {error}") from None
+        if not isinstance(content, dict) or "priorwise" not in content:
+            raise ValueError("not a priorwise file: it has no 'priorwise' version field")
+        if content["priorwise"] != VERSION:
+            raise ValueError(f"this file has version {content['priorwise']!r}, this priorwise reads version {VERSION}")
+        del content["priorwise"]
+        value = _build(content)
+        if not isinstance(value, cls):
+            raise ValueError(f"expected a {cls.__name__}, but the file holds a {type(value).__name__}")
+        return value
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file under a temporary name, then rename it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink()
+        raise
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Serializable):
+        return value._fields()
+    return value
+
+
+def _build(content: dict[str, Any]) -> Serializable:
+    name = content.get("family")
+    cls = Serializable._families.get(str(name))
+    if cls is None:
+        raise ValueError(f"unknown family {name!r}; known are {', '.join(sorted(Serializable._families))}")
+    fields = {k: _build(v) if isinstance(v, dict) and "family" in v else v for k, v in content.items() if k != "family"}
+    parameters = inspect.signature(cls).parameters
+    if unknown := sorted(set(fields) - set(parameters)):
+        raise ValueError(f"family {name!r} has no field {unknown[0]!r}; it has {', '.join(parameters)}")
+    required = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+    if missing := sorted(required - set(fields)):
+        raise ValueError(f"family {name!r} needs the field {missing[0]!r}")
+    return cls(**fields)

@@ -1,0 +1,233 @@
+"""Counter-based random streams: every number is a hash of (seed, purpose, task, counter).
+
+A counter is (step, call, draw, index, word), each with 32 bits of room but ``word``:
+
+* ``step``: the pull it serves, 1..horizon; 0 is before the first pull;
+* ``call``: the how-manieth request a stream has answered at this step;
+* ``draw`` and ``index``: the place within the array that the request returns;
+* ``word``: numbers that one element needs beyond its first (Box-Muller takes two, a rejected gamma more).
+
+No state is carried from one number to the next. So a run does not depend on threads, blocks, engine or the number of tasks;
+a new policy shifts nobody's noise; and two policies on one seed meet the same environments and the same reward noise.
+``priorwise.kernels.random`` is the compiled twin of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, final
+
+import numpy as np
+
+from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
+
+GOLDEN: Final = 0x9E3779B97F4A7C15  # odd, 2^64 / golden ratio
+MIX_1: Final = 0xBF58476D1CE4E5B9
+MIX_2: Final = 0x94D049BB133111EB
+MASK_64: Final = (1 << 64) - 1
+ONE_BITS: Final = 0x3FF0000000000000  # the bits of 1.0
+WORDS_PER_ATTEMPT: Final = 4  # words of one attempt at a gamma or a beta
+
+
+class Purpose(IntEnum):
+    """What a random number is for; numbers of different purposes never meet."""
+
+    ENVIRONMENT = 0
+    REWARD = 1
+    POLICY = 2
+    WORLD = 3
+
+
+def mix(value: int) -> int:
+    """Finalise 64 bits: a bijection that flips each output bit with probability 1/2 when one input bit flips."""
+    value = (value + GOLDEN) & MASK_64
+    value = ((value ^ (value >> 30)) * MIX_1) & MASK_64
+    value = ((value ^ (value >> 27)) * MIX_2) & MASK_64
+    return value ^ (value >> 31)
+
+
+def mix_array(values: UIntArray) -> UIntArray:
+    """Apply :func:`mix` to each element."""
+    values = values + np.uint64(GOLDEN)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(MIX_1)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(MIX_2)
+    return values ^ (values >> np.uint64(31))
+
+
+def purpose_key(seed: int, purpose: Purpose) -> int:
+    """Key of all numbers of one purpose under one seed."""
+    return mix(mix(seed) ^ int(purpose))
+
+
+def task_keys(seed: int, purpose: Purpose, tasks: UIntArray) -> UIntArray:
+    """Key of each task, shape ``(task,)``: distinct for distinct tasks."""
+    return mix_array(np.uint64(purpose_key(seed, purpose)) + tasks * np.uint64(GOLDEN))
+
+
+def call_key(step: int, call: int) -> int:
+    """Key of one request at one step."""
+    return mix((step << 32) | call)
+
+
+def slot_keys(step: int, call: int, draws: int, width: int) -> UIntArray:
+    """Keys of the elements of one request, shape ``(draw, index)``."""
+    places = (np.arange(draws, dtype=np.uint64)[:, None] << np.uint64(32)) | np.arange(width, dtype=np.uint64)
+    return mix_array(np.uint64(call_key(step, call)) + places)
+
+
+def unit(bits: UIntArray) -> FloatArray:
+    """Uniform on [0, 1) from the top 52 bits."""
+    return ((bits >> np.uint64(12)) | np.uint64(ONE_BITS)).view(np.float64) - 1.0
+
+
+@final
+class Stream:
+    """Random numbers of one purpose at one step for a batch of tasks; methods return ``(task, *shape)``.
+
+    Used like a NumPy ``Generator``, except that the task axis comes first by itself::
+
+        rng.normal(6)  # (task, 6)
+        rng.uniform()  # (task,)
+    """
+
+    def __init__(self, keys: UIntArray, step: int) -> None:
+        """Bind the stream to the keys of its tasks and to a step."""
+        self._keys = keys
+        self._step = step
+        self._call = 0
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks served."""
+        return len(self._keys)
+
+    def _elements(self, shape: tuple[int, ...]) -> UIntArray:
+        """Return the key of each element of the next request, ``(task, *shape)``."""
+        if any(n < 0 for n in shape):
+            raise ValueError(f"shape must have no negative entry, got {shape}")
+        width = shape[-1] if shape else 1
+        draws = int(np.prod(shape[:-1], dtype=np.int64)) if shape else 1
+        slots = slot_keys(self._step, self._call, draws, width).reshape(shape)
+        self._call += 1
+        return self._keys.reshape(-1, *(1,) * len(shape)) + slots
+
+    def bits(self, *shape: int) -> UIntArray:
+        """64 random bits each."""
+        return _word(self._elements(shape), 0)
+
+    def uniform(self, *shape: int) -> FloatArray:
+        """Uniform on [0, 1)."""
+        return unit(self.bits(*shape))
+
+    def normal(self, *shape: int) -> FloatArray:
+        """Draw standard normals: each pair along the last axis is one Box-Muller pair."""
+        width = shape[-1] if shape else 1
+        pairs = (*shape[:-1], (width + 1) // 2)
+        first, second = _box_muller(self._elements(pairs), 0)
+        both = np.stack([first, second], axis=-1).reshape(self.tasks, *pairs[:-1], -1)[..., :width]
+        return both if shape else both[:, 0]
+
+    def integers(self, high: int, *shape: int) -> IntArray:
+        """Draw integers, uniform on 0..high-1."""
+        if high < 1:
+            raise ValueError(f"high must be at least 1, got {high}")
+        return np.minimum((self.uniform(*shape) * high).astype(np.int64), high - 1)
+
+    def choice(self, weights: FloatArray, *shape: int) -> IntArray:
+        """Indices drawn in proportion to ``weights`` ``(task, n)``, by inversion of the running sum."""
+        cumulative = np.cumsum(weights, axis=-1)
+        targets = self.uniform(*shape).reshape(self.tasks, -1, 1) * cumulative[:, None, -1:]
+        index = (cumulative[:, None, :] <= targets).sum(axis=-1)
+        last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0.0, axis=-1)  # rounding must not pick a weight of 0
+        return np.minimum(index, last[:, None]).reshape(self.tasks, *shape)
+
+    def beta(self, alpha: FloatArray, beta: FloatArray, draws: int = 1) -> FloatArray:
+        """Beta draws, ``(task, draw, n)``, for parameters ``(task, n)``.
+
+        A ratio of two gammas; the pair is drawn again until both of its gammas are accepted (see :func:`_gamma_attempt`).
+        """
+        slots = self._elements((draws, alpha.shape[1]))
+        a = np.broadcast_to(alpha[:, None, :], slots.shape)
+        b = np.broadcast_to(beta[:, None, :], slots.shape)
+        out = np.empty(slots.shape)
+        pending = np.ones(slots.shape, dtype=bool)
+        attempt = 0
+        while pending.any():
+            keys, a_left, b_left = slots[pending], a[pending], b[pending]
+            word = WORDS_PER_ATTEMPT * attempt
+            x, y = _box_muller(keys, word)
+            log_u, accept_u = _gamma_attempt(a_left, x, unit(_word(keys, word + 2)))
+            log_v, accept_v = _gamma_attempt(b_left, y, unit(_word(keys, word + 3)))
+            accept = accept_u & accept_v
+            # gamma(a) = gamma(a + 1) * U^(1/a) when a < 1; negative words are never used by an attempt
+            log_u = log_u + np.where(a_left < 1.0, _log_unit(_word(keys, -1)) / a_left, 0.0)
+            log_v = log_v + np.where(b_left < 1.0, _log_unit(_word(keys, -2)) / b_left, 0.0)
+            with np.errstate(invalid="ignore"):  # of what is rejected
+                value = 1.0 / (1.0 + np.exp(np.minimum(log_v - log_u, 700.0)))
+            places = np.flatnonzero(pending)
+            out.flat[places[accept]] = value[accept]
+            pending.flat[places[accept]] = False
+            attempt += 1
+        return out
+
+
+def _word(elements: UIntArray, word: int) -> UIntArray:
+    return mix_array(elements + np.uint64((word * GOLDEN) & MASK_64))
+
+
+def _log_unit(bits: UIntArray) -> FloatArray:
+    return np.log(1.0 - unit(bits))
+
+
+def _box_muller(elements: UIntArray, word: int) -> tuple[FloatArray, FloatArray]:
+    """Two independent standard normals for each element, from two words."""
+    radius = np.sqrt(-2.0 * _log_unit(_word(elements, word)))
+    turn = _word(elements, word + 1)
+    quarter = (turn & np.uint64(3)).astype(np.float64)  # low bits, apart from those of the fraction
+    angle = (unit(turn) - 0.5 + quarter) * (np.pi / 2)
+    return radius * np.cos(angle), radius * np.sin(angle)
+
+
+def _gamma_attempt(shape: FloatArray, x: FloatArray, u: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """One attempt at log gamma(shape, or shape + 1 if shape < 1), after Marsaglia and Tsang (2000), and whether it is accepted."""
+    d = np.where(shape < 1.0, shape + 1.0, shape) - 1.0 / 3.0
+    root = 1.0 + x / np.sqrt(9.0 * d)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_v = 3.0 * np.log(np.maximum(root, 0.0))
+        v = root * root * root
+        accept = (root > 0.0) & (np.log(1.0 - u) < 0.5 * x * x + d * (1.0 - v + log_v))
+    return np.log(d) + log_v, accept
+
+
+@final
+class WorldStreams:
+    """What an environment draws from at one step: ``noise`` for the reward, ``world`` for contexts, states and observations."""
+
+    def __init__(self, noise: Stream, world: Stream) -> None:
+        """Pair the two streams."""
+        self.noise = noise
+        self.world = world
+
+
+@final
+class Streams:
+    """All streams of one seed over a batch of tasks, numbered as in the whole run."""
+
+    def __init__(self, seed: int, tasks: UIntArray) -> None:
+        """Hash the tasks' keys once for every purpose."""
+        self._keys = {purpose: task_keys(seed, purpose, tasks) for purpose in Purpose}
+
+    def at(self, purpose: Purpose, step: int) -> Stream:
+        """Return the stream of a purpose at a step, from its first call on."""
+        return Stream(self._keys[purpose], step)
+
+    def world(self, step: int) -> WorldStreams:
+        """Return what the environment draws from at a step."""
+        return WorldStreams(self.at(Purpose.REWARD, step), self.at(Purpose.WORLD, step))
+
+
+def streams(seed: int, tasks: int) -> Callable[[int], Stream]:
+    """Streams for trying a prior or a policy by hand: ``streams(0, tasks=5)(step)`` is a :class:`Stream` of 5 tasks."""
+    every = Streams(seed, np.arange(tasks, dtype=np.uint64))
+    return lambda step: every.at(Purpose.POLICY, step)

@@ -1,0 +1,14 @@
+"""Array types, task axis first everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+UIntArray = NDArray[np.uint64]
+BoolArray = NDArray[np.bool_]
+AnyArray = NDArray[Any]

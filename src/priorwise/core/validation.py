@@ -1,0 +1,146 @@
+"""Checks of what users pass: each error names the argument, what is wrong with it and what to do."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core.types import BoolArray, FloatArray
+
+LARGEST: Final = 1e100
+"""Beyond this, squares and products of a few numbers leave the range of floats."""
+
+
+def vector(name: str, value: ArrayLike, size: int | None = None) -> FloatArray:
+    """Return a finite vector, of a given size if one is given; a copy that cannot be written to."""
+    return _finite(name, value, (size,))
+
+
+def matrix(name: str, value: ArrayLike, shape: tuple[int | None, ...] = (None, None)) -> FloatArray:
+    """Return a finite array of a given shape (None: any size)."""
+    return _finite(name, value, shape)
+
+
+def per_arm(name: str, value: ArrayLike, arms: int) -> FloatArray:
+    """Return one number for all arms or one each, as a vector."""
+    array = _array(name, value)
+    return _finite(name, np.full(arms, array) if array.ndim == 0 else array, (arms,))
+
+
+def positive(name: str, value: FloatArray, smallest: float = 1e-100) -> FloatArray:
+    """Check that all entries are positive."""
+    if np.any(value < smallest):
+        raise ValueError(f"{name} must be positive (at least {smallest:g}), got {value.min():g}")
+    return value
+
+
+def number(name: str, value: Any) -> float:
+    """Return a finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    return float(_finite(name, float(value), ()))
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """Return an integer, at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def seed(value: Any) -> int:
+    """Return a seed: an integer from 0 to 2^64 - 1."""
+    checked = count("seed", value, least=0)
+    if checked >= 1 << 64:
+        raise ValueError(f"seed must be below 2**64, got {checked}")
+    return checked
+
+
+def probabilities(name: str, value: ArrayLike, size: int) -> FloatArray:
+    """Return non-negative numbers that sum to 1, made to do so exactly up to rounding."""
+    array = vector(name, value, size)
+    if np.any(array < 0):
+        raise ValueError(f"{name} must not be negative, got {array.min():g}")
+    if abs(array.sum() - 1.0) > 1e-6:
+        raise ValueError(f"{name} must sum to 1, got {array.sum():g}; divide by the sum if these are weights")
+    return array
+
+
+def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
+    """Return a symmetric positive semi-definite matrix; singular ones are fine."""
+    array = _array(name, value)
+    if array.ndim == 1 and array.size == size:
+        raise ValueError(f"{name} must be a {size} x {size} matrix, got a vector; np.diag({name}) makes one of variances")
+    array = _finite(name, array, (size, size))
+    largest = float(np.abs(array).max(initial=0.0))
+    gap = np.abs(array - array.T)
+    if np.any(gap > 1e-8 * largest):
+        row, column = np.unravel_index(int(np.argmax(gap)), gap.shape)
+        raise ValueError(
+            f"{name} must be symmetric, but entry ({row}, {column}) is {array[row, column]:g} "
+            f"and entry ({column}, {row}) is {array[column, row]:g}"
+        )
+    symmetric = (array + array.T) / 2
+    if np.any(np.diag(symmetric) < 0):
+        raise ValueError(f"{name} must have no negative variance, got {np.diag(symmetric).min():g}")
+    lowest = float(np.linalg.eigvalsh(symmetric).min()) if size else 0.0
+    if lowest < -1e-8 * max(largest, 1e-300):
+        raise ValueError(
+            f"{name} must be positive semi-definite, but its smallest eigenvalue is {lowest:g}; "
+            "project it on the positive semi-definite matrices if it is an estimate"
+        )
+    symmetric.setflags(write=False)
+    return symmetric
+
+
+def square_root(cov: FloatArray) -> FloatArray:
+    """Return L with L L' = cov: the Cholesky factor, or for singular matrices one from the eigenvectors."""
+    if cov.any() and np.all(np.diag(cov) > 0):
+        try:
+            return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            pass
+    values, vectors = np.linalg.eigh(cov)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | None:
+    """Return which arms each task may pull: None (all), one row for all tasks or one each; at least one arm in every row."""
+    if value is None:
+        return None
+    mask = np.asarray(value)
+    if mask.dtype != np.bool_:
+        raise TypeError(f"{name} must be boolean (True: the arm may be pulled), got {mask.dtype}")
+    if mask.shape not in ((arms,), (tasks, arms)):
+        raise ValueError(f"{name} must have shape ({arms},) or ({tasks}, {arms}), got {mask.shape}")
+    if not mask.any(axis=-1).all():
+        raise ValueError(f"{name} leaves a task without any arm; each task needs at least one")
+    return np.broadcast_to(mask, (tasks, arms))
+
+
+def _array(name: str, value: ArrayLike) -> FloatArray:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
+    return array
+
+
+def _finite(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+    array = _array(name, value)
+    fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
+    if not fits:
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, but has NaN or infinite entries; drop or fill them first")
+    if np.abs(array).max() > LARGEST:
+        raise ValueError(f"{name} must not exceed {LARGEST:g}, got {np.abs(array).max():g}; change the unit of the rewards")
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,1 @@
+"""Experiments: for now the paper's three problems."""

@@ -1,0 +1,253 @@
+"""The compiled loop: what ``priorwise.simulate.loop`` says in NumPy, over tiles of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from priorwise.core.streams import Purpose, purpose_key
+from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
+from priorwise.kernels.compiling import (
+    ACT,
+    CERTAIN,
+    DRAW,
+    INTS,
+    LANES,
+    LOOK,
+    MEAN,
+    REWARD,
+    ROW,
+    SAMPLE,
+    SIGNAL,
+    START,
+    UPDATE,
+    VALUES,
+    F,
+    I,
+    Tile,
+    entry,
+    inline,
+)
+from priorwise.kernels.random import GOLDEN, mix
+from priorwise.kernels.simd import WIDTH, load, maximum, store
+
+
+@dataclass(frozen=True)
+class FamilyTiles:
+    """A family's numbers, sizes and tile functions, for one prior."""
+
+    p: FloatArray
+    n: IntArray
+    arms: int
+    environment_rows: int
+    signal_rows: int  # 0: no signal; otherwise arms * logged
+    belief_rows: int
+    scratch_rows: int
+    calls_per_look: int
+    resets_row: int  # row of the belief that counts impossible trajectories, or -1
+    sample: Tile
+    signal: Tile
+    values: Tile
+    reward: Tile
+    start: Tile
+    draw: Tile
+    mean: Tile
+    update: Tile
+    look: Tile
+    certain: Tile
+
+
+@dataclass(frozen=True)
+class PolicyTiles:
+    """A policy's numbers, sizes and tile function."""
+
+    p: FloatArray
+    n: IntArray
+    act: Tile
+
+
+@runtime_checkable
+class CompiledPrior(Protocol):
+    """Offers tile functions."""
+
+    def tiles(self) -> FamilyTiles | None:
+        """Return tile functions, or None if this prior has none."""
+        ...
+
+
+@runtime_checkable
+class CompiledPolicy(Protocol):
+    """Offers a tile function."""
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Return the tile function for beliefs of a family, or None if this policy has none."""
+        ...
+
+
+def _kind(signature):
+    return types.FunctionType(signature)
+
+
+_COLUMNS = types.Array(F, 2, "C")
+_SIGNATURE = types.void(
+    types.Array(types.uint64, 1, "C"), types.uint64, I, I,  # purpose keys, first task, tasks, horizon
+    ROW, INTS, INTS, _kind(SAMPLE), _kind(SIGNAL), _kind(VALUES), _kind(REWARD),  # environment: p, n, sizes, functions
+    ROW, INTS, INTS, _kind(START), _kind(DRAW), _kind(MEAN), _kind(UPDATE), _kind(LOOK), _kind(CERTAIN),  # belief likewise
+    ROW, INTS, _kind(ACT),  # policy
+    types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
+    types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,  # actions, rewards, regrets (step, task)
+    types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
+    INTS,  # impossible trajectories, by task
+)  # fmt: skip
+
+
+@inline
+def _best_available(values, mask, arms, out):
+    for g in range(0, LANES, WIDTH):
+        best = load(values, g) + load(mask, g)
+        for arm in range(1, arms):
+            best = maximum(best, load(values, arm * LANES + g) + load(mask, arm * LANES + g))
+        store(out, g, best)
+
+
+@entry(_SIGNATURE)
+def run_tiles(
+    purposes, first, tasks, horizon,
+    ep, en, esize, sample, signal_of, values_of, reward_of,
+    bp, bn, bsize, start, draw, mean, update, look, certain,
+    pp, pn, act,
+    available, actions_out, rewards_out, regrets_out, log_out, resets_out,
+):  # fmt: skip
+    """Run ``tasks`` tasks from ``first`` on, a whole number of tiles."""
+    arms, signal_rows = esize[0], esize[2]
+    keys = np.empty((4, LANES), np.uint64)
+    environment = np.empty((esize[1], LANES))
+    signal = np.empty((max(signal_rows, 1), LANES))
+    state = np.empty((bsize[0], LANES))
+    scratch = np.empty((bsize[1], LANES))
+    values = np.empty((arms, LANES))
+    truth = np.empty((arms, LANES))
+    acc = np.empty((arms + 4, LANES))
+    mask = np.zeros((arms, LANES))
+    best = np.empty(LANES)
+    rewards = np.empty(LANES)
+    actions = np.empty(LANES, np.int64)
+    logged = log_out.shape[1]
+    for tile in range(tasks // LANES):
+        offset = tile * LANES
+        for purpose in range(4):
+            row = keys[purpose]
+            for lane in range(LANES):
+                row[lane] = mix(purposes[purpose] + (first + np.uint64(offset + lane)) * GOLDEN)
+        if available.shape[0] > 0:
+            for arm in range(arms):
+                for lane in range(LANES):
+                    mask[arm, lane] = 0.0 if available[offset + lane, arm] else -np.inf
+        sample(ep, en, keys[0], environment)
+        start(bp, bn, state)
+        if signal_rows == 0:
+            values_of(ep, en, environment, signal, truth)
+            _best_available(truth, mask, arms, best)
+        for step in range(1, horizon + 1):
+            if signal_rows > 0:
+                signal_of(ep, en, keys[3], step, signal)
+                values_of(ep, en, environment, signal, truth)
+                _best_available(truth, mask, arms, best)
+            act(
+                pp,
+                pn,
+                keys[2],
+                step,
+                draw,
+                mean,
+                look,
+                certain,
+                bp,
+                bn,
+                state,
+                signal,
+                mask,
+                scratch,
+                values,
+                acc,
+                actions,
+            )
+            reward_of(ep, en, keys[1], step, truth, actions, rewards)
+            chosen_actions = actions_out[step - 1]
+            chosen_rewards = rewards_out[step - 1]
+            chosen_regrets = regrets_out[step - 1]
+            for lane in range(LANES):
+                chosen_actions[offset + lane] = actions[lane]
+                chosen_rewards[offset + lane] = rewards[lane]
+                chosen_regrets[offset + lane] = best[lane] - truth[actions[lane], lane]
+            for k in range(logged):
+                for lane in range(LANES):
+                    log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]
+            if step < horizon:
+                update(bp, bn, state, signal, scratch, actions, rewards)
+        if bsize[2] >= 0:
+            for lane in range(LANES):
+                resets_out[offset + lane] = np.int64(state[bsize[2], lane])
+
+
+def purpose_keys(seed: int) -> UIntArray:
+    """Keys of the four purposes of a seed."""
+    return np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a block of tasks did, step first as the kernels write it."""
+
+    actions: NDArray[np.int32]  # (step, task)
+    rewards: FloatArray  # (step, task)
+    regrets: FloatArray | None  # (step, task); None where there is no best arm
+    log: FloatArray | None  # (step, entry, task)
+    resets: IntArray  # (task,)
+
+
+def run_compiled(
+    environment: FamilyTiles,
+    belief: FamilyTiles,
+    policy: PolicyTiles,
+    *,
+    seed: int,
+    first: int,
+    tasks: int,
+    horizon: int,
+    available: BoolArray | None,
+    keep: bool,
+) -> Columns:
+    """Run a block of tasks in the compiled loop; whole tiles are run and surplus tasks dropped."""
+    whole = -(-tasks // LANES) * LANES
+    actions = np.empty((horizon, whole), dtype=np.int32)
+    rewards = np.empty((horizon, whole))
+    regrets = np.empty((horizon, whole))
+    logged = environment.signal_rows // environment.arms if keep else 0
+    log = np.empty((horizon, logged, whole))
+    resets = np.zeros(whole, dtype=np.int64)
+    if available is None:
+        mask = np.ones((0, environment.arms), dtype=np.bool_)
+    else:
+        mask = np.ones((whole, environment.arms), dtype=np.bool_)
+        mask[:tasks] = available
+    e, b = environment, belief
+    run_tiles(
+        purpose_keys(seed), np.uint64(first), whole, horizon,
+        e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]), e.sample, e.signal, e.values, e.reward,
+        b.p, b.n, np.array([b.belief_rows, b.scratch_rows, b.resets_row]),
+        b.start, b.draw, b.mean, b.update, b.look, b.certain,
+        policy.p, policy.n, policy.act,
+        mask, actions, rewards, regrets, log, resets,
+    )  # fmt: skip
+    return Columns(
+        actions[:, :tasks],
+        rewards[:, :tasks],
+        regrets[:, :tasks],
+        log[:, :, :tasks] if logged else None,
+        resets[:tasks],
+    )

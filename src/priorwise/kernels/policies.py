@@ -1,0 +1,164 @@
+"""Tile functions of policies: they see a belief through its draws, its mean or its look-ahead, never its parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorwise.core.choosing import TIE_TOLERANCE
+from priorwise.kernels.compiling import ACT, LANES, inline, tile
+from priorwise.kernels.random import call_key, mix, slot_key, unit
+from priorwise.kernels.simd import WIDTH, load, maximum, store
+
+MAX, SUM, SOFTMAX = 0, 1, 2
+TIES_BY_DRAWS, TIES_RANDOM = 0, 1
+
+
+@inline
+def floor_of_ties(values, arms, floor):
+    """Write the least value that ties with the largest."""
+    for g in range(0, LANES, WIDTH):
+        best = load(values, g)
+        for arm in range(1, arms):
+            best = maximum(best, load(values, arm * LANES + g))
+        store(floor, g, best)
+    for lane in range(LANES):
+        floor[lane] = floor[lane] - TIE_TOLERANCE * abs(floor[lane])
+
+
+@inline
+def add_mask(values, mask, arms):
+    """Put -inf on arms that are not available."""
+    for arm in range(arms):
+        for g in range(0, LANES, WIDTH):
+            store(values, arm * LANES + g, load(values, arm * LANES + g) + load(mask, arm * LANES + g))
+
+
+@inline
+def pick(values, arms, keys, at, floor, count, actions):
+    """Choose the arm with the largest value; where several tie, one of them at random."""
+    floor_of_ties(values, arms, floor)
+    for lane in range(LANES):
+        actions[lane] = 0
+        count[lane] = 0.0
+    for arm in range(arms):
+        row = values[arm]
+        for lane in range(LANES):
+            hit = row[lane] >= floor[lane]
+            actions[lane] = arm if hit else actions[lane]
+            count[lane] += 1.0 if hit else 0.0
+    slot = slot_key(at, 0, 0)
+    for lane in range(LANES):
+        if count[lane] > 1.0:
+            rank = min(unit(mix(keys[lane] + slot)) * count[lane] // 1.0, count[lane] - 1.0)
+            for arm in range(arms):
+                if values[arm, lane] >= floor[lane]:
+                    if rank == 0.0:
+                        actions[lane] = arm
+                    rank -= 1.0
+
+
+@inline
+def weighted(values, arms, keys, at, actions):
+    """Choose an arm with probability proportional to the exponential of its value."""
+    slot = slot_key(at, 0, 0)
+    for lane in range(LANES):
+        best = -np.inf
+        for arm in range(arms):
+            best = max(best, values[arm, lane])
+        total = 0.0
+        for arm in range(arms):
+            total += np.exp(values[arm, lane] - best)
+        target = unit(mix(keys[lane] + slot)) * total
+        running = 0.0
+        chosen = 0
+        last = 0
+        for arm in range(arms):
+            weight = np.exp(values[arm, lane] - best)
+            running += weight
+            if running <= target:
+                chosen = arm + 1
+            if weight > 0.0:
+                last = arm
+        actions[lane] = min(chosen, last)
+
+
+@tile(ACT)
+def posterior_sampling(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+    """(k, f)-posterior sampling with f a maximum, a sum or a softmax of the sum over the k draws."""
+    arms, k, rule, masked = pn[0], pn[1], pn[2], pn[3]
+    at = call_key(step, 0)
+    draw(p, n, keys, at, 0, state, signal, scratch, values)
+    for i in range(1, k):
+        draw(p, n, keys, at, i, state, signal, scratch, acc)
+        for arm in range(arms):
+            for g in range(0, LANES, WIDTH):
+                place = arm * LANES + g
+                if rule == MAX:
+                    store(values, place, maximum(load(values, place), load(acc, place)))
+                else:
+                    store(values, place, load(values, place) + load(acc, place))
+    if masked:
+        add_mask(values, mask, arms)
+    at = call_key(step, 1)
+    if rule == SOFTMAX:
+        weighted(values, arms, keys, at, actions)
+    else:
+        pick(values, arms, keys, at, acc[0], acc[1], actions)
+
+
+@tile(ACT)
+def greedy(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Choose the largest posterior mean."""
+    mean(p, n, state, signal, scratch, values)
+    if pn[3]:
+        add_mask(values, mask, pn[0])
+    pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
+
+
+@tile(ACT)
+def uniform(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Choose any available arm."""
+    for arm in range(pn[0]):
+        for g in range(0, LANES, WIDTH):
+            store(values, arm * LANES + g, load(mask, arm * LANES + g))
+    pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
+
+
+@tile(ACT)
+def receding_horizon(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+    """2-RHC: V_a = sum over i of (1 - alpha) mu_a + alpha max_a' of the mean of k2 look-ahead draws; ``pp`` holds the alphas."""
+    arms, k1, k2, masked, calls, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5], pn[6]
+    alpha = pp[step - 1]
+    now, ahead, floor, count = acc[arms], acc[arms + 1], acc[arms + 2], acc[arms + 3]
+    for arm in range(arms):
+        now[:] = 0.0
+        ahead[:] = 0.0
+        look(p, n, keys, step, 1 + arm * k1 * calls, arm, k1, k2, state, signal, mask, scratch, now, ahead)
+        for lane in range(LANES):
+            values[arm, lane] = (1.0 - alpha) * now[lane] + alpha * ahead[lane]
+            acc[arm, lane] = now[lane]
+    at = call_key(step, 0)
+    if masked:
+        add_mask(values, mask, arms)
+    if ties == TIES_BY_DRAWS:
+        floor_of_ties(values, arms, floor)
+        for arm in range(arms):
+            for lane in range(LANES):
+                acc[arm, lane] = acc[arm, lane] if values[arm, lane] >= floor[lane] else -np.inf
+        pick(acc, arms, keys, at, floor, count, actions)
+    else:
+        pick(values, arms, keys, at, floor, count, actions)
+    if certain_best:
+        certain(p, n, state, now)
+        any_certain = False
+        for lane in range(LANES):
+            any_certain = any_certain or now[lane] > 0.0
+        if any_certain:
+            chosen = np.empty(LANES, np.int64)
+            mean(p, n, state, signal, scratch, values)
+            if masked:
+                add_mask(values, mask, arms)
+            pick(values, arms, keys, at, floor, count, chosen)
+            for lane in range(LANES):
+                if now[lane] > 0.0:
+                    actions[lane] = chosen[lane]

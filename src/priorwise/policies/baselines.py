@@ -1,0 +1,149 @@
+"""Baselines. They read the posterior exactly, or draw from it without limit, so no Monte-Carlo constant is claimed for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.choosing import pick
+from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.kernels import policies as kernels
+from priorwise.kernels.compiling import Tile
+from priorwise.kernels.loop import FamilyTiles, PolicyTiles
+from priorwise.policies.receding_horizon import Alpha, alpha_at, check_alpha
+
+
+def _plain_tiles(act: Tile, family: FamilyTiles, masked: bool) -> PolicyTiles:
+    return PolicyTiles(np.zeros(1), np.array([family.arms, 0, 0, masked]), act)
+
+
+@final
+@dataclass(frozen=True)
+class Uniform:
+    """Play any available arm."""
+
+    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+        """``a ~ Uniform``."""
+        return pick(seen.masked(np.zeros((rng.tasks, seen.arms))), rng.uniform())
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
+        """Tile function for the compiled loop."""
+        return _plain_tiles(kernels.uniform, family, masked)
+
+
+@final
+@dataclass(frozen=True)
+class Greedy:
+    """Play the arm with the largest posterior mean."""
+
+    needs: ClassVar[tuple[type, ...]] = (MeanBelief,)
+
+    def act(self, belief: MeanBelief, seen: Seen, rng: Stream) -> IntArray:
+        """``argmax_a E[mu_a]``."""
+        return pick(seen.masked(belief.mean(seen)), rng.uniform())
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
+        """Tile function for the compiled loop."""
+        return _plain_tiles(kernels.greedy, family, masked)
+
+
+@final
+@dataclass(frozen=True)
+class BayesUCB:
+    """Play the arm with the largest posterior quantile at level 1 - 1/(h + 1), h = 1, 2, ... (Kaufmann, Cappe, Garivier 2012).
+
+    The first pull compares medians; the level rises with the steps.
+    """
+
+    needs: ClassVar[tuple[type, ...]] = (QuantileBelief,)
+
+    def act(self, belief: QuantileBelief, seen: Seen, rng: Stream) -> IntArray:
+        """``argmax_a Q(1 - 1/(h + 1); mu_a)``."""
+        return pick(seen.masked(belief.quantile(1.0 - 1.0 / (seen.step + 1), seen)), rng.uniform())
+
+
+@final
+@dataclass(frozen=True)
+class TopTwoThompson:
+    """Play the best arm of a posterior draw, or with probability 1 - share that of a draw which disagrees (Russo 2016).
+
+    Parameters
+    ----------
+    share
+        Probability of playing the first draw's best arm.
+    most_draws
+        How many draws to try; if all agree on the best arm, it is played.
+
+    """
+
+    share: float = 0.5
+    most_draws: int = 256
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if not 0.0 < validation.number("share", self.share) <= 1.0:
+            raise ValueError(f"share must lie in (0, 1], got {self.share:g}")
+        validation.count("most_draws", self.most_draws)
+
+    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+        """Draw until the best arm differs from the first draw's."""
+        stay = rng.uniform() < self.share
+        first = self._best(belief, seen, rng, 1)[:, 0]
+        second = first.copy()
+        tried = 0
+        while tried < self.most_draws and (searching := ~stay & (second == first)).any():
+            draws = min(max(8, tried), self.most_draws - tried)
+            best = self._best(belief, seen, rng, draws)
+            differs = best != first[:, None]
+            found = differs.any(axis=1) & searching
+            second[found] = best[found, differs[found].argmax(axis=1)]
+            tried += draws
+        return np.where(stay, first, second)
+
+    @staticmethod
+    def _best(belief: Belief, seen: Seen, rng: Stream, draws: int) -> IntArray:
+        """Best arm of each draw, ``(task, draw)``."""
+        values: FloatArray = seen.masked(belief.sample(rng, draws, seen))
+        flat = values.reshape(-1, values.shape[2])
+        return pick(flat, rng.uniform(draws).reshape(-1)).reshape(values.shape[:2])
+
+
+@final
+@dataclass(frozen=True)
+class ExactKnowledgeGradient:
+    """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a' given r_a]]``, computed exactly.
+
+    Parameters
+    ----------
+    alpha
+        As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``"online"`` is the online knowledge gradient of
+        Ryzhov, Powell and Frazier (2012): this pull's mean plus what it teaches, times the pulls left.
+
+    """
+
+    needs: ClassVar[tuple[type, ...]] = (LookaheadBelief,)
+
+    alpha: Alpha = "online"
+
+    def __post_init__(self) -> None:
+        """Check the parameter."""
+        check_alpha(self.alpha)
+
+    def act(self, belief: LookaheadBelief, seen: Seen, rng: Stream) -> IntArray:
+        """Play the arm with the largest value; where the look-ahead ties, the one with the largest posterior mean."""
+        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
+        now = seen.masked(belief.mean(seen))
+        if alpha == 0.0:
+            return pick(now, rng.uniform())
+        total = np.where(
+            np.isfinite(now),
+            (1.0 - alpha) * np.where(np.isfinite(now), now, 0.0) + alpha * belief.best_after(seen),
+            now,
+        )
+        best = total.max(axis=1, keepdims=True)
+        return pick(np.where(total >= best - 1e-9 * np.abs(best), now, -np.inf), rng.uniform())

@@ -1,0 +1,141 @@
+"""Two-step receding-horizon control, 2-RHC(alpha, k1, k2), and its case alpha = 1, the Monte-Carlo knowledge gradient.
+
+For each arm a and i <= k1: draw an environment, draw its reward at a, condition the posterior on that reward, draw k2 look-ahead
+environments. Play the arm with the largest
+
+    V_a = sum_i [ (1 - alpha) mu_a^(a,i) + alpha max_a' mean_j muhat_a'^(a,i,j) ].
+
+In a contextual problem the look-ahead is to fresh contexts, drawn from their law anew for every (a, i).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.choosing import pick, ties
+from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import IntArray
+from priorwise.kernels import policies as kernels
+from priorwise.kernels.loop import FamilyTiles, PolicyTiles
+
+Alpha = float | Literal["online"] | Callable[[int, int], float]
+Ties = Literal["draws", "random"]
+WhenCertain = Literal["draws", "best"]
+
+
+def alpha_at(alpha: Alpha, step: int, horizon: int) -> float:
+    """Weight of the look-ahead at a step: a number, a function of (step, horizon), or (H - h) / (H - h + 1) for ``"online"``."""
+    if alpha == "online":
+        return (horizon - step) / (horizon - step + 1)
+    value = alpha(step, horizon) if callable(alpha) else alpha
+    return _check_alpha(value)
+
+
+def check_alpha(alpha: Alpha) -> None:
+    """Check the parameter when a policy is made."""
+    if not callable(alpha) and alpha != "online":
+        _check_alpha(alpha)
+
+
+def _check_alpha(value: object) -> float:
+    if isinstance(value, str):
+        raise ValueError(f"alpha must be a number, 'online' or a function of (step, horizon), got {value!r}")
+    number = validation.number("alpha", value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"alpha must lie in [0, 1], got {number:g}")
+    return number
+
+
+@final
+@dataclass(frozen=True)
+class RecedingHorizon:
+    """Two-step receding-horizon control.
+
+    Parameters
+    ----------
+    k1, k2
+        Imagined pulls of each arm, and look-ahead draws after each of them.
+    alpha
+        Weight of the look-ahead: a number from 0 (none) to 1 (the knowledge gradient); ``"online"`` for (H - h) / (H - h + 1),
+        the number of pulls left after this one against this one; or a function of (step, horizon).
+    ties
+        ``"draws"``: among arms with the largest V_a the one with the largest sum of drawn values, then any. ``"random"``: any.
+    when_certain
+        ``"best"``: once the posterior has collapsed on one environment, play its best arm. ``"draws"``: V_a as always.
+
+    """
+
+    k1: int
+    k2: int
+    alpha: Alpha
+    ties: Ties = "draws"
+    when_certain: WhenCertain = "draws"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        validation.count("k1", self.k1)
+        validation.count("k2", self.k2)
+        check_alpha(self.alpha)
+        if self.ties not in get_args(Ties):
+            raise ValueError(f"ties must be one of {', '.join(get_args(Ties))}, got {self.ties!r}")
+        if self.when_certain not in get_args(WhenCertain):
+            raise ValueError(f"when_certain must be one of {', '.join(get_args(WhenCertain))}, got {self.when_certain!r}")
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What a belief must offer."""
+        return (ImaginingBelief,)
+
+    @property
+    def monte_carlo_n(self) -> Callable[[int], int]:
+        """N = A k1 (2 k2 + 3), or A k1 without look-ahead; there is none when ties are broken by more than the draws."""
+        if self.ties != "draws" or self.when_certain != "draws":
+            raise AttributeError(
+                "monte_carlo_n: with ties='random' or when_certain='best' the choice is not a function of the posterior draws, "
+                "and no Monte-Carlo constant is known"
+            )
+        per_draw = 1 if self.alpha == 0 else 2 * self.k2 + 3
+        return lambda arms: validation.count("arms", arms) * self.k1 * per_draw
+
+    def act(self, belief: ImaginingBelief, seen: Seen, rng: Stream) -> IntArray:
+        """Play the arm with the largest V_a."""
+        breaker = rng.uniform()
+        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
+        now = np.zeros((rng.tasks, seen.arms))
+        ahead = np.zeros((rng.tasks, seen.arms))
+        for arm in range(seen.arms):
+            actions = np.full(rng.tasks, arm)
+            for _ in range(self.k1):
+                imagined = belief.imagine(rng, actions, seen)
+                means = imagined.belief.sample_mean(rng, self.k2, imagined.seen)
+                now[:, arm] += imagined.value
+                ahead[:, arm] += imagined.seen.masked(means).max(axis=1)
+        total = seen.masked((1.0 - alpha) * now + alpha * ahead)  # V_a
+        chosen = pick(np.where(ties(total), now, -np.inf) if self.ties == "draws" else total, breaker)
+        if self.when_certain == "best" and isinstance(belief, CollapsingBelief):
+            chosen = np.where(belief.certain(), pick(seen.masked(belief.mean(seen)), breaker), chosen)
+        return chosen
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
+        """Tile function for the compiled loop."""
+        alphas = np.array([alpha_at(self.alpha, step, horizon) for step in range(1, horizon + 1)])
+        sizes = [family.arms, self.k1, self.k2, masked, family.calls_per_look]
+        switches = [
+            kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS,
+            self.when_certain == "best",
+        ]
+        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon)
+
+
+def KnowledgeGradient(k1: int, k2: int, *, ties: Ties = "draws", when_certain: WhenCertain = "draws") -> RecedingHorizon:
+    """Monte-Carlo knowledge gradient: receding horizon with all the weight on what is learned, alpha = 1.
+
+    The experiments of the paper use ``ties="random", when_certain="best"``.
+    """
+    return RecedingHorizon(k1, k2, 1.0, ties=ties, when_certain=when_certain)

@@ -1,0 +1,158 @@
+"""(k, f)-posterior sampling: k draws of the environment, and any rule on their values. Thompson sampling and its k-shot form.
+
+The rule sees the posterior only through the k draws, so the law of the action moves by at most k times the total variation of
+the posterior: these are k-Monte-Carlo algorithms (Lemma "samples to n-Monte-Carlo"; k-shot Thompson sampling is Algorithm 1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, final, get_args
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.choosing import pick
+from priorwise.core.protocols import Belief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.kernels import policies as kernels
+from priorwise.kernels.loop import FamilyTiles, PolicyTiles
+
+NamedRule = Literal["max", "sum", "softmax"]
+Rule = Callable[[FloatArray, Seen], FloatArray]
+
+
+class SamplingPolicy(ABC):
+    """A policy that declares how many posterior draws it needs and chooses from their values alone."""
+
+    draws: int
+
+    @final
+    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+        """Draw, put -inf on arms that are not available, select."""
+        return self.select(seen.masked(belief.sample(rng, self.draws, seen)), seen, rng)
+
+    @abstractmethod
+    def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
+        """Choose an arm for each task from the drawn values ``(task, draw, arm)``."""
+
+    def monte_carlo_n(self, arms: int) -> int:
+        """Return n: the law of the action moves by at most n times the total variation of the posterior."""
+        return self.draws
+
+
+def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
+    return PolicyTiles(np.zeros(1), np.array([family.arms, draws, rule, masked]), kernels.posterior_sampling)
+
+
+@final
+@dataclass(frozen=True)
+class ThompsonSampling(SamplingPolicy):
+    """Play the best arm of one posterior draw.
+
+    Examples
+    --------
+    >>> ThompsonSampling().monte_carlo_n(arms=6)
+    1
+
+    """
+
+    draws = 1
+
+    def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
+        """``argmax_a mu_a``."""
+        return pick(values[:, 0], rng.uniform())
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
+        """Tile function for the compiled loop."""
+        return _tiles(family, 1, kernels.MAX, masked)
+
+
+@final
+@dataclass(frozen=True)
+class KShotThompson(SamplingPolicy):
+    """Play the arm that looks best in any of k posterior draws; more optimistic with larger k."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        """Check the number of draws."""
+        validation.count("k", self.k)
+
+    @property
+    def draws(self) -> int:  # type: ignore[override]
+        """Number of posterior draws."""
+        return self.k
+
+    def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
+        """``argmax_a max_i mu_a^(i)``."""
+        return pick(values.max(axis=1), rng.uniform())
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
+        """Tile function for the compiled loop."""
+        return _tiles(family, self.k, kernels.MAX, masked)
+
+
+@final
+@dataclass(frozen=True)
+class PosteriorSampling(SamplingPolicy):
+    """Any rule on k posterior draws.
+
+    Parameters
+    ----------
+    k
+        Number of draws.
+    rule
+        ``"max"``: the arm with the largest value in any draw. ``"sum"``: the arm with the largest sum over the draws; the larger
+        k, the closer to the largest posterior mean. ``"softmax"``: an arm with probability proportional to the exponential of its
+        sum. Or a function of the values ``(task, draw, arm)`` and of ``seen`` (which tells the step) that returns each arm's
+        probability, ``(task, arm)``; values of arms that are not available are -inf.
+
+    """
+
+    k: int
+    rule: NamedRule | Rule = "max"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        validation.count("k", self.k)
+        if not callable(self.rule) and self.rule not in get_args(NamedRule):
+            raise ValueError(f"rule must be one of {', '.join(get_args(NamedRule))} or a function, got {self.rule!r}")
+
+    @property
+    def draws(self) -> int:  # type: ignore[override]
+        """Number of posterior draws."""
+        return self.k
+
+    def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
+        """``a ~ f_h(mu^(1), ..., mu^(k))``."""
+        if self.rule == "max":
+            return pick(values.max(axis=1), rng.uniform())
+        if self.rule == "sum":
+            return pick(values.sum(axis=1), rng.uniform())
+        if self.rule == "softmax":
+            total = values.sum(axis=1)
+            return rng.choice(np.exp(total - total.max(axis=1, keepdims=True)))
+        law = np.asarray(self.rule(values, seen), dtype=np.float64)
+        _check_law(law, values, seen)
+        return rng.choice(law)
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None for a rule of the user's."""
+        if callable(self.rule):
+            return None
+        rule = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[self.rule]
+        return _tiles(family, self.k, rule, masked)
+
+
+def _check_law(law: FloatArray, values: FloatArray, seen: Seen) -> None:
+    shape = (values.shape[0], values.shape[2])
+    if law.shape != shape:
+        raise ValueError(f"rule must return one probability for each task and arm, shape {shape}, got {law.shape}")
+    if not np.isfinite(law).all() or law.min() < 0.0 or np.abs(law.sum(axis=1) - 1.0).max() > 1e-6:
+        raise ValueError(f"rule must return probabilities that sum to 1 for each task, and did not at step {seen.step}")
+    if seen.mask is not None and law[~seen.mask].any():
+        raise ValueError("rule must give probability 0 to arms that are not available (their values are -inf)")

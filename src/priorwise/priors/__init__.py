@@ -1,0 +1,1 @@
+"""P_theta and its belief, one conjugate family a file."""

@@ -1,0 +1,113 @@
+"""Priors for arms that are new in every task: exchangeable, so that a prior learned on past arms speaks about new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.priors.beta import BetaBelief, BetaPrior
+from priorwise.priors.gaussian import GaussianBelief, GaussianPrior
+from priorwise.priors.rewards import BanditEnvironment
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class ExchangeableGaussianPrior(Serializable):
+    """Arms with one mean, one variance and one correlation: a level of the task plus a deviation of the arm.
+
+    Parameters
+    ----------
+    mean, var
+        Prior mean and variance of every arm's mean.
+    correlation
+        Between the means of any two arms of a task, from -1/(arms - 1) to 1.
+    noise_var
+        Variance of a reward around its arm's mean.
+
+    Examples
+    --------
+    >>> ExchangeableGaussianPrior(0.0, 1.0, 0.9, 1.0).for_arms(2).cov.tolist()
+    [[1.0, 0.9], [0.9, 1.0]]
+
+    """
+
+    family: ClassVar[str] = "exchangeable-gaussian"
+
+    mean: float
+    var: float
+    correlation: float
+    noise_var: float
+
+    def __init__(self, mean: float, var: float, correlation: float, noise_var: float = 1.0) -> None:
+        """Check and freeze the parameters."""
+        object.__setattr__(self, "mean", validation.number("mean", mean))
+        for name, value, least in (("var", var, 0.0), ("noise_var", noise_var, 1e-100)):
+            checked = validation.number(name, value)
+            if checked < least:
+                raise ValueError(f"{name} must be at least {least:g}, got {checked:g}")
+            object.__setattr__(self, name, checked)
+        checked = validation.number("correlation", correlation)
+        if not -1.0 <= checked <= 1.0:
+            raise ValueError(f"correlation must lie in [-1, 1], got {checked:g}")
+        object.__setattr__(self, "correlation", checked)
+
+    def for_arms(self, arms: int) -> GaussianPrior:
+        """Return the prior of a task with this many arms."""
+        arms = validation.count("arms", arms)
+        if arms > 1 and self.correlation < -1.0 / (arms - 1) - 1e-12:
+            raise ValueError(
+                f"a correlation of {self.correlation:g} cannot hold between {arms} arms; the least possible is {-1 / (arms - 1):g}"
+            )
+        cov = self.var * (self.correlation + (1.0 - self.correlation) * np.eye(arms))
+        np.fill_diagonal(cov, self.var)
+        return GaussianPrior(np.full(arms, self.mean), cov, self.noise_var)
+
+    def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:
+        """Environments with this many arms."""
+        return self.for_arms(arms).sample(rng, tasks)
+
+    def belief(self, tasks: int, *, arms: int) -> GaussianBelief:
+        """Belief about tasks with this many arms."""
+        return self.for_arms(arms).belief(tasks)
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class ExchangeableBetaPrior(Serializable):
+    """Independent Bernoulli arms with one Beta law for all.
+
+    Examples
+    --------
+    >>> ExchangeableBetaPrior(2, 8).for_arms(3).alpha.tolist()
+    [2.0, 2.0, 2.0]
+
+    """
+
+    family: ClassVar[str] = "exchangeable-beta"
+
+    alpha: float
+    beta: float
+
+    def __init__(self, alpha: float, beta: float) -> None:
+        """Check and freeze the parameters."""
+        one = BetaPrior([validation.number("alpha", alpha)], [validation.number("beta", beta)])
+        object.__setattr__(self, "alpha", float(one.alpha[0]))
+        object.__setattr__(self, "beta", float(one.beta[0]))
+
+    def for_arms(self, arms: int) -> BetaPrior:
+        """Return the prior of a task with this many arms."""
+        arms = validation.count("arms", arms)
+        return BetaPrior(np.full(arms, self.alpha), np.full(arms, self.beta))
+
+    def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:
+        """Environments with this many arms."""
+        return self.for_arms(arms).sample(rng, tasks)
+
+    def belief(self, tasks: int, *, arms: int) -> BetaBelief:
+        """Belief about tasks with this many arms."""
+        return self.for_arms(arms).belief(tasks)

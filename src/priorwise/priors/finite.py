@@ -1,0 +1,254 @@
+"""A prior on finitely many mean vectors: mu = means[s] with probability probs[s].
+
+Rewards are noiseless, Bernoulli or normal. A noiseless trajectory may be impossible under the held prior (it holds the wrong
+support or a probability of zero); the belief then starts again from that prior, and counts that it did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, Self, final, get_args
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.kernels import finite as kernels
+from priorwise.kernels.gaussian import arm_values, no_signal
+from priorwise.kernels.loop import FamilyTiles
+from priorwise.priors.rewards import BanditEnvironment, BernoulliRewards, NoiselessRewards, NormalRewards, RewardLaw
+
+Noise = Literal["none", "bernoulli", "gaussian"]
+
+SAME_REWARD: Final = 1e-9
+"""Noiseless rewards this close, relative to the largest mean, are the same."""
+
+HERMITE_NODES: Final = 64
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class FinitePrior(Serializable):
+    """Finitely many possible tasks.
+
+    Parameters
+    ----------
+    means
+        The tasks' mean vectors, ``(support, arm)``.
+    probs
+        Their probabilities, ``(support,)``, summing to 1.
+    noise
+        ``"none"``: the reward is the mean; ``"bernoulli"``: 0 or 1 with that mean; ``"gaussian"``: normal with ``noise_var``.
+    noise_var
+        Variance of normal rewards: one for all arms, or ``(arm,)``.
+
+    Examples
+    --------
+    >>> FinitePrior(means=[[1.0, 0.0], [0.0, 1.0]], probs=[0.5, 0.5]).arms
+    2
+
+    """
+
+    family: ClassVar[str] = "finite"
+
+    means: FloatArray
+    probs: FloatArray
+    noise: Noise
+    noise_var: FloatArray | None
+
+    def __init__(self, means: ArrayLike, probs: ArrayLike, noise: Noise = "none", noise_var: ArrayLike | None = None) -> None:
+        """Check and freeze the parameters."""
+        table = validation.matrix("means", means)
+        if noise not in get_args(Noise):
+            raise ValueError(f"noise must be one of {', '.join(get_args(Noise))}, got {noise!r}")
+        if noise == "bernoulli" and (table.min() < 0 or table.max() > 1):
+            raise ValueError(f"means must lie in [0, 1] with Bernoulli noise, got {table.min():g} to {table.max():g}")
+        if (noise == "gaussian") != (noise_var is not None):
+            raise ValueError("noise_var goes with noise='gaussian', and only with it")
+        object.__setattr__(self, "means", table)
+        object.__setattr__(self, "probs", validation.probabilities("probs", probs, table.shape[0]))
+        object.__setattr__(self, "noise", noise)
+        if noise_var is not None:
+            variances = validation.per_arm("noise_var", noise_var, table.shape[1])
+            noise_var = validation.positive("noise_var", variances)
+        object.__setattr__(self, "noise_var", noise_var)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.means.shape[1]
+
+    @property
+    def support(self) -> int:
+        """Number of possible tasks."""
+        return self.means.shape[0]
+
+    @property
+    def tolerance(self) -> float:
+        """How close two noiseless rewards must be to count as the same."""
+        return SAME_REWARD * float(np.abs(self.means).max())
+
+    @property
+    def reward_law(self) -> RewardLaw:
+        """How rewards scatter around their means."""
+        if self.noise == "none":
+            return NoiselessRewards()
+        if self.noise_var is None:
+            return BernoulliRewards()
+        return NormalRewards(tuple(self.noise_var.tolist()))
+
+    def log_likelihood(self, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """Log likelihood of each possible task, ``(task, support)``, up to a constant of the reward."""
+        means = self.means.T[actions]
+        r = rewards[:, None]
+        if self.noise_var is not None:
+            return np.asarray(-0.5 * (r - means) ** 2 / self.noise_var[actions][:, None])
+        with np.errstate(divide="ignore"):
+            if self.noise == "bernoulli":
+                return np.asarray(np.log(np.where(r > 0.5, means, 1.0 - means)))
+            return np.log((np.abs(r - means) <= self.tolerance).astype(np.float64))
+
+    def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
+        """Draw which task it is."""
+        index = rng.choice(np.broadcast_to(self.probs, (tasks, self.support)))
+        return BanditEnvironment(self.means[index], self.reward_law)
+
+    def belief(self, tasks: int) -> FiniteBelief:
+        """Start at the prior."""
+        return FiniteBelief(self, np.broadcast_to(_log(self.probs), (tasks, self.support)), np.zeros(tasks, dtype=np.int64))
+
+    def tiles(self) -> FamilyTiles:
+        """Tile functions for the compiled loop."""
+        arms, support = self.arms, self.support
+        variances = np.zeros(arms) if self.noise_var is None else self.noise_var
+        return FamilyTiles(
+            p=np.concatenate([self.means.ravel(), _log(self.probs), variances, np.sqrt(variances), [self.tolerance]]),
+            n=np.array([arms, support, get_args(Noise).index(self.noise)]),
+            arms=arms,
+            environment_rows=arms,
+            signal_rows=0,
+            belief_rows=2 * support + 1,
+            scratch_rows=1,
+            calls_per_look=2 if self.noise == "none" else 3,
+            resets_row=2 * support,
+            sample=kernels.sample,
+            signal=no_signal,
+            values=arm_values,
+            reward=kernels.reward,
+            start=kernels.start,
+            draw=kernels.draw,
+            mean=kernels.mean,
+            update=kernels.update,
+            look=kernels.look,
+            certain=kernels.certain,
+        )
+
+
+@final
+@dataclass(frozen=True)
+class FiniteBelief:
+    """Posterior weights of the possible tasks, as logarithms with a largest of 0."""
+
+    prior: FinitePrior
+    log_weights: FloatArray  # (task, support)
+    resets: IntArray  # (task,)
+
+    def weights(self) -> FloatArray:
+        """Posterior probabilities up to a factor, ``(task, support)``."""
+        return np.exp(self.log_weights)
+
+    def probabilities(self) -> FloatArray:
+        """Posterior probabilities, ``(task, support)``."""
+        weights = self.weights()
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def certain(self) -> BoolArray:
+        """Whether one possible task is left."""
+        return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean vectors of drawn tasks, ``(task, draw, arm)``."""
+        return self.prior.means[rng.choice(self.weights(), draws)]
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``draws`` drawn mean vectors."""
+        return np.asarray(self.sample(rng, draws, seen).mean(axis=1))
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means."""
+        return np.asarray(self.probabilities() @ self.prior.means)
+
+    def quantile(self, level: float, seen: Seen) -> FloatArray:
+        """Posterior quantiles of the means: the least value with at least that much probability at or below it."""
+        order = np.argsort(self.prior.means, axis=0, kind="stable")
+        cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
+        place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)
+        return np.take_along_axis(self.prior.means, order, axis=0)[place, np.arange(self.prior.arms)]
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on the reward; where no task is left that could have given it, start again from the prior."""
+        log_weights = self.log_weights + self.prior.log_likelihood(actions, rewards)
+        best = log_weights.max(axis=1, keepdims=True)
+        impossible = np.isneginf(best)
+        log_weights = np.where(impossible, _log(self.prior.probs), log_weights - np.where(impossible, 0.0, best))
+        return type(self)(self.prior, log_weights, self.resets + impossible[:, 0])
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw a task and its reward."""
+        value = self.prior.means[rng.choice(self.weights()), actions]
+        reward = self.prior.reward_law.draw(value, actions, rng)
+        return Imagined(value, self.update(seen, actions, reward, None), seen)
+
+    def best_after(self, seen: Seen) -> FloatArray:
+        """Average the best posterior mean over the rewards an arm may show.
+
+        Exact for noiseless and Bernoulli rewards, by enumeration; by Gauss-Hermite quadrature around each possible mean for
+        normal ones.
+        """
+        prior, p = self.prior, self.probabilities()
+        out = np.zeros((len(p), prior.arms))
+        for arm in range(prior.arms):
+            for joint in self._joint(p, arm):
+                out[:, arm] += joint.sum(axis=1) * seen.masked(_normalised(joint) @ prior.means).max(axis=1)
+        return seen.masked(out)
+
+    def _joint(self, p: FloatArray, arm: int) -> list[FloatArray]:
+        """Weights ``(task, support)`` for each reward the arm may show; they sum to ``p`` over the rewards."""
+        prior, column = self.prior, self.prior.means[:, arm]
+        if prior.noise == "none":
+            return [p * (np.abs(column - r) <= prior.tolerance) for r in _distinct(column, prior.tolerance)]
+        if prior.noise_var is None:
+            return [p * column, p * (1.0 - column)]
+        std = float(np.sqrt(prior.noise_var[arm]))
+        nodes, node_weights = hermegauss(HERMITE_NODES)
+        joints = []
+        for s, centre in enumerate(column):
+            for node, node_weight in zip(nodes, node_weights / node_weights.sum(), strict=True):
+                log_likelihood = -0.5 * ((centre + std * node - column) / std) ** 2
+                posterior = _normalised(p * np.exp(log_likelihood - log_likelihood.max()))
+                joints.append(posterior * (p[:, s : s + 1] * node_weight))
+        return joints
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    total = weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / np.where(total > 0.0, total, 1.0))
+
+
+def _distinct(values: FloatArray, tolerance: float) -> list[float]:
+    kept: list[float] = []
+    for value in np.sort(values):
+        if not kept or value - kept[-1] > tolerance:
+            kept.append(float(value))
+    return kept
+
+
+def _log(probs: FloatArray) -> FloatArray:
+    """Logarithms of probabilities, shifted to a largest of 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probs / probs.max()))

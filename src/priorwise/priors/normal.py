@@ -1,0 +1,60 @@
+"""Arithmetic of normal beliefs that several families share."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from priorwise.core.types import FloatArray
+
+
+def condition(
+    m: FloatArray, root: FloatArray, f: FloatArray, noise_var: FloatArray, residual: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Condition N(m, L L') on an observation of x'w with noise: Potter's square-root update.
+
+    ``f = L'x`` ``(task, dim)``, ``noise_var`` and ``residual = r - x'm`` ``(task,)``. With ``s = f'f + v``,
+    ``m += L f (r - x'm) / s`` and ``L -= L f f' / (s + sqrt(v s))``.
+    """
+    s = np.einsum("tj,tj->t", f, f) + noise_var
+    k = np.einsum("tij,tj->ti", root, f)
+    shrink = k / (s + np.sqrt(noise_var * s))[:, None]
+    return m + k * (residual / s)[:, None], root - shrink[:, :, None] * f[:, None, :]
+
+
+def expected_maximum_gains(cov: FloatArray, noise_var: FloatArray) -> FloatArray:
+    """Slope of each posterior mean in the standardised reward of the pulled arm: ``S[:, a] / sqrt(S_aa + v_a)``."""
+    spread = np.sqrt(np.einsum("taa->ta", cov) + noise_var)
+    return cov / spread[:, :, None]
+
+
+def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
+    """E[max_b (intercept_b + slope_b Z)] for standard normal Z, exactly; arrays ``(..., b)``, -inf intercepts never count.
+
+    Line b is the highest on one interval, from the last crossing with a flatter line to the first with a steeper one. On (l, u)
+    it contributes ``intercept (Phi(u) - Phi(l)) + slope (phi(l) - phi(u))``.
+    """
+    intercepts, slopes = np.broadcast_arrays(intercepts, slopes)
+    usable = np.isfinite(intercepts)
+    level = np.where(usable, intercepts, 0.0)
+    lower = np.full(level.shape, -np.inf)
+    upper = np.full(level.shape, np.inf)
+    beaten = ~usable
+    index = np.arange(level.shape[-1])
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for other in index:
+            rival, rival_slope = level[..., other : other + 1], slopes[..., other : other + 1]
+            counts = usable[..., other : other + 1]
+            crossing = (rival - level) / (slopes - rival_slope)
+            lower = np.where(counts & (rival_slope < slopes), np.maximum(lower, crossing), lower)
+            upper = np.where(counts & (rival_slope > slopes), np.minimum(upper, crossing), upper)
+            parallel = counts & (rival_slope == slopes)
+            beaten = beaten | (parallel & ((rival > level) | ((rival == level) & (other < index))))
+    top = ~beaten & (lower < upper)
+    lower, upper = np.where(top, lower, 0.0), np.where(top, upper, 0.0)
+    mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
+    return np.where(top, level * mass + slopes * (_density(lower) - _density(upper)), 0.0).sum(axis=-1)
+
+
+def _density(x: FloatArray) -> FloatArray:
+    return np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)

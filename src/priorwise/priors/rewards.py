@@ -1,0 +1,77 @@
+"""Reward laws D(mu) and the bandit environments that draw from them.
+
+Two priors can be compared only if they share their reward law, so the law is a value of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+
+from priorwise.core.protocols import Seen, Signal
+from priorwise.core.streams import Stream, WorldStreams
+from priorwise.core.types import FloatArray, IntArray
+
+
+class RewardLaw(Protocol):
+    """D(mu): how a reward scatters around its mean."""
+
+    def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
+        """Rewards ``(task,)`` for the means ``(task,)`` of the chosen actions ``(task,)``; one number of noise a step."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class NormalRewards:
+    """Normal noise with a variance for each arm."""
+
+    noise_var: tuple[float, ...]
+
+    def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
+        """``r ~ N(mu_a, noise_var_a)``."""
+        return means + np.sqrt(np.array(self.noise_var))[actions] * rng.normal()
+
+
+@final
+@dataclass(frozen=True)
+class BernoulliRewards:
+    """Zero or one."""
+
+    def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
+        """``r ~ Bernoulli(mu_a)``."""
+        return (rng.uniform() < means).astype(np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class NoiselessRewards:
+    """The mean itself."""
+
+    def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
+        """``r = mu_a``."""
+        return means
+
+
+@final
+@dataclass(frozen=True)
+class BanditEnvironment:
+    """Arms with fixed means: nothing is shown and nothing changes."""
+
+    means: FloatArray  # (task, arm)
+    law: RewardLaw
+
+    def start(self, rng: WorldStreams) -> Signal:
+        """Show nothing."""
+        return None
+
+    def step(self, seen: Seen, actions: IntArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
+        """Draw the rewards of the chosen arms."""
+        chosen = np.take_along_axis(self.means, actions[:, None], axis=1)[:, 0]
+        return self.law.draw(chosen, actions, rng.noise), None
+
+    def values(self, signal: Signal) -> FloatArray:
+        """Return the means."""
+        return self.means

@@ -1,0 +1,98 @@
+"""Which loop runs a block of tasks, and how blocks are spread over threads."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from priorwise.core.protocols import Policy, Prior
+from priorwise.core.types import BoolArray
+from priorwise.kernels.compiling import LANES
+from priorwise.kernels.loop import Columns, CompiledPolicy, CompiledPrior, run_compiled
+from priorwise.simulate.loop import run_numpy
+
+Engine = Literal["auto", "compiled", "numpy"]
+
+COMPILED_BLOCK = 256 * LANES
+NUMPY_BLOCK = 32 * LANES
+PULLS_PER_BLOCK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run one policy on blocks of tasks."""
+
+    engine: str  # "compiled" or "numpy"
+    run: Callable[..., Columns]
+
+
+def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked: bool, engine: Engine) -> Plan:
+    """Take the compiled loop if prior, believed prior and policy all provide tile functions, the NumPy loop otherwise."""
+    if engine not in get_args(Engine):
+        raise ValueError(f"engine must be one of {', '.join(get_args(Engine))}, got {engine!r}")
+    if engine != "numpy":
+        environment = prior.tiles() if isinstance(prior, CompiledPrior) else None
+        belief = environment if believed is prior else believed.tiles() if isinstance(believed, CompiledPrior) else None
+        rule = policy.tiles(belief, horizon, masked) if belief and isinstance(policy, CompiledPolicy) else None
+        if environment and belief and rule:
+            return Plan("compiled", _bind(run_compiled, environment, belief, rule))
+        if engine == "compiled":
+            lacking = [("prior", prior, environment), ("believed", believed, belief), ("policy", policy, rule)]
+            names = ", ".join(f"{role} ({type(value).__name__})" for role, value, tiles in lacking if not tiles)
+            raise ValueError(f"no compiled loop: {names} has no tile functions; use engine='auto' or 'numpy'")
+    return Plan("numpy", _bind(run_numpy, prior, believed, policy))
+
+
+def _bind(function: Callable[..., Columns], *roles: Any) -> Callable[..., Columns]:
+    return lambda **block: function(*roles, **block)
+
+
+def block_size(horizon: int, engines: set[str]) -> int:
+    """Tasks in a block: whole tiles, fewer where tasks are long."""
+    largest = NUMPY_BLOCK if "numpy" in engines else COMPILED_BLOCK
+    return max(LANES, min(largest, PULLS_PER_BLOCK // horizon // LANES * LANES))
+
+
+def available_threads() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_blocks(
+    plans: dict[str, Plan],
+    *,
+    seed: int,
+    tasks: int,
+    horizon: int,
+    available: BoolArray | None,
+    keep: bool,
+    threads: int,
+    block: int,
+) -> Iterator[dict[str, Columns]]:
+    """Yield each block's columns by policy, in the order of the tasks; compiled blocks run in ``threads`` threads."""
+
+    def one(first: int) -> dict[str, Columns]:
+        count = min(block, tasks - first)
+        mask = None if available is None else available[first : first + count]
+        arguments = {"seed": seed, "first": first, "tasks": count, "horizon": horizon, "available": mask, "keep": keep}
+        return {name: each.run(**arguments) for name, each in plans.items()}
+
+    starts = range(0, tasks, block)
+    if threads == 1 or any(each.engine == "numpy" for each in plans.values()):
+        yield from map(one, starts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[dict[str, Columns]]] = deque()
+        try:
+            for first in starts:
+                waiting.append(pool.submit(one, first))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

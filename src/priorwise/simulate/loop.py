@@ -1,0 +1,69 @@
+"""The loop, in NumPy: what a simulation means, for bandits, contextual bandits and problems with a state alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorwise.core.protocols import (
+    Belief,
+    LoggedEnvironment,
+    Policy,
+    Prior,
+    ResettingBelief,
+    Seen,
+    ValuedEnvironment,
+)
+from priorwise.core.streams import Purpose, Streams
+from priorwise.core.types import BoolArray, IntArray
+from priorwise.kernels.loop import Columns
+
+
+def run_numpy(
+    prior: Prior,
+    believed: Prior,
+    policy: Policy,
+    *,
+    seed: int,
+    first: int,
+    tasks: int,
+    horizon: int,
+    available: BoolArray | None,
+    keep: bool,
+) -> Columns:
+    """Run tasks ``first``, ``first + 1``, ... to their horizon."""
+    streams = Streams(seed, np.arange(first, first + tasks, dtype=np.uint64))
+    environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
+    belief: Belief = believed.belief(tasks)
+    actions = np.empty((horizon, tasks), dtype=np.int32)
+    rewards = np.empty((horizon, tasks))
+    regrets = np.empty((horizon, tasks)) if isinstance(environment, ValuedEnvironment) else None
+    log = []
+    signal = environment.start(streams.world(0))
+    for step in range(1, horizon + 1):
+        seen = Seen(step, horizon, prior.arms, signal, available)
+        chosen = _checked(policy.act(belief, seen, streams.at(Purpose.POLICY, step)), policy, seen, tasks)
+        if regrets is not None and isinstance(environment, ValuedEnvironment):
+            values = environment.values(signal)
+            regrets[step - 1] = seen.masked(values).max(axis=1) - values[np.arange(tasks), chosen]
+        if keep and isinstance(environment, LoggedEnvironment):
+            log.append(environment.log(signal, chosen).T)
+        rewards[step - 1], after = environment.step(seen, chosen, streams.world(step))
+        actions[step - 1] = chosen
+        if step < horizon:
+            belief = belief.update(seen, chosen, rewards[step - 1], after)
+            signal = after
+    resets = belief.resets if isinstance(belief, ResettingBelief) else np.zeros(tasks, dtype=np.int64)
+    return Columns(actions, rewards, regrets, np.stack(log) if log else None, resets)
+
+
+def _checked(actions: IntArray, policy: Policy, seen: Seen, tasks: int) -> IntArray:
+    """Refuse what is not one available arm for each task."""
+    name = f"{type(policy).__name__}.act"
+    actions = np.asarray(actions)
+    if actions.shape != (tasks,) or not np.issubdtype(actions.dtype, np.integer):
+        raise ValueError(f"{name} must return one integer for each of {tasks} tasks, got {actions.dtype} of shape {actions.shape}")
+    if actions.min() < 0 or actions.max() >= seen.arms:
+        raise ValueError(f"{name} must return arms 0..{seen.arms - 1}, got {actions.min()} to {actions.max()}")
+    if seen.mask is not None and not seen.mask[np.arange(tasks), actions].all():
+        raise ValueError(f"{name} chose an arm that is not available at step {seen.step}; use seen.masked(values)")
+    return actions.astype(np.int64, copy=False)

@@ -1,0 +1,185 @@
+"""``simulate`` and ``compare``: one call each, from priors and policies to numbers with standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from priorwise.core import validation
+from priorwise.core.protocols import Policy, Prior
+from priorwise.core.types import BoolArray
+from priorwise.kernels.compiling import LANES
+from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.priors.rewards import BernoulliRewards, NormalRewards
+from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, plan, run_blocks
+from priorwise.simulate.results import Comparison, PairTally, Run, RunBuilder
+
+
+def simulate(
+    prior: Prior,
+    policy: Policy,
+    *,
+    horizon: int,
+    tasks: int,
+    seed: int,
+    believed: Prior | None = None,
+    available: Any = None,
+    keep: bool = False,
+    engine: Engine = "auto",
+    threads: int | None = None,
+    block: int | None = None,
+    progress: bool = False,
+) -> Run:
+    """Estimate what a policy earns: the mean total reward of ``horizon`` pulls over ``tasks`` tasks drawn from a prior.
+
+    Parameters
+    ----------
+    prior
+        The law the tasks are drawn from.
+    policy
+        The algorithm that pulls.
+    horizon, tasks
+        Pulls in a task, and number of tasks.
+    seed
+        The same seed gives the same numbers, whatever the threads, blocks and engine; two policies on one seed meet the same
+        environments and the same reward noise.
+    believed
+        The prior the policy holds, if it is not the true one: ``R(theta, alg(theta'))``.
+    available
+        Which arms may be pulled, boolean, ``(arm,)`` or ``(task, arm)``.
+    keep
+        Return actions and rewards of every task too, ``(task, step)``.
+    engine
+        ``"compiled"`` or ``"numpy"``; by default the compiled loop if prior, believed prior and policy all take part in it.
+    threads
+        Of the compiled loop; by default all processors.
+    block
+        Tasks run at once; memory grows with it, and not with ``tasks`` unless ``keep``.
+    progress
+        Show a progress bar.
+
+    Examples
+    --------
+    >>> import priorwise as pw
+    >>> prior = pw.GaussianPrior(mean=[0.5, 0.0], cov=[[1.0, 0.9], [0.9, 1.0]])
+    >>> run = pw.simulate(prior, pw.ThompsonSampling(), horizon=10, tasks=1000, seed=0)
+    >>> bool(run.std_error < 0.5)
+    True
+
+    """
+    believed = prior if believed is None else believed
+    return _run({"": (policy, believed)}, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress).runs[""]
+
+
+def compare(
+    prior: Prior,
+    policies: Mapping[str, Policy | tuple[Policy, Prior]],
+    *,
+    horizon: int,
+    tasks: int,
+    seed: int,
+    believed: Prior | None = None,
+    available: Any = None,
+    keep: bool = False,
+    engine: Engine = "auto",
+    threads: int | None = None,
+    block: int | None = None,
+    progress: bool = False,
+) -> Comparison:
+    """Run several policies on the same tasks with the same reward noise, and estimate their paired differences.
+
+    ``policies`` maps a name to a policy, or to a pair of a policy and the prior it believes. The other parameters are those of
+    :func:`simulate`; each policy's numbers are the same as if it ran alone.
+    """
+    if not policies:
+        raise ValueError("policies must not be empty: pass at least one {name: policy}")
+    default = prior if believed is None else believed
+    pairs = {name: value if isinstance(value, tuple) else (value, default) for name, value in policies.items()}
+    return _run(pairs, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress)
+
+
+def _run(
+    policies: dict[str, tuple[Policy, Prior]],
+    prior: Prior,
+    horizon: int,
+    tasks: int,
+    seed: int,
+    available: Any,
+    keep: bool,
+    engine: Engine,
+    threads: int | None,
+    block: int | None,
+    progress: bool,
+) -> Comparison:
+    horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
+    _check_prior("prior", prior)
+    for policy, believed in policies.values():
+        _check_believed(prior, believed)
+        _check_policy(policy, believed)
+    mask: BoolArray | None = validation.availability("available", available, tasks, prior.arms)
+    plans: dict[str, Plan] = {
+        name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
+        for name, (policy, believed) in policies.items()
+    }
+    size = block_size(horizon, {each.engine for each in plans.values()})
+    if block is not None:
+        size = -(-validation.count("block", block) // LANES) * LANES
+    workers = available_threads() if threads is None else validation.count("threads", threads)
+    builders = {name: RunBuilder(tasks, horizon, seed, each.engine, keep=keep) for name, each in plans.items()}
+    pairs = PairTally(list(plans))
+    blocks = run_blocks(plans, seed=seed, tasks=tasks, horizon=horizon, available=mask, keep=keep, threads=workers, block=size)
+    with _progress(tasks, shown=progress) as advance:
+        for columns in blocks:
+            earned = {name: builders[name].add(each) for name, each in columns.items()}
+            pairs.add(earned)
+            advance(len(next(iter(earned.values()))))
+    return Comparison({name: builder.build() for name, builder in builders.items()}, pairs.build())
+
+
+def _check_prior(name: str, prior: Any) -> None:
+    if hasattr(prior, "for_arms"):
+        raise TypeError(f"{name} has no fixed number of arms: pass {name}.for_arms(n)")
+    for method in ("arms", "sample", "belief"):
+        if not hasattr(prior, method):
+            raise TypeError(f"{name} must be a prior with arms, sample and belief, but {type(prior).__name__} has no {method}")
+
+
+def _check_believed(prior: Any, believed: Any) -> None:
+    _check_prior("believed", believed)
+    if believed.arms != prior.arms:
+        raise ValueError(f"believed has {believed.arms} arms, but the tasks have {prior.arms}")
+    if isinstance(believed, LinearGaussianPrior):
+        if not isinstance(prior, LinearGaussianPrior):
+            raise ValueError("believed expects contexts, but the tasks of prior show none")
+        if prior.dim != believed.dim or prior.contexts != believed.contexts:
+            raise ValueError("prior and believed must share the law of contexts: pass the same contexts to both")
+    binary = isinstance(getattr(believed, "reward_law", None), BernoulliRewards)
+    if binary and isinstance(getattr(prior, "reward_law", None), NormalRewards):
+        raise ValueError("believed expects rewards between 0 and 1, but those of prior are normal")
+
+
+def _check_policy(policy: Any, believed: Prior) -> None:
+    if not hasattr(policy, "act"):
+        raise TypeError(f"policy must have a method act(belief, seen, rng), but {type(policy).__name__} has none")
+    belief = believed.belief(1)
+    for needed in getattr(policy, "needs", ()):
+        if not isinstance(belief, needed):
+            lacking = [name for name in _methods(needed) if not hasattr(belief, name)]
+            raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(lacking)}; {type(belief).__name__} lacks it")
+
+
+def _methods(protocol: type) -> list[str]:
+    return sorted(name for base in protocol.__mro__ for name in vars(base) if not name.startswith("_"))
+
+
+@contextmanager
+def _progress(tasks: int, *, shown: bool) -> Iterator[Any]:
+    if not shown:
+        yield lambda count: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(TextColumn("tasks"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), transient=True) as bar:
+        task = bar.add_task("simulate", total=tasks)
+        yield lambda count: bar.advance(task, count)
