@@ -107,11 +107,11 @@ def sample(p, n, keys, environment):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, values, actions, rewards):
+def reward(p, n, keys, step, chosen, actions, rewards):
     """Reward 1 with the arm's probability: one uniform number a step, whatever the arm."""
     uniforms(keys, call_key(step, 0), 0, 0, rewards)
     for lane in range(LANES):
-        rewards[lane] = 1.0 if rewards[lane] < values[actions[lane], lane] else 0.0
+        rewards[lane] = 1.0 if rewards[lane] < chosen[lane] else 0.0
 
 
 @tile(START)

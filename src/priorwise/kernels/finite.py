@@ -58,22 +58,21 @@ def sample(p, n, keys, environment):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, values, actions, rewards):
+def reward(p, n, keys, step, chosen, actions, rewards):
     """Reward of the chosen arms: the mean, 0 or 1, or the mean with normal noise; one number a step, whatever the arm."""
     at = call_key(step, 0)
     if n[2] == BERNOULLI:
         uniforms(keys, at, 0, 0, rewards)
         for lane in range(LANES):
-            rewards[lane] = 1.0 if rewards[lane] < values[actions[lane], lane] else 0.0
+            rewards[lane] = 1.0 if rewards[lane] < chosen[lane] else 0.0
     elif n[2] == GAUSSIAN:
         deviations = n[1] * n[0] + n[1] + n[0]
         one_normal(keys, at, rewards)
         for lane in range(LANES):
-            arm = actions[lane]
-            rewards[lane] = values[arm, lane] + p[deviations + arm] * rewards[lane]
+            rewards[lane] = chosen[lane] + p[deviations + actions[lane]] * rewards[lane]
     else:
         for lane in range(LANES):
-            rewards[lane] = values[actions[lane], lane]
+            rewards[lane] = chosen[lane]
 
 
 @inline

@@ -29,7 +29,7 @@ from priorwise.kernels.compiling import (
     tile,
 )
 from priorwise.kernels.random import call_key, mix, normals, one_normal, slot_key, unit
-from priorwise.kernels.simd import WIDTH, fma, load, maximum, splat, sqrt, store
+from priorwise.kernels.simd import WIDTH, fma, load, maximum, peek, poke, splat, sqrt, store
 
 
 @inline
@@ -68,7 +68,26 @@ def potter(state, dim, f, noise_var, residual):
             s = fma(fj, fj, s)
         gain = load(residual, g) / s
         shrink = splat(-1.0) / (s + sqrt(v * s))
-        for i in range(dim):
+        i = 0
+        while i + 1 < dim:  # two rows at once share the reads of f
+            row = (dim + i * dim) * LANES + g
+            other = row + dim * LANES
+            k = splat(0.0)
+            l = splat(0.0)
+            for j in range(dim):
+                fj = load(f, j * LANES + g)
+                k = fma(load(state, row + j * LANES), fj, k)
+                l = fma(load(state, other + j * LANES), fj, l)
+            store(state, i * LANES + g, fma(k, gain, load(state, i * LANES + g)))
+            store(state, (i + 1) * LANES + g, fma(l, gain, load(state, (i + 1) * LANES + g)))
+            k = k * shrink
+            l = l * shrink
+            for j in range(dim):
+                fj = load(f, j * LANES + g)
+                store(state, row + j * LANES, fma(k, fj, load(state, row + j * LANES)))
+                store(state, other + j * LANES, fma(l, fj, load(state, other + j * LANES)))
+            i += 2
+        if i < dim:
             row = (dim + i * dim) * LANES + g
             k = splat(0.0)
             for j in range(dim):
@@ -84,7 +103,7 @@ def sample(p, n, keys, environment):
     """Draw mean vectors (or weight vectors) from the prior: m + L z."""
     dim = n[1]
     z = np.empty((dim, LANES))
-    normals(keys, call_key(0, 0), 0, 0, z)
+    normals(keys, call_key(0, 0), 0, z)
     for i in range(dim):
         for g in range(0, LANES, WIDTH):
             s = splat(p[i])
@@ -108,14 +127,13 @@ def never_certain(p, n, state, out):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, values, actions, rewards):
+def reward(p, n, keys, step, chosen, actions, rewards):
     """Reward with normal noise: one number a step, whatever the arm."""
     arms, dim = n[0], n[1]
     one_normal(keys, call_key(step, 0), rewards)
     deviations = dim + dim * dim + arms
     for lane in range(LANES):
-        arm = actions[lane]
-        rewards[lane] = values[arm, lane] + p[deviations + arm] * rewards[lane]
+        rewards[lane] = chosen[lane] + peek(p, deviations + actions[lane]) * rewards[lane]
 
 
 # Arms with a joint normal prior
@@ -138,7 +156,7 @@ def arm_values(p, n, environment, signal, values):
 def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means."""
     arms = n[0]
-    normals(keys, at, draw, 0, scratch[:arms])
+    normals(keys, at, draw, scratch[:arms])
     affine(state, 0, state, arms, scratch, 1.0, arms, values, 0)
 
 
@@ -162,10 +180,9 @@ def arm_update(p, n, state, signal, scratch, actions, rewards):
         arm = actions[lane]
         noise_var[lane] = p[variances + arm]
         residual[lane] = rewards[lane] - state[arm, lane]
-    for j in range(arms):
-        row = f[j]
-        for lane in range(LANES):
-            row[lane] = state[arms + actions[lane] * arms + j, lane]
+        row = (arms + arm * arms) * LANES + lane
+        for j in range(arms):
+            poke(f, j * LANES + lane, peek(state, row + j * LANES))
     potter(state, arms, f, noise_var, residual)
 
 
@@ -204,8 +221,8 @@ def arm_look(p, n, keys, step, call, arm, k1, k2, state, signal, mask, scratch, 
     z_rows = scratch[z : z + arms]
     pair_rows = scratch[pair : pair + 2]
     for i in range(k1):
-        normals(keys, call_key(step, call + 2 * i), 0, 0, pair_rows)
-        normals(keys, call_key(step, call + 2 * i + 1), 0, 0, z_rows)
+        normals(keys, call_key(step, call + 2 * i), 0, pair_rows)
+        normals(keys, call_key(step, call + 2 * i + 1), 0, z_rows)
         for g in range(0, LANES, WIDTH):
             spread = splat(0.0)
             for j in range(arms):
@@ -234,7 +251,7 @@ def contexts(p, n, keys, at, out):
     if pool == 0:
         for arm in range(arms):
             x = out[arm * dim : (arm + 1) * dim]
-            normals(keys, at, arm, 0, x)
+            normals(keys, at, arm, x)
             for g in range(0, LANES, WIDTH):
                 square = splat(0.0)
                 for j in range(dim):
@@ -290,7 +307,7 @@ def linear_values(p, n, environment, signal, values):
 def linear_draw(p, n, keys, at, draw, state, signal, scratch, values):
     """Values of the arms under one posterior draw of the weights."""
     dim = n[1]
-    normals(keys, at, draw, 0, scratch[:dim])
+    normals(keys, at, draw, scratch[:dim])
     affine(state, 0, state, dim, scratch, 1.0, dim, scratch, dim)
     project(signal, scratch[dim:], n[0], dim, values)
 
@@ -337,9 +354,9 @@ def linear_look(p, n, keys, step, call, arm, k1, k2, state, signal, mask, scratc
     pair_rows = scratch[pair : pair + 2]
     fresh_rows = scratch[fresh : fresh + arms * dim]
     for i in range(k1):
-        normals(keys, call_key(step, call + 3 * i), 0, 0, pair_rows)
+        normals(keys, call_key(step, call + 3 * i), 0, pair_rows)
         contexts(p, n, keys, call_key(step, call + 3 * i + 1), fresh_rows)
-        normals(keys, call_key(step, call + 3 * i + 2), 0, 0, z_rows)
+        normals(keys, call_key(step, call + 3 * i + 2), 0, z_rows)
         for g in range(0, LANES, WIDTH):
             spread = splat(0.0)
             mean_now = splat(0.0)

@@ -33,7 +33,7 @@ from priorwise.kernels.compiling import (
     inline,
 )
 from priorwise.kernels.random import GOLDEN, mix
-from priorwise.kernels.simd import WIDTH, load, maximum, store
+from priorwise.kernels.simd import WIDTH, load, maximum, peek, poke, store
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ def run_tiles(
     mask = np.zeros((arms, LANES))
     best = np.empty(LANES)
     rewards = np.empty(LANES)
+    chosen = np.empty(LANES)
     actions = np.empty(LANES, np.int64)
     logged = log_out.shape[1]
     for tile in range(tasks // LANES):
@@ -176,14 +177,15 @@ def run_tiles(
                 acc,
                 actions,
             )
-            reward_of(ep, en, keys[1], step, truth, actions, rewards)
-            chosen_actions = actions_out[step - 1]
-            chosen_rewards = rewards_out[step - 1]
-            chosen_regrets = regrets_out[step - 1]
             for lane in range(LANES):
-                chosen_actions[offset + lane] = actions[lane]
-                chosen_rewards[offset + lane] = rewards[lane]
-                chosen_regrets[offset + lane] = best[lane] - truth[actions[lane], lane]
+                poke(chosen, lane, peek(truth, actions[lane] * LANES + lane))
+            reward_of(ep, en, keys[1], step, chosen, actions, rewards)
+            place = (step - 1) * tasks + offset
+            for lane in range(LANES):
+                poke(actions_out, place + lane, np.int32(actions[lane]))
+            for g in range(0, LANES, WIDTH):
+                store(rewards_out, place + g, load(rewards, g))
+                store(regrets_out, place + g, load(best, g) - load(chosen, g))
             for k in range(logged):
                 for lane in range(LANES):
                     log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]

@@ -6,8 +6,8 @@ import numpy as np
 
 from priorwise.core.choosing import TIE_TOLERANCE
 from priorwise.kernels.compiling import ACT, LANES, inline, tile
-from priorwise.kernels.random import call_key, mix, slot_key, unit
-from priorwise.kernels.simd import WIDTH, load, maximum, store
+from priorwise.kernels.random import call_key, mix, slot_key, uniforms, unit
+from priorwise.kernels.simd import WIDTH, largest, load, maximum, splat, store, where_at_least
 
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
@@ -20,9 +20,7 @@ def floor_of_ties(values, arms, floor):
         best = load(values, g)
         for arm in range(1, arms):
             best = maximum(best, load(values, arm * LANES + g))
-        store(floor, g, best)
-    for lane in range(LANES):
-        floor[lane] = floor[lane] - TIE_TOLERANCE * abs(floor[lane])
+        store(floor, g, best - maximum(best, 0.0 - best) * TIE_TOLERANCE)
 
 
 @inline
@@ -37,15 +35,23 @@ def add_mask(values, mask, arms):
 def pick(values, arms, keys, at, floor, count, actions):
     """Choose the arm with the largest value; where several tie, one of them at random."""
     floor_of_ties(values, arms, floor)
+    one, zero = splat(1.0), splat(0.0)
+    many = zero
+    for g in range(0, LANES, WIDTH):
+        least = load(floor, g)
+        index, hits = zero, zero
+        for arm in range(arms):
+            value = load(values, arm * LANES + g)
+            index = where_at_least(value, least, splat(float(arm)), index)
+            hits = hits + where_at_least(value, least, one, zero)
+        many = maximum(many, hits)
+        store(count, g, hits)
+        store(floor, g, index)
     for lane in range(LANES):
-        actions[lane] = 0
-        count[lane] = 0.0
-    for arm in range(arms):
-        row = values[arm]
-        for lane in range(LANES):
-            hit = row[lane] >= floor[lane]
-            actions[lane] = arm if hit else actions[lane]
-            count[lane] += 1.0 if hit else 0.0
+        actions[lane] = np.int64(floor[lane])
+    if largest(many) <= 1.0:
+        return
+    floor_of_ties(values, arms, floor)
     slot = slot_key(at, 0, 0)
     for lane in range(LANES):
         if count[lane] > 1.0:
@@ -118,6 +124,11 @@ def greedy(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, m
 @tile(ACT)
 def uniform(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
     """Choose any available arm."""
+    if not pn[3]:
+        uniforms(keys, call_key(step, 0), 0, 0, acc[0])
+        for lane in range(LANES):
+            actions[lane] = min(np.int64(acc[0, lane] * pn[0]), pn[0] - 1)
+        return
     for arm in range(pn[0]):
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, load(mask, arm * LANES + g))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from priorwise.core import streams
 from priorwise.kernels.compiling import LANES, inline
+from priorwise.kernels.simd import WIDTH, bits_of, float_of, load, sqrt, store
 
 GOLDEN = np.uint64(streams.GOLDEN)
 MIX_1 = np.uint64(streams.MIX_1)
@@ -21,30 +19,9 @@ ZERO, ONE, TWO, THREE = (np.uint64(n) for n in range(4))
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 MAGIC_BITS = np.uint64(0x4330000000000000)  # the bits of 2^52: or-ing a small integer in converts it to a float
 MAGIC = 4503599627370496.0 + 1023.0
-LN2_HIGH = 6.93147180369123816490e-01
-LN2_LOW = 1.90821492927058770002e-10
+MINUS_TWO_LOG_2 = -1.3862943611198906
 SQRT_HALF_BITS = np.uint64(0x3FE6A09E667F3BCD)
-HALF_PI = np.pi / 2
-
-
-@intrinsic
-def bits_of(typingctx, value):
-    """Return the bits of a float."""
-
-    def generate(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), generate
-
-
-@intrinsic
-def float_of(typingctx, value):
-    """Return the float with these bits."""
-
-    def generate(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.uint64), generate
+TWO_BITS = np.uint64(0x4000000000000000)  # the bits of 2.0
 
 
 @inline
@@ -75,100 +52,105 @@ def unit(bits):
 
 
 @inline
-def log(x):
-    """Natural logarithm of a positive normal float, to about one unit in the last place, without a branch.
+def minus_twice_log(x):
+    """-2 log x of a positive normal float, to about one unit in the last place, without a branch.
 
-    x = 2^k (1 + f) with sqrt(1/2) < 1 + f < sqrt(2), and log(1 + f) from s = f / (2 + f) by an odd series in s.
+    x = 2^k m with m in [sqrt(1/2), sqrt(2)), and log m = 2 atanh(t) with t = (m - 1) / (m + 1).
     """
     bits = bits_of(x) + (ONE_BITS - SQRT_HALF_BITS)
     exponent = float_of((bits >> S52) | MAGIC_BITS) - MAGIC
     m = float_of((bits & MANTISSA) + SQRT_HALF_BITS)
-    f = m - 1.0
-    s = f / (2.0 + f)
-    z = s * s
-    p = 1.479819860511658591e-01
-    p = p * z + 1.531383769920937332e-01
-    p = p * z + 1.818357216161805012e-01
-    p = p * z + 2.222219843214978396e-01
-    p = p * z + 2.857142874366239149e-01
-    p = p * z + 3.999999999940941908e-01
-    p = p * z + 6.666666666666735130e-01
-    square = 0.5 * f * f
-    return exponent * LN2_HIGH - ((square - (s * (square + p * z) + exponent * LN2_LOW)) - f)
+    t = (m - 1.0) / (m + 1.0)
+    w = t * t
+    p = w * -0.33675627137797287 + -0.36243844007787285
+    p = p * w + -0.4444686984281641
+    p = p * w + -0.571428320319513
+    p = p * w + -0.8000000012354611
+    p = p * w + -1.333333333331057
+    p = p * w + -4.0
+    return p * t + exponent * MINUS_TWO_LOG_2
 
 
 @inline
-def cosine(x):
-    """Cosine on [-pi/4, pi/4]."""
-    z = x * x
-    p = -1.13596475577881948265e-11
-    p = p * z + 2.08757232129817482790e-09
-    p = p * z - 2.75573143513906633035e-07
-    p = p * z + 2.48015872894767294178e-05
-    p = p * z - 1.38888888888741095749e-03
-    p = p * z + 4.16666666666666019037e-02
-    return 1.0 - (0.5 * z - z * z * p)
+def radius_of(bits):
+    """Length of a standard normal pair, from one word."""
+    return sqrt(minus_twice_log(1.0 - unit(bits)))
 
 
 @inline
-def sine(x):
-    """Sine on [-pi/4, pi/4]."""
-    z = x * x
-    p = 1.58969099521155010221e-10
-    p = p * z - 2.50507602534068634195e-08
-    p = p * z + 2.75573137070700676789e-06
-    p = p * z - 1.98412698298579493134e-04
-    p = p * z + 8.33333333332248946124e-03
-    p = p * z - 1.66666666666666324348e-01
-    return x + x * z * p
+def turned(radius, bits):
+    """A point at this radius and a random angle, from one word.
+
+    52 bits place it within an eighth of a turn of an axis, at x pi/4; the two lowest choose the axis: swap, and flip signs.
+    """
+    x = float_of((bits >> S12) | TWO_BITS) - 3.0
+    w = x * x
+    s = w * 6.877360573166326e-12 + -1.7571500746983935e-09
+    s = s * w + 3.133616225433416e-07
+    s = s * w + -3.657620415891387e-05
+    s = s * w + 0.002490394570188844
+    s = s * w + -0.08074551218828054
+    s = s * w + 0.7853981633974483
+    c = w * 1.1365469207731353e-10 + -2.4609507094028117e-08
+    c = c * w + 3.590859179850238e-06
+    c = c * w + -0.00032599188648354014
+    c = c * w + 0.015854344243741547
+    c = c * w + -0.30842513753403783
+    c = c * w + 1.0
+    cosine = bits_of(radius * c)
+    sine = bits_of(radius * (x * s))
+    swap = (cosine ^ sine) & (ZERO - (bits & ONE))
+    flip = (bits & TWO) << S62
+    return float_of(cosine ^ swap ^ flip ^ (bits << S63)), float_of(sine ^ swap ^ flip)
 
 
 @inline
 def box_muller(element):
     """Two independent standard normals from the element's words 0 and 1."""
-    radius = np.sqrt(-2.0 * log(1.0 - unit(mix(element))))
-    turn = mix(element + GOLDEN)
-    x = (unit(turn) - 0.5) * HALF_PI
-    c = radius * cosine(x)
-    s = radius * sine(x)
-    # turn by 0 to 3 quarters: swap where the first low bit is set, flip signs by the sign bit
-    swap = (bits_of(c) ^ bits_of(s)) & (ZERO - (turn & ONE))
-    flip = (turn & TWO) << S62
-    flip_first = flip ^ ((turn & ONE) << S63)
-    return float_of(bits_of(c) ^ swap ^ flip_first), float_of(bits_of(s) ^ swap ^ flip)
+    return turned(radius_of(mix(element)), mix(element + GOLDEN))
 
 
 @inline
 def uniforms(keys, at, draw, index, out):
     """Uniforms of one place for a tile."""
     slot = slot_key(at, draw, index)
-    for lane in range(LANES):
-        out[lane] = unit(mix(keys[lane] + slot))
+    for g in range(0, LANES, WIDTH):
+        store(out, g, unit(mix(load(keys, g) + slot)))
 
 
 @inline
-def normals(keys, at, draw, first, out):
-    """Normals of the places 0, 1, ... of one draw for a tile, written to ``out`` (place, lane) from row ``first`` on."""
-    count = out.shape[0] - first
-    pairs = count >> 1
-    for pair in range(pairs):
+def normals(keys, at, draw, out):
+    """Normals of the places 0, 1, ... of one draw for a tile, one a row of ``out``.
+
+    Short loops, so that the constants of each fit in registers.
+    """
+    count = out.shape[0]
+    for pair in range(count >> 1):
         slot = slot_key(at, draw, pair)
-        even = out[first + 2 * pair]
-        odd = out[first + 2 * pair + 1]
-        for lane in range(LANES):
-            a, b = box_muller(keys[lane] + slot)
-            even[lane] = a
-            odd[lane] = b
+        even = 2 * pair * LANES
+        odd = even + LANES
+        for g in range(0, LANES, WIDTH):
+            element = load(keys, g) + slot
+            store(out, even + g, float_of(mix(element)))
+            store(out, odd + g, float_of(mix(element + GOLDEN)))
+        for g in range(0, LANES, WIDTH):
+            store(out, even + g, radius_of(bits_of(load(out, even + g))))
+        for g in range(0, LANES, WIDTH):
+            a, b = turned(load(out, even + g), bits_of(load(out, odd + g)))
+            store(out, even + g, a)
+            store(out, odd + g, b)
     if count & 1:
-        last_normal(keys, at, draw, pairs, out[first + count - 1])
+        last_normal(keys, at, draw, count >> 1, out[count - 1])
 
 
 @inline
 def last_normal(keys, at, draw, pair, out):
     """Return the first normal of a pair for a tile."""
     slot = slot_key(at, draw, pair)
-    for lane in range(LANES):
-        out[lane] = box_muller(keys[lane] + slot)[0]
+    for g in range(0, LANES, WIDTH):
+        store(out, g, radius_of(mix(load(keys, g) + slot)))
+    for g in range(0, LANES, WIDTH):
+        store(out, g, turned(load(out, g), mix(load(keys, g) + slot + GOLDEN))[0])
 
 
 @inline

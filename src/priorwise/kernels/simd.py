@@ -1,8 +1,9 @@
 """A vector of tasks as a value: what the compiler cannot be relied on to vectorise is written with it.
 
-``Lanes`` is WIDTH doubles in registers. ``load(array, offset)`` and ``store(array, offset, value)`` address a C-contiguous float
-array by element, without index checks; ``+``, ``-``, ``*``, ``/`` and :func:`fma`, :func:`maximum`, :func:`sqrt` act lane by lane.
-LLVM maps it to whatever the machine has, from two to eight doubles at a time.
+``Lanes`` is WIDTH floats in registers, ``Bits`` WIDTH unsigned 64-bit integers. ``load(array, offset)`` and
+``store(array, offset, value)`` address a C-contiguous array of floats or unsigned integers by element, without index checks.
+Arithmetic acts lane by lane, also with a scalar on the right or left, so a function like ``mix`` or ``log`` of
+``priorwise.kernels.random`` serves scalars and vectors alike. LLVM maps it to whatever the machine has.
 """
 
 from __future__ import annotations
@@ -20,27 +21,29 @@ from priorwise.kernels.compiling import LANES
 WIDTH: Final = 8
 GROUPS: Final = LANES // WIDTH
 
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+
+class VectorType(types.Type):
+    """Numba's name for a vector of WIDTH floats or integers."""
+
+    def __init__(self, name: str, scalar, element) -> None:
+        """Name the type, its scalar type in Numba and its element in LLVM."""
+        super().__init__(name=name)
+        self.scalar = scalar
+        self.vector = ir.VectorType(element, WIDTH)
 
 
-class LanesType(types.Type):
-    """Numba's name for a vector of WIDTH tasks."""
-
-    def __init__(self) -> None:
-        """Name the type."""
-        super().__init__(name="Lanes")
+lanes_type = VectorType("Lanes", types.float64, ir.DoubleType())
+bits_type = VectorType("Bits", types.uint64, ir.IntType(64))
+VECTOR_OF = {types.float64: lanes_type, types.uint64: bits_type}
 
 
-lanes_type = LanesType()
-
-
-@register_model(LanesType)
-class LanesModel(models.PrimitiveModel):
+@register_model(VectorType)
+class VectorModel(models.PrimitiveModel):
     """How LLVM holds it."""
 
     def __init__(self, manager, numba_type) -> None:
         """Hold it as one vector value."""
-        super().__init__(manager, numba_type, _VECTOR)
+        super().__init__(manager, numba_type, numba_type.vector)
 
 
 def _address(context, builder, array_type, array, offset):
@@ -49,19 +52,27 @@ def _address(context, builder, array_type, array, offset):
 
 
 def _llvm(builder, name, args):
-    function_type = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
+    vector = lanes_type.vector
+    function_type = ir.FunctionType(vector, [vector] * len(args))
     return builder.call(cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.v{WIDTH}f64"), args)
+
+
+def _splat(builder, value, vector):
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
 
 
 @intrinsic
 def load(typingctx, array, offset):
     """Read WIDTH elements from an element offset on."""
+    kind = VECTOR_OF[array.dtype]
 
     def generate(context, builder, signature, args):
         address = _address(context, builder, signature.args[0], args[0], args[1])
-        return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=8, typ=_VECTOR)
+        return builder.load(builder.bitcast(address, kind.vector.as_pointer()), align=8, typ=kind.vector)
 
-    return lanes_type(array, types.int64), generate
+    return kind(array, types.int64), generate
 
 
 @intrinsic
@@ -70,10 +81,45 @@ def store(typingctx, array, offset, value):
 
     def generate(context, builder, signature, args):
         address = _address(context, builder, signature.args[0], args[0], args[1])
-        builder.store(args[2], builder.bitcast(address, _VECTOR.as_pointer()), align=8)
+        builder.store(args[2], builder.bitcast(address, signature.args[2].vector.as_pointer()), align=8)
         return context.get_dummy_value()
 
-    return types.void(array, types.int64, lanes_type), generate
+    return types.void(array, types.int64, value), generate
+
+
+@intrinsic
+def peek(typingctx, array, offset):
+    """Read one element by its offset."""
+
+    def generate(context, builder, signature, args):
+        return builder.load(_address(context, builder, signature.args[0], args[0], args[1]))
+
+    return array.dtype(array, types.int64), generate
+
+
+@intrinsic
+def poke(typingctx, array, offset, value):
+    """Write one element by its offset."""
+
+    def generate(context, builder, signature, args):
+        builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1]))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, array.dtype), generate
+
+
+@intrinsic
+def largest(typingctx, a):
+    """Return the largest of the lanes."""
+
+    def generate(context, builder, signature, args):
+        best = builder.extract_element(args[0], ir.Constant(ir.IntType(32), 0))
+        for k in range(1, WIDTH):
+            value = builder.extract_element(args[0], ir.Constant(ir.IntType(32), k))
+            best = builder.select(builder.fcmp_ordered(">", value, best), value, best)
+        return best
+
+    return types.float64(lanes_type), generate
 
 
 @intrinsic
@@ -81,9 +127,7 @@ def splat(typingctx, value):
     """Return the same number in every lane."""
 
     def generate(context, builder, signature, args):
-        one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), zeros)
+        return _splat(builder, args[0], lanes_type.vector)
 
     return lanes_type(types.float64), generate
 
@@ -109,34 +153,75 @@ def maximum(typingctx, a, b):
 
 
 @intrinsic
-def sqrt(typingctx, a):
-    """Return the square root."""
+def where_at_least(typingctx, a, b, yes, no):
+    """Return ``yes`` where ``a >= b`` and ``no`` elsewhere."""
 
     def generate(context, builder, signature, args):
-        return _llvm(builder, "sqrt", args)
+        return builder.select(builder.fcmp_ordered(">=", args[0], args[1]), args[2], args[3])
 
-    return lanes_type(lanes_type), generate
+    return lanes_type(lanes_type, lanes_type, lanes_type, lanes_type), generate
 
 
-def _define(symbol, method):
+@intrinsic
+def sqrt(typingctx, a):
+    """Return the square root, of a vector or of a number."""
+
+    def generate(context, builder, signature, args):
+        if signature.args[0] is lanes_type:
+            return _llvm(builder, "sqrt", args)
+        return builder.call(builder.module.declare_intrinsic("llvm.sqrt", [ir.DoubleType()]), args)
+
+    return a(a), generate
+
+
+def _reinterpret(source, target):
+    kinds = {source: target, VECTOR_OF[source]: VECTOR_OF[target]}
+
+    @intrinsic
+    def cast(typingctx, value):
+        result = kinds[value]
+
+        def generate(context, builder, signature, args):
+            return builder.bitcast(args[0], context.get_value_type(result))
+
+        return result(value), generate
+
+    return cast
+
+
+bits_of = _reinterpret(types.float64, types.uint64)
+float_of = _reinterpret(types.uint64, types.float64)
+
+
+def _define(symbol, kind, method, **options):
+    def usable(a):
+        return a is kind or (isinstance(a, types.Number) and not isinstance(a, types.Complex))
+
     @intrinsic
     def operate(typingctx, a, b):
         def generate(context, builder, signature, args):
-            return getattr(builder, method)(*args)
+            vectors = [v if t is kind else _splat(builder, v, kind.vector) for v, t in zip(args, signature.args, strict=True)]
+            return getattr(builder, method)(*vectors, **options)
 
-        return lanes_type(lanes_type, lanes_type), generate
+        return kind(a if a is kind else kind.scalar, b if b is kind else kind.scalar), generate
 
     @overload(symbol)
     def resolve(a, b):
-        if isinstance(a, LanesType) and isinstance(b, LanesType):
+        if (a is kind or b is kind) and usable(a) and usable(b):
             return lambda a, b: operate(a, b)  # noqa: PLW0108 (Numba compiles it)
         return None
 
 
+for _symbol, _method in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
+    _define(_symbol, lanes_type, _method, flags=("contract",))
 for _symbol, _method in (
-    (operator.add, "fadd"),
-    (operator.sub, "fsub"),
-    (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
+    (operator.add, "add"),
+    (operator.sub, "sub"),
+    (operator.mul, "mul"),
+    (operator.xor, "xor"),
+    (operator.and_, "and_"),
+    (operator.or_, "or_"),
+    (operator.lshift, "shl"),
+    (operator.rshift, "lshr"),
 ):
-    _define(_symbol, _method)
+    _define(_symbol, bits_type, _method)

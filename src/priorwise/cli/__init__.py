@@ -1,0 +1,54 @@
+"""The command line: one file per command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from priorwise.cli.errors import Group
+from priorwise.cli.example import example
+from priorwise.cli.output import progress_to_stderr
+from priorwise.cli.reproduce import HELP as REPRODUCE_HELP
+from priorwise.cli.reproduce import reproduce
+from priorwise.cli.simulate import HELP as SIMULATE_HELP
+from priorwise.cli.simulate import simulate
+
+app = typer.Typer(
+    cls=Group,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _priorwise(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Many short decision tasks that resemble each other: which policy earns most, and what does a wrong prior cost?
+
+    \b
+    [bold]Start here[/]
+    priorwise example gaussian > prior.json
+    priorwise simulate prior.json --policy ts --policy sum:8 --policy greedy --horizon 10 --seed 0
+    """  # noqa: D301 - a backspace keeps Typer from joining the lines
+    progress_to_stderr()
+    if version:
+        from priorwise import __version__
+
+        typer.echo(f"priorwise {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command(help=SIMULATE_HELP)(simulate)
+app.command()(example)
+app.command(help=REPRODUCE_HELP)(reproduce)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,67 @@
+"""How the command line ends when something is wrong: one line, an exit code, no traceback."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, NoReturn, cast
+
+import typer
+from typer.core import TyperGroup
+
+# Click's UsageError, or the copy of it inside later versions of Typer.
+USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
+
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+
+def fail(option: str, problem: object) -> NoReturn:
+    """Stop: name the option, what is wrong with it, and what to do."""
+    _say(f"{option}: {problem}")
+    raise typer.Exit(BAD_INPUT)
+
+
+def _say(message: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    line = " ".join(message.split())
+    Console(stderr=True).print(Text.assemble(("Error ", "bold red"), (line, "red")), soft_wrap=True)
+
+
+class Group(TyperGroup):
+    """The commands, with errors of usage in one line and a clean end after Ctrl-C."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run a command line."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except USAGE_ERROR as error:
+            _say(_explain(error))
+            sys.exit(BAD_INPUT)
+        sys.exit(code or 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            from rich.console import Console
+
+            Console(stderr=True).print("[yellow]Interrupted.[/] No file was written or changed.")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _explain(error: Any) -> str:
+    """Say which option, what is wrong and what to do; what a missing option should hold stands in its help."""
+    context = error.ctx
+    command = context.command_path if context else "priorwise"
+    parameter = getattr(error, "param", None)  # errors about a parameter know which
+    if parameter is None:
+        return f"{error.format_message().rstrip('.')}; {command} --help shows what there is"
+    name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
+    if not error.message:
+        return f"{name}: missing; {parameter.help or f'see {command} --help'}"
+    return f"{name}: {error.message.rstrip('.')}; see {command} --help"

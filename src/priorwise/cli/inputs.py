@@ -1,0 +1,103 @@
+"""From words and files to priors and policies; every mistake names the option it was made in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from priorwise.cli.errors import fail
+from priorwise.cli.policies import parse_policy
+from priorwise.core.protocols import Policy, Prior
+from priorwise.core.serial import Serializable
+from priorwise.policies.baselines import Uniform
+from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
+from priorwise.simulate.run import simulate
+
+HOW_TO = "priorwise example gaussian > prior.json makes a valid file"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the comparison: a policy and the prior it holds."""
+
+    word: str
+    policy: Policy
+    held: Prior
+    held_name: str
+    true_prior: bool
+
+    @property
+    def name(self) -> str:
+        """Name in tables and figures."""
+        return self.word if self.true_prior else f"{self.word} ({self.held_name})"
+
+
+def read_prior(option: str, path: str) -> Any:
+    """Read a prior file, or standard input for ``-``."""
+    try:
+        return Serializable.load(sys.stdin.read() if path == "-" else Path(path))
+    except FileNotFoundError:
+        fail(option, f"no such file: {path}; {HOW_TO}")
+    except (OSError, TypeError, ValueError) as error:
+        fail(option, f"{path}: {error}; {HOW_TO}")
+
+
+def name_of(path: str) -> str:
+    """Return the short name of a prior file."""
+    return "stdin" if path == "-" else Path(path).stem
+
+
+def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
+    """Give an exchangeable prior its number of arms."""
+    if isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior)):
+        if arms is None:
+            fail("--arms", f"missing, and {option} is exchangeable (arms are new in every task); say how many, such as --arms 4")
+        try:
+            return prior.for_arms(arms)
+        except ValueError as error:
+            fail("--arms", error)
+    return prior
+
+
+def read_priors(path: str, believed_path: str | None, arms: int | None) -> tuple[Prior, Prior | None]:
+    """Read the true prior and the one the policies believe, and check that they go together."""
+    if path == believed_path == "-":
+        fail("--believed", "standard input is taken by PRIOR; pass a file")
+    loaded = read_prior("PRIOR", path)
+    prior = with_arms("PRIOR", loaded, arms)
+    if arms is not None and prior is loaded:
+        fail("--arms", "only for exchangeable priors, and PRIOR has its own number of arms; leave --arms out")
+    _try("PRIOR", prior, Uniform(), prior)
+    if believed_path is None:
+        return prior, None
+    believed = with_arms("--believed", read_prior("--believed", believed_path), prior.arms)
+    _try("--believed", prior, Uniform(), believed)
+    return prior, believed
+
+
+def entries(words: Sequence[str], prior: Prior, believed: Prior | None, believed_name: str) -> list[Entry]:
+    """Pair every policy with the true prior, and with the believed one if there is one."""
+    held = [("true", prior)] + ([] if believed is None else [(believed_name, believed)])
+    out: list[Entry] = []
+    for word in words:
+        if word in (each.word for each in out):
+            fail("--policy", f"{word} is given twice; leave one out")
+        try:
+            policy = parse_policy(word)
+        except (TypeError, ValueError) as error:
+            fail("--policy", f"{word}: {error}")
+        for name, belief in held:
+            _try(f"--policy {word}", prior, policy, belief)
+            out.append(Entry(word, policy, belief, name, belief is prior))
+    return out
+
+
+def _try(option: str, prior: Prior, policy: Policy, held: Prior) -> None:
+    """Let one pull of one task say whether these go together."""
+    try:
+        simulate(prior, policy, horizon=1, tasks=1, seed=0, believed=held, engine="numpy")
+    except (AttributeError, TypeError, ValueError) as error:
+        fail(option, error)

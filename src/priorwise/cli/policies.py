@@ -1,0 +1,110 @@
+"""Words for policies: ``ts``, ``sum:8``, ``rhc:10,10,online``, ``kg:10,10,ties=random``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, Final
+
+from priorwise.core.protocols import Policy
+from priorwise.policies.baselines import BayesUCB, ExactKnowledgeGradient, Greedy, TopTwoThompson, Uniform
+from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
+from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"must be an integer, got {text!r}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"must be a number, got {text!r}") from None
+
+
+def _alpha(text: str) -> float | str:
+    try:
+        return text if text == "online" else float(text)
+    except ValueError:
+        raise ValueError(f"must be 'online' or a number from 0 to 1, got {text!r}") from None
+
+
+Settings = dict[str, Callable[[str], Any]]
+
+
+@dataclass(frozen=True)
+class Word:
+    """How a policy is written: ``usage``, with its settings in order, the first ``required`` of which must be there."""
+
+    usage: str
+    example: str
+    meaning: str
+    build: Callable[..., Policy]
+    settings: Settings = field(default_factory=dict)
+    required: int = 0
+
+
+_K: Final[Settings] = {"k": _integer}
+_KK: Final[Settings] = {"k1": _integer, "k2": _integer}
+_TIES: Final[Settings] = {"ties": str, "when_certain": str}
+
+WORDS: Final[dict[str, Word]] = {
+    "ts": Word("ts", "ts", "Thompson sampling: the best arm of one posterior draw", ThompsonSampling),
+    "kshot": Word("kshot:K", "kshot:3", "the arm that looks best in any of K draws", KShotThompson, _K, 1),
+    "sum": Word("sum:K", "sum:8", "the arm with the largest sum over K draws", partial(PosteriorSampling, rule="sum"), _K, 1),
+    "softmax": Word("softmax:K", "softmax:4", "softmax of the sum over K draws", partial(PosteriorSampling, rule="softmax"), _K, 1),
+    "rhc": Word(
+        "rhc:K1,K2,ALPHA",
+        "rhc:10,10,online",
+        "two-step receding horizon; ALPHA is 0 to 1 or online",
+        RecedingHorizon,
+        {**_KK, "alpha": _alpha, **_TIES},
+        3,
+    ),
+    "kg": Word("kg:K1,K2", "kg:10,10", "Monte-Carlo knowledge gradient (rhc with ALPHA 1)", KnowledgeGradient, {**_KK, **_TIES}, 2),
+    "exact-kg": Word(
+        "exact-kg[:ALPHA]",
+        "exact-kg:online",
+        "knowledge gradient, computed exactly; online by default",
+        ExactKnowledgeGradient,
+        {"alpha": _alpha},
+    ),
+    "greedy": Word("greedy", "greedy", "the largest posterior mean", Greedy),
+    "bayes-ucb": Word("bayes-ucb", "bayes-ucb", "the largest posterior quantile, 1 - 1/(h + 1) at pull h", BayesUCB),
+    "top-two": Word("top-two[:SHARE]", "top-two:0.5", "top-two Thompson sampling", TopTwoThompson, {"share": _number}),
+    "uniform": Word("uniform", "uniform", "any arm", Uniform),
+}
+
+
+def parse_policy(text: str) -> Policy:
+    """Return the policy that a word stands for; the error of a bad one says what to write instead."""
+    name, colon, rest = text.partition(":")
+    word = WORDS.get(name)
+    if word is None:
+        near = get_close_matches(name, WORDS, n=1)
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"no policy is called {name!r}{guess} Use one of: {', '.join(each.usage for each in WORDS.values())}")
+    given: dict[str, Any] = {}
+    for index, part in enumerate(rest.split(",") if colon else []):
+        key, equals, value = (each.strip() for each in part.rpartition("="))
+        if not equals:
+            if index >= len(word.settings):
+                raise ValueError(f"too many settings; write {word.usage}, for example {word.example}")
+            key = list(word.settings)[index]
+        if key not in word.settings:
+            raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(word.settings) or 'none'}")
+        if key in given:
+            raise ValueError(f"{key} is given twice; write {word.usage}, for example {word.example}")
+        try:
+            given[key] = word.settings[key](value)
+        except ValueError as error:
+            raise ValueError(f"{key} {error}; write {word.usage}, for example {word.example}") from None
+    if missing := [key for key in list(word.settings)[: word.required] if key not in given]:
+        raise ValueError(f"{missing[0]} is missing; write {word.usage}, for example {word.example}")
+    return word.build(**given)

@@ -1,0 +1,176 @@
+"""What ``priorwise simulate`` says: the numbers as data, as a table and as a figure."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from priorwise.cli.inputs import Entry
+from priorwise.core.protocols import Policy, Prior
+from priorwise.core.serial import Serializable
+from priorwise.core.types import FloatArray
+from priorwise.simulate.figure import Curve, learning_curves
+from priorwise.simulate.results import Comparison, Estimate, Run
+from priorwise.simulate.run import simulate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+TIMED_SECONDS: Final = 0.05
+MOST_TIMED_TASKS: Final = 1 << 14
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy with one prior: its run, and its paired differences."""
+
+    entry: Entry
+    run: Run
+    from_best: Estimate
+    wrong_prior_gain: Estimate | None  # believed minus true prior, for the same policy
+    monte_carlo_n: int | None
+    ns_per_pull: float
+
+
+def lines(prior: Prior, entries: Sequence[Entry], result: Comparison) -> list[Line]:
+    """Gather the lines, best first."""
+    out = [
+        Line(
+            entry,
+            result.runs[entry.name],
+            result.difference(entry.name, result.best),
+            None if entry.true_prior else result.difference(entry.name, entry.word),
+            monte_carlo_n(entry.policy, prior.arms),
+            ns_per_pull(prior, entry, result.runs[entry.name]),
+        )
+        for entry in entries
+    ]
+    return sorted(out, key=lambda line: -line.run.mean_reward)
+
+
+def monte_carlo_n(policy: Policy, arms: int) -> int | None:
+    """The policy's Monte-Carlo constant; None for baselines and for policies that do not have one as they are set."""
+    constant: Callable[[int], int] | None = getattr(policy, "monte_carlo_n", None)
+    return None if constant is None else constant(arms)
+
+
+def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
+    """Time a short separate run on one thread, everything compiled already."""
+    tasks = min(64, run.tasks)
+    while True:
+        start = time.perf_counter()
+        simulate(prior, entry.policy, horizon=run.horizon, tasks=tasks, seed=run.seed, believed=entry.held, threads=1)
+        seconds = time.perf_counter() - start
+        if seconds >= TIMED_SECONDS or tasks >= min(MOST_TIMED_TASKS, run.tasks):
+            return 1e9 * seconds / (tasks * run.horizon)
+        tasks = min(4 * tasks, MOST_TIMED_TASKS, run.tasks)
+
+
+def as_json(prior: Prior, believed: Prior | None, lines: Sequence[Line]) -> str:
+    """Return all numbers as JSON text; None where a number does not exist."""
+    run = lines[0].run
+    content = {
+        "priorwise": 1,
+        "command": "simulate",
+        "horizon": run.horizon,
+        "tasks": run.tasks,
+        "seed": run.seed,
+        "prior": _prior(prior),
+        "believed": None if believed is None else _prior(believed),
+        "policies": [_line(line) for line in lines],
+    }
+    return json.dumps(content, indent=2, allow_nan=False)
+
+
+def _prior(prior: Prior) -> Any:
+    return json.loads(prior.to_json()) if isinstance(prior, Serializable) else repr(prior)
+
+
+def _line(line: Line) -> dict[str, Any]:
+    run, steps = line.run, line.run.by_step
+    return {
+        "name": line.entry.name,
+        "policy": line.entry.word,
+        "prior_held": line.entry.held_name,
+        "mean_reward": run.mean_reward,
+        "std_error": _or_none(run.std_error),
+        "regret": run.regret,
+        "regret_std_error": None if run.regret_std_error is None else _or_none(run.regret_std_error),
+        "from_best": _estimate(line.from_best),
+        "wrong_prior_gain": None if line.wrong_prior_gain is None else _estimate(line.wrong_prior_gain),
+        "monte_carlo_n": line.monte_carlo_n,
+        "engine": run.engine,
+        "ns_per_pull_one_thread": line.ns_per_pull,
+        "resets": run.resets,
+        "by_step": {
+            "reward": _list(steps.reward),
+            "reward_std_error": _list(steps.reward_std_error),
+            "regret": None if steps.regret is None else _list(steps.regret),
+            "regret_std_error": None if steps.regret_std_error is None else _list(steps.regret_std_error),
+        },
+    }
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _list(values: FloatArray) -> list[float | None]:
+    return [_or_none(float(value)) for value in values]
+
+
+def _estimate(estimate: Estimate) -> dict[str, float | None]:
+    return {"mean": _or_none(estimate.mean), "std_error": _or_none(estimate.std_error)}
+
+
+def plus_minus(mean: float, std_error: float, *, sign: bool = False) -> str:
+    """Mean and standard error, with two digits of the latter."""
+    if not math.isfinite(std_error):
+        return f"{mean:{'+' if sign else ''}.4g} ± ?"
+    digits = 4 if std_error <= 0 else min(max(1 - math.floor(math.log10(std_error)), 0), 6)
+    return f"{mean:{'+' if sign else ''}.{digits}f} ± {std_error:.{digits}f}"
+
+
+def as_table(lines: Sequence[Line]) -> Table:
+    """Return the table, best policy first."""
+    from rich import box
+    from rich.table import Table
+
+    run, pairs = lines[0].run, any(line.wrong_prior_gain for line in lines)
+    title = f"Reward of {run.horizon} pulls, mean over {run.tasks:,} tasks ± standard error (seed {run.seed})"
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    columns: list[tuple[str, Callable[[Line], str]]] = [("policy", lambda line: line.entry.word)]
+    if pairs:
+        columns.append(("holds", lambda line: line.entry.held_name))
+    columns.append(("reward", lambda line: plus_minus(line.run.mean_reward, line.run.std_error)))
+    if run.regret is not None:
+        columns.append(("regret", lambda line: plus_minus(line.run.regret or 0.0, line.run.regret_std_error or 0.0)))
+    columns.append(("minus the best", lambda line: "best" if line is lines[0] else _signed(line.from_best)))
+    if pairs:
+        columns.append(("due to the\nwrong prior", lambda line: _signed(line.wrong_prior_gain)))
+    columns.append(("n", lambda line: "–" if line.monte_carlo_n is None else f"{line.monte_carlo_n:,}"))
+    columns.append(("engine", lambda line: line.run.engine))
+    columns.append(("ns per\npull", lambda line: f"{line.ns_per_pull:,.0f}"))
+    for header, _ in columns:
+        table.add_column(header, justify="left" if header in {"policy", "holds", "engine"} else "right", vertical="bottom")
+    for line in lines:
+        style = "bold green" if line is lines[0] else "" if line.entry.true_prior else "yellow"
+        table.add_row(*(cell(line) for _, cell in columns), style=style)
+    return table
+
+
+def _signed(estimate: Estimate | None) -> str:
+    return "" if estimate is None else plus_minus(estimate.mean, estimate.std_error, sign=True)
+
+
+def as_figure(lines: Sequence[Line]) -> dict[str, bytes]:
+    """Return the learning curves, as the content of files by suffix."""
+    run = lines[0].run
+    curves = [Curve(line.entry.name, line.run, line.entry.word, dashed=not line.entry.true_prior) for line in lines]
+    wrong = next((line.entry.held_name for line in lines if not line.entry.true_prior), None)
+    note = "" if wrong is None else f"Dashed: the policy holds the prior {wrong}, not the true one."
+    return learning_curves(curves, f"{run.tasks:,} tasks of {run.horizon} pulls, seed {run.seed}", note)

@@ -1,0 +1,143 @@
+"""One look for all figures: colours that colour-blind readers tell apart, names at the ends of lines, whole files as bytes.
+
+Matplotlib is imported when a figure is made, never before.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito (2008), without yellow, which is too pale on white.
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
+INK: Final = "#333333"
+FAINT: Final = "#8a8a8a"
+LABEL_SIZE: Final = 8.5
+LINE_SPACING: Final = 1.3
+
+SETTINGS: Final[dict[str, Any]] = {
+    "axes.edgecolor": FAINT,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10.0,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "figure.facecolor": "white",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # ships with Matplotlib: the same figure on every machine
+    "font.size": 9.0,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.0,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "priorwise",  # with no date either: the same numbers give the same bytes
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.color": FAINT,
+    "ytick.labelcolor": INK,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw and render inside this."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(SETTINGS):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return a figure of so many inches, apart from any interactive session."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))
+
+
+def render(figure: Figure) -> dict[str, bytes]:
+    """Return the figure as the content of files, by suffix."""
+    out = {}
+    for suffix in ("png", "svg"):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=suffix, metadata={"Date": None} if suffix == "svg" else None)
+        out[suffix] = buffer.getvalue()
+    return out
+
+
+def look(index: int) -> tuple[str, str]:
+    """Colour and marker of the index-th series; no two of the first 49 share both."""
+    lap, place = divmod(index, len(COLOURS))
+    return COLOURS[place], MARKERS[(place + lap) % len(MARKERS)]
+
+
+@dataclass(frozen=True)
+class EndLabel:
+    """A name to write at the end of a line."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
+
+
+def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
+    """Write each name to the right of the axes, at the height of its line or as near as the others let it.
+
+    Call it when limits and position of the axes are final.
+    """
+    low, high = axes.get_ylim()
+    figure = axes.get_figure()
+    assert figure is not None
+    inches = axes.get_position().height * figure.get_figheight()  # type: ignore[union-attr]
+    gap = LABEL_SIZE * LINE_SPACING / 72 / inches * (high - low)
+    ordered = sorted(labels, key=lambda label: label.y)
+    for label, height in zip(ordered, spread([each.y for each in ordered], gap, low, high), strict=True):
+        axes.annotate(
+            label.text,
+            xy=(label.x, label.y),
+            xytext=(1.05, height),
+            textcoords=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=LABEL_SIZE,
+            color=label.colour,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": label.colour, "alpha": 0.6, "shrinkA": 1, "shrinkB": 4},
+        )
+
+
+def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions at least ``gap`` apart and nearest to ascending ``heights``, between ``low`` and ``high`` if there is room.
+
+    Less ``gap`` times the index, the positions must ascend: isotonic regression, by pooling neighbours that do not.
+    """
+    pools: list[tuple[float, int]] = []
+    for index, height in enumerate(heights):
+        total, count = height - index * gap, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            before, size = pools.pop()
+            total, count = total + before, count + size
+        pools.append((total, count))
+    index = np.arange(len(heights))
+    free = np.concatenate([np.full(count, total / count) for total, count in pools]) if pools else np.zeros(0)
+    room = max(high - low - gap * (len(heights) - 1), 0.0)
+    return list(np.clip(free, low, low + room) + index * gap)

@@ -1,0 +1,105 @@
+"""The figure of a comparison: learning curves by step. It reads results and never simulates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from priorwise.core.style import EndLabel, label_ends, look, new_figure, render, style
+from priorwise.core.types import FloatArray
+from priorwise.simulate.results import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BAND = 2.0  # standard errors
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A run and how to show it: runs of one ``group`` share a colour; dashed ones hold another prior than the true one."""
+
+    label: str
+    run: Run
+    group: str
+    dashed: bool = False
+
+
+def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> dict[str, bytes]:
+    """Draw the mean reward of each pull, and beside it the cumulative regret (the cumulative reward where there is no best arm).
+
+    Returns the content of the files, by suffix.
+    """
+    widest = max(len(curve.label) for curve in curves)
+    margin = 0.35 + 0.075 * widest  # inches for the names beside each panel
+    panel, left, between, top, bottom = 3.7, 0.75, 0.75, 0.95, 0.85
+    width = left + 2 * (panel + margin) + between
+    height = top + bottom + max(3.1, 0.17 * len(curves))
+    groups = list(dict.fromkeys(curve.group for curve in curves))
+    with style():
+        figure = new_figure(width, height)
+        boxes = [(left + i * (panel + margin + between)) / width for i in range(2)]
+        axes = [figure.add_axes((x, bottom / height, panel / width, 1 - (top + bottom) / height)) for x in boxes]
+        has_regret = all(curve.run.by_step.regret is not None for curve in curves)
+        for panel_axes, draw in zip(axes, (_rewards, _regrets if has_regret else _totals), strict=True):
+            ends = [_line(panel_axes, curve, look(groups.index(curve.group)), *draw(curve.run)) for curve in curves]
+            _frame(panel_axes, curves[0].run.horizon)
+            label_ends(panel_axes, ends)
+        axes[0].set(title="Reward of each pull", xlabel="pull", ylabel="mean reward")
+        second = "regret" if has_regret else "reward"
+        axes[1].set(title=f"Cumulative {second}", xlabel="pull", ylabel=f"mean total {second} so far")
+        figure.text(left / width, 1 - 0.3 / height, title, fontsize=10, va="center")
+        bars = f"Bands and end bars: ±{BAND:g} standard errors." + (f" {note}" if note else "")
+        figure.text(left / width, 0.2 / height, bars, fontsize=8, color="#666666", va="center")
+        return render(figure)
+
+
+def _rewards(run: Run) -> tuple[FloatArray, FloatArray]:
+    return run.by_step.reward, run.by_step.reward_std_error
+
+
+def _regrets(run: Run) -> tuple[FloatArray, FloatArray]:
+    assert run.by_step.regret is not None
+    assert run.regret_std_error is not None
+    return np.cumsum(run.by_step.regret), _only_at_the_end(run.horizon, run.regret_std_error)
+
+
+def _totals(run: Run) -> tuple[FloatArray, FloatArray]:
+    return np.cumsum(run.by_step.reward), _only_at_the_end(run.horizon, run.std_error)
+
+
+def _only_at_the_end(horizon: int, std_error: float) -> FloatArray:
+    """Pulls of a task are correlated, so the standard error of a partial sum is known for the whole sum alone."""
+    return np.concatenate([np.full(horizon - 1, np.nan), [std_error]])
+
+
+def _line(axes: Axes, curve: Curve, colour_marker: tuple[str, str], mean: FloatArray, std_error: FloatArray) -> EndLabel:
+    colour, marker = colour_marker
+    pulls = np.arange(1, mean.size + 1)
+    axes.plot(
+        pulls,
+        mean,
+        color=colour,
+        linestyle=(0, (4, 2)) if curve.dashed else "-",
+        marker=marker,
+        markevery=max(1, mean.size // 10),
+        markerfacecolor="white" if curve.dashed else colour,
+    )
+    wide = BAND * std_error
+    if np.isfinite(std_error).sum() > 1:
+        axes.fill_between(pulls, mean - wide, mean + wide, color=colour, alpha=0.18, linewidth=0)
+    elif np.isfinite(std_error[-1]):
+        axes.errorbar(pulls[-1], mean[-1], yerr=wide[-1], color=colour, linewidth=1.2, capsize=2.5)
+    return EndLabel(float(pulls[-1]), float(mean[-1]), curve.label, colour)
+
+
+def _frame(axes: Axes, horizon: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10]))
+    space = 0.03 * max(horizon - 1, 1)
+    axes.set_xlim(1 - space, horizon + space)
+    axes.set_ylim(*axes.get_ylim())  # final: names are placed by it

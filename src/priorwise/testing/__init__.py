@@ -1,0 +1,30 @@
+"""Contract tests for anyone's prior or policy: subclass, override one fixture, run pytest (which this folder needs).
+
+A prior::
+
+    class TestMyPrior(PriorContract):
+        @pytest.fixture
+        def prior(self):
+            return MyPrior(...)
+
+A policy::
+
+    class TestMyPolicy(PolicyContract):
+        @pytest.fixture
+        def policy(self):
+            return MyPolicy(...)
+
+Statistical checks state their false-alarm rate and carry a control that must fail. Seeds are fixed; the environment variable
+``PRIORWISE_TEST_SEED`` shifts all of them.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite("priorwise.testing.policy", "priorwise.testing.prior", "priorwise.testing.twins")
+
+from priorwise.testing.calibration import calibration  # noqa: E402
+from priorwise.testing.policy import PolicyContract, SamplingPolicyContract  # noqa: E402
+from priorwise.testing.prior import JsonContract, PriorContract  # noqa: E402
+from priorwise.testing.seeds import base_seed  # noqa: E402
+
+__all__ = ["JsonContract", "PolicyContract", "PriorContract", "SamplingPolicyContract", "base_seed", "calibration"]

@@ -1,0 +1,77 @@
+"""Simulation-based calibration: whether the posterior is the law of the truth given the data.
+
+If it is, the truth and the posterior's draws are exchangeable, and the rank of the one among the others is uniform, for every
+quantity of environment and data (Talts et al. 2018). Ranks of the environment alone cannot see a belief that ignores data, since
+the prior is calibrated too. So one quantity here is the distance between a value and the reward it gave (Modrak et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from priorwise.core.protocols import Belief, Prior, Seen, Signal, ValuedEnvironment
+from priorwise.core.streams import Purpose, Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.testing.laws import bonferroni, randomised_ranks, uniform_p_value
+from priorwise.testing.playing import play
+
+DRAWS: Final = 15
+"""Posterior draws a task, so 16 ranks."""
+
+
+def calibration(prior: Prior, *, tasks: int, pulls: int, seed: int, wrap: Callable[[Any], Belief] = lambda belief: belief) -> float:
+    """P-value of the hypothesis that the belief is the posterior, over ``tasks`` tasks after ``pulls`` pulls of random arms.
+
+    Ranks the value of each arm, the best value, the range of the values, and for each pull the distance between the pulled arm's
+    value and its reward; Bonferroni over all of them. The environment must offer ``values``.
+    """
+    played = play(prior, tasks=tasks, pulls=pulls, seed=seed, wrap=wrap)
+    environment = played.environment
+    if not isinstance(environment, ValuedEnvironment):
+        raise TypeError(f"calibration needs the true values: {type(environment).__name__} has no method values(signal)")
+    rng = played.streams.at(Purpose.POLICY, pulls + 1)
+    truth = environment.values(played.seen.signal)
+    values = played.belief.sample(rng, DRAWS, played.seen)
+    pairs = [(truth[:, arm], values[:, :, arm]) for arm in range(prior.arms)]
+    pairs += [(truth.max(axis=1), values.max(axis=2)), (np.ptp(truth, axis=1), np.ptp(values, axis=2))]
+    rows = np.arange(tasks)
+    for pull in played.pulls:
+        then = environment.values(pull.seen.signal)[rows, pull.actions]
+        drawn = played.belief.sample(rng, DRAWS, pull.seen)[rows, :, pull.actions]
+        pairs.append((np.abs(then - pull.rewards), np.abs(drawn - pull.rewards[:, None])))
+    return bonferroni([uniform_p_value(randomised_ranks(*pair, rng.uniform()), DRAWS + 1) for pair in pairs])
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """A wrong belief, to check the check: it ignores every other observation."""
+
+    belief: Belief
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Draw from what is remembered."""
+        return self.belief.sample(rng, draws, seen)
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on the first, third, ... pull."""
+        return self if seen.step % 2 == 0 else type(self)(self.belief.update(seen, actions, rewards, after))
+
+
+@dataclass(frozen=True)
+class Gullible:
+    """Another wrong belief: it counts every observation twice, and so is too sure."""
+
+    belief: Belief
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Draw from the posterior that is too narrow."""
+        return self.belief.sample(rng, draws, seen)
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition twice."""
+        once = self.belief.update(seen, actions, rewards, after)
+        return type(self)(once.update(seen, actions, rewards, after))

@@ -1,0 +1,173 @@
+"""What every policy must keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from priorwise.core.protocols import Belief, Policy, Prior, Seen
+from priorwise.core.streams import Purpose, Stream, Streams
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.sampling import SamplingPolicy
+from priorwise.priors.gaussian import GaussianPrior
+from priorwise.simulate.results import Run
+from priorwise.simulate.run import simulate
+from priorwise.testing.laws import bonferroni, same_law_p_value
+from priorwise.testing.playing import play
+from priorwise.testing.seeds import base_seed
+from priorwise.testing.twins import HORIZON, TASKS, compiled, some_arms, twins
+
+MEAN = np.array([0.3, 0.0, 0.0, -0.2])
+COV = 0.6 * np.eye(4) + 0.4
+NOISE_VAR = np.array([1.0, 0.5, 2.0, 1.0])
+
+
+class PolicyContract:
+    """Tests of a policy; override the fixture ``policy``, and ``problem`` if it does not suit the policy."""
+
+    tasks: ClassVar[int] = 4096
+    """Runs whose actions are compared before and after relabelling the arms."""
+    false_alarm: ClassVar[float] = 1e-4
+    """Probability that the relabelling test rejects a policy that does not care for labels."""
+
+    @pytest.fixture
+    def policy(self) -> Any:
+        """Policy under test."""
+        raise NotImplementedError("override the fixture `policy` to return the policy under test")
+
+    @pytest.fixture
+    def seed(self) -> int:
+        """Seed of all streams."""
+        return base_seed()
+
+    def problem(self, order: IntArray | None = None) -> Prior:
+        """Prior on which the policy is tried, with its arms in this order; asymmetric, or relabelling shows nothing."""
+        order = np.arange(MEAN.size) if order is None else order
+        return GaussianPrior(MEAN[order], COV[np.ix_(order, order)], NOISE_VAR[order])
+
+    def test_actions_are_one_available_arm_a_task(self, policy: Policy, seed: int) -> None:
+        """One integer for each task, of the arms that are available to it."""
+        prior = self.problem()
+        played = play(prior, tasks=64, pulls=2, seed=seed)
+        rows = np.arange(64)
+        alone = np.zeros((64, prior.arms), dtype=bool)
+        alone[rows, rows % prior.arms] = True
+        for mask in (None, some_arms(64, prior.arms, seed), alone):
+            actions = np.asarray(policy.act(played.belief, replace(played.seen, mask=mask), played.streams.at(Purpose.POLICY, 3)))
+            assert actions.shape == (64,)
+            assert np.issubdtype(actions.dtype, np.integer)
+            assert actions.min() >= 0
+            assert actions.max() < prior.arms
+            if mask is not None:
+                assert mask[rows, actions].all(), "use seen.masked(values): it puts -inf on arms that are not available"
+
+    def test_same_streams_give_the_same_actions(self, policy: Policy, seed: int) -> None:
+        """The policy keeps no state: it acts the same again, and on a task alone as in a batch."""
+        prior = self.problem()
+        played = play(prior, tasks=16, pulls=2, seed=seed)
+        first, again = (policy.act(played.belief, played.seen, played.streams.at(Purpose.POLICY, 3)) for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+        batch, single = (_run(prior, policy, seed, tasks=tasks, engine="numpy") for tasks in (16, 1))
+        np.testing.assert_array_equal(batch.actions[:1], single.actions)
+
+    def test_choice_does_not_depend_on_labels(self, policy: Policy, seed: int) -> None:
+        """Relabelling the arms relabels the actions, in law at each step; false alarms with probability ``false_alarm``."""
+        assert self._relabelling(policy, seed) > self.false_alarm
+
+    def test_relabelling_notices_a_favoured_label(self, policy: Policy, seed: int) -> None:
+        """The control: a policy that plays the first arm in one task of eight, whatever the belief."""
+        assert self._relabelling(FavoursFirst(policy), seed) < self.false_alarm
+
+    def _relabelling(self, policy: Policy, seed: int) -> float:
+        arms = self.problem().arms
+        order = np.roll(np.arange(arms), 1)
+        before = _run(self.problem(), policy, seed, tasks=self.tasks)
+        after = _run(self.problem(order), policy, seed + 1, tasks=self.tasks)
+        names = order[after.actions]
+        return bonferroni([same_law_p_value(before.actions[:, h], names[:, h], arms) for h in range(HORIZON)])
+
+    def test_monte_carlo_constant(self, policy: Any) -> None:
+        """``monte_carlo_n``, where a policy has one, is a positive integer and does not fall with the number of arms."""
+        if hasattr(policy, "monte_carlo_n"):
+            constants = [policy.monte_carlo_n(arms) for arms in (1, 2, 6)]
+            assert all(isinstance(n, int) and n >= 1 for n in constants)
+            assert constants == sorted(constants)
+
+    @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
+    def test_compiled_run_is_the_numpy_run(self, policy: Policy, masked: bool, seed: int) -> None:
+        """Action for action, also with a misspecified belief; without tile functions the NumPy loop runs by itself."""
+        prior = self.problem()
+        available = some_arms(TASKS, prior.arms, seed) if masked else None
+        if compiled(prior, policy):
+            for believed in (prior, self.problem(np.arange(prior.arms)[::-1])):
+                twins(prior, believed, policy, available=available, seed=seed)
+        else:
+            assert _run(prior, policy, seed, tasks=3).engine == "numpy"
+
+
+class SamplingPolicyContract(PolicyContract):
+    """Further tests of a :class:`~priorwise.policies.sampling.SamplingPolicy`."""
+
+    def test_draws_are_all_it_sees(self, policy: SamplingPolicy, seed: int) -> None:
+        """It asks for ``draws`` draws, ``monte_carlo_n`` says so, and nothing else of the belief is read."""
+        belief = DrawsOnly(np.random.default_rng(seed).normal(size=(8, policy.draws, 4)))
+        rng = Streams(seed, np.arange(8, dtype=np.uint64)).at(Purpose.POLICY, 1)
+        assert policy.act(belief, Seen(1, HORIZON, 4), rng).shape == (8,)
+        assert policy.monte_carlo_n(4) == policy.draws
+
+    def test_select_follows_labels_exactly(self, policy: SamplingPolicy, seed: int) -> None:
+        """Where ``select`` has one answer (no ties, no chance of its own), permuting the values permutes it."""
+        tasks, arms = 256, 5
+        values = np.random.default_rng(seed).normal(size=(tasks, policy.draws, arms))
+        order = np.roll(np.arange(arms), 2)
+        seen = Seen(1, HORIZON, arms)
+        streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
+        answers = np.stack([policy.select(values, seen, streams.at(Purpose.POLICY, step)) for step in range(1, 41)])
+        settled = (answers == answers[0]).all(axis=0)
+        # a draw by chance that gives 40 equal answers comes from a law with one clear favourite: compare what is chosen most
+        moved = np.stack([policy.select(values[:, :, order], seen, streams.at(Purpose.POLICY, step)) for step in range(41, 81)])
+        modal = np.array([np.bincount(column, minlength=arms).argmax() for column in order[moved].T])
+        np.testing.assert_array_equal(modal[settled], answers[0][settled])
+
+
+@dataclass(frozen=True)
+class FavoursFirst:
+    """A wrong policy, to check the check: plays the first available arm in one task of eight."""
+
+    policy: Policy
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What the policy needs."""
+        return getattr(self.policy, "needs", ())
+
+    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+        """Ask the policy, then favour."""
+        actions = self.policy.act(belief, seen, rng)
+        first = np.isfinite(seen.masked(np.zeros((rng.tasks, seen.arms)))).argmax(axis=1)
+        return np.where(rng.uniform() < 0.125, first, actions)
+
+
+class DrawsOnly:
+    """A belief that answers one request, for exactly the draws it holds."""
+
+    def __init__(self, values: FloatArray) -> None:
+        """Hold the draws ``(task, draw, arm)``."""
+        self._left = [values]
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Give them once."""
+        values = self._left.pop()
+        assert values.shape[1] == draws
+        return values
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Any) -> DrawsOnly:
+        """Refuse: a policy never updates."""
+        raise AssertionError("a policy must not update a belief")
+
+
+def _run(prior: Prior, policy: Policy, seed: int, *, tasks: int, engine: Any = "auto") -> Run:
+    return simulate(prior, policy, horizon=HORIZON, tasks=tasks, seed=seed, keep=True, engine=engine)

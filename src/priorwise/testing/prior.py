@@ -1,0 +1,173 @@
+"""What every prior must keep."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from priorwise.core.protocols import Prior
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Purpose
+from priorwise.simulate.loop import run_numpy
+from priorwise.simulate.run import simulate
+from priorwise.testing.calibration import Forgetful, Gullible, calibration
+from priorwise.testing.playing import play
+from priorwise.testing.seeds import base_seed
+from priorwise.testing.twins import HORIZON, POLICIES, TASKS, compiled, offers, same_run, some_arms, twins
+
+EVERY_POLICY = pytest.mark.parametrize("name", POLICIES)
+
+
+class PriorContract:
+    """Tests of a prior and its belief; override the fixture ``prior``.
+
+    Override ``believed`` too, with another prior of the same arms, to try beliefs that start wrong.
+    """
+
+    tasks: ClassVar[int] = 4096
+    """Tasks of the calibration test; more tasks see smaller errors."""
+    pulls: ClassVar[int] = 4
+    """Pulls before the posterior is looked at."""
+    false_alarm: ClassVar[float] = 1e-4
+    """Probability that the calibration test rejects a right posterior."""
+    wrong_beliefs: ClassVar[tuple[Any, ...]] = (Forgetful, Gullible)
+    """Wrong on purpose: the calibration test must reject each."""
+
+    @pytest.fixture
+    def prior(self) -> Prior:
+        """Prior under test."""
+        raise NotImplementedError("override the fixture `prior` to return the prior under test")
+
+    @pytest.fixture
+    def believed(self, prior: Prior) -> Prior:
+        """Prior that a policy holds although tasks come from ``prior``."""
+        return prior
+
+    @pytest.fixture
+    def seed(self) -> int:
+        """Seed of all streams."""
+        return base_seed()
+
+    def test_posterior_is_calibrated(self, prior: Prior, seed: int) -> None:
+        """The truth ranks uniformly among posterior draws; false alarms with probability ``false_alarm``."""
+        assert calibration(prior, tasks=self.tasks, pulls=self.pulls, seed=seed) > self.false_alarm
+
+    def test_calibration_rejects_wrong_beliefs(self, prior: Prior, seed: int) -> None:
+        """The control: beliefs that ignore or repeat observations fail the same test."""
+        for wrong in self.wrong_beliefs:
+            p_value = calibration(prior, tasks=self.tasks, pulls=self.pulls, seed=seed, wrap=wrong)
+            assert p_value < self.false_alarm, (
+                f"{wrong.__name__} was not noticed: this prior learns too little from {self.pulls} pulls of {self.tasks} tasks "
+                "for its calibration to be seen; raise `pulls` or `tasks`"
+            )
+
+    def test_samples_are_tasks_by_draws_by_arms(self, prior: Prior, seed: int) -> None:
+        """Draws have shape (task, draw, arm) and are finite, before any pull and after some."""
+        for pulls in (0, self.pulls):
+            played = play(prior, tasks=5, pulls=pulls, seed=seed)
+            for draws in (1, 3):
+                values = played.belief.sample(played.streams.at(Purpose.POLICY, 9), draws, played.seen)
+                assert values.shape == (5, draws, prior.arms)
+                assert values.dtype == np.float64
+                assert np.isfinite(values).all()
+
+    def test_belief_is_a_value(self, prior: Prior, seed: int) -> None:
+        """Updating leaves the old belief, the actions and the rewards as they were, and does the same twice."""
+        played = play(prior, tasks=16, pulls=self.pulls, seed=seed)
+        pull = played.pulls[-1]
+        actions, rewards = pull.actions.copy(), pull.rewards.copy()
+        actions.setflags(write=False)
+        rewards.setflags(write=False)
+
+        def draws(belief: Any) -> Any:
+            return belief.sample(played.streams.at(Purpose.POLICY, 9), 4, played.seen)
+
+        before = draws(played.belief)
+        first = played.belief.update(pull.seen, actions, rewards, played.seen.signal)
+        after = draws(first)
+        second = played.belief.update(pull.seen, actions, rewards, played.seen.signal)
+        np.testing.assert_array_equal(draws(played.belief), before)
+        np.testing.assert_array_equal(draws(second), after)
+
+    @EVERY_POLICY
+    def test_tasks_do_not_see_each_other(self, prior: Prior, name: str, seed: int) -> None:
+        """A task does the same alone, in a small batch and in a large one."""
+        policy = POLICIES[name]
+        if not offers(prior, policy):
+            with pytest.raises(TypeError, match="needs a belief with"):
+                simulate(prior, policy, horizon=1, tasks=1, seed=seed)
+            return
+        options: dict[str, Any] = {"seed": seed, "horizon": HORIZON, "available": None, "keep": False}
+        whole = run_numpy(prior, prior, policy, first=0, tasks=70, **options)
+        for first, tasks in ((0, 1), (33, 1), (3, 5), (64, 6)):
+            part = run_numpy(prior, prior, policy, first=first, tasks=tasks, **options)
+            np.testing.assert_array_equal(part.actions, whole.actions[:, first : first + tasks])
+            np.testing.assert_allclose(part.rewards, whole.rewards[:, first : first + tasks], rtol=1e-9, atol=1e-12)
+
+    @EVERY_POLICY
+    def test_mask_of_all_arms_is_no_mask(self, prior: Prior, name: str, seed: int) -> None:
+        """Making all arms available changes nothing."""
+        policy = POLICIES[name]
+        if offers(prior, policy):
+            masks = (None, np.ones(prior.arms, dtype=bool))
+            runs = [simulate(prior, policy, horizon=HORIZON, tasks=TASKS, seed=seed, available=m, keep=True) for m in masks]
+            same_run(*runs)
+
+    @EVERY_POLICY
+    @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
+    def test_compiled_run_is_the_numpy_run(self, prior: Prior, believed: Prior, name: str, masked: bool, seed: int) -> None:
+        """Action for action, for a true and a misspecified belief; without tile functions the NumPy loop runs by itself."""
+        policy = POLICIES[name]
+        available = some_arms(TASKS, prior.arms, seed) if masked else None
+        for held in (prior, believed):
+            if not offers(held, policy):
+                continue
+            if compiled(prior, policy) and compiled(held, policy):
+                twins(prior, held, policy, available=available, seed=seed)
+            else:
+                run = simulate(prior, policy, horizon=2, tasks=3, seed=seed, believed=held)
+                assert run.engine == "numpy"
+
+
+class JsonContract:
+    """Tests of the JSON form of a value; override the fixture ``value``."""
+
+    @pytest.fixture
+    def value(self) -> Serializable:
+        """Value under test."""
+        raise NotImplementedError("override the fixture `value` to return the value under test")
+
+    def test_round_trip_is_exact(self, value: Serializable) -> None:
+        """Every parameter reads back bit for bit."""
+        copy = Serializable.load(value.to_json())
+        assert type(copy) is type(value)
+        assert copy == value
+        assert hash(copy) == hash(value)
+        assert copy.to_json() == value.to_json()
+        for name in inspect.signature(type(value)).parameters:
+            _same_bits(getattr(copy, name), getattr(value, name))
+
+    def test_saved_file_loads(self, value: Serializable, tmp_path: Path) -> None:
+        """A file holds what the text holds."""
+        path = tmp_path / "value.json"
+        value.save(path)
+        assert Serializable.load(path) == value
+        assert Serializable.load(str(path)) == value
+        assert [file.name for file in tmp_path.iterdir()] == ["value.json"]
+
+
+def _same_bits(first: Any, second: Any) -> None:
+    if isinstance(second, np.ndarray):
+        assert first.dtype == second.dtype
+        assert first.shape == second.shape
+        assert first.tobytes() == second.tobytes()
+    elif isinstance(second, Serializable):
+        for name in inspect.signature(type(second)).parameters:
+            _same_bits(getattr(first, name), getattr(second, name))
+    else:
+        assert type(first) is type(second)
+        assert first == second
