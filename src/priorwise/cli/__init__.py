@@ -28,7 +28,7 @@ def _priorwise(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Many short decision tasks that resemble each other: which policy earns most, and what does a wrong prior cost?
+    """Many short decision tasks that resemble each other: which policy earns most, and what a wrong prior costs.
 
     \b
     [bold]Start here[/]

@@ -26,18 +26,18 @@ def _say(message: str) -> None:
     from rich.text import Text
 
     line = " ".join(message.split())
-    Console(stderr=True).print(Text.assemble(("Error ", "bold red"), (line, "red")), soft_wrap=True)
+    Console(stderr=True).print(Text.assemble(("Error: ", "bold red"), (line, "red")), soft_wrap=True)
 
 
 class Group(TyperGroup):
     """The commands, with errors of usage in one line and a clean end after Ctrl-C."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         """Run a command line."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(*args, **{**options, "standalone_mode": False})
         except USAGE_ERROR as error:
             _say(_explain(error))
             sys.exit(BAD_INPUT)
@@ -63,5 +63,5 @@ def _explain(error: Any) -> str:
         return f"{error.format_message().rstrip('.')}; {command} --help shows what there is"
     name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
     if not error.message:
-        return f"{name}: missing; {parameter.help or f'see {command} --help'}"
-    return f"{name}: {error.message.rstrip('.')}; see {command} --help"
+        return f"{name} is missing: {parameter.help or f'see {command} --help'}"
+    return f"{name}: {error.message.removeprefix('Value error, ').rstrip('.')}; see {command} --help"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
@@ -15,7 +15,7 @@ from priorwise.priors.beta import BetaPrior
 from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """Families there is an example of."""
 
     gaussian = "gaussian"
@@ -39,15 +39,16 @@ OTHERS: Final[dict[Kind, Callable[[], Serializable]]] = {
 
 
 def example(
-    kind: Annotated[Kind, typer.Argument(help="The family of the prior.", show_default=False)],
+    kind: Annotated[Kind, typer.Argument(metavar="FAMILY", help=f"One of {', '.join(Kind)}.", show_default=False)],
     misspecified: Annotated[
         bool, typer.Option("--misspecified", help="The wrong prior of the paper instead; for gaussian, linear and finite.")
     ] = False,
 ) -> None:
     """Print a prior file to start from.
 
-    gaussian, linear and finite are the paper's three problems. The exchangeable ones have no number of arms of their own:
-    simulate takes it from [bold]--arms[/].
+    gaussian, linear and finite are the paper's three problems.
+
+    The exchangeable ones have no number of arms of their own; simulate takes it from --arms.
 
     \b
     [dim]# the tasks, and what a policy might wrongly believe about them[/]
@@ -56,7 +57,10 @@ def example(
     """  # noqa: D301 - a backspace keeps Typer from joining the lines
     if kind in OTHERS:
         if misspecified:
-            fail("--misspecified", f"the paper has no misspecified {kind.value} prior; there is one for {', '.join(k.value for k in PAPER)}")
+            fail(
+                "--misspecified",
+                f"the paper has no misspecified {kind.value} prior; there is one for {', '.join(k.value for k in PAPER)}",
+            )
         typer.echo(OTHERS[kind]().to_json())
         return
     problem = PAPER[kind]()

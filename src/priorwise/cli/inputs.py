@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from priorwise.cli.errors import fail
 from priorwise.cli.policies import parse_policy
+from priorwise.core import validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.serial import Serializable
 from priorwise.policies.baselines import Uniform
@@ -35,8 +38,25 @@ class Entry:
         return self.word if self.true_prior else f"{self.word} ({self.held_name})"
 
 
+def at_least_one(value: int | None) -> int | None:
+    """Check a count, as a callback of an option."""
+    if value is not None and value < 1:
+        raise typer.BadParameter(f"must be at least 1, got {value}")
+    return value
+
+
+def seed_range(value: int) -> int:
+    """Check a seed, as a callback of an option."""
+    try:
+        return validation.seed(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 def read_prior(option: str, path: str) -> Any:
     """Read a prior file, or standard input for ``-``."""
+    if path != "-" and Path(path).is_dir():
+        fail(option, f"{path} is a directory; pass a prior file; {HOW_TO}")
     try:
         return Serializable.load(sys.stdin.read() if path == "-" else Path(path))
     except FileNotFoundError:
@@ -46,8 +66,9 @@ def read_prior(option: str, path: str) -> Any:
 
 
 def name_of(path: str) -> str:
-    """Return the short name of a prior file."""
-    return "stdin" if path == "-" else Path(path).stem
+    """Return a short name of a prior file, other than ``true``."""
+    stem = "stdin" if path == "-" else Path(path).stem
+    return "true, believed" if stem == "true" else stem
 
 
 def with_arms(option: str, prior: Any, arms: int | None) -> Prior:

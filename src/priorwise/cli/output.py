@@ -23,3 +23,8 @@ def progress_to_stderr() -> None:
     import rich
 
     rich.reconfigure(stderr=True)
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 pull``, ``2 pulls``."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

@@ -1,4 +1,4 @@
-"""What ``priorwise simulate`` says: the numbers as data, as a table and as a figure."""
+"""What ``priorwise simulate`` says: the numbers as data and as a figure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from priorwise.cli.inputs import Entry
+from priorwise.cli.output import counted
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 from priorwise.simulate.figure import Curve, learning_curves
 from priorwise.simulate.results import Comparison, Estimate, Run
 from priorwise.simulate.run import simulate
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 TIMED_SECONDS: Final = 0.05
 MOST_TIMED_TASKS: Final = 1 << 14
@@ -127,50 +125,10 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
     return {"mean": _or_none(estimate.mean), "std_error": _or_none(estimate.std_error)}
 
 
-def plus_minus(mean: float, std_error: float, *, sign: bool = False) -> str:
-    """Mean and standard error, with two digits of the latter."""
-    if not math.isfinite(std_error):
-        return f"{mean:{'+' if sign else ''}.4g} ± ?"
-    digits = 4 if std_error <= 0 else min(max(1 - math.floor(math.log10(std_error)), 0), 6)
-    return f"{mean:{'+' if sign else ''}.{digits}f} ± {std_error:.{digits}f}"
-
-
-def as_table(lines: Sequence[Line]) -> Table:
-    """Return the table, best policy first."""
-    from rich import box
-    from rich.table import Table
-
-    run, pairs = lines[0].run, any(line.wrong_prior_gain for line in lines)
-    title = f"Reward of {run.horizon} pulls, mean over {run.tasks:,} tasks ± standard error (seed {run.seed})"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    columns: list[tuple[str, Callable[[Line], str]]] = [("policy", lambda line: line.entry.word)]
-    if pairs:
-        columns.append(("holds", lambda line: line.entry.held_name))
-    columns.append(("reward", lambda line: plus_minus(line.run.mean_reward, line.run.std_error)))
-    if run.regret is not None:
-        columns.append(("regret", lambda line: plus_minus(line.run.regret or 0.0, line.run.regret_std_error or 0.0)))
-    columns.append(("minus the best", lambda line: "best" if line is lines[0] else _signed(line.from_best)))
-    if pairs:
-        columns.append(("due to the\nwrong prior", lambda line: _signed(line.wrong_prior_gain)))
-    columns.append(("n", lambda line: "–" if line.monte_carlo_n is None else f"{line.monte_carlo_n:,}"))
-    columns.append(("engine", lambda line: line.run.engine))
-    columns.append(("ns per\npull", lambda line: f"{line.ns_per_pull:,.0f}"))
-    for header, _ in columns:
-        table.add_column(header, justify="left" if header in {"policy", "holds", "engine"} else "right", vertical="bottom")
-    for line in lines:
-        style = "bold green" if line is lines[0] else "" if line.entry.true_prior else "yellow"
-        table.add_row(*(cell(line) for _, cell in columns), style=style)
-    return table
-
-
-def _signed(estimate: Estimate | None) -> str:
-    return "" if estimate is None else plus_minus(estimate.mean, estimate.std_error, sign=True)
-
-
 def as_figure(lines: Sequence[Line]) -> dict[str, bytes]:
     """Return the learning curves, as the content of files by suffix."""
     run = lines[0].run
     curves = [Curve(line.entry.name, line.run, line.entry.word, dashed=not line.entry.true_prior) for line in lines]
     wrong = next((line.entry.held_name for line in lines if not line.entry.true_prior), None)
-    note = "" if wrong is None else f"Dashed: the policy holds the prior {wrong}, not the true one."
-    return learning_curves(curves, f"{run.tasks:,} tasks of {run.horizon} pulls, seed {run.seed}", note)
+    note = "" if wrong is None else f"Dashed: policies that hold the prior “{wrong}” instead of the true one."
+    return learning_curves(curves, f"{run.tasks:,} tasks of {counted(run.horizon, 'pull')}, seed {run.seed}", note)

@@ -9,12 +9,19 @@ from typing import Annotated, Final
 
 import typer
 
+from priorwise.cli import report
 from priorwise.cli.errors import fail
 from priorwise.cli.files import check_directory, write_all
-from priorwise.cli.inputs import entries, name_of, read_priors
+from priorwise.cli.inputs import at_least_one, entries, name_of, read_priors, seed_range
+from priorwise.cli.output import output
 from priorwise.cli.policies import WORDS
+from priorwise.cli.table import as_tables
+from priorwise.simulate.engine import block_size
+from priorwise.simulate.run import compare
 
 DEFAULT_OUT: Final = Path("out")
+PROGRESS_STEPS: Final = 64
+LEAST_BLOCK: Final = 1024
 
 _WORDS: Final = "\n".join(f"[cyan]{word.usage:<17}[/] {word.meaning}".replace("[:", "\\[:") for word in WORDS.values())
 
@@ -24,55 +31,74 @@ Prints what each earns, with standard errors and paired differences, and writes 
 
 \b
 [bold]Examples[/]
-[dim]# a prior file to start from (edit it, or see priorwise example --help)[/]
+[dim]# a prior file to start from; see priorwise example --help[/]
 priorwise example gaussian > prior.json
 [dim]# which policy earns most in 10 pulls?[/]
-priorwise simulate prior.json --policy ts --policy sum:8 --policy greedy --horizon 10 --tasks 100000 --seed 0
+priorwise simulate prior.json -p ts -p sum:8 -p greedy --horizon 10 --seed 0
 [dim]# what does it cost to hold a wrong prior?[/]
 priorwise example gaussian --misspecified > wrong.json
-priorwise simulate prior.json --policy ts --policy sum:8 --believed wrong.json --horizon 10 --seed 0
+priorwise simulate prior.json --believed wrong.json \\
+    -p ts -p sum:8 --horizon 10 --seed 0
 [dim]# arms that are new in every task; numbers for another program[/]
-priorwise example exchangeable-beta | priorwise simulate - --arms 4 --policy ts --horizon 50 --seed 0 --json
+priorwise example exchangeable-beta | priorwise simulate - --arms 4 \\
+    -p ts --horizon 50 --seed 0 --json
 
 \b
 [bold]Policies[/]
 {_WORDS}
+[dim]Settings may be named: kg:10,10,ties=random,when_certain=best[/]
 
 \b
 [bold]The table[/]
-minus the best   paired difference: same tasks, same noise, so its standard error is small
-n                Monte-Carlo constant: how many posterior draws a choice sees; none for baselines
-ns per pull      timed apart, on one thread; engine numpy is slower than compiled
+[cyan]minus the best[/]  paired: same tasks and noise, hence the small standard error
+[cyan]n[/]               Monte-Carlo constant, which the bounds need; none for baselines
+[cyan]ns per pull[/]     timed in a short run of its own, on one thread
 """
 
 
 def simulate(
     prior: Annotated[
-        str, typer.Argument(metavar="PRIOR", help="Prior file the tasks are drawn from; - reads standard input.", show_default=False)
+        str,
+        typer.Argument(metavar="PRIOR", help="Prior file the tasks are drawn from; - reads standard input.", show_default=False),
     ],
     policy: Annotated[
         list[str],
-        typer.Option("--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8; repeat it to compare.", show_default=False),
+        typer.Option(
+            "--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8; repeat it to compare.", show_default=False
+        ),
     ],
-    horizon: Annotated[int, typer.Option(min=1, help="Pulls in a task, such as 10.", show_default=False)],
+    horizon: Annotated[
+        int, typer.Option(metavar="N", callback=at_least_one, help="Pulls in a task, such as --horizon 10.", show_default=False)
+    ],
     seed: Annotated[
         int,
         typer.Option(
-            min=0, max=2**64 - 1, help="Any integer, such as --seed 0; the same seed gives the same numbers.", show_default=False
+            metavar="N",
+            callback=seed_range,
+            help="Any whole number, such as --seed 0; the same seed gives the same numbers.",
+            show_default=False,
         ),
     ],
-    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks; four times as many halve the standard errors.")] = 100_000,
+    tasks: Annotated[
+        int, typer.Option(metavar="N", callback=at_least_one, help="Number of tasks; four times as many halve the standard errors.")
+    ] = 100_000,
     believed: Annotated[
         str | None,
         typer.Option(metavar="PRIOR", help="Prior file the policies hold instead; the true one is run too.", show_default=False),
     ] = None,
-    arms: Annotated[int | None, typer.Option(min=1, help="Number of arms, for exchangeable priors.", show_default=False)] = None,
+    arms: Annotated[
+        int | None,
+        typer.Option(metavar="N", callback=at_least_one, help="Number of arms, for exchangeable priors.", show_default=False),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Directory for simulate.png, .svg and .json.", show_default="out; no files with --json"),
+        typer.Option(metavar="DIR", help="Directory for simulate.png, .svg and .json.", show_default="out; no files with --json"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")] = False,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the compiled loop.", show_default="all processors")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", callback=at_least_one, help="Threads of the compiled loop.", show_default="all processors"),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")] = False,
 ) -> None:
     """Read, check, simulate, write."""
@@ -82,9 +108,6 @@ def simulate(
     truth, held = read_priors(prior, believed, arms)
     chosen = entries(policy, truth, held, name_of(believed or ""))
 
-    from priorwise.cli import report
-    from priorwise.simulate.run import compare
-
     result = compare(
         truth,
         {entry.name: (entry.policy, entry.held) for entry in chosen},
@@ -92,6 +115,7 @@ def simulate(
         tasks=tasks,
         seed=seed,
         threads=threads,
+        block=min(block_size(horizon, {"compiled"}), max(tasks // PROGRESS_STEPS, LEAST_BLOCK)),
         progress=not quiet and sys.stderr.isatty(),
     )
     lines = report.lines(truth, chosen, result)
@@ -109,14 +133,11 @@ def simulate(
         _show(lines, files)
 
 
-def _show(lines: Sequence[object], files: Sequence[Path]) -> None:
-    from priorwise.cli import report
-    from priorwise.cli.output import output
-
+def _show(lines: Sequence[report.Line], files: Sequence[Path]) -> None:
     console = output()
-    shown = [line for line in lines if isinstance(line, report.Line)]
-    console.print(report.as_table(shown))
-    for line in shown:
+    for table in as_tables(lines, console.width):
+        console.print(table)
+    for line in lines:
         if line.run.resets:
             console.print(
                 f"[yellow]{line.entry.name}: {line.run.resets:,} tasks met rewards that the prior it holds deems impossible; "

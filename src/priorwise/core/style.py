@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito (2008), without yellow, which is too pale on white.
-COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Okabe and Ito (2008), without yellow, which is too pale on white; then wine, olive and grey, for those who need more than seven.
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#999933", "#777777")
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 INK: Final = "#333333"
 FAINT: Final = "#8a8a8a"
 LABEL_SIZE: Final = 8.5
 LINE_SPACING: Final = 1.3
+LABEL_SHADE: Final = 0.8
+"""Names are written darker than their lines, to be read."""
 
-SETTINGS: Final[dict[str, Any]] = {
+SETTINGS: Final[Any] = {
     "axes.edgecolor": FAINT,
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -85,9 +87,8 @@ def render(figure: Figure) -> dict[str, bytes]:
 
 
 def look(index: int) -> tuple[str, str]:
-    """Colour and marker of the index-th series; no two of the first 49 share both."""
-    lap, place = divmod(index, len(COLOURS))
-    return COLOURS[place], MARKERS[(place + lap) % len(MARKERS)]
+    """Colour and marker of the index-th series; no two of the first 70 share both."""
+    return COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
 
     Call it when limits and position of the axes are final.
     """
+    from matplotlib.colors import to_rgb
+
     low, high = axes.get_ylim()
     figure = axes.get_figure()
     assert figure is not None
@@ -119,9 +122,9 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
             textcoords=axes.get_yaxis_transform(),
             va="center",
             fontsize=LABEL_SIZE,
-            color=label.colour,
+            color=tuple(LABEL_SHADE * part for part in to_rgb(label.colour)),
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": label.colour, "alpha": 0.6, "shrinkA": 1, "shrinkB": 4},
+            arrowprops={"arrowstyle": "-", "linewidth": 0.7, "color": label.colour, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4},
         )
 
 
@@ -137,7 +140,6 @@ def spread(heights: Sequence[float], gap: float, low: float, high: float) -> lis
             before, size = pools.pop()
             total, count = total + before, count + size
         pools.append((total, count))
-    index = np.arange(len(heights))
     free = np.concatenate([np.full(count, total / count) for total, count in pools]) if pools else np.zeros(0)
     room = max(high - low - gap * (len(heights) - 1), 0.0)
-    return list(np.clip(free, low, low + room) + index * gap)
+    return list(np.clip(free, low, low + room) + gap * np.arange(len(heights)))

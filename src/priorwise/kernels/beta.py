@@ -155,34 +155,36 @@ def update(p, n, state, signal, scratch, actions, rewards):
 
 
 @tile(LOOK)
-def look(p, n, keys, step, call, arm, k1, k2, state, signal, mask, scratch, now, ahead):
-    """Look one step past pulling ``arm``: draw its mean and its reward, condition on it, and average k2 draws of every arm."""
+def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+    """Look one step past pulling each arm: draw its mean and its reward, condition on it, and average k2 draws of every arm."""
     arms = n[0]
     rejected, value, uniform, one, total = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4 : 4 + arms]
     changed = scratch[4 + arms : 4 + arms + ROWS_PER_ARM]
-    own = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
-    for i in range(k1):
-        beta_row(keys, slot_key(call_key(step, call + 3 * i), 0, 0), own, rejected, value)
-        uniforms(keys, call_key(step, call + 3 * i + 1), 0, 0, uniform)
-        for lane in range(LANES):
-            success = 1.0 if uniform[lane] < value[lane] else 0.0
-            changed[0, lane] = own[0, lane] + success
-            changed[1, lane] = own[1, lane] + (1.0 - success)
-            prepare(changed, lane)
-        at = call_key(step, call + 3 * i + 2)
-        total[:] = 0.0
-        for other in range(arms):
-            rows = changed if other == arm else state[ROWS_PER_ARM * other : ROWS_PER_ARM * (other + 1)]
-            for j in range(k2):
-                beta_row(keys, slot_key(at, j, other), rows, rejected, one)
-                for lane in range(LANES):
-                    total[other, lane] += one[lane]
-        for lane in range(LANES):
-            best = -np.inf
+    for arm in range(arms):
+        own = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
+        for i in range(k1):
+            beta_row(keys, slot_key(call_key(step, call), 0, 0), own, rejected, value)
+            uniforms(keys, call_key(step, call + 1), 0, 0, uniform)
+            at = call_key(step, call + 2)
+            call += 3
+            for lane in range(LANES):
+                success = 1.0 if uniform[lane] < value[lane] else 0.0
+                changed[0, lane] = own[0, lane] + success
+                changed[1, lane] = own[1, lane] + (1.0 - success)
+                prepare(changed, lane)
+            total[:] = 0.0
             for other in range(arms):
-                best = max(best, total[other, lane] / k2 + mask[other, lane])
-            now[lane] += value[lane]
-            ahead[lane] += best
+                rows = changed if other == arm else state[ROWS_PER_ARM * other : ROWS_PER_ARM * (other + 1)]
+                for j in range(k2):
+                    beta_row(keys, slot_key(at, j, other), rows, rejected, one)
+                    for lane in range(LANES):
+                        total[other, lane] += one[lane]
+            for lane in range(LANES):
+                best = -np.inf
+                for other in range(arms):
+                    best = max(best, total[other, lane] / k2 + mask[other, lane])
+                now[arm, lane] += value[lane]
+                ahead[arm, lane] += best
 
 
 def scratch_rows(arms: int) -> int:

@@ -116,8 +116,8 @@ DRAW = types.void(ROW, INTS, KEYS, U, I, ROWS, ROWS, ROWS, ROWS)  # p, n, keys, 
 MEAN = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS)  # p, n, belief, signal, scratch, values
 UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)  # p, n, belief, signal, scratch, actions, rewards
 CERTAIN = types.void(ROW, INTS, ROWS, ROW)  # p, n, belief, 1.0 where the belief has collapsed
-# p, n, keys, step, first call, arm, k1, k2, belief, signal, mask, scratch, sum of values now, sum of best values ahead
-LOOK = types.void(ROW, INTS, KEYS, I, I, I, I, I, ROWS, ROWS, ROWS, ROWS, ROW, ROW)
+# p, n, keys, step, first call, k1, k2, belief, signal, mask, scratch; for each arm the sums of values now and of best values ahead
+LOOK = types.void(ROW, INTS, KEYS, I, I, I, I, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
 # a policy: its p and n, keys, step, then the belief's draw, mean, look and certain, its p and n, state, signal, mask (0 or -inf),
 # scratch, values, accumulator, actions
 ACT = types.void(

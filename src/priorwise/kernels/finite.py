@@ -11,6 +11,7 @@ import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, LOOK, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
 from priorwise.kernels.random import box_muller, call_key, mix, one_normal, slot_key, uniforms, unit
+from priorwise.kernels.simd import WIDTH, fma, largest, load, maximum, peek, poke, splat, store, where_at_least
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -94,27 +95,27 @@ def start(p, n, state):
 
 @tile(DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
-    """Return the mean vector of one drawn task."""
+    """Return the mean vector of one drawn task: the first whose running weight exceeds a uniform share of the total."""
     arms, support = n[0], n[1]
     slot = slot_key(at, 0, draw)
-    total = scratch[0]
-    total[:] = 0.0
-    for s in range(support):
-        for lane in range(LANES):
-            total[lane] += state[support + s, lane]
-    for lane in range(LANES):
-        target = unit(mix(keys[lane] + slot)) * total[lane]
-        running = 0.0
-        chosen = 0
+    chosen = scratch[0]
+    one, zero = splat(1.0), splat(0.0)
+    for g in range(0, LANES, WIDTH):
+        total = zero
         for s in range(support):
-            weight = state[support + s, lane]
-            running += weight
-            if weight > 0.0:
-                chosen = s
-                if running > target:
-                    break
+            total = total + load(state, (support + s) * LANES + g)
+        target = unit(mix(load(keys, g) + slot)) * total
+        running, place, last = zero, zero, zero
+        for s in range(support):
+            weight = load(state, (support + s) * LANES + g)
+            running = running + weight
+            place = place + where_at_least(target, running, one, zero)
+            last = where_at_least(zero, weight, last, splat(float(s)))  # rounding must not pick a weight of 0
+        store(chosen, g, where_at_least(place, last, last, place))
+    for lane in range(LANES):
+        first = np.int64(peek(chosen, lane)) * arms
         for arm in range(arms):
-            values[arm, lane] = p[chosen * arms + arm]
+            poke(values, arm * LANES + lane, peek(p, first + arm))
 
 
 @tile(MEAN)
@@ -153,117 +154,169 @@ def certain(p, n, state, out):
 def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; where no task could have given it, start again from the prior and count it."""
     arms, support = n[0], n[1]
+    best = scratch[0]
+    best[:] = -np.inf
+    for s in range(support):
+        row = state[s]
+        for lane in range(LANES):
+            if row[lane] > -np.inf:
+                arm = actions[lane]
+                row[lane] += log_likelihood(p, n, peek(p, s * arms + arm), arm, rewards[lane])
+                best[lane] = max(best[lane], row[lane])
     for lane in range(LANES):
-        arm = actions[lane]
-        best = -np.inf
-        for s in range(support):
-            if state[s, lane] > -np.inf:
-                state[s, lane] += log_likelihood(p, n, p[s * arms + arm], arm, rewards[lane])
-                best = max(best, state[s, lane])
-        if best == -np.inf:
+        if best[lane] == -np.inf:
             restart(p, n, state, lane)
-            state[2 * support, lane] += 1.0
-        else:
-            for s in range(support):
-                if state[s, lane] > -np.inf:
-                    state[s, lane] -= best
-                    state[support + s, lane] = np.exp(state[s, lane]) if state[s, lane] < 0.0 else 1.0
-                else:
-                    state[support + s, lane] = 0.0
+            poke(state, 2 * support * LANES + lane, peek(state, 2 * support * LANES + lane) + 1.0)
+    noiseless = n[2] == NONE
+    for s in range(support):
+        row = state[s]
+        weight = state[support + s]
+        for lane in range(LANES):
+            if best[lane] == -np.inf:
+                continue
+            if row[lane] == -np.inf:
+                weight[lane] = 0.0
+            elif best[lane] != 0.0 or not noiseless:  # without noise a weight that is left only changes by the common factor
+                row[lane] -= best[lane]
+                weight[lane] = np.exp(row[lane]) if row[lane] < 0.0 else 1.0
 
 
 @inline
-def best_of(p, arms, s, mask, lane):
-    """Largest available mean of a possible task."""
+def best_of(p, first, arms, mask_row):
+    """Largest available entry of a mean vector."""
+    best = splat(-np.inf)
+    for b in range(0, arms, WIDTH):
+        best = maximum(best, load(p, first + b) + load(mask_row, b))
+    return largest(best)
+
+
+@inline
+def locate_all(key, slots, first, count, running, active, places):
+    """Positions of ``count`` uniform shares of the last running sum, WIDTH at a time."""
+    one, zero = splat(1.0), splat(0.0)
+    for j in range(0, count, WIDTH):
+        target = unit(mix(load(slots, first + j) + key)) * running[active - 1]
+        place = zero
+        for k in range(active - 1):
+            place = place + where_at_least(target, splat(running[k]), one, zero)
+        store(places, j, place)
+
+
+@inline
+def condition(p, n, state, lane, arm, reward, ids, active, left, left_running, log_weights):
+    """Find the tasks left after a reward: the places of their mean vectors and their running weights; returns how many."""
+    arms, support = n[0], n[1]
+    count = 0
+    total = 0.0
+    if n[2] == NONE:
+        tolerance = p[support * arms + support + 2 * arms]
+        for k in range(active):
+            if abs(p[ids[k] * arms + arm] - reward) <= tolerance:
+                total += peek(state, (support + ids[k]) * LANES + lane)
+                left[count] = ids[k] * arms
+                left_running[count] = total
+                count += 1
+        return count
     best = -np.inf
-    for arm in range(arms):
-        best = max(best, p[s * arms + arm] + mask[arm, lane])
-    return best
+    for k in range(active):
+        log_weights[k] = state[ids[k], lane] + log_likelihood(p, n, p[ids[k] * arms + arm], arm, reward)
+        best = max(best, log_weights[k])
+    for k in range(active):
+        weight = np.exp(log_weights[k] - best)
+        if weight > 0.0:
+            total += weight
+            left[count] = ids[k] * arms
+            left_running[count] = total
+            count += 1
+    return count
 
 
 @tile(LOOK)
-def look(p, n, keys, step, call, arm, k1, k2, state, signal, mask, scratch, now, ahead):
-    """Look one step past pulling ``arm``: draw a task and its reward, condition on it, and average k2 drawn mean vectors.
+def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+    """Look one step past pulling each arm: draw a task and its reward, condition on it, and average k2 drawn mean vectors.
 
     Where one task is left after the reward, those k2 draws are that task and nothing is drawn. Without noise the tasks left
-    depend only on the reward, so they are found once for each distinct reward.
+    depend only on the reward, so they are found again only when it changes. Vectors run along draws and along arms here; mean
+    vectors are read past their end, where ``mask_row`` is -inf.
     """
     arms, support, noise = n[0], n[1], n[2]
     calls = 2 if noise == NONE else 3
-    slots = np.empty((k1, k2 + 2), np.uint64)
-    for i in range(k1):
-        first = call + calls * i
-        slots[i, 0] = slot_key(call_key(step, first), 0, 0)
-        slots[i, 1] = slot_key(call_key(step, first + 1), 0, 0)
-        at = call_key(step, first + calls - 1)
-        for j in range(k2):
-            slots[i, 2 + j] = slot_key(at, 0, j)
+    wide1 = (k1 + WIDTH - 1) // WIDTH * WIDTH
+    wide2 = (k2 + WIDTH - 1) // WIDTH * WIDTH
+    task_slots = np.zeros(arms * wide1, np.uint64)
+    noise_slots = np.zeros(arms * k1, np.uint64)
+    slots = np.zeros(arms * k1 * wide2, np.uint64)
+    for arm in range(arms):
+        for i in range(k1):
+            first = call + calls * (arm * k1 + i)
+            task_slots[arm * wide1 + i] = slot_key(call_key(step, first), 0, 0)
+            noise_slots[arm * k1 + i] = slot_key(call_key(step, first + 1), 0, 0)
+            at = call_key(step, first + calls - 1)
+            for j in range(k2):
+                slots[(arm * k1 + i) * wide2 + j] = slot_key(at, 0, j)
     ids = np.empty(support, np.int64)
     running = np.empty(support)
     left = np.empty(support, np.int64)
     left_running = np.empty(support)
     counts = np.empty(support)
-    average = np.empty(arms)
+    tasks_drawn = np.empty(wide1)
+    drawn = np.empty(wide2)
+    mask_row = np.full((arms + WIDTH - 1) // WIDTH * WIDTH, -np.inf)
+    share = splat(float(k2))
     for lane in range(LANES):
         active = 0
         total = 0.0
         for s in range(support):
-            weight = state[support + s, lane]
+            weight = peek(state, (support + s) * LANES + lane)
             if weight > 0.0:
                 total += weight
                 ids[active] = s
                 running[active] = total
                 active += 1
+        for b in range(arms):
+            mask_row[b] = peek(mask, b * LANES + lane)
         if active == 1:
-            now[lane] += k1 * p[ids[0] * arms + arm]
-            ahead[lane] += k1 * best_of(p, arms, ids[0], mask, lane)
+            best = best_of(p, ids[0] * arms, arms, mask_row)
+            for arm in range(arms):
+                poke(now, arm * LANES + lane, k1 * p[ids[0] * arms + arm])
+                poke(ahead, arm * LANES + lane, k1 * best)
             continue
         key = keys[lane]
-        known = np.nan  # the reward that `left` stands for
-        alone = 0
-        left_best = 0.0
-        for i in range(k1):
-            s = ids[locate(running, active, unit(mix(key + slots[i, 0])) * total)]
-            value = p[s * arms + arm]
-            now[lane] += value
-            if noise == NONE:
+        for arm in range(arms):
+            locate_all(key, task_slots, arm * wide1, k1, running, active, tasks_drawn)
+            known = np.nan  # the reward that `left` stands for
+            alone = 0
+            left_best = 0.0
+            sum_now = 0.0
+            sum_ahead = 0.0
+            for i in range(k1):
+                value = p[ids[np.int64(tasks_drawn[i])] * arms + arm]
+                sum_now += value
                 reward = value
-            elif noise == BERNOULLI:
-                reward = 1.0 if unit(mix(key + slots[i, 1])) < value else 0.0
-            else:
-                reward = value + p[support * arms + support + arms + arm] * box_muller(key + slots[i, 1])[0]
-            if reward != known:
-                known = reward
-                best = -np.inf
-                for k in range(active):
-                    counts[k] = state[ids[k], lane] + log_likelihood(p, n, p[ids[k] * arms + arm], arm, reward)
-                    best = max(best, counts[k])
-                alone = 0
-                sum_left = 0.0
-                for k in range(active):
-                    weight = np.exp(counts[k] - best)
-                    if weight > 0.0:
-                        sum_left += weight
-                        left[alone] = ids[k]
-                        left_running[alone] = sum_left
-                        alone += 1
+                if noise == BERNOULLI:
+                    reward = 1.0 if unit(mix(key + noise_slots[arm * k1 + i])) < value else 0.0
+                elif noise == GAUSSIAN:
+                    deviation = p[support * arms + support + arms + arm]
+                    reward = value + deviation * box_muller(key + noise_slots[arm * k1 + i])[0]
+                if reward != known:
+                    known = reward
+                    alone = condition(p, n, state, lane, arm, reward, ids, active, left, left_running, counts)
+                    left_best = best_of(p, left[0], arms, mask_row)
                 if alone == 1:
-                    left_best = best_of(p, arms, left[0], mask, lane)
-            if alone == 1:
-                ahead[lane] += left_best
-                continue
-            for k in range(alone):
-                counts[k] = 0.0
-            for j in range(k2):
-                counts[locate(left_running, alone, unit(mix(key + slots[i, 2 + j])) * left_running[alone - 1])] += 1.0
-            for b in range(arms):
-                average[b] = 0.0
-            for k in range(alone):
-                if counts[k] > 0.0:
-                    row = p[left[k] * arms : (left[k] + 1) * arms]
-                    for b in range(arms):
-                        average[b] += counts[k] * row[b]
-            best = -np.inf
-            for b in range(arms):
-                best = max(best, average[b] / k2 + mask[b, lane])
-            ahead[lane] += best
+                    sum_ahead += left_best
+                    continue
+                locate_all(key, slots, (arm * k1 + i) * wide2, k2, left_running, alone, drawn)
+                for k in range(alone):
+                    counts[k] = 0.0
+                for j in range(k2):
+                    counts[np.int64(drawn[j])] += 1.0
+                best_average = splat(-np.inf)
+                for b in range(0, arms, WIDTH):
+                    average = splat(0.0)
+                    for k in range(alone):
+                        if counts[k] > 0.0:
+                            average = fma(splat(counts[k]), load(p, left[k] + b), average)
+                    best_average = maximum(best_average, average / share + load(mask_row, b))
+                sum_ahead += largest(best_average)
+            poke(now, arm * LANES + lane, sum_now)
+            poke(ahead, arm * LANES + lane, sum_ahead)

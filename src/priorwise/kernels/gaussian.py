@@ -210,35 +210,38 @@ def ahead_of(state, dim, f, noise_var, shifted, shifted_row, gain_row):
 
 
 @tile(LOOK)
-def arm_look(p, n, keys, step, call, arm, k1, k2, state, signal, mask, scratch, now, ahead):
-    """Look one step past pulling ``arm``: the mean of k2 look-ahead draws is one draw with covariance S / k2 (exact in law)."""
+def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+    """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with covariance S / k2 (exact in law)."""
     arms = n[0]
     root, gain, z, pair = 0, arms * arms, arms * arms + arms, arms * arms + 2 * arms
-    noise_var = p[arms + arms * arms + arm]
-    noise_std = splat(p[2 * arms + arms * arms + arm])
-    ahead_of(state, arms, state[arms + arm * arms :], noise_var, scratch, root, gain)
     scale = splat(1.0 / np.sqrt(k2))
     z_rows = scratch[z : z + arms]
     pair_rows = scratch[pair : pair + 2]
-    for i in range(k1):
-        normals(keys, call_key(step, call + 2 * i), 0, pair_rows)
-        normals(keys, call_key(step, call + 2 * i + 1), 0, z_rows)
-        for g in range(0, LANES, WIDTH):
-            spread = splat(0.0)
-            for j in range(arms):
-                fj = load(state, (arms + arm * arms + j) * LANES + g)
-                spread = fma(fj, fj, spread)
-            deviation = sqrt(spread) * load(pair_rows, g)
-            residual = fma(noise_std, load(pair_rows, LANES + g), deviation)
-            best = splat(-np.inf)
-            for b in range(arms):
-                s = splat(0.0)
+    for arm in range(arms):
+        f_row = arms + arm * arms  # f = L'x is a row of L
+        noise_std = splat(p[2 * arms + arms * arms + arm])
+        ahead_of(state, arms, state[f_row:], p[arms + arms * arms + arm], scratch, root, gain)
+        for i in range(k1):
+            normals(keys, call_key(step, call), 0, pair_rows)
+            normals(keys, call_key(step, call + 1), 0, z_rows)
+            call += 2
+            for g in range(0, LANES, WIDTH):
+                spread = splat(0.0)
                 for j in range(arms):
-                    s = fma(load(scratch, (root + b * arms + j) * LANES + g), load(scratch, (z + j) * LANES + g), s)
-                mean = fma(load(scratch, (gain + b) * LANES + g), residual, load(state, b * LANES + g))
-                best = maximum(best, fma(s, scale, mean) + load(mask, b * LANES + g))
-            store(now, g, load(now, g) + load(state, arm * LANES + g) + deviation)
-            store(ahead, g, load(ahead, g) + best)
+                    fj = load(state, (f_row + j) * LANES + g)
+                    spread = fma(fj, fj, spread)
+                deviation = sqrt(spread) * load(pair_rows, g)
+                residual = fma(noise_std, load(pair_rows, LANES + g), deviation)
+                best = splat(-np.inf)
+                for b in range(arms):
+                    s = splat(0.0)
+                    for j in range(arms):
+                        s = fma(load(scratch, (root + b * arms + j) * LANES + g), load(z_rows, j * LANES + g), s)
+                    mean = fma(load(scratch, (gain + b) * LANES + g), residual, load(state, b * LANES + g))
+                    best = maximum(best, fma(s, scale, mean) + load(mask, b * LANES + g))
+                place = arm * LANES + g
+                store(now, place, load(now, place) + load(state, place) + deviation)
+                store(ahead, place, load(ahead, place) + best)
 
 
 # Linear rewards: the value of arm a is x_a'w
@@ -338,48 +341,50 @@ def linear_update(p, n, state, signal, scratch, actions, rewards):
 
 
 @tile(LOOK)
-def linear_look(p, n, keys, step, call, arm, k1, k2, state, signal, mask, scratch, now, ahead):
-    """Look one step past pulling ``arm``, to fresh contexts; the mean of k2 draws of the weights is one draw (exact in law)."""
+def linear_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+    """Look one step past pulling each arm, to fresh contexts; the mean of k2 draws of the weights is one draw (exact in law)."""
     arms, dim = n[0], n[1]
     root, gain, z, pair = 0, dim * dim, dim * dim + dim, dim * dim + 2 * dim
     f, fresh, weights = pair + 2, pair + 2 + dim, pair + 2 + dim + arms * dim
-    x = signal[arm * dim : (arm + 1) * dim]
-    f_rows = scratch[f : f + dim]
-    direction(state, dim, x, f_rows)
-    noise_var = p[dim + dim * dim + arm]
-    noise_std = splat(p[dim + dim * dim + arms + arm])
-    ahead_of(state, dim, f_rows, noise_var, scratch, root, gain)
     scale = splat(1.0 / np.sqrt(k2))
     z_rows = scratch[z : z + dim]
     pair_rows = scratch[pair : pair + 2]
+    f_rows = scratch[f : f + dim]
     fresh_rows = scratch[fresh : fresh + arms * dim]
-    for i in range(k1):
-        normals(keys, call_key(step, call + 3 * i), 0, pair_rows)
-        contexts(p, n, keys, call_key(step, call + 3 * i + 1), fresh_rows)
-        normals(keys, call_key(step, call + 3 * i + 2), 0, z_rows)
-        for g in range(0, LANES, WIDTH):
-            spread = splat(0.0)
-            mean_now = splat(0.0)
-            for j in range(dim):
-                fj = load(f_rows, j * LANES + g)
-                spread = fma(fj, fj, spread)
-                mean_now = fma(load(x, j * LANES + g), load(state, j * LANES + g), mean_now)
-            deviation = sqrt(spread) * load(pair_rows, g)
-            residual = fma(noise_std, load(pair_rows, LANES + g), deviation)
-            for a in range(dim):
-                s = splat(0.0)
+    for arm in range(arms):
+        x = signal[arm * dim : (arm + 1) * dim]
+        direction(state, dim, x, f_rows)
+        noise_std = splat(p[dim + dim * dim + arms + arm])
+        ahead_of(state, dim, f_rows, p[dim + dim * dim + arm], scratch, root, gain)
+        for i in range(k1):
+            normals(keys, call_key(step, call), 0, pair_rows)
+            contexts(p, n, keys, call_key(step, call + 1), fresh_rows)
+            normals(keys, call_key(step, call + 2), 0, z_rows)
+            call += 3
+            for g in range(0, LANES, WIDTH):
+                spread = splat(0.0)
+                mean_now = splat(0.0)
                 for j in range(dim):
-                    s = fma(load(scratch, (root + a * dim + j) * LANES + g), load(scratch, (z + j) * LANES + g), s)
-                mean = fma(load(scratch, (gain + a) * LANES + g), residual, load(state, a * LANES + g))
-                store(scratch, (weights + a) * LANES + g, fma(s, scale, mean))
-            best = splat(-np.inf)
-            for b in range(arms):
-                s = load(mask, b * LANES + g)
-                for j in range(dim):
-                    s = fma(load(scratch, (fresh + b * dim + j) * LANES + g), load(scratch, (weights + j) * LANES + g), s)
-                best = maximum(best, s)
-            store(now, g, load(now, g) + mean_now + deviation)
-            store(ahead, g, load(ahead, g) + best)
+                    fj = load(f_rows, j * LANES + g)
+                    spread = fma(fj, fj, spread)
+                    mean_now = fma(load(x, j * LANES + g), load(state, j * LANES + g), mean_now)
+                deviation = sqrt(spread) * load(pair_rows, g)
+                residual = fma(noise_std, load(pair_rows, LANES + g), deviation)
+                for a in range(dim):
+                    s = splat(0.0)
+                    for j in range(dim):
+                        s = fma(load(scratch, (root + a * dim + j) * LANES + g), load(z_rows, j * LANES + g), s)
+                    mean = fma(load(scratch, (gain + a) * LANES + g), residual, load(state, a * LANES + g))
+                    store(scratch, (weights + a) * LANES + g, fma(s, scale, mean))
+                best = splat(-np.inf)
+                for b in range(arms):
+                    s = load(mask, b * LANES + g)
+                    for j in range(dim):
+                        s = fma(load(fresh_rows, (b * dim + j) * LANES + g), load(scratch, (weights + j) * LANES + g), s)
+                    best = maximum(best, s)
+                place = arm * LANES + g
+                store(now, place, load(now, place) + mean_now + deviation)
+                store(ahead, place, load(ahead, place) + best)
 
 
 def arm_scratch_rows(arms: int) -> int:

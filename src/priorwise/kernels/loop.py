@@ -47,7 +47,6 @@ class FamilyTiles:
     signal_rows: int  # 0: no signal; otherwise arms * logged
     belief_rows: int
     scratch_rows: int
-    calls_per_look: int
     resets_row: int  # row of the belief that counts impossible trajectories, or -1
     sample: Tile
     signal: Tile
@@ -131,7 +130,7 @@ def run_tiles(
     scratch = np.empty((bsize[1], LANES))
     values = np.empty((arms, LANES))
     truth = np.empty((arms, LANES))
-    acc = np.empty((arms + 4, LANES))
+    acc = np.empty((2 * arms + 3, LANES))
     mask = np.zeros((arms, LANES))
     best = np.empty(LANES)
     rewards = np.empty(LANES)

@@ -138,16 +138,15 @@ def uniform(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, 
 @tile(ACT)
 def receding_horizon(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
     """2-RHC: V_a = sum over i of (1 - alpha) mu_a + alpha max_a' of the mean of k2 look-ahead draws; ``pp`` holds the alphas."""
-    arms, k1, k2, masked, calls, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5], pn[6]
+    arms, k1, k2, masked, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5]
     alpha = pp[step - 1]
-    now, ahead, floor, count = acc[arms], acc[arms + 1], acc[arms + 2], acc[arms + 3]
+    ahead, floor, count, known = acc[arms : 2 * arms], acc[2 * arms], acc[2 * arms + 1], acc[2 * arms + 2]
+    acc[: 2 * arms] = 0.0
+    look(p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead)
     for arm in range(arms):
-        now[:] = 0.0
-        ahead[:] = 0.0
-        look(p, n, keys, step, 1 + arm * k1 * calls, arm, k1, k2, state, signal, mask, scratch, now, ahead)
-        for lane in range(LANES):
-            values[arm, lane] = (1.0 - alpha) * now[lane] + alpha * ahead[lane]
-            acc[arm, lane] = now[lane]
+        for g in range(0, LANES, WIDTH):
+            place = arm * LANES + g
+            store(values, place, load(acc, place) * (1.0 - alpha) + load(ahead, place) * alpha)
     at = call_key(step, 0)
     if masked:
         add_mask(values, mask, arms)
@@ -160,10 +159,10 @@ def receding_horizon(pp, pn, keys, step, draw, mean, look, certain, p, n, state,
     else:
         pick(values, arms, keys, at, floor, count, actions)
     if certain_best:
-        certain(p, n, state, now)
+        certain(p, n, state, known)
         any_certain = False
         for lane in range(LANES):
-            any_certain = any_certain or now[lane] > 0.0
+            any_certain = any_certain or known[lane] > 0.0
         if any_certain:
             chosen = np.empty(LANES, np.int64)
             mean(p, n, state, signal, scratch, values)
@@ -171,5 +170,5 @@ def receding_horizon(pp, pn, keys, step, draw, mean, look, certain, p, n, state,
                 add_mask(values, mask, arms)
             pick(values, arms, keys, at, floor, count, chosen)
             for lane in range(LANES):
-                if now[lane] > 0.0:
+                if known[lane] > 0.0:
                     actions[lane] = chosen[lane]

@@ -125,7 +125,7 @@ class RecedingHorizon:
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
         alphas = np.array([alpha_at(self.alpha, step, horizon) for step in range(1, horizon + 1)])
-        sizes = [family.arms, self.k1, self.k2, masked, family.calls_per_look]
+        sizes = [family.arms, self.k1, self.k2, masked]
         switches = [
             kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS,
             self.when_certain == "best",

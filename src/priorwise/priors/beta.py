@@ -83,7 +83,6 @@ class BetaPrior(Serializable):
             signal_rows=0,
             belief_rows=kernels.ROWS_PER_ARM * arms,
             scratch_rows=kernels.scratch_rows(arms),
-            calls_per_look=3,
             resets_row=-1,
             sample=kernels.sample,
             signal=no_signal,

@@ -21,6 +21,7 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.kernels import finite as kernels
 from priorwise.kernels.gaussian import arm_values, no_signal
 from priorwise.kernels.loop import FamilyTiles
+from priorwise.kernels.simd import WIDTH
 from priorwise.priors.rewards import BanditEnvironment, BernoulliRewards, NoiselessRewards, NormalRewards, RewardLaw
 
 Noise = Literal["none", "bernoulli", "gaussian"]
@@ -127,14 +128,15 @@ class FinitePrior(Serializable):
         arms, support = self.arms, self.support
         variances = np.zeros(arms) if self.noise_var is None else self.noise_var
         return FamilyTiles(
-            p=np.concatenate([self.means.ravel(), _log(self.probs), variances, np.sqrt(variances), [self.tolerance]]),
+            p=np.concatenate(
+                [self.means.ravel(), _log(self.probs), variances, np.sqrt(variances), [self.tolerance], np.zeros(WIDTH)]
+            ),
             n=np.array([arms, support, get_args(Noise).index(self.noise)]),
             arms=arms,
             environment_rows=arms,
             signal_rows=0,
             belief_rows=2 * support + 1,
             scratch_rows=1,
-            calls_per_look=2 if self.noise == "none" else 3,
             resets_row=2 * support,
             sample=kernels.sample,
             signal=no_signal,

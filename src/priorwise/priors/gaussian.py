@@ -92,7 +92,6 @@ class GaussianPrior(Serializable):
             signal_rows=0,
             belief_rows=arms + arms * arms,
             scratch_rows=kernels.arm_scratch_rows(arms),
-            calls_per_look=2,
             resets_row=-1,
             sample=kernels.sample,
             signal=kernels.no_signal,

@@ -107,7 +107,6 @@ class LinearGaussianPrior(Serializable):
             signal_rows=arms * dim,
             belief_rows=dim + dim * dim,
             scratch_rows=kernels.linear_scratch_rows(arms, dim),
-            calls_per_look=3,
             resets_row=-1,
             sample=kernels.sample,
             signal=kernels.linear_signal,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from priorwise.simulate.results import Run
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BAND = 2.0  # standard errors
+BAND: Final = 2.0  # standard errors
+LONG: Final = 50  # pulls
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> dict
     Returns the content of the files, by suffix.
     """
     widest = max(len(curve.label) for curve in curves)
-    margin = 0.35 + 0.075 * widest  # inches for the names beside each panel
-    panel, left, between, top, bottom = 3.7, 0.75, 0.75, 0.95, 0.85
+    margin = 0.35 + 0.067 * widest  # inches for the names beside each panel
+    panel, left, between, top, bottom = 3.7, 0.75, 0.75, 0.85, 0.85
     width = left + 2 * (panel + margin) + between
     height = top + bottom + max(3.1, 0.17 * len(curves))
     groups = list(dict.fromkeys(curve.group for curve in curves))
@@ -51,7 +52,7 @@ def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> dict
         axes[0].set(title="Reward of each pull", xlabel="pull", ylabel="mean reward")
         second = "regret" if has_regret else "reward"
         axes[1].set(title=f"Cumulative {second}", xlabel="pull", ylabel=f"mean total {second} so far")
-        figure.text(left / width, 1 - 0.3 / height, title, fontsize=10, va="center")
+        figure.text(left / width, 1 - 0.25 / height, title, fontsize=10, va="center")
         bars = f"Bands and end bars: ±{BAND:g} standard errors." + (f" {note}" if note else "")
         figure.text(left / width, 0.2 / height, bars, fontsize=8, color="#666666", va="center")
         return render(figure)
@@ -86,6 +87,7 @@ def _line(axes: Axes, curve: Curve, colour_marker: tuple[str, str], mean: FloatA
         linestyle=(0, (4, 2)) if curve.dashed else "-",
         marker=marker,
         markevery=max(1, mean.size // 10),
+        linewidth=1.6 if mean.size <= LONG else 1.0,
         markerfacecolor="white" if curve.dashed else colour,
     )
     wide = BAND * std_error
@@ -99,7 +101,7 @@ def _line(axes: Axes, curve: Curve, colour_marker: tuple[str, str], mean: FloatA
 def _frame(axes: Axes, horizon: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, steps=[1, 2, 5, 10]))
-    space = 0.03 * max(horizon - 1, 1)
-    axes.set_xlim(1 - space, horizon + space)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    space = 0.03 * (horizon - 1) or 0.5
+    axes.set_xlim(1 - min(space, 0.9), horizon + space)  # there is no pull 0
     axes.set_ylim(*axes.get_ylim())  # final: names are placed by it
