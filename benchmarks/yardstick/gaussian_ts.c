@@ -10,51 +10,38 @@
  * A vector lane is a task.  Each pull draws m + L z with six fresh normals (L L' is the posterior covariance, L a
  * general 6x6 matrix), plays the best arm a, and conditions by Potter's square-root update: with f = row a of L,
  *     s = f'f + 1,   m += L f (r - m_a) / s,   L -= L f f' / (s + sqrt s).
- * The update waits for the next pull, where it shares a pass over L with the draw.  Nothing is approximated.
- * Every loop over arms has a fixed bound and is unrolled. */
+ * The update waits for the next pull, where it shares a pass over L with the draw.  Nothing is approximated. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
+#include <immintrin.h>                                /* needs AVX2; uses AVX-512 where there is one */
 
+/* Width, and what vector extensions cannot say in C: square root, and choosing lane by lane. */
 #ifdef __AVX512DQ__
-enum { WIDTH = 8 };                                   /* tasks in a vector */
+#define WIDTH 8                                       /* tasks in a vector */
+#define MASK __mmask8
+#define ROOT(x) _mm512_sqrt_pd(x)
+#define ABOVE(a, b) _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ)
+#define TOP_BIT(x) _mm512_movepi64_mask((__m512i)(x))
+#define PICK(m, a, b) _mm512_mask_blend_pd(m, b, a)   /* m ? a : b */
 #else
-enum { WIDTH = 4 };
+#define WIDTH 4
+#define MASK vec
+#define ROOT(x) _mm256_sqrt_pd(x)
+#define ABOVE(a, b) ((vec)((a) > (b)))
+#define TOP_BIT(x) ((vec)(x))
+#define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
 #endif
-enum { ARMS = 6, HORIZON = 10, GROUPS = 8 };          /* vectors in lockstep: enough to hide latency, few enough for L1 */
+enum { ARMS = 6, HORIZON = 10, GROUPS = 8 };          /* vectors in lockstep: they hide latency, and fit in L1 */
 typedef double vec __attribute__((vector_size(8 * WIDTH)));
 typedef uint64_t bits __attribute__((vector_size(8 * WIDTH)));
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))     /* keeps the register allocation of each loop apart */
 #define EACH(i, from) _Pragma("GCC unroll 6") for (int i = from; i < ARMS; i++)
 #define SPREAD(x) ((x) - (vec){0})                    /* one number in all lanes */
-
-/* What vector extensions cannot say in C: square root, and choosing lane by lane. */
-#if defined __AVX512DQ__
-typedef __mmask8 mask;
-#define ROOT(x) _mm512_sqrt_pd(x)
-#define ABOVE(a, b) _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ)
-#define TOP_BIT(x) _mm512_movepi64_mask((__m512i)(x))
-#define PICK(m, a, b) _mm512_mask_blend_pd(m, b, a)   /* m ? a : b */
-#elif defined __AVX2__
-typedef vec mask;
-#define ROOT(x) _mm256_sqrt_pd(x)
-#define ABOVE(a, b) ((vec)((a) > (b)))
-#define TOP_BIT(x) ((vec)(x))
-#define PICK(m, a, b) _mm256_blendv_pd(b, a, m)
-#else
-typedef bits mask;
-INLINE vec ROOT(vec x) { for (int i = 0; i < WIDTH; i++) x[i] = sqrt(x[i]); return x; }
-#define ABOVE(a, b) ((bits)((a) > (b)))
-#define TOP_BIT(x) (-((x) >> 63))
-#define PICK(m, a, b) ((vec)(((m) & (bits)(a)) | (~(m) & (bits)(b))))
-#endif
 
 /* ---- random numbers -------------------------------------------------------------------------------------------- */
 
@@ -68,21 +55,15 @@ INLINE bits next(stream *s)
     return out;
 }
 
-static uint64_t splitmix(uint64_t *x)
+static void seed_streams(stream *s, int n, uint64_t seed)  /* splitmix64 */
 {
-    uint64_t z = *x += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
-static stream seeded(uint64_t *seed)
-{
-    stream s;
-    for (int i = 0; i < WIDTH; i++) {
-        s.a[i] = splitmix(seed); s.b[i] = splitmix(seed); s.c[i] = splitmix(seed); s.d[i] = splitmix(seed);
+    uint64_t *words = (uint64_t *)s;
+    for (size_t i = 0; i < n * sizeof *s / sizeof *words; i++) {
+        uint64_t z = seed += 0x9e3779b97f4a7c15;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+        z = (z ^ z >> 27) * 0x94d049bb133111eb;
+        words[i] = z ^ z >> 31;
     }
-    return s;
 }
 
 /* Polynomials interpolated at Chebyshev nodes; relative errors below 3e-16. */
@@ -93,7 +74,7 @@ static const uint64_t ONE = 0x3ff0000000000000, TWO = 0x4000000000000000, MANTIS
 /* -2 log u for u in (0, 1]: u = 2^k m with m in [sqrt 1/2, sqrt 2), and log m = 2 atanh((m - 1) / (m + 1)). */
 INLINE vec minus_two_log(vec u)
 {
-    const uint64_t root_half = 0x3fe6a09e667f3bcd, two52 = 0x4330000000000000;
+    const uint64_t root_half = 0x3fe6a09e667f3bcd, two52 = 0x4330000000000000;  /* as bits */
     bits b = (bits)u + (ONE - root_half);
     vec k = (vec)(b >> 52 | two52) - (0x1p52 + 1023), m = (vec)((b & MANTISSA) + root_half);
     vec t = (m - 1) / (m + 1), w = t * t;
@@ -106,14 +87,13 @@ INLINE vec minus_two_log(vec u)
 INLINE void turn(vec radius, bits b, vec *first, vec *second)
 {
     vec x = (vec)((b & MANTISSA) | TWO) - 3, w = x * x;  /* in [-1, 1): the angle is x pi / 4 */
-    vec s = x * POLYNOMIAL(w, 0.7853981633974483, -0.08074551218828054, 0.002490394570188844,
-                           -3.657620415891387e-05, 3.133616225433416e-07, -1.7571500746983935e-09,
-                           6.877360573166326e-12);
+    vec s = x * POLYNOMIAL(w, 0.7853981633974483, -0.08074551218828054, 0.002490394570188844, -3.657620415891387e-05,
+                           3.133616225433416e-07, -1.7571500746983935e-09, 6.877360573166326e-12);
     vec c = POLYNOMIAL(w, 1.0, -0.30842513753403783, 0.015854344243741547, -0.00032599188648354014,
                        3.590859179850238e-06, -2.4609507094028117e-08, 1.1365469207731353e-10);
     s *= radius;
     c = (vec)((bits)(c * radius) ^ (b & 1ull << 63));
-    mask swap = TOP_BIT(b << 1);
+    MASK swap = TOP_BIT(b << 1);
     *first = PICK(swap, s, c);
     *second = PICK(swap, c, s);
 }
@@ -140,7 +120,7 @@ typedef struct {                                      /* WIDTH tasks */
 
 typedef enum { FIRST, MIDDLE, LAST } stage;
 
-INLINE vec pick_arm(const mask *better, const vec *x)
+INLINE vec pick_arm(const MASK *better, const vec *x)  /* x of the played arm: the last that beat those before it */
 {
     vec out = x[0];
     EACH(i, 1) out = PICK(better[i], x[i], out);
@@ -168,7 +148,7 @@ INLINE void pull(group *restrict t, const prior *restrict believed, const vec *r
     }
     __asm__ volatile("" ::: "memory");                /* read L back: otherwise GCC stores it a second time */
 
-    mask better[ARMS];
+    MASK better[ARMS];
     vec best = draw[0];
     EACH(i, 1) { better[i] = ABOVE(draw[i], best); best = PICK(better[i], draw[i], best); }
     vec reward = pick_arm(better, t->mu) + z[ARMS], s = SPREAD(1.);
@@ -180,11 +160,10 @@ INLINE void pull(group *restrict t, const prior *restrict believed, const vec *r
     t->shrink = d * q;
 }
 
-#define PULL_ALL(name, when) NOINLINE void name(group *t, const prior *believed, const vec *z) \
-    { for (int g = 0; g < GROUPS; g++) pull(t + g, believed, z + g * (ARMS + 1), when); }
-PULL_ALL(first_pull, FIRST)
-PULL_ALL(middle_pull, MIDDLE)
-PULL_ALL(last_pull, LAST)
+#define FOR_EACH_GROUP(t, z, when) for (int g = 0; g < GROUPS; g++) pull(t + g, believed, z + g * (ARMS + 1), when)
+NOINLINE void first_pull(group *t, const prior *believed, const vec *z) { FOR_EACH_GROUP(t, z, FIRST); }
+NOINLINE void middle_pull(group *t, const prior *believed, const vec *z) { FOR_EACH_GROUP(t, z, MIDDLE); }
+NOINLINE void last_pull(group *t, const prior *believed, const vec *z) { FOR_EACH_GROUP(t, z, LAST); }
 
 static void simulate_block(group *t, const prior *truth, const prior *believed, stream *streams)
 {
@@ -203,9 +182,12 @@ static void simulate_block(group *t, const prior *truth, const prior *believed, 
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) { fprintf(stderr, "usage: %s TASKS SEED [true|identity]\n", argv[0]); return 2; }
+    int identity = argc == 4 && strcmp(argv[3], "identity") == 0;
+    if (argc < 3 || argc > 4 || (argc == 4 && !identity && strcmp(argv[3], "true") != 0) || atol(argv[1]) < 1) {
+        fprintf(stderr, "usage: %s TASKS SEED [true|identity]\n", argv[0]);
+        return 2;
+    }
     long blocks = (atol(argv[1]) + GROUPS * WIDTH - 1) / (GROUPS * WIDTH);    /* TASKS is rounded up to whole blocks */
-    uint64_t seed = strtoull(argv[2], NULL, 10);
     prior truth = {.mean = {.5, 0, 0, .1, 0, 0}}, believed = {.mean = {0}};
     for (int i = 0; i < ARMS; i++) {                  /* Cholesky of Psi: 3x3 blocks, 1 on and .9 off the diagonal */
         for (int j = i / 3 * 3; j <= i; j++) {
@@ -215,23 +197,23 @@ int main(int argc, char **argv)
         }
         believed.root[i][i] = 1;
     }
-    if (argc < 4 || strcmp(argv[3], "identity") != 0) believed = truth;
+    if (!identity) believed = truth;
 
     static group block[GROUPS];
     vec sum = {0}, squares = {0};
+    stream streams[2];
     struct timespec start, end;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    stream streams[2] = {seeded(&seed), seeded(&seed)};
+    seed_streams(streams, 2, strtoull(argv[2], NULL, 10));
     for (long b = 0; b < blocks; b++) {
         simulate_block(block, &truth, &believed, streams);
         for (int g = 0; g < GROUPS; g++) { sum += block[g].total; squares += block[g].total * block[g].total; }
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
 
-    double n = (double)blocks * GROUPS * WIDTH, s = 0, s2 = 0;
-    for (int i = 0; i < WIDTH; i++) { s += sum[i]; s2 += squares[i]; }
-    double mean = s / n, error = sqrt((s2 / n - mean * mean) / (n - 1));
+    double n = (double)blocks * GROUPS * WIDTH, mean = 0, square = 0;
+    for (int i = 0; i < WIDTH; i++) { mean += sum[i] / n; square += squares[i] / n; }
     double ns = (end.tv_sec - start.tv_sec) * 1e9 + (end.tv_nsec - start.tv_nsec);
-    printf("mean %.5f  std_error %.5f  ns_per_pull %.3f\n", mean, error, ns / (n * HORIZON));
-    return 0;
+    printf("mean %.5f  std_error %.5f  ns_per_pull %.3f\n",
+           mean, sqrt((square - mean * mean) / (n - 1)), ns / (n * HORIZON));
 }

@@ -58,14 +58,14 @@ def monte_carlo_n(policy: Policy, arms: int) -> int | None:
 
 def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
     """Time a short separate run on one thread, everything compiled already."""
-    tasks = min(64, run.tasks)
+    tasks = 64
     while True:
         start = time.perf_counter()
         simulate(prior, entry.policy, horizon=run.horizon, tasks=tasks, seed=run.seed, believed=entry.held, threads=1)
         seconds = time.perf_counter() - start
-        if seconds >= TIMED_SECONDS or tasks >= min(MOST_TIMED_TASKS, run.tasks):
+        if seconds >= TIMED_SECONDS or tasks >= MOST_TIMED_TASKS:
             return 1e9 * seconds / (tasks * run.horizon)
-        tasks = min(4 * tasks, MOST_TIMED_TASKS, run.tasks)
+        tasks *= 4
 
 
 def as_json(prior: Prior, believed: Prior | None, lines: Sequence[Line]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -62,7 +61,8 @@ class Serializable:
         if not text.lstrip().startswith("{"):
             path = Path(source)
             if not path.is_file():
-                raise FileNotFoundError(f"no such file: {path} (and it is not JSON text either)")
+                what = "a directory" if path.is_dir() else "no file, and not JSON text either"
+                raise FileNotFoundError(f"cannot read {path}: it is {what}")
             text = path.read_text(encoding="utf-8")
         try:
             content = json.loads(text)
@@ -81,13 +81,12 @@ class Serializable:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file under a temporary name, then rename it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink()
+        temporary.unlink(missing_ok=True)
         raise
 
 

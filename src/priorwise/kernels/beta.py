@@ -18,10 +18,13 @@ from priorwise.kernels.random import (
     box_muller,
     call_key,
     mix,
+    radius_of,
     slot_key,
+    turned,
     uniforms,
     unit,
 )
+from priorwise.kernels.simd import WIDTH, fma, load, minimum, peek, splat, store
 
 ROWS_PER_ARM = 6
 
@@ -68,31 +71,35 @@ def prepare(arm, lane):
 
 
 @inline
-def beta_row(keys, slot, arm, rejected, out):
+def beta_row(keys, slot, arm, work, out):
     """Draw from an arm's Beta law for a tile: one attempt in lockstep, then the long way where it was not plainly accepted.
 
     The attempt is accepted here by Marsaglia and Tsang's squeeze, which implies their full test; other lanes start over from the
-    same numbers with the full test, so the draw is that of :func:`one_beta` in every lane.
+    same numbers with the full test, so the draw is that of :func:`one_beta` in every lane. ``work`` is two rows.
     """
-    a, b, d, c, e, f = arm[0], arm[1], arm[2], arm[3], arm[4], arm[5]
+    rejected = LANES  # the second row of work is reused for whether the attempt failed
+    for g in range(0, LANES, WIDTH):
+        store(work, g, radius_of(mix(load(keys, g) + slot)))
+    for g in range(0, LANES, WIDTH):
+        x, y = turned(load(work, g), mix(load(keys, g) + slot + GOLDEN))
+        store(work, g, x)
+        store(work, LANES + g, y)
+    for g in range(0, LANES, WIDTH):
+        element = load(keys, g) + slot
+        x, y = load(work, g), load(work, LANES + g)
+        s = fma(load(arm, 3 * LANES + g), x, splat(1.0))
+        t = fma(load(arm, 5 * LANES + g), y, splat(1.0))
+        gamma = load(arm, 2 * LANES + g) * (s * s * s)
+        delta = load(arm, 4 * LANES + g) * (t * t * t)
+        x, y = x * x, y * y
+        u = unit(mix(element + TWO * GOLDEN)) - x * x * 0.0331
+        v = unit(mix(element + THREE * GOLDEN)) - y * y * 0.0331
+        store(out, g, gamma / (gamma + delta))
+        store(work, rejected + g, minimum(minimum(s, t), minimum(u, v)))
     for lane in range(LANES):
-        element = keys[lane] + slot
-        x, y = box_muller(element)
-        u = unit(mix(element + TWO * GOLDEN))
-        v = unit(mix(element + THREE * GOLDEN))
-        s = 1.0 + c[lane] * x
-        t = 1.0 + f[lane] * y
-        gamma = d[lane] * (s * s * s)
-        delta = e[lane] * (t * t * t)
-        x2 = x * x
-        y2 = y * y
-        # all differences positive and no NaN: accepted
-        least = min(s, t, u - 0.0331 * x2 * x2, v - 0.0331 * y2 * y2)
-        out[lane] = gamma / (gamma + delta)
-        rejected[lane] = least
-    for lane in range(LANES):
-        if not rejected[lane] > 0.0 or np.isnan(out[lane]):
-            out[lane] = one_beta(keys[lane] + slot, a[lane], b[lane])
+        value = peek(out, lane)
+        if not peek(work, rejected + lane) > 0.0 or value != value:  # NaN marks parameters that need the long way
+            out[lane] = one_beta(keys[lane] + slot, arm[0, lane], arm[1, lane])
 
 
 @tile(SAMPLE)
@@ -131,7 +138,7 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means."""
     for arm in range(n[0]):
         rows = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
-        beta_row(keys, slot_key(at, draw, arm), rows, scratch[0], values[arm])
+        beta_row(keys, slot_key(at, draw, arm), rows, scratch[:2], values[arm])
 
 
 @tile(MEAN)
@@ -158,12 +165,12 @@ def update(p, n, state, signal, scratch, actions, rewards):
 def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
     """Look one step past pulling each arm: draw its mean and its reward, condition on it, and average k2 draws of every arm."""
     arms = n[0]
-    rejected, value, uniform, one, total = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4 : 4 + arms]
-    changed = scratch[4 + arms : 4 + arms + ROWS_PER_ARM]
+    work, value, uniform, one, total = scratch[:2], scratch[2], scratch[3], scratch[4], scratch[5 : 5 + arms]
+    changed = scratch[5 + arms : 5 + arms + ROWS_PER_ARM]
     for arm in range(arms):
         own = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
-        for i in range(k1):
-            beta_row(keys, slot_key(call_key(step, call), 0, 0), own, rejected, value)
+        for _ in range(k1):
+            beta_row(keys, slot_key(call_key(step, call), 0, 0), own, work, value)
             uniforms(keys, call_key(step, call + 1), 0, 0, uniform)
             at = call_key(step, call + 2)
             call += 3
@@ -176,7 +183,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
             for other in range(arms):
                 rows = changed if other == arm else state[ROWS_PER_ARM * other : ROWS_PER_ARM * (other + 1)]
                 for j in range(k2):
-                    beta_row(keys, slot_key(at, j, other), rows, rejected, one)
+                    beta_row(keys, slot_key(at, j, other), rows, work, one)
                     for lane in range(LANES):
                         total[other, lane] += one[lane]
             for lane in range(LANES):
@@ -189,4 +196,4 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
 
 def scratch_rows(arms: int) -> int:
     """Rows of scratch that the family needs."""
-    return 4 + arms + ROWS_PER_ARM
+    return 5 + arms + ROWS_PER_ARM

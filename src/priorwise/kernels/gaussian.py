@@ -221,7 +221,7 @@ def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, 
         f_row = arms + arm * arms  # f = L'x is a row of L
         noise_std = splat(p[2 * arms + arms * arms + arm])
         ahead_of(state, arms, state[f_row:], p[arms + arms * arms + arm], scratch, root, gain)
-        for i in range(k1):
+        for _ in range(k1):
             normals(keys, call_key(step, call), 0, pair_rows)
             normals(keys, call_key(step, call + 1), 0, z_rows)
             call += 2
@@ -356,7 +356,7 @@ def linear_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, no
         direction(state, dim, x, f_rows)
         noise_std = splat(p[dim + dim * dim + arms + arm])
         ahead_of(state, dim, f_rows, p[dim + dim * dim + arm], scratch, root, gain)
-        for i in range(k1):
+        for _ in range(k1):
             normals(keys, call_key(step, call), 0, pair_rows)
             contexts(p, n, keys, call_key(step, call + 1), fresh_rows)
             normals(keys, call_key(step, call + 2), 0, z_rows)

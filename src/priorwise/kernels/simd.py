@@ -153,6 +153,16 @@ def maximum(typingctx, a, b):
 
 
 @intrinsic
+def minimum(typingctx, a, b):
+    """Return the smaller, lane by lane."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[0], args[1])
+
+    return lanes_type(lanes_type, lanes_type), generate
+
+
+@intrinsic
 def where_at_least(typingctx, a, b, yes, no):
     """Return ``yes`` where ``a >= b`` and ``no`` elsewhere."""
 

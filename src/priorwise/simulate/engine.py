@@ -73,26 +73,34 @@ def run_blocks(
     threads: int,
     block: int,
 ) -> Iterator[dict[str, Columns]]:
-    """Yield each block's columns by policy, in the order of the tasks; compiled blocks run in ``threads`` threads."""
+    """Yield each block's columns by policy, in the order of the tasks.
 
-    def one(first: int) -> dict[str, Columns]:
+    Compiled blocks run in ``threads`` threads, ahead of those in NumPy, which run here one after the other: a user's policy need
+    not be safe to call from several threads.
+    """
+    compiled = {name: each for name, each in plans.items() if each.engine == "compiled"}
+    literal = {name: each for name, each in plans.items() if each.engine == "numpy"}
+
+    def run(chosen: dict[str, Plan], first: int) -> dict[str, Columns]:
         count = min(block, tasks - first)
         mask = None if available is None else available[first : first + count]
         arguments = {"seed": seed, "first": first, "tasks": count, "horizon": horizon, "available": mask, "keep": keep}
-        return {name: each.run(**arguments) for name, each in plans.items()}
+        return {name: each.run(**arguments) for name, each in chosen.items()}
 
     starts = range(0, tasks, block)
-    if threads == 1 or any(each.engine == "numpy" for each in plans.values()):
-        yield from map(one, starts)
+    if threads == 1 or not compiled or len(starts) == 1:
+        for first in starts:
+            yield run(plans, first)
         return
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[dict[str, Columns]]] = deque()
+        waiting: deque[tuple[int, Future[dict[str, Columns]]]] = deque()
         try:
             for first in starts:
-                waiting.append(pool.submit(one, first))
+                waiting.append((first, pool.submit(run, compiled, first)))
                 if len(waiting) > threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                    begun, future = waiting.popleft()
+                    yield future.result() | run(literal, begun)
+            for begun, future in waiting:
+                yield future.result() | run(literal, begun)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,266 @@
+"""The command line: its numbers are the library's, its errors are one line, its files are whole."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import priorwise as pw
+from priorwise.cli import app, files, paper
+from priorwise.cli.paper_figure import reward_by_samples
+from priorwise.cli.policies import WORDS, parse_policy
+from priorwise.core.style import spread
+from priorwise.experiments import problems
+
+RUN = ("--horizon", "4", "--tasks", "300", "--seed", "3")
+
+
+def call(*arguments: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments], input=text)
+
+
+def error_of(*arguments: object, text: str | None = None) -> str:
+    result = call(*arguments, text=text)
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)  # no traceback
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("Error: ")
+    assert not result.stdout
+    return lines[0]
+
+
+@pytest.fixture
+def prior(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    problem = problems.gaussian()
+    problem.prior.save(tmp_path / "prior.json")  # type: ignore[attr-defined]
+    problem.misspecified.save(tmp_path / "wrong.json")  # type: ignore[attr-defined]
+    return Path("prior.json")
+
+
+def test_numbers_are_those_of_the_library(prior: Path) -> None:
+    result = call("simulate", prior, "-p", "ts", "-p", "sum:8", "--believed", "wrong.json", *RUN, "--json")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    problem = problems.gaussian()
+    comparison = pw.compare(
+        problem.prior,
+        {
+            "ts": pw.ThompsonSampling(),
+            "sum:8": pw.PosteriorSampling(8, "sum"),
+            "ts (wrong)": (pw.ThompsonSampling(), problem.misspecified),
+            "sum:8 (wrong)": (pw.PosteriorSampling(8, "sum"), problem.misspecified),
+        },
+        horizon=4,
+        tasks=300,
+        seed=3,
+    )
+    by_name = {each["name"]: each for each in content["policies"]}
+    assert set(by_name) == set(comparison.runs)
+    for name, run in comparison.runs.items():
+        shown = by_name[name]
+        assert shown["mean_reward"] == pytest.approx(run.mean_reward, rel=1e-12)
+        assert shown["std_error"] == pytest.approx(run.std_error, rel=1e-12)
+        assert shown["regret"] == pytest.approx(run.regret, rel=1e-12)
+        assert shown["by_step"]["reward"] == pytest.approx(run.by_step.reward, rel=1e-12)
+        assert shown["from_best"]["mean"] == pytest.approx(comparison.difference(name, comparison.best).mean, rel=1e-12)
+    cost = comparison.difference("ts (wrong)", "ts")
+    assert by_name["ts (wrong)"]["wrong_prior_gain"]["mean"] == pytest.approx(cost.mean, rel=1e-12)
+    assert by_name["ts (wrong)"]["wrong_prior_gain"]["std_error"] == pytest.approx(cost.std_error, rel=1e-12)
+    assert by_name["ts"]["wrong_prior_gain"] is None
+    assert [each["monte_carlo_n"] for each in content["policies"] if each["policy"] == "sum:8"] == [8, 8]
+    assert pw.load_prior(json.dumps(content["believed"])) == problem.misspecified
+    assert not Path("out").exists()  # --json alone writes nothing
+
+
+def test_table_and_whole_files(prior: Path) -> None:
+    result = call("simulate", prior, "-p", "ts", "-p", "greedy", "-p", "bayes-ucb", *RUN, "--out", "deep/results")
+    assert result.exit_code == 0, result.output
+    run = pw.simulate(problems.gaussian().prior, pw.Greedy(), horizon=4, tasks=300, seed=3)
+    row = next(line for line in result.stdout.splitlines() if line.strip().startswith("greedy"))
+    assert f"{run.mean_reward:.2f} ± {run.std_error:.2f}" in row
+    assert "compiled" in row
+    out = Path("deep/results")
+    assert sorted(path.name for path in out.iterdir()) == ["simulate.json", "simulate.png", "simulate.svg"]
+    assert (out / "simulate.png").read_bytes().endswith(b"IEND\xaeB`\x82")
+    ET.parse(out / "simulate.svg")
+    assert json.loads((out / "simulate.json").read_text())["seed"] == 3
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_tables_fit_the_terminal_and_cut_nothing(prior: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr("priorwise.cli.output.PIPED_WIDTH", width)
+    result = call("simulate", prior, "-p", "ts", "-p", "sum:8", "--believed", "wrong.json", *RUN)
+    assert "…" not in result.stdout
+    assert result.stdout.count("compiled") == 4
+
+
+def test_quiet_says_nothing_and_single_task_has_no_error_bar(prior: Path) -> None:
+    result = call("simulate", prior, "-p", "ts", "--horizon", 1, "--tasks", 1, "--seed", 0, "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+    assert json.loads(Path("out/simulate.json").read_text())["policies"][0]["std_error"] is None
+
+
+def test_interrupt_leaves_the_old_files(prior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("out").mkdir()
+    Path("out/simulate.json").write_text("old")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["priorwise.cli.simulate"], "compare", interrupted)
+    result = call("simulate", prior, "-p", "ts", *RUN)
+    assert result.exit_code == 130
+    assert "Interrupted" in result.stderr
+    assert [path.name for path in Path("out").iterdir()] == ["simulate.json"]
+    assert Path("out/simulate.json").read_text() == "old"
+
+
+def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    with pytest.raises(IsADirectoryError):
+        files.write_all(tmp_path, {"a": b"1", "b": b"2"})
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("-p", "tss", *RUN), "--policy: tss: no policy is called 'tss'; did you mean 'ts'?"),
+        (("-p", "sum", *RUN), "k is missing; write sum:K, for example sum:8"),
+        (("-p", "sum:many", *RUN), "k must be an integer, got 'many'"),
+        (("-p", "sum:0", *RUN), "k must be at least 1"),
+        (("-p", "ts:2", *RUN), "too many settings"),
+        (("-p", "rhc:2,2,9", *RUN), "alpha must lie in [0, 1]"),
+        (("-p", "kg:2,2,tie=random", *RUN), "kg has no setting 'tie'"),
+        (("-p", "ts", "-p", "ts", *RUN), "given twice"),
+        (RUN, "--policy is missing"),
+        (("-p", "ts", "--horizon", "4"), "--seed is missing: Any whole number, such as --seed 0"),
+        (("-p", "ts", "--horizon", "0", "--seed", "0"), "--horizon: must be at least 1, got 0"),
+        (("-p", "ts", "--horizon", "4", "--seed", "-1"), "--seed: seed must be at least 0"),
+        (("-p", "ts", "--horizon", "four", "--seed", "0"), "--horizon: "),
+        (("-p", "ts", "--arms", "3", *RUN), "--arms: only for exchangeable priors"),
+        (("-p", "ts", "--believed", "none.json", *RUN), "--believed: no such file: none.json"),
+        (("-p", "ts", "--out", "prior.json", *RUN), "--out: "),
+        (("-p", "ts", "--speed", *RUN), "No such option: --speed"),
+    ],
+)
+def test_mistakes_are_one_line(prior: Path, arguments: tuple[str, ...], says: str) -> None:
+    assert says in error_of("simulate", prior, *arguments)
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no such file: bad.json; priorwise example gaussian > prior.json"),
+        ('{"priorwise": 1,', "not valid JSON"),
+        ("[1, 2]", "not a priorwise file"),
+        ('{"priorwise": 1, "family": "gauss"}', "unknown family 'gauss'"),
+        ('{"priorwise": 1, "family": "gaussian", "mean": [0, 0], "cov": [1, 1]}', "cov must be a 2 x 2 matrix"),
+        ('{"priorwise": 1, "family": "sphere-contexts", "arms": 3}', "prior must be a prior"),
+    ],
+)
+def test_bad_prior_files(prior: Path, content: str | None, says: str) -> None:
+    if content is not None:
+        Path("bad.json").write_text(content)
+    message = error_of("simulate", "bad.json", "-p", "ts", *RUN)
+    assert says in message
+    assert message.startswith("Error: PRIOR: ")
+
+
+def test_priors_that_do_not_go_together(prior: Path) -> None:
+    Path("linear.json").write_text(call("example", "linear").stdout)
+    assert "--believed: " in error_of("simulate", prior, "-p", "ts", "--believed", "linear.json", *RUN)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "beta", "finite", "linear"])
+def test_examples_simulate(family: str, tmp_path: Path) -> None:
+    text = call("example", family).stdout
+    assert pw.load_prior(text).to_json() + "\n" == text
+    result = call("simulate", "-", "-p", "uniform", *RUN, "--json", text=text)
+    assert result.exit_code == 0, result.output
+
+
+def test_exchangeable_priors_take_arms(prior: Path) -> None:
+    text = call("example", "exchangeable-gaussian").stdout
+    assert "--arms: missing" in error_of("simulate", "-", "-p", "ts", *RUN, text=text)
+    result = call("simulate", "-", "-p", "ts", "--arms", 3, *RUN, "--json", text=text)
+    run = pw.simulate(pw.load_prior(text).for_arms(3), pw.ThompsonSampling(), horizon=4, tasks=300, seed=3)  # type: ignore[attr-defined]
+    assert json.loads(result.stdout)["policies"][0]["mean_reward"] == pytest.approx(run.mean_reward, rel=1e-12)
+    result = call("simulate", prior, "-p", "ts", "--believed", "-", *RUN, "--json", text=text)  # believed takes the arms of PRIOR
+    assert result.exit_code == 0, result.output
+
+
+def test_misspecified_examples() -> None:
+    assert pw.load_prior(call("example", "gaussian", "--misspecified").stdout) == problems.gaussian().misspecified
+    assert "--misspecified" in error_of("example", "beta", "--misspecified")
+    assert "FAMILY: 'cauchy' is not one of" in error_of("example", "cauchy")
+
+
+def test_every_word_parses_and_stands_in_the_help() -> None:
+    text = call("simulate", "--help").stdout
+    for word in WORDS.values():
+        parse_policy(word.example)
+        assert word.usage in text
+    assert parse_policy("rhc:3,4,online") == pw.RecedingHorizon(3, 4, "online")
+    assert parse_policy("rhc:k2=4,k1=3,alpha=0.5") == pw.RecedingHorizon(3, 4, 0.5)
+    assert parse_policy("kg:10,10,random,best") == pw.KnowledgeGradient(10, 10, ties="random", when_certain="best")
+    assert parse_policy("exact-kg") == pw.ExactKnowledgeGradient("online")
+
+
+def test_labels_keep_their_distance() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        heights = np.sort(rng.uniform(0, 1, size=12))
+        placed = spread(list(heights), 0.05, 0.0, 1.0)
+        assert np.diff(placed).min() >= 0.05 - 1e-12
+        assert 0.0 <= placed[0] <= placed[-1] <= 1.0 + 1e-12
+    assert spread([0.1, 0.5, 0.9], 0.05, 0.0, 1.0) == pytest.approx([0.1, 0.5, 0.9])
+
+
+def test_reproduce_writes_and_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["priorwise.cli.reproduce"], "rows", lambda share: paper.rows(share / 100))
+    result = call("reproduce", "--seed", 5, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "learning-curve experiments are not part of it yet" in result.stdout
+    assert "11 of 11 known values agree" in result.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["reproduce.json", "reproduce.png", "reproduce.svg"]
+    shown = json.loads((tmp_path / "out/reproduce.json").read_text())["rows"]
+    first = problems.gaussian()
+    run = pw.simulate(first.prior, pw.ThompsonSampling(), horizon=10, tasks=2000, seed=5)
+    assert shown[0]["mean_reward"] == run.mean_reward
+
+
+def test_reproduce_fails_on_a_wrong_value() -> None:
+    row = paper.Row("gaussian", "Thompson sampling", pw.ThompsonSampling(), 20_000, True, paper.Known(7.127, 0.0005, "7.127"))
+    assert paper.run_row(row, seed=0).agrees is False
+
+
+def test_figures_are_the_same_bytes_for_the_same_numbers() -> None:
+    results = [paper.run_row(row, seed=1) for row in paper.rows(0.001)]
+    assert reward_by_samples(results) == reward_by_samples(results)
+
+
+def test_script() -> None:
+    script = Path(sys.executable).with_name("priorwise")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"priorwise {pw.__version__}\n"
+    assert not done.stderr
+    wrong = subprocess.run([script, "simulate", "none.json", "-p", "ts", *RUN], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("Error: PRIOR: no such file")
+
+
+def test_import_stays_light() -> None:
+    heavy = "{'matplotlib', 'rich', 'typer'} & set(sys.modules)"
+    code = f"import sys, priorwise; assert not {heavy}; import priorwise.cli; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

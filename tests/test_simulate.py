@@ -1,0 +1,335 @@
+"""``simulate`` and ``compare``: what does not change a result, what a result holds, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import priorwise as pw
+
+GAUSSIAN = pw.GaussianPrior([0.5, 0.0, 0.1], [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
+BETA = pw.BetaPrior([1.0, 2.0, 0.5], [1.0, 3.0, 1.5])
+LINEAR = pw.LinearGaussianPrior(np.ones(2), np.eye(2), contexts=pw.SphereContexts(arms=3))
+FINITE = pw.FinitePrior([[1.0, 0.0, 0.3], [0.0, 1.0, 0.3]], [0.7, 0.3])
+PRIORS = {"gaussian": GAUSSIAN, "beta": BETA, "linear": LINEAR, "finite": FINITE}
+THOMPSON = pw.ThompsonSampling()
+OPTIONS: dict[str, Any] = {"horizon": 5, "tasks": 1500}
+
+
+def same(first: pw.Run, second: pw.Run) -> None:
+    """Bit for bit."""
+    assert first.mean_reward == second.mean_reward
+    assert first.std_error == second.std_error
+    assert first.regret == second.regret
+    np.testing.assert_array_equal(first.by_step.reward, second.by_step.reward)
+    np.testing.assert_array_equal(first.by_step.reward_std_error, second.by_step.reward_std_error)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+@pytest.mark.parametrize("name", PRIORS)
+def test_blocks_and_threads_change_nothing(name: str, engine: Any, seed: int) -> None:
+    prior = PRIORS[name]
+    expected = pw.simulate(prior, THOMPSON, seed=seed, engine=engine, **OPTIONS)
+    for changed in ({"threads": 1}, {"threads": 2}, {"block": 64}, {"block": 128, "threads": 2}, {"block": 1000}):
+        same(pw.simulate(prior, THOMPSON, seed=seed, engine=engine, **OPTIONS, **changed), expected)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+@pytest.mark.parametrize("name", PRIORS)
+def test_fewer_tasks_are_the_first_of_more(name: str, engine: Any, seed: int) -> None:
+    options: dict[str, Any] = {"horizon": 4, "seed": seed, "engine": engine, "keep": True}
+    long = pw.simulate(PRIORS[name], THOMPSON, tasks=300, **options)
+    for tasks in (1, 63, 64, 65, 200):
+        short = pw.simulate(PRIORS[name], THOMPSON, tasks=tasks, **options)
+        np.testing.assert_array_equal(short.actions, long.actions[:tasks])
+        np.testing.assert_array_equal(short.rewards, long.rewards[:tasks])
+
+
+def test_other_policies_change_nothing(seed: int) -> None:
+    alone = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, **OPTIONS)
+    slow = {"ucb": pw.BayesUCB()}  # NumPy: other blocks
+    for others in ({}, {"greedy": pw.Greedy()}, slow):
+        same(pw.compare(GAUSSIAN, {"a": THOMPSON, **others}, seed=seed, **OPTIONS).runs["a"], alone)
+
+
+def test_another_seed_gives_another_run(seed: int) -> None:
+    first, second = (pw.simulate(GAUSSIAN, THOMPSON, seed=seed + k, **OPTIONS) for k in (0, 1))
+    assert first.mean_reward != second.mean_reward
+
+
+def test_policies_meet_the_same_environments_and_noise(seed: int) -> None:
+    one_arm = pw.GaussianPrior([0.0], [[1.0]])
+    runs = [pw.simulate(one_arm, p, seed=seed, keep=True, **OPTIONS) for p in (THOMPSON, pw.Uniform(), pw.BayesUCB())]
+    for run in runs[1:]:
+        np.testing.assert_allclose(run.rewards, runs[0].rewards, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+def test_numbers_are_those_of_the_kept_columns(engine: Any, seed: int) -> None:
+    run = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, engine=engine, keep=True, **OPTIONS)
+    assert run.actions.shape == run.rewards.shape == (1500, 5)
+    assert run.actions.dtype == np.int64
+    totals = run.rewards.sum(axis=1)
+    assert run.mean_reward == pytest.approx(totals.mean(), rel=1e-12)
+    assert run.std_error == pytest.approx(totals.std(ddof=1) / np.sqrt(1500), rel=1e-12)
+    np.testing.assert_allclose(run.by_step.reward, run.rewards.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(run.by_step.reward_std_error, run.rewards.std(axis=0, ddof=1) / np.sqrt(1500), rtol=1e-12)
+    assert run.by_step.regret is not None
+    assert run.regret == pytest.approx(run.by_step.regret.sum(), rel=1e-12)
+    assert (run.tasks, run.horizon, run.seed, run.engine, run.resets) == (1500, 5, seed, engine, 0)
+
+
+def test_large_rewards_keep_their_standard_error(seed: int) -> None:
+    """A mean far from zero must not cancel the variance."""
+    far = pw.GaussianPrior([1e9, 1e9], np.eye(2), 1.0)
+    run = pw.simulate(far, pw.Uniform(), horizon=1, tasks=5000, seed=seed, keep=True)
+    assert run.std_error == pytest.approx((run.rewards[:, 0] - 1e9).std(ddof=1) / np.sqrt(5000), rel=1e-6)
+
+
+def test_contexts_are_logged(seed: int) -> None:
+    for engine in ("compiled", "numpy"):
+        run = pw.simulate(LINEAR, THOMPSON, horizon=3, tasks=70, seed=seed, keep=True, engine=engine)  # type: ignore[arg-type]
+        assert run.trajectory is not None
+        assert run.trajectory.log is not None
+        assert run.trajectory.log.shape == (70, 3, 2)
+        np.testing.assert_allclose(np.linalg.norm(run.trajectory.log, axis=2), 1.0, rtol=1e-12)
+
+
+def test_one_task_has_no_standard_error(seed: int) -> None:
+    assert np.isnan(pw.simulate(GAUSSIAN, THOMPSON, horizon=2, tasks=1, seed=seed).std_error)
+
+
+def test_paired_differences(seed: int) -> None:
+    policies = {"thompson": THOMPSON, "greedy": pw.Greedy(), "flat": (THOMPSON, pw.GaussianPrior(np.zeros(3), np.eye(3)))}
+    comparison = pw.compare(GAUSSIAN, policies, seed=seed, keep=True, **OPTIONS)
+    totals = {name: run.rewards.sum(axis=1) for name, run in comparison.runs.items()}
+    for a in policies:
+        for b in policies:
+            gap = totals[a] - totals[b]
+            estimate = comparison.difference(a, b)
+            assert estimate.mean == pytest.approx(gap.mean(), abs=1e-12)
+            assert estimate.std_error == pytest.approx(gap.std(ddof=1) / np.sqrt(1500), abs=1e-12)
+    assert comparison.best == max(totals, key=lambda name: totals[name].mean())
+    assert all(name in str(comparison) for name in policies)
+    with pytest.raises(KeyError, match="no policy 'other'"):
+        comparison.difference("thompson", "other")
+
+
+def test_believed_is_what_the_policy_holds(seed: int) -> None:
+    sure = pw.GaussianPrior([0.0, 0.0, 5.0], 1e-12 * np.eye(3))
+    run = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, believed=sure, keep=True, **OPTIONS)
+    assert (run.actions == 2).all()
+    same(run, pw.compare(GAUSSIAN, {"a": THOMPSON}, believed=sure, seed=seed, **OPTIONS).runs["a"])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+def test_masks(engine: Any, seed: int) -> None:
+    mask = np.random.default_rng(seed).random((1500, 3)) < 0.5
+    mask[np.arange(1500), np.arange(1500) % 3] = True
+    run = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, available=mask, keep=True, engine=engine, **OPTIONS)
+    assert np.take_along_axis(mask, run.actions, axis=1).all()
+    one = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, available=[False, True, False], keep=True, engine=engine, **OPTIONS)
+    assert (one.actions == 1).all()
+    assert one.regret == 0.0  # against the best available arm
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+def test_impossible_trajectories_are_counted(engine: Any, seed: int) -> None:
+    """The held prior excludes task 1, which shows itself at every pull."""
+    held = pw.FinitePrior([[1.0], [2.0]], [1.0, 0.0])
+    true = pw.FinitePrior([[1.0], [2.0]], [0.6, 0.4])
+    run = pw.simulate(true, THOMPSON, seed=seed, believed=held, engine=engine, keep=True, **OPTIONS)
+    assert run.resets == (run.rewards[:, 0] == 2.0).sum() > 0
+    assert pw.simulate(true, THOMPSON, seed=seed, engine=engine, **OPTIONS).resets == 0
+
+
+def peak(policy: Any, tasks: int, seed: int) -> int:
+    tracemalloc.start()
+    try:
+        pw.simulate(GAUSSIAN, policy, horizon=5, tasks=tasks, seed=seed, threads=1)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("policy", "tasks"), [(THOMPSON, 50_000), (pw.BayesUCB(), 6_000)], ids=["compiled", "numpy"])
+def test_memory_does_not_grow_with_tasks(policy: Any, tasks: int, seed: int) -> None:
+    peak(policy, 100, seed)  # compile first
+    small, large = peak(policy, tasks, seed), peak(policy, 8 * tasks, seed)
+    assert large < 1.2 * small + 100_000
+
+
+# What is refused: each message names the argument and says what to do
+
+
+def call(**changed: Any) -> Any:
+    arguments = {"prior": GAUSSIAN, "policy": THOMPSON, "horizon": 3, "tasks": 10, "seed": 0} | changed
+    return pw.simulate(arguments.pop("prior"), arguments.pop("policy"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"horizon": 0}, ValueError, "horizon must be at least 1, got 0"),
+        ({"tasks": 0}, ValueError, "tasks must be at least 1, got 0"),
+        ({"tasks": 10.0}, TypeError, "tasks must be an integer, got float"),
+        ({"horizon": True}, TypeError, "horizon must be an integer, got bool"),
+        ({"seed": -1}, ValueError, "seed must be at least 0"),
+        ({"seed": 2**64}, ValueError, "seed must be below 2"),
+        ({"seed": None}, TypeError, "seed must be an integer"),
+        ({"threads": 0}, ValueError, "threads must be at least 1"),
+        ({"block": 0}, ValueError, "block must be at least 1"),
+        ({"engine": "gpu"}, ValueError, "engine must be one of auto, compiled, numpy, got 'gpu'"),
+        ({"engine": "compiled", "policy": pw.BayesUCB()}, ValueError, "BayesUCB.* has no tile functions; use engine='auto'"),
+        ({"policy": "thompson"}, TypeError, r"policy must have a method act\(belief, seen, rng\), but str has none"),
+        ({"prior": [0.0, 1.0]}, TypeError, "prior must be a prior with arms, sample and belief, but list has no arms"),
+        ({"prior": pw.ExchangeableBetaPrior(1, 1)}, TypeError, r"pass prior.for_arms\(n\)"),
+        ({"believed": pw.ExchangeableGaussianPrior(0, 1, 0.5)}, TypeError, r"pass believed.for_arms\(n\)"),
+        ({"believed": pw.BetaPrior([1, 1], 1)}, ValueError, "believed has 2 arms, but the tasks have 3"),
+        ({"believed": BETA}, ValueError, "believed expects rewards between 0 and 1"),
+        ({"believed": LINEAR}, ValueError, "believed expects contexts"),
+        ({"available": [True, True]}, ValueError, r"available must have shape \(3,\) or \(10, 3\), got \(2,\)"),
+        ({"available": [1, 1, 0]}, TypeError, "available must be boolean"),
+        ({"available": np.eye(10, 3, dtype=bool)}, ValueError, "available leaves a task without any arm"),
+    ],
+)
+def test_bad_calls(changed: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(**changed)
+
+
+def test_seed_is_required() -> None:
+    with pytest.raises(TypeError, match="seed"):
+        pw.simulate(GAUSSIAN, THOMPSON, horizon=3, tasks=10)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="seed"):
+        pw.compare(GAUSSIAN, {"a": THOMPSON}, horizon=3, tasks=10)  # type: ignore[call-arg]
+
+
+def test_compare_needs_policies() -> None:
+    with pytest.raises(ValueError, match="policies must not be empty"):
+        pw.compare(GAUSSIAN, {}, horizon=3, tasks=10, seed=0)
+
+
+def test_trajectories_that_were_not_kept() -> None:
+    with pytest.raises(ValueError, match="keep=True"):
+        _ = call().rewards
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        (np.zeros((10, 1), dtype=int), "one integer for each of 10 tasks"),
+        (np.zeros(9, dtype=int), "one integer for each of 10 tasks"),
+        (np.zeros(10), "one integer for each of 10 tasks, got float64"),
+        (np.full(10, 3), "must return arms 0..2, got 3 to 3"),
+        (np.full(10, -1), "must return arms 0..2, got -1 to -1"),
+        (np.full(10, 1), "chose an arm that is not available at step 1; use seen.masked"),
+    ],
+)
+def test_bad_policies(actions: Any, message: str) -> None:
+    class Stubborn:
+        def act(self, belief: Any, seen: Any, rng: Any) -> Any:
+            return actions
+
+    with pytest.raises(ValueError, match=message):
+        call(policy=Stubborn(), available=[True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: pw.GaussianPrior([0.0, np.nan], np.eye(2)), ValueError, "mean must be finite"),
+        (lambda: pw.GaussianPrior([0.0, 1.0], np.full((2, 2), np.inf)), ValueError, "cov must be finite"),
+        (lambda: pw.GaussianPrior([0.0, 1.0], np.eye(3)), ValueError, r"cov must have shape \(2, 2\), got \(3, 3\)"),
+        (lambda: pw.GaussianPrior([0.0, 1.0], [1.0, 1.0]), ValueError, r"np.diag\(cov\) makes one"),
+        (lambda: pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.4, 1.0]]), ValueError, "cov must be symmetric"),
+        (lambda: pw.GaussianPrior([0.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]), ValueError, "cov must be positive semi-definite"),
+        (lambda: pw.GaussianPrior([0.0], [[-1.0]]), ValueError, "cov must have no negative variance"),
+        (lambda: pw.GaussianPrior([], []), ValueError, "mean must not be empty"),
+        (lambda: pw.GaussianPrior([0.0], [[1.0]], 0.0), ValueError, "noise_var must be positive"),
+        (lambda: pw.GaussianPrior([0.0, 0.0], np.eye(2), [1.0] * 3), ValueError, r"noise_var must have shape \(2\)"),
+        (lambda: pw.GaussianPrior(["a"], [[1.0]]), TypeError, "mean must be numbers"),
+        (lambda: pw.BetaPrior([1.0, 0.0], 1.0), ValueError, "alpha must be positive"),
+        (lambda: pw.BetaPrior([1.0], 1e13), ValueError, "beta must not exceed 1e12"),
+        (lambda: pw.BetaPrior([1.0, 1.0], [1.0, 1.0, 1.0]), ValueError, "alpha must have shape"),
+        (lambda: pw.FinitePrior([[1.0], [2.0]], [0.5, 0.6]), ValueError, "probs must sum to 1, got 1.1"),
+        (lambda: pw.FinitePrior([[1.0], [2.0]], [1.5, -0.5]), ValueError, "probs must not be negative"),
+        (lambda: pw.FinitePrior([[1.0], [2.0]], [1.0]), ValueError, "probs must have shape"),
+        (lambda: pw.FinitePrior([[2.0]], [1.0], noise="bernoulli"), ValueError, r"means must lie in \[0, 1\]"),
+        (lambda: pw.FinitePrior([[2.0]], [1.0], noise="gaussian"), ValueError, "noise_var goes with noise='gaussian'"),
+        (lambda: pw.FinitePrior([[2.0]], [1.0], noise="poisson"), ValueError, "noise must be one of"),  # type: ignore[arg-type]
+        (lambda: pw.LinearGaussianPrior([0.0], [[1.0]], contexts=np.ones((3, 2))), ValueError, "contexts have 2 features"),
+        (lambda: pw.SphereContexts(arms=0), ValueError, "arms must be at least 1"),
+        (lambda: pw.ExchangeableGaussianPrior(0, 1, 2.0), ValueError, r"correlation must lie in \[-1, 1\]"),
+        (lambda: pw.ExchangeableGaussianPrior(0, 1, -0.9).for_arms(3), ValueError, "cannot hold between 3 arms"),
+        (lambda: pw.KShotThompson(0), ValueError, "k must be at least 1"),
+        (lambda: pw.PosteriorSampling(2, "median"), ValueError, "rule must be one of max, sum, softmax"),  # type: ignore[arg-type]
+        (lambda: pw.RecedingHorizon(0, 1, 0.5), ValueError, "k1 must be at least 1"),
+        (lambda: pw.RecedingHorizon(1, 1, 1.5), ValueError, r"alpha must lie in \[0, 1\]"),
+        (lambda: pw.RecedingHorizon(1, 1, "offline"), ValueError, "alpha must be a number, 'online' or a function"),  # type: ignore[arg-type]
+        (lambda: pw.TopTwoThompson(share=0.0), ValueError, r"share must lie in \(0, 1\]"),
+    ],
+)
+def test_bad_parameters(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def changed_json(**changed: Any) -> str:
+    content = json.loads(BETA.to_json()) | changed
+    return json.dumps({key: value for key, value in content.items() if value is not None})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{not json", "not valid JSON"),
+        ("{}", "no 'priorwise' version field"),
+        (changed_json(priorwise=99), "version 99, this priorwise reads version 1"),
+        (changed_json(family="cauchy"), "unknown family 'cauchy'; known are .*beta"),
+        (changed_json(alpha=None), "family 'beta' needs the field 'alpha'"),
+        (changed_json(gamma=1.0), "family 'beta' has no field 'gamma'; it has alpha, beta"),
+        (changed_json(alpha=[-1.0, 1.0, 1.0]), "alpha must be positive"),
+        (changed_json(alpha=[float("nan"), 1.0, 1.0]), "alpha must be finite"),
+    ],
+)
+def test_bad_json(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "prior.json"
+    path.write_text(text)
+    for source in (text, path):
+        with pytest.raises(ValueError, match=message):
+            pw.load_prior(source)
+
+
+def test_missing_and_foreign_files(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        pw.load_prior(tmp_path / "none.json")
+    path = tmp_path / "list.json"
+    path.write_text("[1, 2]")
+    with pytest.raises(ValueError, match="not a priorwise file"):
+        pw.load_prior(path)
+    with pytest.raises(ValueError, match="expected a GaussianPrior, but the file holds a BetaPrior"):
+        pw.GaussianPrior.load(BETA.to_json())
+
+
+BETA_BELIEF_OF_OTHER_REWARDS = """
+import priorwise as pw
+tasks = pw.FinitePrior([[5.0, 0.0], [0.0, 5.0]], [0.5, 0.5])
+pw.simulate(tasks, pw.ThompsonSampling(), horizon=3, tasks=10, seed=0, believed=pw.BetaPrior([1, 1], 1), engine={engine!r})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(raises=subprocess.TimeoutExpired, strict=True, reason="hangs: a reward of 5 gives Beta a negative parameter")
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+def test_noiseless_rewards_beyond_one_are_refused_by_a_beta_belief(engine: str) -> None:
+    code = BETA_BELIEF_OF_OTHER_REWARDS.format(engine=engine)
+    result = subprocess.run([sys.executable, "-c", code], timeout=10, capture_output=True, text=True, check=False)
+    assert "ValueError: believed expects rewards between 0 and 1" in result.stderr
