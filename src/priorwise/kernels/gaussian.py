@@ -6,7 +6,8 @@ of x'w with noise variance v updates L by Potter's formula, which keeps S positi
     f = L'x,  s = f'f + v,  m += L f (r - x'm) / s,  L -= L f f' / (s + sqrt(v s)).
 
 ``p`` holds the mean, the prior's root row by row, the noise variances and deviations of the arms, then the pool of contexts;
-``n`` holds the number of arms, of dimensions (the number of arms for arms with a joint prior) and of contexts in the pool.
+``n`` holds the number of arms, of dimensions (the number of arms for arms with a joint prior), of contexts in the pool, and
+whether the prior's root is a lower triangle.
 """
 
 from __future__ import annotations
@@ -98,18 +99,36 @@ def potter(state, dim, f, noise_var, residual):
                 store(state, row + j * LANES, fma(k, load(f, j * LANES + g), load(state, row + j * LANES)))
 
 
-@tile(SAMPLE)
-def sample(p, n, keys, environment):
-    """Draw mean vectors (or weight vectors) from the prior: m + L z."""
-    dim = n[1]
-    z = np.empty((dim, LANES))
-    normals(keys, call_key(0, 0), 0, z)
-    for i in range(dim):
-        for g in range(0, LANES, WIDTH):
+@inline
+def spread(p, n, z, out):
+    """Write m0 + L0 z with the prior's mean and root, the same for all lanes; a lower triangle is read only so far."""
+    dim, lower = n[1], n[3]
+    for g in range(0, LANES, WIDTH):
+        i = 0
+        while i + 1 < dim:
+            row = dim + i * dim
+            s = splat(p[i])
+            t = splat(p[i + 1])
+            for j in range(i + 2 if lower else dim):
+                x = load(z, j * LANES + g)
+                s = fma(splat(p[row + j]), x, s)
+                t = fma(splat(p[row + dim + j]), x, t)
+            store(out, i * LANES + g, s)
+            store(out, (i + 1) * LANES + g, t)
+            i += 2
+        if i < dim:
             s = splat(p[i])
             for j in range(dim):
                 s = fma(splat(p[dim + i * dim + j]), load(z, j * LANES + g), s)
-            store(environment, i * LANES + g, s)
+            store(out, i * LANES + g, s)
+
+
+@tile(SAMPLE)
+def sample(p, n, keys, environment):
+    """Draw mean vectors (or weight vectors) from the prior: m + L z."""
+    z = np.empty((n[1], LANES))
+    normals(keys, call_key(0, 0), 0, z)
+    spread(p, n, z, environment)
 
 
 @tile(START)
@@ -387,11 +406,11 @@ def linear_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, no
                 store(ahead, place, load(ahead, place) + best)
 
 
-def arm_scratch_rows(arms: int) -> int:
+def arm_scratch_rows(arms: int, looks_ahead: bool) -> int:
     """Rows of scratch that arms with a joint prior need."""
-    return arms * arms + 2 * arms + 2
+    return arms * arms + 2 * arms + 2 if looks_ahead else arms + 2
 
 
-def linear_scratch_rows(arms: int, dim: int) -> int:
+def linear_scratch_rows(arms: int, dim: int, looks_ahead: bool) -> int:
     """Rows of scratch that linear rewards need."""
-    return dim * dim + 4 * dim + arms * dim + 2
+    return dim * dim + 4 * dim + arms * dim + 2 if looks_ahead else 2 * dim + 2

@@ -73,14 +73,16 @@ class PolicyTiles:
 class CompiledPrior(Protocol):
     """Offers tile functions."""
 
-    def tiles(self) -> FamilyTiles | None:
-        """Return tile functions, or None if this prior has none."""
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
+        """Return tile functions for so many pulls, with ``look`` if the policy looks ahead; None if this prior has none."""
         ...
 
 
 @runtime_checkable
 class CompiledPolicy(Protocol):
     """Offers a tile function."""
+
+    looks_ahead: bool
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Return the tile function for beliefs of a family, or None if this policy has none."""

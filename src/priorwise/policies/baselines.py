@@ -27,6 +27,8 @@ def _plain_tiles(act: Tile, family: FamilyTiles, masked: bool) -> PolicyTiles:
 class Uniform:
     """Play any available arm."""
 
+    looks_ahead: ClassVar[bool] = False
+
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform``."""
         return pick(seen.masked(np.zeros((rng.tasks, seen.arms))), rng.uniform())
@@ -42,6 +44,7 @@ class Greedy:
     """Play the arm with the largest posterior mean."""
 
     needs: ClassVar[tuple[type, ...]] = (MeanBelief,)
+    looks_ahead: ClassVar[bool] = False
 
     def act(self, belief: MeanBelief, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a E[mu_a]``."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import ClassVar, Literal, final, get_args
 
 import numpy as np
 
@@ -70,6 +70,8 @@ class RecedingHorizon:
         ``"best"``: once the posterior has collapsed on one environment, play its best arm. ``"draws"``: V_a as always.
 
     """
+
+    looks_ahead: ClassVar[bool] = True
 
     k1: int
     k2: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, final, get_args
+from typing import ClassVar, Literal, final, get_args
 
 import numpy as np
 
@@ -27,6 +27,8 @@ Rule = Callable[[FloatArray, Seen], FloatArray]
 
 class SamplingPolicy(ABC):
     """A policy that declares how many posterior draws it needs and chooses from their values alone."""
+
+    looks_ahead: ClassVar[bool] = False
 
     draws: int
 

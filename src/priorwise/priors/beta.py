@@ -72,7 +72,7 @@ class BetaPrior(Serializable):
         shape = (tasks, self.arms)
         return BetaBelief(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
 
-    def tiles(self) -> FamilyTiles:
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop."""
         arms = self.arms
         return FamilyTiles(

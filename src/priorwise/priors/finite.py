@@ -123,7 +123,7 @@ class FinitePrior(Serializable):
         """Start at the prior."""
         return FiniteBelief(self, np.broadcast_to(_log(self.probs), (tasks, self.support)), np.zeros(tasks, dtype=np.int64))
 
-    def tiles(self) -> FamilyTiles:
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop."""
         arms, support = self.arms, self.support
         variances = np.zeros(arms) if self.noise_var is None else self.noise_var

@@ -19,6 +19,7 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import gaussian as kernels
+from priorwise.kernels import gaussian_wide as wide
 from priorwise.kernels.loop import FamilyTiles
 from priorwise.priors.normal import condition, expected_maximum, expected_maximum_gains
 from priorwise.priors.rewards import BanditEnvironment, NormalRewards
@@ -81,26 +82,27 @@ class GaussianPrior(Serializable):
         mean = np.broadcast_to(self.mean, (tasks, self.arms))
         return GaussianBelief(self, mean, np.broadcast_to(self._root, (tasks, self.arms, self.arms)))
 
-    def tiles(self) -> FamilyTiles:
-        """Tile functions for the compiled loop."""
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
+        """Tile functions for the compiled loop; with many arms and few pulls those that keep the root as a product."""
         arms = self.arms
+        short = wide.pays(arms, horizon) and not looks_ahead
         return FamilyTiles(
             p=np.concatenate([self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var)]),
-            n=np.array([arms, arms, 0]),
+            n=np.array([arms, arms, 0, not np.triu(self._root, 1).any()]),
             arms=arms,
             environment_rows=arms,
             signal_rows=0,
-            belief_rows=arms + arms * arms,
-            scratch_rows=kernels.arm_scratch_rows(arms),
+            belief_rows=wide.belief_rows(arms, horizon) if short else arms + arms * arms,
+            scratch_rows=kernels.arm_scratch_rows(arms, looks_ahead),
             resets_row=-1,
             sample=kernels.sample,
             signal=kernels.no_signal,
             values=kernels.arm_values,
             reward=kernels.reward,
-            start=kernels.start,
-            draw=kernels.arm_draw,
-            mean=kernels.arm_mean,
-            update=kernels.arm_update,
+            start=wide.start if short else kernels.start,
+            draw=wide.draw if short else kernels.arm_draw,
+            mean=wide.mean if short else kernels.arm_mean,
+            update=wide.update if short else kernels.arm_update,
             look=kernels.arm_look,
             certain=kernels.never_certain,
         )

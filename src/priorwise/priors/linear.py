@@ -90,7 +90,7 @@ class LinearGaussianPrior(Serializable):
         mean = np.broadcast_to(self.mean, (tasks, self.dim))
         return LinearBelief(self, mean, np.broadcast_to(self._root, (tasks, self.dim, self.dim)))
 
-    def tiles(self) -> FamilyTiles | None:
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
         """Tile functions for the compiled loop; None with a user's own law of contexts."""
         if isinstance(self.contexts, GivenContexts):
             pool = self.contexts.features
@@ -101,12 +101,12 @@ class LinearGaussianPrior(Serializable):
         arms, dim = self.arms, self.dim
         return FamilyTiles(
             p=np.concatenate([self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var), pool.ravel()]),
-            n=np.array([arms, dim, len(pool)]),
+            n=np.array([arms, dim, len(pool), not np.triu(self._root, 1).any()]),
             arms=arms,
             environment_rows=dim,
             signal_rows=arms * dim,
             belief_rows=dim + dim * dim,
-            scratch_rows=kernels.linear_scratch_rows(arms, dim),
+            scratch_rows=kernels.linear_scratch_rows(arms, dim, looks_ahead),
             resets_row=-1,
             sample=kernels.sample,
             signal=kernels.linear_signal,

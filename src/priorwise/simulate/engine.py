@@ -35,8 +35,10 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
     if engine not in get_args(Engine):
         raise ValueError(f"engine must be one of {', '.join(get_args(Engine))}, got {engine!r}")
     if engine != "numpy":
-        environment = prior.tiles() if isinstance(prior, CompiledPrior) else None
-        belief = environment if believed is prior else believed.tiles() if isinstance(believed, CompiledPrior) else None
+        looks_ahead = isinstance(policy, CompiledPolicy) and policy.looks_ahead
+        environment, belief = (
+            each.tiles(horizon, looks_ahead) if isinstance(each, CompiledPrior) else None for each in (prior, believed)
+        )
         rule = policy.tiles(belief, horizon, masked) if belief and isinstance(policy, CompiledPolicy) else None
         if environment and belief and rule:
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))

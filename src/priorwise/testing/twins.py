@@ -8,10 +8,10 @@ import numpy as np
 
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray
-from priorwise.kernels.loop import CompiledPolicy, CompiledPrior
 from priorwise.policies.baselines import Greedy, Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
+from priorwise.simulate.engine import plan
 from priorwise.simulate.results import Run
 from priorwise.simulate.run import simulate
 
@@ -47,8 +47,7 @@ def offers(prior: Prior, policy: Policy) -> bool:
 
 def compiled(prior: Prior, policy: Policy) -> bool:
     """Whether prior and policy offer tile functions."""
-    family = prior.tiles() if isinstance(prior, CompiledPrior) else None
-    return bool(family and isinstance(policy, CompiledPolicy) and policy.tiles(family, HORIZON, False))
+    return plan(prior, prior, policy, HORIZON, masked=False, engine="auto").engine == "compiled"
 
 
 def same_run(first: Run, second: Run) -> None:
