@@ -11,7 +11,7 @@ import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, LOOK, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
 from priorwise.kernels.random import box_muller, call_key, mix, one_normal, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, fma, largest, load, maximum, peek, poke, splat, store, where_at_least
+from priorwise.kernels.simd import WIDTH, largest, load, maximum, peek, poke, splat, store, where_at_least
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -258,7 +258,8 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     running = np.empty(support)
     left = np.empty(support, np.int64)
     left_running = np.empty(support)
-    counts = np.empty(support)
+    log_weights = np.empty(support)
+    rows = np.empty(k2, np.int64)
     tasks_drawn = np.empty(wide1)
     drawn = np.empty(wide2)
     mask_row = np.full((arms + WIDTH - 1) // WIDTH * WIDTH, -np.inf)
@@ -300,22 +301,19 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                     reward = value + deviation * box_muller(key + noise_slots[arm * k1 + i])[0]
                 if reward != known:
                     known = reward
-                    alone = condition(p, n, state, lane, arm, reward, ids, active, left, left_running, counts)
+                    alone = condition(p, n, state, lane, arm, reward, ids, active, left, left_running, log_weights)
                     left_best = best_of(p, left[0], arms, mask_row)
                 if alone == 1:
                     sum_ahead += left_best
                     continue
                 locate_all(key, slots, (arm * k1 + i) * wide2, k2, left_running, alone, drawn)
-                for k in range(alone):
-                    counts[k] = 0.0
                 for j in range(k2):
-                    counts[np.int64(drawn[j])] += 1.0
+                    poke(rows, j, peek(left, np.int64(peek(drawn, j))))
                 best_average = splat(-np.inf)
                 for b in range(0, arms, WIDTH):
                     average = splat(0.0)
-                    for k in range(alone):
-                        if counts[k] > 0.0:
-                            average = fma(splat(counts[k]), load(p, left[k] + b), average)
+                    for j in range(k2):
+                        average = average + load(p, peek(rows, j) + b)
                     best_average = maximum(best_average, average / share + load(mask_row, b))
                 sum_ahead += largest(best_average)
             poke(now, arm * LANES + lane, sum_now)
