@@ -167,7 +167,7 @@ def test_shell_example_of_the_readme_runs(tmp_path: Path) -> None:
     """As written, in a shell, with the installed command."""
     script = next(block.text for block in blocks("README.md") if block.language == "sh" and "priorwise" in block.text)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 60}
+    options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run(["sh", "-ec", script], check=False, **options)
     assert done.returncode == 0, done.stderr
     assert "greedy" in done.stdout
@@ -178,7 +178,7 @@ def test_words_for_policies_in_the_readme_are_known() -> None:
     from priorwise.cli.policies import WORDS, parse_policy
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = re.search(r"Words for policies:(.*?)\.\n", text, re.DOTALL)
+    named = re.search(r"Words for policies:(.*?)\.\s", text, re.DOTALL)
     assert named is not None
     words = re.findall(r"`([^`]+)`", named[1])
     for word in words:

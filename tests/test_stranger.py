@@ -88,6 +88,7 @@ class CountsBelief:
 COUNTS = CountsPrior(shape=(2, 3, 1), rate=(1.0, 2.0, 1.0))
 
 
+@pytest.mark.slow
 class TestCountsPrior(PriorContract):
     tasks = 2048
 

@@ -5,7 +5,7 @@ A counter is (step, call, draw, index, word), each with 32 bits of room but ``wo
 * ``step``: the pull it serves, 1..horizon; 0 is before the first pull;
 * ``call``: the how-manieth request a stream has answered at this step;
 * ``draw`` and ``index``: the place within the array that the request returns;
-* ``word``: numbers that one element needs beyond its first (Box-Muller takes two, a rejected gamma more).
+* ``word``: numbers that one element needs beyond its first (a gamma takes more than a normal, a rejected one more still).
 
 No state is carried from one number to the next. So a run does not depend on threads, blocks, engine or the number of tasks;
 a new policy shifts nobody's noise; and two policies on one seed meet the same environments and the same reward noise.
@@ -181,9 +181,11 @@ def _log_unit(bits: UIntArray) -> FloatArray:
 
 
 def _box_muller(elements: UIntArray, word: int) -> tuple[FloatArray, FloatArray]:
-    """Two independent standard normals for each element, from two words."""
-    radius = np.sqrt(-2.0 * _log_unit(_word(elements, word)))
-    turn = _word(elements, word + 1)
+    """Two independent standard normals for each element, from one word for the radius and, made from it, one for the angle."""
+    first = _word(elements, word)
+    radius = np.sqrt(-2.0 * _log_unit(first))
+    turn = (first ^ (first >> np.uint64(32))) * np.uint64(MIX_1)
+    turn = turn ^ (turn >> np.uint64(29))
     quarter = (turn & np.uint64(3)).astype(np.float64)  # low bits, apart from those of the fraction
     angle = (unit(turn) - 0.5 + quarter) * (np.pi / 2)
     return radius * np.cos(angle), radius * np.sin(angle)

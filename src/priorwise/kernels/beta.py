@@ -19,6 +19,7 @@ from priorwise.kernels.random import (
     call_key,
     mix,
     radius_of,
+    second,
     slot_key,
     turned,
     uniforms,
@@ -81,7 +82,7 @@ def beta_row(keys, slot, arm, work, out):
     for g in range(0, LANES, WIDTH):
         store(work, g, radius_of(mix(load(keys, g) + slot)))
     for g in range(0, LANES, WIDTH):
-        x, y = turned(load(work, g), mix(load(keys, g) + slot + GOLDEN))
+        x, y = turned(load(work, g), second(mix(load(keys, g) + slot)))
         store(work, g, x)
         store(work, LANES + g, y)
     for g in range(0, LANES, WIDTH):

@@ -13,22 +13,26 @@ from priorwise.core.streams import Purpose, purpose_key
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 from priorwise.kernels.compiling import (
     ACT,
-    CERTAIN,
-    DRAW,
+    ACT_AT,
     INTS,
     LANES,
-    LOOK,
-    MEAN,
     REWARD,
+    REWARD_AT,
     ROW,
     SAMPLE,
+    SAMPLE_AT,
     SIGNAL,
+    SIGNAL_AT,
     START,
+    START_AT,
     UPDATE,
+    UPDATE_AT,
     VALUES,
+    VALUES_AT,
     F,
     I,
     Tile,
+    caller,
     entry,
     inline,
 )
@@ -89,21 +93,20 @@ class CompiledPolicy(Protocol):
         ...
 
 
-def _kind(signature):
-    return types.FunctionType(signature)
-
-
 _COLUMNS = types.Array(F, 2, "C")
 _SIGNATURE = types.void(
-    types.Array(types.uint64, 1, "C"), types.uint64, I, I,  # purpose keys, first task, tasks, horizon
-    ROW, INTS, INTS, _kind(SAMPLE), _kind(SIGNAL), _kind(VALUES), _kind(REWARD),  # environment: p, n, sizes, functions
-    ROW, INTS, INTS, _kind(START), _kind(DRAW), _kind(MEAN), _kind(UPDATE), _kind(LOOK), _kind(CERTAIN),  # belief likewise
-    ROW, INTS, _kind(ACT),  # policy
+    types.Array(types.uint64, 1, "C"), types.uint64, I, I, INTS,  # purpose keys, first task, tasks, horizon, table of addresses
+    ROW, INTS, INTS,  # environment: p, n, sizes
+    ROW, INTS, INTS,  # belief likewise
+    ROW, INTS,  # policy
     types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
     types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,  # actions, rewards, regrets (step, task)
     types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
     INTS,  # impossible trajectories, by task
 )  # fmt: skip
+
+sample, signal_of, values_of, reward_of = caller(SAMPLE), caller(SIGNAL), caller(VALUES), caller(REWARD)
+start, update, act = caller(START), caller(UPDATE), caller(ACT)
 
 
 @inline
@@ -117,10 +120,10 @@ def _best_available(values, mask, arms, out):
 
 @entry(_SIGNATURE)
 def run_tiles(
-    purposes, first, tasks, horizon,
-    ep, en, esize, sample, signal_of, values_of, reward_of,
-    bp, bn, bsize, start, draw, mean, update, look, certain,
-    pp, pn, act,
+    purposes, first, tasks, horizon, table,
+    ep, en, esize,
+    bp, bn, bsize,
+    pp, pn,
     available, actions_out, rewards_out, regrets_out, log_out, resets_out,
 ):  # fmt: skip
     """Run ``tasks`` tasks from ``first`` on, a whole number of tiles."""
@@ -149,38 +152,20 @@ def run_tiles(
             for arm in range(arms):
                 for lane in range(LANES):
                     mask[arm, lane] = 0.0 if available[offset + lane, arm] else -np.inf
-        sample(ep, en, keys[0], environment)
-        start(bp, bn, state)
+        sample(table[SAMPLE_AT], (ep, en, keys[0], environment))
+        start(table[START_AT], (bp, bn, state))
         if signal_rows == 0:
-            values_of(ep, en, environment, signal, truth)
+            values_of(table[VALUES_AT], (ep, en, environment, signal, truth))
             _best_available(truth, mask, arms, best)
         for step in range(1, horizon + 1):
             if signal_rows > 0:
-                signal_of(ep, en, keys[3], step, signal)
-                values_of(ep, en, environment, signal, truth)
+                signal_of(table[SIGNAL_AT], (ep, en, keys[3], step, signal))
+                values_of(table[VALUES_AT], (ep, en, environment, signal, truth))
                 _best_available(truth, mask, arms, best)
-            act(
-                pp,
-                pn,
-                keys[2],
-                step,
-                draw,
-                mean,
-                look,
-                certain,
-                bp,
-                bn,
-                state,
-                signal,
-                mask,
-                scratch,
-                values,
-                acc,
-                actions,
-            )
+            act(table[ACT_AT], (pp, pn, keys[2], step, table, bp, bn, state, signal, mask, scratch, values, acc, actions))
             for lane in range(LANES):
                 poke(chosen, lane, peek(truth, actions[lane] * LANES + lane))
-            reward_of(ep, en, keys[1], step, chosen, actions, rewards)
+            reward_of(table[REWARD_AT], (ep, en, keys[1], step, chosen, actions, rewards))
             place = (step - 1) * tasks + offset
             for lane in range(LANES):
                 poke(actions_out, place + lane, np.int32(actions[lane]))
@@ -191,7 +176,7 @@ def run_tiles(
                 for lane in range(LANES):
                     log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]
             if step < horizon:
-                update(bp, bn, state, signal, scratch, actions, rewards)
+                update(table[UPDATE_AT], (bp, bn, state, signal, scratch, actions, rewards))
         if bsize[2] >= 0:
             for lane in range(LANES):
                 resets_out[offset + lane] = np.int64(state[bsize[2], lane])
@@ -239,12 +224,12 @@ def run_compiled(
         mask = np.ones((whole, environment.arms), dtype=np.bool_)
         mask[:tasks] = available
     e, b = environment, belief
+    tiles = (e.sample, e.signal, e.values, e.reward, b.start, b.draw, b.mean, b.update, b.look, b.certain, policy.act)
     run_tiles(
-        purpose_keys(seed), np.uint64(first), whole, horizon,
-        e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]), e.sample, e.signal, e.values, e.reward,
+        purpose_keys(seed), np.uint64(first), whole, horizon, np.array([each.address for each in tiles]),
+        e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]),
         b.p, b.n, np.array([b.belief_rows, b.scratch_rows, b.resets_row]),
-        b.start, b.draw, b.mean, b.update, b.look, b.certain,
-        policy.p, policy.n, policy.act,
+        policy.p, policy.n,
         mask, actions, rewards, regrets, log, resets,
     )  # fmt: skip
     return Columns(

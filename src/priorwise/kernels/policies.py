@@ -5,9 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.core.choosing import TIE_TOLERANCE
-from priorwise.kernels.compiling import ACT, LANES, inline, tile
+from priorwise.kernels.compiling import (
+    ACT,
+    CERTAIN,
+    CERTAIN_AT,
+    DRAW,
+    DRAW_AT,
+    LANES,
+    LOOK,
+    LOOK_AT,
+    MEAN,
+    MEAN_AT,
+    caller,
+    inline,
+    tile,
+)
 from priorwise.kernels.random import call_key, mix, slot_key, uniforms, unit
 from priorwise.kernels.simd import WIDTH, largest, load, maximum, splat, store, where_at_least
+
+draw_values, mean_values, look_ahead, is_certain = caller(DRAW), caller(MEAN), caller(LOOK), caller(CERTAIN)
 
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
@@ -89,13 +105,13 @@ def weighted(values, arms, keys, at, actions):
 
 
 @tile(ACT)
-def posterior_sampling(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
     """(k, f)-posterior sampling with f a maximum, a sum or a softmax of the sum over the k draws."""
     arms, k, rule, masked = pn[0], pn[1], pn[2], pn[3]
     at = call_key(step, 0)
-    draw(p, n, keys, at, 0, state, signal, scratch, values)
+    draw_values(table[DRAW_AT], (p, n, keys, at, 0, state, signal, scratch, values))
     for i in range(1, k):
-        draw(p, n, keys, at, i, state, signal, scratch, acc)
+        draw_values(table[DRAW_AT], (p, n, keys, at, i, state, signal, scratch, acc))
         for arm in range(arms):
             for g in range(0, LANES, WIDTH):
                 place = arm * LANES + g
@@ -113,16 +129,16 @@ def posterior_sampling(pp, pn, keys, step, draw, mean, look, certain, p, n, stat
 
 
 @tile(ACT)
-def greedy(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+def greedy(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
     """Choose the largest posterior mean."""
-    mean(p, n, state, signal, scratch, values)
+    mean_values(table[MEAN_AT], (p, n, state, signal, scratch, values))
     if pn[3]:
         add_mask(values, mask, pn[0])
     pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
 
 
 @tile(ACT)
-def uniform(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+def uniform(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
     """Choose any available arm."""
     if not pn[3]:
         uniforms(keys, call_key(step, 0), 0, 0, acc[0])
@@ -136,13 +152,13 @@ def uniform(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, 
 
 
 @tile(ACT)
-def receding_horizon(pp, pn, keys, step, draw, mean, look, certain, p, n, state, signal, mask, scratch, values, acc, actions):
+def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
     """2-RHC: V_a = sum over i of (1 - alpha) mu_a + alpha max_a' of the mean of k2 look-ahead draws; ``pp`` holds the alphas."""
     arms, k1, k2, masked, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5]
     alpha = pp[step - 1]
     ahead, floor, count, known = acc[arms : 2 * arms], acc[2 * arms], acc[2 * arms + 1], acc[2 * arms + 2]
     acc[: 2 * arms] = 0.0
-    look(p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead)
+    look_ahead(table[LOOK_AT], (p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead))
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
             place = arm * LANES + g
@@ -159,13 +175,13 @@ def receding_horizon(pp, pn, keys, step, draw, mean, look, certain, p, n, state,
     else:
         pick(values, arms, keys, at, floor, count, actions)
     if certain_best:
-        certain(p, n, state, known)
+        is_certain(table[CERTAIN_AT], (p, n, state, known))
         any_certain = False
         for lane in range(LANES):
             any_certain = any_certain or known[lane] > 0.0
         if any_certain:
             chosen = np.empty(LANES, np.int64)
-            mean(p, n, state, signal, scratch, values)
+            mean_values(table[MEAN_AT], (p, n, state, signal, scratch, values))
             if masked:
                 add_mask(values, mask, arms)
             pick(values, arms, keys, at, floor, count, chosen)

@@ -13,7 +13,7 @@ MIX_1 = np.uint64(streams.MIX_1)
 MIX_2 = np.uint64(streams.MIX_2)
 ONE_BITS = np.uint64(streams.ONE_BITS)
 WORDS_PER_ATTEMPT = np.uint64(streams.WORDS_PER_ATTEMPT)
-S12, S27, S30, S31, S32, S52, S62, S63 = (np.uint64(n) for n in (12, 27, 30, 31, 32, 52, 62, 63))
+S12, S27, S29, S30, S31, S32, S52, S62, S63 = (np.uint64(n) for n in (12, 27, 29, 30, 31, 32, 52, 62, 63))
 ZERO, ONE, TWO, THREE = (np.uint64(n) for n in range(4))
 
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
@@ -105,9 +105,17 @@ def turned(radius, bits):
 
 
 @inline
+def second(bits):
+    """Bits for the angle from those of the radius: one round of multiplication, as in a congruential generator of period 2^64."""
+    bits = (bits ^ (bits >> S32)) * MIX_1
+    return bits ^ (bits >> S29)
+
+
+@inline
 def box_muller(element):
-    """Two independent standard normals from the element's words 0 and 1."""
-    return turned(radius_of(mix(element)), mix(element + GOLDEN))
+    """Two independent standard normals from the element's word 0."""
+    bits = mix(element)
+    return turned(radius_of(bits), second(bits))
 
 
 @inline
@@ -130,9 +138,9 @@ def normals(keys, at, draw, out):
         even = 2 * pair * LANES
         odd = even + LANES
         for g in range(0, LANES, WIDTH):
-            element = load(keys, g) + slot
-            store(out, even + g, float_of(mix(element)))
-            store(out, odd + g, float_of(mix(element + GOLDEN)))
+            bits = mix(load(keys, g) + slot)
+            store(out, even + g, float_of(bits))
+            store(out, odd + g, float_of(second(bits)))
         for g in range(0, LANES, WIDTH):
             store(out, even + g, radius_of(bits_of(load(out, even + g))))
         for g in range(0, LANES, WIDTH):
@@ -150,7 +158,7 @@ def last_normal(keys, at, draw, pair, out):
     for g in range(0, LANES, WIDTH):
         store(out, g, radius_of(mix(load(keys, g) + slot)))
     for g in range(0, LANES, WIDTH):
-        store(out, g, turned(load(out, g), mix(load(keys, g) + slot + GOLDEN))[0])
+        store(out, g, turned(load(out, g), second(mix(load(keys, g) + slot)))[0])
 
 
 @inline

@@ -1,0 +1,111 @@
+"""Measured in child processes: memory by number of tasks, and cold and warm start."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks.report import Goal, Section, show, table
+from priorwise.simulate.engine import available_threads
+
+TASKS = (10_000, 100_000, 1_000_000, 4_000_000)
+KEPT = 4  # bytes: half of one number per task
+
+# The peak is reset where the system allows it: compiling and importing may have needed more than the run does.
+PEAK = """
+import resource, sys
+import priorwise as pw
+from priorwise.experiments import problems
+def peak():
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+def run(tasks):
+    pw.simulate(problems.gaussian().prior, pw.ThompsonSampling(), horizon=10, tasks=tasks, seed=1, engine="compiled", threads=int(sys.argv[2]))
+run(64)
+try:
+    with open("/proc/self/clear_refs", "w") as control:
+        control.write("5")
+except OSError:
+    pass
+before = peak()
+run(int(sys.argv[1]))
+print(before, peak() - before)
+"""
+IMPORT = "import priorwise"
+FIRST_RUN = """
+import priorwise as pw
+prior = pw.GaussianPrior([0.5, 0.0], [[1.0, 0.9], [0.9, 1.0]])
+pw.simulate(prior, pw.ThompsonSampling(), horizon=10, tasks=1000, seed=0, engine="compiled")
+"""
+
+
+def child(code: str, *arguments: str, cache: str | None = None) -> str:
+    """Run code in a new interpreter, with another cache of compiled functions if one is named."""
+    environment = dict(os.environ) if cache is None else {**os.environ, "NUMBA_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, env=environment)
+    if done.returncode != 0:
+        raise RuntimeError(f"a child process failed:\n{done.stderr}")
+    return done.stdout
+
+
+def memory(section: Section) -> None:
+    """Peak memory must not grow with tasks, unless trajectories are kept.
+
+    With one thread it is settled at 10⁵ tasks. With more, the allocator's pools of the threads fill up to about 10⁶ tasks.
+    """
+    child(PEAK, "64", "1")  # compiles what is not in the cache
+    cases = {"one thread": (1, 1), "all processors": (available_threads(), 2)}  # threads, and where it should be settled
+    grown: dict[str, list[float]] = {}
+    before = 0.0
+    for name, (count, settled) in cases.items():
+        grown[name] = []
+        for tasks in TASKS:
+            before, more = (float(each) for each in child(PEAK, str(tasks), str(count)).split())
+            grown[name].append(more)
+        per_task = (grown[name][settled + 1] - grown[name][settled]) * 2**20 / (TASKS[settled + 1] - TASKS[settled])
+        what = f"memory per further task, {TASKS[settled]:,} to {TASKS[settled + 1]:,}, {name}"
+        section.goals.append(Goal(what, per_task, " bytes", at_most=KEPT, note="a number kept per task would be 8"))
+    out = table(f"growth of peak memory by tasks, MB, over {before:.0f} before the run", "tasks", *(f"{n:,}" for n in TASKS))
+    for name, each in grown.items():
+        out.add_row(name, *map(show, each))
+    section.tables.append(out)
+    section.numbers["memory"] = {"tasks": TASKS, "peak_growth_mb": grown, "before_mb": before}
+
+
+def seconds(code: str, cache: str) -> float:
+    """Whole life of a child process."""
+    start = time.perf_counter()
+    child(code, cache=cache)
+    return time.perf_counter() - start
+
+
+def start(quick: bool) -> Section:
+    """Section 7."""
+    colds, rounds = (1, 2) if quick else (2, 7)
+    spent: dict[str, list[float]] = {"cold": [], "warm": [], "import alone": [], "interpreter alone": []}
+    for _ in range(colds):
+        with tempfile.TemporaryDirectory() as cache:
+            spent["cold"].append(seconds(FIRST_RUN, cache))
+            for _ in range(rounds):
+                spent["warm"].append(seconds(FIRST_RUN, cache))
+                spent["import alone"].append(seconds(IMPORT, cache))
+                spent["interpreter alone"].append(seconds("", cache))
+    best = {name: min(each) for name, each in spent.items()}
+    section = Section("7. Start: a new process that imports priorwise and runs 1,000 tasks")
+    section.goals = [
+        Goal("cold ÷ warm", best["cold"] / best["warm"], "×", note="cold: nothing compiled yet"),
+        Goal("warm", best["warm"], " s", at_most=1.5),
+    ]
+    out = table("seconds of a whole process", "", "best", "median", "runs")
+    for name, each in spent.items():
+        out.add_row(name, f"{min(each):.2f}", f"{statistics.median(each):.2f}", str(len(each)))
+    section.tables.append(out)
+    section.numbers = {"seconds": spent}
+    return section

@@ -1,0 +1,124 @@
+"""Discrete knowledge gradient, k1 = k2 = 10, with the ties and the collapse of the paper's experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import priorwise as pw
+from benchmarks.report import Check, Goal, Section, ratio, rounds_of, show, table
+from benchmarks.timing import Timing, interleaved, timed
+from benchmarks.yardstick.vectorised_kg import BLOCK, agreement, look_ahead, paper_instance
+from priorwise.experiments import problems
+from priorwise.simulate.engine import Engine
+
+KNOWN = {"true prior": 9.04, "uniform prior": 7.67}
+KNOWN_ERROR = 0.005
+K, PULLS = 10, 10
+OURS, LOOP, HAND = "compiled engine", "NumPy loop of the library", "vectorised by hand"
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a contender did in a run: its answer, and at how many decisions several tasks were still possible."""
+
+    mean: float
+    std_error: float
+    look_aheads: int
+
+
+def library(held: str, tasks: int, engine: Engine, *, keep: bool = False) -> pw.Run:
+    """Run the library, with the true or the uniform prior held."""
+    problem = problems.discrete()
+    policy = pw.KnowledgeGradient(K, K, ties="random", when_certain="best")
+    believed = problem.prior if held == "true prior" else problem.misspecified
+    return pw.simulate(
+        problem.prior, policy, horizon=PULLS, tasks=tasks, seed=1, believed=believed, engine=engine, threads=1, keep=keep
+    )
+
+
+def library_played(held: str, tasks: int, engine: Engine) -> Played:
+    """Replay a kept run to count its look-aheads; the same seed gives the timed runs the same decisions."""
+    means, _ = paper_instance()
+    run = library(held, tasks, engine, keep=True)
+    possible = np.ones((tasks, len(means)), dtype=bool)
+    look_aheads = 0
+    for step in range(PULLS):
+        look_aheads += int((possible.sum(axis=1) > 1).sum())
+        possible &= np.abs(means[:, run.actions[:, step]].T - run.rewards[:, step][:, None]) < 1e-9
+    return Played(run.mean_reward, run.std_error, look_aheads)
+
+
+def by_hand(held: str, tasks: int) -> Played:
+    """Play with the yardstick's look-ahead; its own loop, `discrete_kg`, but the prior held may differ from the true one."""
+    rng = np.random.default_rng(1)
+    means, probs = paper_instance()
+    agree = agreement(means)
+    same = agree.reshape(len(means), -1).astype(np.float64)
+    best_arm = means.argmax(axis=1)
+    truth = rng.choice(len(means), size=tasks, p=probs)
+    believed = probs if held == "true prior" else np.full(len(means), 1 / len(means))
+    weights = np.repeat(believed[:, None], tasks, axis=1)
+    actions = np.empty(tasks, dtype=np.intp)
+    totals = np.zeros(tasks)
+    look_aheads = 0
+    for _ in range(PULLS):
+        certain = np.count_nonzero(weights, axis=0) == 1
+        actions[certain] = best_arm[weights[:, certain].argmax(axis=0)]
+        uncertain = np.flatnonzero(~certain)
+        look_aheads += len(uncertain)
+        for start in range(0, len(uncertain), BLOCK):
+            block = uncertain[start : start + BLOCK]
+            values = look_ahead(weights[:, block], means, same, K, K, rng)
+            tied = values >= values.max(axis=1, keepdims=True) - 1e-9
+            actions[block] = np.where(tied, rng.random(tied.shape), -1.0).argmax(axis=1)
+        totals += means[truth, actions]
+        weights *= agree[:, actions, truth]
+        weights /= weights.sum(axis=0)
+    return Played(float(totals.mean()), float(totals.std(ddof=1) / np.sqrt(tasks)), look_aheads)
+
+
+def knowledge_gradient(quick: bool) -> Section:
+    """Section 4."""
+    rounds = 2 if quick else 5
+    tasks = {OURS: 2048, LOOP: 128, HAND: 200} if quick else {OURS: 16384, LOOP: 1024, HAND: 1000}
+    few = f"NumPy is faster with more tasks than {tasks[LOOP]}: run without --quick" if quick else ""
+    section = Section("4. Discrete knowledge gradient, 20 arms, 16 possible tasks, k1 = k2 = 10, 10 pulls, one thread")
+    absolute = table(
+        f"best of {rounds} interleaved rounds; a look-ahead is a decision with several tasks still possible",
+        "", "µs per decision", "µs per look-ahead", "look-aheads, share", "median above best", "each run",
+    )  # fmt: skip
+    for held, known in KNOWN.items():
+        played = {
+            OURS: library_played(held, tasks[OURS], "compiled"),
+            LOOP: library_played(held, tasks[LOOP], "numpy"),
+            HAND: by_hand(held, tasks[HAND]),
+        }
+        section.checks += [Check(f"{who}, {held}", p.mean, p.std_error, known, KNOWN_ERROR) for who, p in played.items()]
+        contenders = {
+            OURS: timed(lambda held=held: library(held, tasks[OURS], "compiled"), tasks[OURS] * PULLS),
+            LOOP: timed(lambda held=held: library(held, tasks[LOOP], "numpy"), tasks[LOOP] * PULLS),
+            HAND: timed(lambda held=held: by_hand(held, tasks[HAND]), tasks[HAND] * PULLS),
+        }
+        timings = interleaved(contenders, rounds)
+        shares = {name: played[name].look_aheads / (tasks[name] * PULLS) for name in timings}
+        section.goals += ratios(held, timings, shares, few)
+        for name, timing in timings.items():
+            micros = timing.best / 1000
+            shown = show(micros), show(micros / shares[name]), f"{shares[name]:.3f}", f"{100 * timing.noise:.0f} %"
+            absolute.add_row(f"{name}, {held}", *shown, f"{tasks[name]:,} tasks")
+        section.numbers[held] = {"ns_per_decision": rounds_of(timings), "share_of_look_aheads": shares, "tasks": tasks}
+    section.tables.append(absolute)
+    return section
+
+
+def ratios(held: str, timings: dict[str, Timing], shares: dict[str, float], few: str) -> list[Goal]:
+    """Return the ratios per decision and per look-ahead; a target stands against the loop vectorised by hand."""
+    out = []
+    for other, target in ((HAND, 25.0), (LOOP, None)):
+        note = few if other == LOOP else ""
+        out.append(ratio(f"{other} ÷ compiled, {held}, per decision", timings[other], timings[OURS], note, at_least=target))
+        above, below = (timings[name].per(shares[name]) for name in (other, OURS))
+        out.append(ratio(f"{other} ÷ compiled, {held}, per look-ahead", above, below, note, at_least=target))
+    return out
