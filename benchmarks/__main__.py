@@ -22,6 +22,7 @@ from benchmarks.gaussian import beta, gaussian, threads
 from benchmarks.growth import families, growth
 from benchmarks.knowledge_gradient import knowledge_gradient
 from benchmarks.report import Section, SectionMaker, goal_table
+from priorwise.kernels.compiling import sources_stamp
 
 SECTIONS: dict[str, SectionMaker] = {
     "gaussian": gaussian,
@@ -62,6 +63,7 @@ def machine() -> dict[str, Any]:
         "processor": processor(),
         "processors": os.cpu_count(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "kernels": sources_stamp()[:12],  # which code was timed
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "numba", "priorwise")},
     }
@@ -94,7 +96,12 @@ def main(argv: list[str] | None = None) -> int:
         with status.status(f"{name} ..."):
             done[name] = SECTIONS[name](chosen.quick)
         done[name].print_to(console)
-    goals = [replace(goal, what=f"{name}: {goal.what}") for name, each in done.items() for goal in each.goals if goal.bound]
+    goals = [
+        replace(goal, what=f"{name}: {goal.what}", note=goal.note if goal.value is None else "")
+        for name, each in done.items()
+        for goal in each.goals
+        if goal.bound
+    ]
     if goals:
         console.rule("[bold]All targets", align="left")
         console.print(goal_table(goals))

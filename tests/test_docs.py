@@ -76,6 +76,23 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
 
 
+def refresh() -> None:
+    """Write what the blocks print into the pages."""
+    for page in PAGES:
+        path = ROOT / page
+        for block, printed in executed(page)[1]:
+            if block.output is not None:
+                text = path.read_text(encoding="utf-8")
+                old, new = (f"{block.text}```\n```text\n{output}```" for output in (block.output, "\n".join(lines(printed)) + "\n"))
+                assert text.count(old) == 1, f"{page}, line {block.line}: leave no blank line between a block and its output"
+                path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    refresh()
+    sys.exit()
+
+
 WITH_PYTHON = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
 
 

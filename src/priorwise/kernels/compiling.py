@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,8 @@ from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 LANES: Final = 64
+
+_COMPILING = threading.Lock()  # threads that meet an uncompiled function wait for one of them
 
 FLAGS: Final = {"fastmath": {"contract"}, "error_model": "numpy"}  # fused multiply-add, and nothing that drops NaN
 
@@ -69,11 +72,12 @@ class LazyEntry:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
-        if self._compiled is None:
-            dispatcher = _key_on_all_sources(numba.njit(nogil=True, cache=True, **FLAGS)(self._function))
-            dispatcher.compile(self._signature)
-            dispatcher.disable_compile()
-            self._compiled = dispatcher
+        with _COMPILING:
+            if self._compiled is None:
+                dispatcher = _key_on_all_sources(numba.njit(nogil=True, cache=True, **FLAGS)(self._function))
+                dispatcher.compile(self._signature)
+                dispatcher.disable_compile()
+                self._compiled = dispatcher
         return self._compiled(*arguments)
 
 
@@ -89,12 +93,13 @@ class Tile:
     @property
     def address(self) -> int:
         """Where the loop finds it."""
-        if self._library is None:
-            library = CFunc(self._function, (self._signature.args, self._signature.return_type), {}, dict(FLAGS))
-            library.enable_caching()
-            _key_on_all_sources(library)
-            library.compile()
-            self._library = library
+        with _COMPILING:
+            if self._library is None:
+                library = CFunc(self._function, (self._signature.args, self._signature.return_type), {}, dict(FLAGS))
+                library.enable_caching()
+                _key_on_all_sources(library)
+                library.compile()
+                self._library = library
         return int(self._library.address)
 
 

@@ -71,6 +71,7 @@ class PolicyTiles:
     p: FloatArray
     n: IntArray
     act: Tile
+    uses: frozenset[str]  # which of the belief's draw, mean, look and certain it calls; the others are not even compiled
 
 
 @runtime_checkable
@@ -224,9 +225,12 @@ def run_compiled(
         mask = np.ones((whole, environment.arms), dtype=np.bool_)
         mask[:tasks] = available
     e, b = environment, belief
-    tiles = (e.sample, e.signal, e.values, e.reward, b.start, b.draw, b.mean, b.update, b.look, b.certain, policy.act)
+    asked = [getattr(b, name).address if name in policy.uses else 0 for name in ("draw", "mean", "look", "certain")]
+    draw, mean, look, certain = asked
+    world = [each.address for each in (e.sample, e.signal, e.values, e.reward)]
+    table = np.array([*world, b.start.address, draw, mean, b.update.address, look, certain, policy.act.address])
     run_tiles(
-        purpose_keys(seed), np.uint64(first), whole, horizon, np.array([each.address for each in tiles]),
+        purpose_keys(seed), np.uint64(first), whole, horizon, table,
         e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]),
         b.p, b.n, np.array([b.belief_rows, b.scratch_rows, b.resets_row]),
         policy.p, policy.n,

@@ -18,8 +18,8 @@ from priorwise.kernels.loop import FamilyTiles, PolicyTiles
 from priorwise.policies.receding_horizon import Alpha, alpha_at, check_alpha
 
 
-def _plain_tiles(act: Tile, family: FamilyTiles, masked: bool) -> PolicyTiles:
-    return PolicyTiles(np.zeros(1), np.array([family.arms, 0, 0, masked]), act)
+def _plain_tiles(act: Tile, family: FamilyTiles, masked: bool, uses: set[str]) -> PolicyTiles:
+    return PolicyTiles(np.zeros(1), np.array([family.arms, 0, 0, masked]), act, frozenset(uses))
 
 
 @final
@@ -35,7 +35,7 @@ class Uniform:
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
-        return _plain_tiles(kernels.uniform, family, masked)
+        return _plain_tiles(kernels.uniform, family, masked, set())
 
 
 @final
@@ -52,7 +52,7 @@ class Greedy:
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
-        return _plain_tiles(kernels.greedy, family, masked)
+        return _plain_tiles(kernels.greedy, family, masked, {"mean"})
 
 
 @final

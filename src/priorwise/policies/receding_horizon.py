@@ -132,7 +132,8 @@ class RecedingHorizon:
             kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS,
             self.when_certain == "best",
         ]
-        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon)
+        uses = {"look", "mean", "certain"} if self.when_certain == "best" else {"look"}
+        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, frozenset(uses))
 
 
 def KnowledgeGradient(k1: int, k2: int, *, ties: Ties = "draws", when_certain: WhenCertain = "draws") -> RecedingHorizon:

@@ -47,7 +47,7 @@ class SamplingPolicy(ABC):
 
 
 def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
-    return PolicyTiles(np.zeros(1), np.array([family.arms, draws, rule, masked]), kernels.posterior_sampling)
+    return PolicyTiles(np.zeros(1), np.array([family.arms, draws, rule, masked]), kernels.posterior_sampling, frozenset({"draw"}))
 
 
 @final

@@ -7,7 +7,6 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaincinv
 
 from priorwise.core import validation
 from priorwise.core.protocols import Imagined, Seen, Signal
@@ -119,6 +118,8 @@ class BetaBelief:
 
     def quantile(self, level: float, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means."""
+        from scipy.special import betaincinv
+
         return np.asarray(betaincinv(self.a, self.b, level))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:

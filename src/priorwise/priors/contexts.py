@@ -8,8 +8,6 @@ from typing import ClassVar, Protocol, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import integrate
-from scipy.special import betainc
 
 from priorwise.core import validation
 from priorwise.core.protocols import Seen
@@ -118,10 +116,13 @@ def _best_direction(arms: int, dim: int) -> float:
     """E[max of ``arms`` independent first coordinates of uniform points on the unit sphere in ``dim`` dimensions]."""
     if dim == 1:  # coordinates are -1 or 1
         return float(1.0 - 2.0 ** (1 - arms))
+    from scipy.integrate import quad
+    from scipy.special import betainc
+
     half = (dim - 1) / 2
 
     def survival(t: float) -> float:
         below = betainc(half, half, (1 + t) / 2)
         return float(below**arms)
 
-    return float(1.0 - integrate.quad(survival, -1.0, 1.0, epsabs=1e-13, limit=200)[0])
+    return float(1.0 - quad(survival, -1.0, 1.0, epsabs=1e-13, limit=200)[0])

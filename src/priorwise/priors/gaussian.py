@@ -11,7 +11,6 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from priorwise.core import validation
 from priorwise.core.protocols import Imagined, Seen, Signal
@@ -141,6 +140,8 @@ class GaussianBelief:
 
     def quantile(self, level: float, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means."""
+        from scipy.special import ndtri
+
         return self.m + np.sqrt(self.variance()) * ndtri(level)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:

@@ -7,7 +7,6 @@ from typing import ClassVar, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from priorwise.core import validation
 from priorwise.core.protocols import Imagined, Seen, Signal
@@ -180,6 +179,8 @@ class LinearBelief:
 
     def quantile(self, level: float, seen: Seen) -> FloatArray:
         """Posterior quantiles of the arms' values."""
+        from scipy.special import ndtri
+
         f = seen.signal @ self.root
         return np.asarray(self.mean(seen) + np.sqrt(np.einsum("taj,taj->ta", f, f)) * ndtri(level))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from priorwise.core.types import FloatArray
 
@@ -34,6 +33,8 @@ def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
     Line b is the highest on one interval, from the last crossing with a flatter line to the first with a steeper one. On (l, u)
     it contributes ``intercept (Phi(u) - Phi(l)) + slope (phi(l) - phi(u))``.
     """
+    from scipy.special import ndtr
+
     intercepts, slopes = np.broadcast_arrays(intercepts, slopes)
     usable = np.isfinite(intercepts)
     level = np.where(usable, intercepts, 0.0)
