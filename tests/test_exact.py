@@ -117,10 +117,7 @@ def test_expected_maximum_of_lines_equals_quadrature(intercepts: np.ndarray, slo
         if abs(slopes[i] - slopes[j]) > 1e-9
     ]
     edges = np.unique(np.clip([-12.0, *crossings, 12.0], -12, 12))
-    total = sum(
-        integrate.quad(lambda z: (intercepts + slopes * z).max() * stats.norm.pdf(z), a, b)[0]
-        for a, b in pairwise(edges)
-    )
+    total = sum(integrate.quad(lambda z: (intercepts + slopes * z).max() * stats.norm.pdf(z), a, b)[0] for a, b in pairwise(edges))
     assert expected_maximum(intercepts, slopes) == pytest.approx(total, abs=1e-7)
 
 

@@ -109,13 +109,13 @@ def tile(signature: Any) -> Any:
 
 
 def caller(signature: Any) -> Any:
-    """Make what kernels call a tile function of this signature with: ``call(address, (argument, ...))``.
+    """Make what kernels call a tile function of this signature with: ``call(address, *arguments)``.
 
     Numba's own first-class functions do the same at a cost of some 20 microseconds for each function passed in.
     """
 
     @intrinsic
-    def call(typingctx, address, arguments):
+    def call(typingctx, address, *arguments):
         def generate(context, builder, typed, args):
             given = zip(cgutils.unpack_tuple(builder, args[1]), typed.args[1].types, signature.args, strict=True)
             values = [context.cast(builder, value, kind, wanted) for value, kind, wanted in given]
@@ -124,7 +124,7 @@ def caller(signature: Any) -> Any:
             builder.call(builder.inttoptr(args[0], function_type.as_pointer()), values)
             return context.get_dummy_value()
 
-        return types.void(types.int64, arguments), generate
+        return types.void(types.int64, types.StarArgTuple(arguments)), generate
 
     return call
 

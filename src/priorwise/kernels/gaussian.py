@@ -29,8 +29,8 @@ from priorwise.kernels.compiling import (
     inline,
     tile,
 )
-from priorwise.kernels.random import call_key, mix, normals, one_normal, slot_key, unit
-from priorwise.kernels.simd import WIDTH, fma, load, maximum, peek, poke, splat, sqrt, store
+from priorwise.kernels.random import ONE, call_key, mix, normals, one_normal, slot_key, unit
+from priorwise.kernels.simd import WIDTH, fma, gather, iota, load, maximum, splat, sqrt, store
 
 
 @inline
@@ -135,8 +135,9 @@ def sample(p, n, keys, environment):
 def start(p, n, state):
     """Start the belief at the prior."""
     for row in range(n[1] + n[1] * n[1]):
-        for lane in range(LANES):
-            state[row, lane] = p[row]
+        value = splat(p[row])
+        for g in range(0, LANES, WIDTH):
+            store(state, row * LANES + g, value)
 
 
 @tile(CERTAIN)
@@ -151,8 +152,9 @@ def reward(p, n, keys, step, chosen, actions, rewards):
     arms, dim = n[0], n[1]
     one_normal(keys, call_key(step, 0), rewards)
     deviations = dim + dim * dim + arms
-    for lane in range(LANES):
-        rewards[lane] = chosen[lane] + peek(p, deviations + actions[lane]) * rewards[lane]
+    for g in range(0, LANES, WIDTH):
+        deviation = gather(p, load(actions, g) + np.uint64(deviations))
+        store(rewards, g, fma(deviation, load(rewards, g), load(chosen, g)))
 
 
 # Arms with a joint normal prior
@@ -191,18 +193,16 @@ def arm_mean(p, n, state, signal, scratch, values):
 def arm_update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a row of L."""
     arms = n[0]
-    f = scratch
-    noise_var = scratch[arms]
-    residual = scratch[arms + 1]
-    variances = arms + arms * arms
-    for lane in range(LANES):
-        arm = actions[lane]
-        noise_var[lane] = p[variances + arm]
-        residual[lane] = rewards[lane] - state[arm, lane]
-        row = (arms + arm * arms) * LANES + lane
+    noise_var, residual = scratch[arms], scratch[arms + 1]
+    for g in range(0, LANES, WIDTH):
+        arm = load(actions, g)
+        lane = iota() + np.uint64(g)
+        store(noise_var, g, gather(p, arm + np.uint64(arms + arms * arms)))
+        store(residual, g, load(rewards, g) - gather(state, arm * np.uint64(LANES) + lane))
+        row = (arm + ONE) * np.uint64(arms * LANES) + lane
         for j in range(arms):
-            poke(f, j * LANES + lane, peek(state, row + j * LANES))
-    potter(state, arms, f, noise_var, residual)
+            store(scratch, j * LANES + g, gather(state, row + np.uint64(j * LANES)))
+    potter(state, arms, scratch, noise_var, residual)
 
 
 @inline

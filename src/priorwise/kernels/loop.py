@@ -37,7 +37,7 @@ from priorwise.kernels.compiling import (
     inline,
 )
 from priorwise.kernels.random import GOLDEN, mix
-from priorwise.kernels.simd import WIDTH, load, maximum, peek, poke, store
+from priorwise.kernels.simd import WIDTH, gather, iota, load, maximum, poke, store
 
 
 @dataclass(frozen=True)
@@ -153,20 +153,20 @@ def run_tiles(
             for arm in range(arms):
                 for lane in range(LANES):
                     mask[arm, lane] = 0.0 if available[offset + lane, arm] else -np.inf
-        sample(table[SAMPLE_AT], (ep, en, keys[0], environment))
-        start(table[START_AT], (bp, bn, state))
+        sample(table[SAMPLE_AT], ep, en, keys[0], environment)
+        start(table[START_AT], bp, bn, state)
         if signal_rows == 0:
-            values_of(table[VALUES_AT], (ep, en, environment, signal, truth))
+            values_of(table[VALUES_AT], ep, en, environment, signal, truth)
             _best_available(truth, mask, arms, best)
         for step in range(1, horizon + 1):
             if signal_rows > 0:
-                signal_of(table[SIGNAL_AT], (ep, en, keys[3], step, signal))
-                values_of(table[VALUES_AT], (ep, en, environment, signal, truth))
+                signal_of(table[SIGNAL_AT], ep, en, keys[3], step, signal)
+                values_of(table[VALUES_AT], ep, en, environment, signal, truth)
                 _best_available(truth, mask, arms, best)
-            act(table[ACT_AT], (pp, pn, keys[2], step, table, bp, bn, state, signal, mask, scratch, values, acc, actions))
-            for lane in range(LANES):
-                poke(chosen, lane, peek(truth, actions[lane] * LANES + lane))
-            reward_of(table[REWARD_AT], (ep, en, keys[1], step, chosen, actions, rewards))
+            act(table[ACT_AT], pp, pn, keys[2], step, table, bp, bn, state, signal, mask, scratch, values, acc, actions)
+            for g in range(0, LANES, WIDTH):
+                store(chosen, g, gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)))
+            reward_of(table[REWARD_AT], ep, en, keys[1], step, chosen, actions, rewards)
             place = (step - 1) * tasks + offset
             for lane in range(LANES):
                 poke(actions_out, place + lane, np.int32(actions[lane]))
@@ -177,7 +177,7 @@ def run_tiles(
                 for lane in range(LANES):
                     log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]
             if step < horizon:
-                update(table[UPDATE_AT], (bp, bn, state, signal, scratch, actions, rewards))
+                update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
         if bsize[2] >= 0:
             for lane in range(LANES):
                 resets_out[offset + lane] = np.int64(state[bsize[2], lane])

@@ -109,9 +109,9 @@ def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scr
     """(k, f)-posterior sampling with f a maximum, a sum or a softmax of the sum over the k draws."""
     arms, k, rule, masked = pn[0], pn[1], pn[2], pn[3]
     at = call_key(step, 0)
-    draw_values(table[DRAW_AT], (p, n, keys, at, 0, state, signal, scratch, values))
+    draw_values(table[DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
     for i in range(1, k):
-        draw_values(table[DRAW_AT], (p, n, keys, at, i, state, signal, scratch, acc))
+        draw_values(table[DRAW_AT], p, n, keys, at, i, state, signal, scratch, acc)
         for arm in range(arms):
             for g in range(0, LANES, WIDTH):
                 place = arm * LANES + g
@@ -131,7 +131,7 @@ def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scr
 @tile(ACT)
 def greedy(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
     """Choose the largest posterior mean."""
-    mean_values(table[MEAN_AT], (p, n, state, signal, scratch, values))
+    mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
     if pn[3]:
         add_mask(values, mask, pn[0])
     pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
@@ -158,7 +158,7 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
     alpha = pp[step - 1]
     ahead, floor, count, known = acc[arms : 2 * arms], acc[2 * arms], acc[2 * arms + 1], acc[2 * arms + 2]
     acc[: 2 * arms] = 0.0
-    look_ahead(table[LOOK_AT], (p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead))
+    look_ahead(table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead)
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
             place = arm * LANES + g
@@ -175,13 +175,13 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
     else:
         pick(values, arms, keys, at, floor, count, actions)
     if certain_best:
-        is_certain(table[CERTAIN_AT], (p, n, state, known))
+        is_certain(table[CERTAIN_AT], p, n, state, known)
         any_certain = False
         for lane in range(LANES):
             any_certain = any_certain or known[lane] > 0.0
         if any_certain:
             chosen = np.empty(LANES, np.int64)
-            mean_values(table[MEAN_AT], (p, n, state, signal, scratch, values))
+            mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
             if masked:
                 add_mask(values, mask, arms)
             pick(values, arms, keys, at, floor, count, chosen)

@@ -34,7 +34,7 @@ class VectorType(types.Type):
 
 lanes_type = VectorType("Lanes", types.float64, ir.DoubleType())
 bits_type = VectorType("Bits", types.uint64, ir.IntType(64))
-VECTOR_OF = {types.float64: lanes_type, types.uint64: bits_type}
+VECTOR_OF = {types.float64: lanes_type, types.uint64: bits_type, types.int64: bits_type}
 
 
 @register_model(VectorType)
@@ -88,6 +88,37 @@ def store(typingctx, array, offset, value):
 
 
 @intrinsic
+def gather(typingctx, array, offsets):
+    """Read one float for each lane, by its offset."""
+
+    def generate(context, builder, signature, args):
+        vector, words = lanes_type.vector, bits_type.vector
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        base = _splat(builder, builder.ptrtoint(data, ir.IntType(64)), words)
+        eight = ir.Constant(words, [8] * WIDTH)
+        pointers = ir.VectorType(ir.DoubleType().as_pointer(), WIDTH)
+        places = builder.inttoptr(builder.add(base, builder.mul(args[1], eight)), pointers)
+        mask = ir.VectorType(ir.IntType(1), WIDTH)
+        function_type = ir.FunctionType(vector, [pointers, ir.IntType(32), mask, vector])
+        name = f"llvm.masked.gather.v{WIDTH}f64.v{WIDTH}p0"
+        function = cgutils.get_or_insert_function(builder.module, function_type, name)
+        every = ir.Constant(mask, [1] * WIDTH)
+        return builder.call(function, [places, ir.Constant(ir.IntType(32), 8), every, ir.Constant(vector, ir.Undefined)])
+
+    return lanes_type(array, bits_type), generate
+
+
+@intrinsic
+def iota(typingctx):
+    """Return 0, 1, ... along the lanes."""
+
+    def generate(context, builder, signature, args):
+        return ir.Constant(bits_type.vector, list(range(WIDTH)))
+
+    return bits_type(), generate
+
+
+@intrinsic
 def peek(typingctx, array, offset):
     """Read one element by its offset."""
 
@@ -118,6 +149,19 @@ def largest(typingctx, a):
             value = builder.extract_element(args[0], ir.Constant(ir.IntType(32), k))
             best = builder.select(builder.fcmp_ordered(">", value, best), value, best)
         return best
+
+    return types.float64(lanes_type), generate
+
+
+@intrinsic
+def sum_of(typingctx, a):
+    """Add up the lanes, from the first to the last."""
+
+    def generate(context, builder, signature, args):
+        total = builder.extract_element(args[0], ir.Constant(ir.IntType(32), 0))
+        for k in range(1, WIDTH):
+            total = builder.fadd(total, builder.extract_element(args[0], ir.Constant(ir.IntType(32), k)))
+        return total
 
     return types.float64(lanes_type), generate
 

@@ -2,52 +2,49 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import types
 
-from priorwise.kernels.compiling import LANES, ROW, ROWS, F, entry
+from priorwise.kernels.compiling import LANES, ROW, ROWS, F, entry, inline
+from priorwise.kernels.simd import WIDTH, fma, load, splat, sum_of
+
+
+@inline
+def merge(lanes, centre, spread, row, seen, mean, square):
+    """Merge a tile of so many tasks into a row (Chan, Golub and LeVeque)."""
+    shift = centre - mean[row]
+    merged = seen + lanes
+    mean[row] += shift * (lanes / merged)
+    square[row] += spread + shift * shift * (seen * lanes / merged)
 
 
 @entry(types.void(ROWS, F, ROW, ROW))
 def tally(columns, count, mean, square):
-    """Merge the tasks of ``columns`` (row, task) into the rows' means and sums of squared deviations over ``count`` tasks so far.
-
-    Chan, Golub and LeVeque's merge; eight partial sums a tile, added in a fixed order.
-    """
+    """Merge the tasks of ``columns`` (row, task) into the rows' means and squared deviations over ``count`` tasks so far."""
     rows, tasks = columns.shape
-    partial = np.empty(8)
+    whole = tasks // LANES * LANES
     for row in range(rows):
         seen = count
-        values = columns[row]
-        for first in range(0, tasks, LANES):
-            lanes = min(LANES, tasks - first)
-            whole = lanes // 8 * 8
-            partial[:] = 0.0
-            for lane in range(0, whole, 8):
-                for k in range(8):
-                    partial[k] += values[first + lane + k]
-            for lane in range(whole, lanes):
-                partial[lane - whole] += values[first + lane]
-            total = 0.0
-            for k in range(8):
-                total += partial[k]
-            centre = total / lanes
-            partial[:] = 0.0
-            for lane in range(0, whole, 8):
-                for k in range(8):
-                    gap = values[first + lane + k] - centre
-                    partial[k] += gap * gap
-            for lane in range(whole, lanes):
-                gap = values[first + lane] - centre
-                partial[lane - whole] += gap * gap
-            spread = 0.0
-            for k in range(8):
-                spread += partial[k]
-            shift = centre - mean[row]
-            merged = seen + lanes
-            mean[row] += shift * (lanes / merged)
-            square[row] += spread + shift * shift * (seen * lanes / merged)
-            seen = merged
+        start = row * tasks
+        for first in range(start, start + whole, LANES):
+            total = splat(0.0)
+            for g in range(0, LANES, WIDTH):
+                total = total + load(columns, first + g)
+            centre = sum_of(total) / LANES
+            middle, spread = splat(centre), splat(0.0)
+            for g in range(0, LANES, WIDTH):
+                gap = load(columns, first + g) - middle
+                spread = fma(gap, gap, spread)
+            merge(LANES, centre, sum_of(spread), row, seen, mean, square)
+            seen += LANES
+        if whole < tasks:
+            total_left = 0.0
+            for task in range(whole, tasks):
+                total_left += columns[row, task]
+            centre = total_left / (tasks - whole)
+            spread_left = 0.0
+            for task in range(whole, tasks):
+                spread_left += (columns[row, task] - centre) ** 2
+            merge(tasks - whole, centre, spread_left, row, seen, mean, square)
 
 
 @entry(types.void(ROWS, ROW))

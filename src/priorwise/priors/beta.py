@@ -124,6 +124,8 @@ class BetaBelief:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a success."""
+        if rewards.min() < 0.0 or rewards.max() > 1.0:
+            raise ValueError(f"rewards must lie between 0 and 1 for a Beta belief, got {rewards.min():g} to {rewards.max():g}")
         chosen = np.arange(self.a.shape[1]) == actions[:, None]
         success = rewards[:, None]
         return type(self)(self.a + chosen * success, self.b + chosen * (1.0 - success))

@@ -39,11 +39,22 @@ class Tally:
         return np.asarray(np.sqrt(self._square / (self._count - 1) / self._count))
 
 
-def total(columns: FloatArray) -> FloatArray:
-    """Sum over the steps of ``(step, task)``."""
-    out = np.empty(columns.shape[1])
-    totals(np.ascontiguousarray(columns), out)
-    return out
+class _Summary:
+    """Tallies of each step and of the total over the steps."""
+
+    def __init__(self, horizon: int) -> None:
+        """Start empty."""
+        self.steps = Tally(horizon)
+        self.total = Tally(1)
+
+    def add(self, columns: FloatArray) -> FloatArray:
+        """Merge ``(step, task)``; returns the totals ``(task,)``."""
+        columns = np.ascontiguousarray(columns)
+        out = np.empty(columns.shape[1])
+        totals(columns, out)
+        self.steps.add(columns)
+        self.total.add(out[None])
+        return out
 
 
 @dataclass(frozen=True)
@@ -126,18 +137,17 @@ class RunBuilder:
     def __init__(self, tasks: int, horizon: int, seed: int, engine: str, *, keep: bool) -> None:
         """Start empty."""
         self._tasks, self._horizon, self._seed, self._engine, self._keep = tasks, horizon, seed, engine, keep
-        self._rewards = Tally(horizon + 1)
-        self._regrets: Tally | None = None
+        self._rewards = _Summary(horizon)
+        self._regrets: _Summary | None = None
         self._resets = 0
         self._blocks: list[Columns] = []
 
     def add(self, block: Columns) -> FloatArray:
         """Merge a block; returns the tasks' total rewards."""
-        earned = total(block.rewards)
-        self._rewards.add(np.vstack([block.rewards, earned]))
+        earned = self._rewards.add(block.rewards)
         if block.regrets is not None:
-            self._regrets = self._regrets or Tally(self._horizon + 1)
-            self._regrets.add(np.vstack([block.regrets, total(block.regrets)]))
+            self._regrets = self._regrets or _Summary(self._horizon)
+            self._regrets.add(block.regrets)
         self._resets += int((block.resets > 0).sum())
         if self._keep:
             self._blocks.append(block)
@@ -145,19 +155,17 @@ class RunBuilder:
 
     def build(self) -> Run:
         """Finish."""
-        reward, reward_error = self._rewards.mean, self._rewards.std_error
-        regret = None if self._regrets is None else self._regrets.mean
-        regret_error = None if self._regrets is None else self._regrets.std_error
+        reward, regret = self._rewards, self._regrets
         return Run(
-            mean_reward=float(reward[-1]),
-            std_error=float(reward_error[-1]),
-            regret=None if regret is None else float(regret[-1]),
-            regret_std_error=None if regret_error is None else float(regret_error[-1]),
+            mean_reward=float(reward.total.mean[0]),
+            std_error=float(reward.total.std_error[0]),
+            regret=None if regret is None else float(regret.total.mean[0]),
+            regret_std_error=None if regret is None else float(regret.total.std_error[0]),
             by_step=StepCurves(
-                reward[:-1],
-                reward_error[:-1],
-                None if regret is None else regret[:-1],
-                None if regret_error is None else regret_error[:-1],
+                reward.steps.mean,
+                reward.steps.std_error,
+                None if regret is None else regret.steps.mean,
+                None if regret is None else regret.steps.std_error,
             ),
             tasks=self._tasks,
             horizon=self._horizon,

@@ -10,6 +10,7 @@ from priorwise.core import validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray
 from priorwise.kernels.compiling import LANES
+from priorwise.priors.finite import FinitePrior
 from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.priors.rewards import BernoulliRewards, NormalRewards
 from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, plan, run_blocks
@@ -122,7 +123,7 @@ def _run(
         name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
         for name, (policy, believed) in policies.items()
     }
-    size = block_size(horizon, {each.engine for each in plans.values()})
+    size = block_size(horizon, prior.arms, {each.engine for each in plans.values()})
     if block is not None:
         size = -(-validation.count("block", block) // LANES) * LANES
     workers = available_threads() if threads is None else validation.count("threads", threads)
@@ -154,9 +155,12 @@ def _check_believed(prior: Any, believed: Any) -> None:
             raise ValueError("believed expects contexts, but the tasks of prior show none")
         if prior.dim != believed.dim or prior.contexts != believed.contexts:
             raise ValueError("prior and believed must share the law of contexts: pass the same contexts to both")
-    binary = isinstance(getattr(believed, "reward_law", None), BernoulliRewards)
-    if binary and isinstance(getattr(prior, "reward_law", None), NormalRewards):
-        raise ValueError("believed expects rewards between 0 and 1, but those of prior are normal")
+    if isinstance(getattr(believed, "reward_law", None), BernoulliRewards):
+        if isinstance(getattr(prior, "reward_law", None), NormalRewards):
+            raise ValueError("believed expects rewards between 0 and 1, but those of prior are normal")
+        if isinstance(prior, FinitePrior) and not (prior.means.min() >= 0 and prior.means.max() <= 1):
+            low, high = prior.means.min(), prior.means.max()
+            raise ValueError(f"believed expects rewards between 0 and 1, but those of prior are {low:g} to {high:g}")
 
 
 def _check_policy(policy: Any, believed: Prior) -> None:
