@@ -16,12 +16,9 @@ from priorwise.cli.inputs import at_least_one, entries, name_of, read_priors, se
 from priorwise.cli.output import output
 from priorwise.cli.policies import WORDS
 from priorwise.cli.table import as_tables
-from priorwise.simulate.engine import block_size
 from priorwise.simulate.run import compare
 
 DEFAULT_OUT: Final = Path("out")
-PROGRESS_STEPS: Final = 64
-LEAST_BLOCK: Final = 1024
 
 _WORDS: Final = "\n".join(f"[cyan]{word.usage:<17}[/] {word.meaning}".replace("[:", "\\[:") for word in WORDS.values())
 
@@ -115,7 +112,6 @@ def simulate(
         tasks=tasks,
         seed=seed,
         threads=threads,
-        block=min(block_size(horizon, {"compiled"}), max(tasks // PROGRESS_STEPS, LEAST_BLOCK)),
         progress=not quiet and sys.stderr.isatty(),
     )
     lines = report.lines(truth, chosen, result)

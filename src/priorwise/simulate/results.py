@@ -9,7 +9,7 @@ import numpy as np
 
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels.loop import Columns
-from priorwise.kernels.tally import tally, totals
+from priorwise.kernels.tally import tally, tally_steps
 
 
 class Tally:
@@ -17,29 +17,24 @@ class Tally:
 
     def __init__(self, rows: int) -> None:
         """Start empty."""
-        self._count = 0
-        self._mean = np.zeros(rows)
-        self._square = np.zeros(rows)
+        self.count = 0
+        self.mean = np.zeros(rows)
+        self.square = np.zeros(rows)
 
     def add(self, columns: FloatArray) -> None:
         """Merge ``(row, task)``."""
-        tally(np.ascontiguousarray(columns), float(self._count), self._mean, self._square)
-        self._count += columns.shape[1]
-
-    @property
-    def mean(self) -> FloatArray:
-        """Mean of each row."""
-        return self._mean
+        tally(np.ascontiguousarray(columns), float(self.count), self.mean, self.square)
+        self.count += columns.shape[1]
 
     @property
     def std_error(self) -> FloatArray:
         """Standard error of each mean; NaN after a single task."""
-        if self._count < 2:
-            return np.full(self._mean.shape, np.nan)
-        return np.asarray(np.sqrt(self._square / (self._count - 1) / self._count))
+        if self.count < 2:
+            return np.full(self.mean.shape, np.nan)
+        return np.asarray(np.sqrt(self.square / (self.count - 1) / self.count))
 
 
-class _Summary:
+class StepTally:
     """Tallies of each step and of the total over the steps."""
 
     def __init__(self, horizon: int) -> None:
@@ -49,12 +44,11 @@ class _Summary:
 
     def add(self, columns: FloatArray) -> FloatArray:
         """Merge ``(step, task)``; returns the totals ``(task,)``."""
-        columns = np.ascontiguousarray(columns)
-        out = np.empty(columns.shape[1])
-        totals(columns, out)
-        self.steps.add(columns)
-        self.total.add(out[None])
-        return out
+        earned = np.empty((1, columns.shape[1]))
+        steps, total = self.steps, self.total
+        tally_steps(np.ascontiguousarray(columns), float(steps.count), steps.mean, steps.square, earned, total.mean, total.square)
+        steps.count = total.count = steps.count + columns.shape[1]
+        return earned[0]
 
 
 @dataclass(frozen=True)
@@ -137,8 +131,8 @@ class RunBuilder:
     def __init__(self, tasks: int, horizon: int, seed: int, engine: str, *, keep: bool) -> None:
         """Start empty."""
         self._tasks, self._horizon, self._seed, self._engine, self._keep = tasks, horizon, seed, engine, keep
-        self._rewards = _Summary(horizon)
-        self._regrets: _Summary | None = None
+        self._rewards = StepTally(horizon)
+        self._regrets: StepTally | None = None
         self._resets = 0
         self._blocks: list[Columns] = []
 
@@ -146,7 +140,7 @@ class RunBuilder:
         """Merge a block; returns the tasks' total rewards."""
         earned = self._rewards.add(block.rewards)
         if block.regrets is not None:
-            self._regrets = self._regrets or _Summary(self._horizon)
+            self._regrets = self._regrets or StepTally(self._horizon)
             self._regrets.add(block.regrets)
         self._resets += int((block.resets > 0).sum())
         if self._keep:
