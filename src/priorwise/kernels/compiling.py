@@ -108,6 +108,16 @@ def tile(signature: Any) -> Any:
     return lambda function: Tile(signature, function)
 
 
+def _lent(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+    """Pass an array without its owner: the caller keeps it alive, and the function called need not count references."""
+    if not isinstance(kind, types.Array):
+        return value
+    array = context.make_array(kind)(context, builder, value)
+    array.meminfo = cgutils.get_null_value(array.meminfo.type)
+    array.parent = cgutils.get_null_value(array.parent.type)
+    return array._getvalue()
+
+
 def caller(signature: Any) -> Any:
     """Make what kernels call a tile function of this signature with: ``call(address, *arguments)``.
 
@@ -118,7 +128,7 @@ def caller(signature: Any) -> Any:
     def call(typingctx, address, *arguments):
         def generate(context, builder, typed, args):
             given = zip(cgutils.unpack_tuple(builder, args[1]), typed.args[1].types, signature.args, strict=True)
-            values = [context.cast(builder, value, kind, wanted) for value, kind, wanted in given]
+            values = [_lent(context, builder, context.cast(builder, *cast), cast[2]) for cast in given]
             kinds = [context.get_value_type(kind) for kind in signature.args]
             function_type = ir.FunctionType(context.get_value_type(signature.return_type), kinds)
             builder.call(builder.inttoptr(args[0], function_type.as_pointer()), values)

@@ -143,6 +143,7 @@ def run_tiles(
     chosen = np.empty(LANES)
     actions = np.empty(LANES, np.int64)
     logged = log_out.shape[1]
+    environment_keys, reward_keys, policy_keys, world_keys = keys[0], keys[1], keys[2], keys[3]
     for tile in range(tasks // LANES):
         offset = tile * LANES
         for purpose in range(4):
@@ -153,20 +154,20 @@ def run_tiles(
             for arm in range(arms):
                 for lane in range(LANES):
                     mask[arm, lane] = 0.0 if available[offset + lane, arm] else -np.inf
-        sample(table[SAMPLE_AT], ep, en, keys[0], environment)
+        sample(table[SAMPLE_AT], ep, en, environment_keys, environment)
         start(table[START_AT], bp, bn, state)
         if signal_rows == 0:
             values_of(table[VALUES_AT], ep, en, environment, signal, truth)
             _best_available(truth, mask, arms, best)
         for step in range(1, horizon + 1):
             if signal_rows > 0:
-                signal_of(table[SIGNAL_AT], ep, en, keys[3], step, signal)
+                signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
                 values_of(table[VALUES_AT], ep, en, environment, signal, truth)
                 _best_available(truth, mask, arms, best)
-            act(table[ACT_AT], pp, pn, keys[2], step, table, bp, bn, state, signal, mask, scratch, values, acc, actions)
+            act(table[ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal, mask, scratch, values, acc, actions)
             for g in range(0, LANES, WIDTH):
                 store(chosen, g, gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)))
-            reward_of(table[REWARD_AT], ep, en, keys[1], step, chosen, actions, rewards)
+            reward_of(table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, rewards)
             place = (step - 1) * tasks + offset
             for lane in range(LANES):
                 poke(actions_out, place + lane, np.int32(actions[lane]))

@@ -133,20 +133,22 @@ def normals(keys, at, draw, out):
     Short loops, so that the constants of each fit in registers.
     """
     count = out.shape[0]
-    for pair in range(count >> 1):
+    pairs = count >> 1
+    for pair in range(pairs):
         slot = slot_key(at, draw, pair)
-        even = 2 * pair * LANES
-        odd = even + LANES
         for g in range(0, LANES, WIDTH):
+            place = 2 * pair * LANES + g
             bits = mix(load(keys, g) + slot)
-            store(out, even + g, float_of(bits))
-            store(out, odd + g, float_of(second(bits)))
-        for g in range(0, LANES, WIDTH):
-            store(out, even + g, radius_of(bits_of(load(out, even + g))))
-        for g in range(0, LANES, WIDTH):
-            a, b = turned(load(out, even + g), bits_of(load(out, odd + g)))
-            store(out, even + g, a)
-            store(out, odd + g, b)
+            store(out, place, float_of(bits))
+            store(out, place + LANES, float_of(second(bits)))
+    for pair in range(pairs):
+        for place in range(2 * pair * LANES, (2 * pair + 1) * LANES, WIDTH):
+            store(out, place, radius_of(bits_of(load(out, place))))
+    for pair in range(pairs):
+        for place in range(2 * pair * LANES, (2 * pair + 1) * LANES, WIDTH):
+            a, b = turned(load(out, place), bits_of(load(out, place + LANES)))
+            store(out, place, a)
+            store(out, place + LANES, b)
     if count & 1:
         last_normal(keys, at, draw, count >> 1, out[count - 1])
 
