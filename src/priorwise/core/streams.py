@@ -76,6 +76,11 @@ def slot_keys(step: int, call: int, draws: int, width: int) -> UIntArray:
     return mix_array(np.uint64(call_key(step, call)) + places)
 
 
+def pair_start(step: int) -> int:
+    """Step at which the pair of normals begins that serves this one: itself if odd, else the step before; 0 stands alone."""
+    return max(step - 1 + step % 2, 0)
+
+
 def unit(bits: UIntArray) -> FloatArray:
     """Uniform on [0, 1) from the top 52 bits."""
     return ((bits >> np.uint64(12)) | np.uint64(ONE_BITS)).view(np.float64) - 1.0
@@ -121,12 +126,20 @@ class Stream:
         return unit(self.bits(*shape))
 
     def normal(self, *shape: int) -> FloatArray:
-        """Draw standard normals: each pair along the last axis is one Box-Muller pair."""
-        width = shape[-1] if shape else 1
+        """Draw standard normals.
+
+        Each pair along the last axis is one Box-Muller pair. A single number a task, as reward noise is, pairs with that of the
+        next step instead: those of steps 1 and 2, 3 and 4, ... are the two halves of a pair.
+        """
+        if not shape:
+            start = pair_start(self._step)
+            element = self._keys + slot_keys(start, self._call, 1, 1)[0, 0]
+            self._call += 1
+            return _box_muller(element, 0)[self._step - start]
+        width = shape[-1]
         pairs = (*shape[:-1], (width + 1) // 2)
         first, second = _box_muller(self._elements(pairs), 0)
-        both = np.stack([first, second], axis=-1).reshape(self.tasks, *pairs[:-1], -1)[..., :width]
-        return both if shape else both[:, 0]
+        return np.stack([first, second], axis=-1).reshape(self.tasks, *pairs[:-1], -1)[..., :width]
 
     def integers(self, high: int, *shape: int) -> IntArray:
         """Draw integers, uniform on 0..high-1."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, LOOK, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
-from priorwise.kernels.random import box_muller, call_key, mix, one_normal, slot_key, uniforms, unit
+from priorwise.kernels.random import box_muller, call_key, mix, one_normal, pair_start, slot_key, uniforms, unit
 from priorwise.kernels.simd import WIDTH, largest, load, maximum, peek, poke, splat, store, where_at_least
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
@@ -59,7 +59,7 @@ def sample(p, n, keys, environment):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, chosen, actions, rewards):
+def reward(p, n, keys, step, chosen, actions, spare, rewards):
     """Reward of the chosen arms: the mean, 0 or 1, or the mean with normal noise; one number a step, whatever the arm."""
     at = call_key(step, 0)
     if n[2] == BERNOULLI:
@@ -68,7 +68,7 @@ def reward(p, n, keys, step, chosen, actions, rewards):
             rewards[lane] = 1.0 if rewards[lane] < chosen[lane] else 0.0
     elif n[2] == GAUSSIAN:
         deviations = n[1] * n[0] + n[1] + n[0]
-        one_normal(keys, at, rewards)
+        one_normal(keys, step, spare, rewards)
         for lane in range(LANES):
             rewards[lane] = chosen[lane] + p[deviations + actions[lane]] * rewards[lane]
     else:
@@ -241,6 +241,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     """
     arms, support, noise = n[0], n[1], n[2]
     calls = 2 if noise == NONE else 3
+    noise_step = pair_start(step) if noise == GAUSSIAN else step
     wide1 = (k1 + WIDTH - 1) // WIDTH * WIDTH
     wide2 = (k2 + WIDTH - 1) // WIDTH * WIDTH
     task_slots = np.zeros(arms * wide1, np.uint64)
@@ -250,7 +251,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
         for i in range(k1):
             first = call + calls * (arm * k1 + i)
             task_slots[arm * wide1 + i] = slot_key(call_key(step, first), 0, 0)
-            noise_slots[arm * k1 + i] = slot_key(call_key(step, first + 1), 0, 0)
+            noise_slots[arm * k1 + i] = slot_key(call_key(noise_step, first + 1), 0, 0)
             at = call_key(step, first + calls - 1)
             for j in range(k2):
                 slots[(arm * k1 + i) * wide2 + j] = slot_key(at, 0, j)
@@ -298,7 +299,8 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                     reward = 1.0 if unit(mix(key + noise_slots[arm * k1 + i])) < value else 0.0
                 elif noise == GAUSSIAN:
                     deviation = p[support * arms + support + arms + arm]
-                    reward = value + deviation * box_muller(key + noise_slots[arm * k1 + i])[0]
+                    pair = box_muller(key + noise_slots[arm * k1 + i])
+                    reward = value + deviation * (pair[0] if step == noise_step else pair[1])
                 if reward != known:
                     known = reward
                     alone = condition(p, n, state, lane, arm, reward, ids, active, left, left_running, log_weights)

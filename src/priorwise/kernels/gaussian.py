@@ -147,10 +147,10 @@ def never_certain(p, n, state, out):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, chosen, actions, rewards):
+def reward(p, n, keys, step, chosen, actions, spare, rewards):
     """Reward with normal noise: one number a step, whatever the arm."""
     arms, dim = n[0], n[1]
-    one_normal(keys, call_key(step, 0), rewards)
+    one_normal(keys, step, spare, rewards)
     deviations = dim + dim * dim + arms
     for g in range(0, LANES, WIDTH):
         deviation = gather(p, load(actions, g) + np.uint64(deviations))

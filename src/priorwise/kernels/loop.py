@@ -141,6 +141,7 @@ def run_tiles(
     best = np.empty(LANES)
     rewards = np.empty(LANES)
     chosen = np.empty(LANES)
+    spare = np.empty(LANES)
     actions = np.empty(LANES, np.int64)
     logged = log_out.shape[1]
     environment_keys, reward_keys, policy_keys, world_keys = keys[0], keys[1], keys[2], keys[3]
@@ -167,7 +168,7 @@ def run_tiles(
             act(table[ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal, mask, scratch, values, acc, actions)
             for g in range(0, LANES, WIDTH):
                 store(chosen, g, gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)))
-            reward_of(table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, rewards)
+            reward_of(table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards)
             place = (step - 1) * tasks + offset
             for lane in range(LANES):
                 poke(actions_out, place + lane, np.int32(actions[lane]))

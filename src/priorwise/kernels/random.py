@@ -164,6 +164,24 @@ def last_normal(keys, at, draw, pair, out):
 
 
 @inline
-def one_normal(keys, at, out):
-    """Standard normal of the first place of a request, for a tile."""
-    last_normal(keys, at, 0, 0, out)
+def pair_start(step):
+    """Step at which the pair of single normals begins that serves this one."""
+    return max(step - 1 + step % 2, 0)
+
+
+@inline
+def one_normal(keys, step, spare, out):
+    """A single normal of the first request of a step, for a tile; odd steps leave the other half of the pair in ``spare``."""
+    if step % 2 == 0:
+        for g in range(0, LANES, WIDTH):
+            store(out, g, load(spare, g))
+        return
+    slot = slot_key(call_key(step, 0), 0, 0)
+    for g in range(0, LANES, WIDTH):
+        bits = mix(load(keys, g) + slot)
+        store(out, g, radius_of(bits))
+        store(spare, g, float_of(second(bits)))
+    for g in range(0, LANES, WIDTH):
+        a, b = turned(load(out, g), bits_of(load(spare, g)))
+        store(out, g, a)
+        store(spare, g, b)
