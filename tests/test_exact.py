@@ -294,8 +294,9 @@ def test_monte_carlo_constants() -> None:
     assert pw.KnowledgeGradient(10, 10).monte_carlo_n(20) == 20 * 10 * 23
     assert pw.RecedingHorizon(10, 7, 0.0).monte_carlo_n(6) == 60
     baselines = [pw.Uniform(), pw.Greedy(), pw.BayesUCB(), pw.TopTwoThompson(), pw.ExactKnowledgeGradient()]
-    for policy in [*baselines, pw.KnowledgeGradient(3, 3, ties="random"), pw.KnowledgeGradient(3, 3, when_certain="best")]:
+    for policy in [*baselines, pw.KnowledgeGradient(3, 3, ties="random", when_certain="best")]:
         assert not hasattr(policy, "monte_carlo_n")
+    assert pw.KnowledgeGradient(3, 3, ties="random").monte_carlo_n(2) == 2 * 3 * 9  # chance alone does not see the posterior
 
 
 def test_a_collapsed_posterior_plays_its_best_arm() -> None:

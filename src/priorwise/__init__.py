@@ -3,7 +3,10 @@
 Learn the prior from past tasks, see how much is lost if it is wrong, and run the policy that earns most in the few pulls there are.
 """
 
+from priorwise.core.choosing import pick
+from priorwise.core.protocols import Seen
 from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
 from priorwise.policies.baselines import BayesUCB, ExactKnowledgeGradient, Greedy, TopTwoThompson, Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, SamplingPolicy, ThompsonSampling
@@ -39,12 +42,16 @@ __all__ = [
     "RecedingHorizon",
     "Run",
     "SamplingPolicy",
+    "Seen",
+    "Serializable",
     "SphereContexts",
+    "Stream",
     "ThompsonSampling",
     "TopTwoThompson",
     "Uniform",
     "__version__",
     "compare",
     "load_prior",
+    "pick",
     "simulate",
 ]

@@ -97,7 +97,9 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, Serializable):
         return value._fields()
-    return value
+    if value is None or isinstance(value, (str, int, float, list, tuple, dict)):
+        return value
+    raise TypeError(f"a {type(value).__name__} has no JSON form; derive its class from priorwise.Serializable")
 
 
 def _build(content: dict[str, Any]) -> Serializable:

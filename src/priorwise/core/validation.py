@@ -46,7 +46,8 @@ def number(name: str, value: Any) -> float:
 def count(name: str, value: Any, least: int = 1) -> int:
     """Return an integer, at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {value!r}")
+        hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {value!r}{hint}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
     return int(value)
@@ -114,7 +115,7 @@ def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | No
         return None
     mask = np.asarray(value)
     if mask.dtype != np.bool_:
-        raise TypeError(f"{name} must be boolean (True: the arm may be pulled), got {mask.dtype}")
+        raise TypeError(f"{name} must be boolean (True: the arm may be pulled), got {mask.dtype}; use np.array(..., dtype=bool)")
     if mask.shape not in ((arms,), (tasks, arms)):
         raise ValueError(f"{name} must have shape ({arms},) or ({tasks}, {arms}), got {mask.shape}")
     if not mask.any(axis=-1).all():

@@ -2,6 +2,6 @@
 
 A tile is :data:`~priorwise.kernels.compiling.LANES` tasks in lockstep. Every array of a tile is a stack of rows of that many
 lanes, so the innermost loop of every function runs over tasks and vectorises. Nothing here is compiled per pair of family and
-policy: the loop takes tile functions as first-class functions. Each function is the twin of a NumPy method elsewhere in the
+policy: the loop calls tile functions by their addresses. Each function is the twin of a NumPy method elsewhere in the
 package and draws the same numbers from the same streams.
 """

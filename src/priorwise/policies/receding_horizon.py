@@ -96,10 +96,13 @@ class RecedingHorizon:
 
     @property
     def monte_carlo_n(self) -> Callable[[int], int]:
-        """N = A k1 (2 k2 + 3), or A k1 without look-ahead; there is none when ties are broken by more than the draws."""
-        if self.ties != "draws" or self.when_certain != "draws":
+        """Return n = A k1 (2 k2 + 3), or A k1 without look-ahead; there is none where more than the draws decides.
+
+        Ties broken by chance alone are covered: chance does not depend on the posterior.
+        """
+        if self.when_certain != "draws":
             raise AttributeError(
-                "monte_carlo_n: with ties='random' or when_certain='best' the choice is not a function of the posterior draws, "
+                "monte_carlo_n: with when_certain='best' the choice looks at the posterior itself, not only at draws from it, "
                 "and no Monte-Carlo constant is known"
             )
         per_draw = 1 if self.alpha == 0 else 2 * self.k2 + 3

@@ -44,6 +44,8 @@ class BetaPrior(Serializable):
     def __init__(self, alpha: ArrayLike, beta: ArrayLike) -> None:
         """Check and freeze the parameters."""
         arms = max(np.size(alpha), np.size(beta))
+        if np.ndim(alpha) == np.ndim(beta) == 1 and np.size(alpha) != np.size(beta):
+            raise ValueError(f"alpha and beta must have one entry for each arm, got {np.size(alpha)} and {np.size(beta)}")
         for name, value in (("alpha", alpha), ("beta", beta)):
             checked = validation.positive(name, validation.per_arm(name, value, arms), smallest=1e-6)
             if checked.max() > 1e12:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Protocol, final
+from typing import ClassVar, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,7 @@ class Contexts(Protocol):
         ...
 
 
+@runtime_checkable
 class IntegrableContexts(Contexts, Protocol):
     """Contexts over which the best expected value can be integrated exactly."""
 

@@ -204,7 +204,12 @@ class LinearBelief:
 
     def best_after(self, seen: Seen) -> FloatArray:
         """Expected best posterior mean over the next, fresh features and the reward of each arm; see the contexts' law."""
-        contexts = cast("IntegrableContexts", self.prior.contexts)
+        contexts = self.prior.contexts
+        if not isinstance(contexts, IntegrableContexts):
+            raise TypeError(
+                f"an exact look-ahead needs contexts with expected_best(m, gains, seen), which {type(contexts).__name__} lacks; "
+                "use RecedingHorizon, or SphereContexts or GivenContexts"
+            )
         f = seen.signal @ self.root  # L'x_a, (task, arm, dim)
         spread = np.sqrt(np.einsum("taj,taj->ta", f, f) + self.prior.noise_var)
         gains = f @ self.root.transpose(0, 2, 1) / spread[:, :, None]  # S x_a / sqrt(x_a'S x_a + v)

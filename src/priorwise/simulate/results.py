@@ -100,7 +100,7 @@ class Run:
     seed: int
     engine: str
     resets: int
-    """Beliefs that met a trajectory their prior deems impossible, and started again from it."""
+    """Tasks whose belief met a trajectory that its prior deems impossible, and started again from that prior."""
     trajectory: Trajectory | None = field(default=None, repr=False)
 
     @property
@@ -208,7 +208,7 @@ class Comparison:
         lines = [f"{'':{width}}  {'reward':>18}  {'minus ' + self.best:>22}"]
         for name, run in sorted(self.runs.items(), key=lambda item: -item[1].mean_reward):
             gap = "" if name == self.best else str(self.difference(name, self.best))
-            lines.append(f"{name:{width}}  {Estimate(run.mean_reward, run.std_error)!s:>18}  {gap:>22}")
+            lines.append(f"{name:{width}}  {Estimate(run.mean_reward, run.std_error)!s:>18}  {gap:>22}".rstrip())
         return "\n".join(lines)
 
 

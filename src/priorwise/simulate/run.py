@@ -139,6 +139,8 @@ def _run(
 
 
 def _check_prior(name: str, prior: Any) -> None:
+    if isinstance(prior, type):
+        raise TypeError(f"{name} must be a prior, not the class {prior.__name__}: pass {prior.__name__}(...)")
     if hasattr(prior, "for_arms"):
         raise TypeError(f"{name} has no fixed number of arms: pass {name}.for_arms(n)")
     for method in ("arms", "sample", "belief"):
@@ -164,6 +166,8 @@ def _check_believed(prior: Any, believed: Any) -> None:
 
 
 def _check_policy(policy: Any, believed: Prior) -> None:
+    if isinstance(policy, type):
+        raise TypeError(f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)")
     if not hasattr(policy, "act"):
         raise TypeError(f"policy must have a method act(belief, seen, rng), but {type(policy).__name__} has none")
     belief = believed.belief(1)
