@@ -256,7 +256,11 @@ def test_bad_policies(actions: Any, message: str) -> None:
         (lambda: pw.GaussianPrior(["a"], [[1.0]]), TypeError, "mean must be numbers"),
         (lambda: pw.BetaPrior([1.0, 0.0], 1.0), ValueError, "alpha must be positive"),
         (lambda: pw.BetaPrior([1.0], 1e13), ValueError, "beta must not exceed 1e12"),
-        (lambda: pw.BetaPrior([1.0, 1.0], [1.0, 1.0, 1.0]), ValueError, "alpha must have shape"),
+        (
+            lambda: pw.BetaPrior([1.0, 1.0], [1.0, 1.0, 1.0]),
+            ValueError,
+            "alpha and beta must have one entry for each arm, got 2 and 3",
+        ),
         (lambda: pw.FinitePrior([[1.0], [2.0]], [0.5, 0.6]), ValueError, "probs must sum to 1, got 1.1"),
         (lambda: pw.FinitePrior([[1.0], [2.0]], [1.5, -0.5]), ValueError, "probs must not be negative"),
         (lambda: pw.FinitePrior([[1.0], [2.0]], [1.0]), ValueError, "probs must have shape"),

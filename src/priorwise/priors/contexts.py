@@ -70,7 +70,7 @@ class SphereContexts(Serializable):
         mg = np.einsum("tj,taj->ta", m, gains)[:, :, None]
         gg = np.einsum("taj,taj->ta", gains, gains)[:, :, None]
         length = np.sqrt(np.maximum(mm + 2.0 * nodes * mg + nodes**2 * gg, 0.0))
-        return np.asarray(factor[:, None] * (length @ (weights / weights.sum())))
+        return np.asarray(factor[:, None] * np.einsum("taz,z->ta", length, weights / weights.sum()))
 
 
 @final
@@ -108,7 +108,7 @@ class GivenContexts(Serializable):
         """Average the exact value over the pool."""
         total = np.zeros(gains.shape[:2])
         for x in self.features:
-            total += expected_maximum(seen.masked(m @ x.T)[:, None, :], gains @ x.T)
+            total += expected_maximum(seen.masked(np.einsum("tj,bj->tb", m, x))[:, None, :], np.einsum("taj,bj->tab", gains, x))
         return np.asarray(total / len(self.features))
 
 

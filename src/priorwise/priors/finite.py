@@ -183,7 +183,7 @@ class FiniteBelief:
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
-        return np.asarray(self.probabilities() @ self.prior.means)
+        return np.einsum("ts,sa->ta", self.probabilities(), self.prior.means)
 
     def quantile(self, level: float, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means: the least value with at least that much probability at or below it."""
@@ -216,7 +216,7 @@ class FiniteBelief:
         out = np.zeros((len(p), prior.arms))
         for arm in range(prior.arms):
             for joint in self._joint(p, arm):
-                out[:, arm] += joint.sum(axis=1) * seen.masked(_normalised(joint) @ prior.means).max(axis=1)
+                out[:, arm] += joint.sum(axis=1) * seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(axis=1)
         return seen.masked(out)
 
     def _joint(self, p: FloatArray, arm: int) -> list[FloatArray]:

@@ -74,7 +74,7 @@ class GaussianPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu ~ N(mean, cov)``."""
-        return BanditEnvironment(self.mean + rng.normal(self.arms) @ self._root.T, self.reward_law)
+        return BanditEnvironment(self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root), self.reward_law)
 
     def belief(self, tasks: int) -> GaussianBelief:
         """Start at the prior."""

@@ -82,7 +82,9 @@ class LinearGaussianPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> LinearEnvironment:
         """``w ~ N(mean, cov)``."""
-        return LinearEnvironment(self.mean + rng.normal(self.dim) @ self._root.T, self.contexts, self.reward_law)
+        return LinearEnvironment(
+            self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root), self.contexts, self.reward_law
+        )
 
     def belief(self, tasks: int) -> LinearBelief:
         """Start at the prior."""
