@@ -10,6 +10,7 @@ from priorwise.core.streams import Stream
 from priorwise.policies.baselines import BayesUCB, ExactKnowledgeGradient, Greedy, TopTwoThompson, Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, SamplingPolicy, ThompsonSampling
+from priorwise.priors import load_prior
 from priorwise.priors.beta import BetaPrior
 from priorwise.priors.contexts import GivenContexts, SphereContexts
 from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
@@ -20,8 +21,6 @@ from priorwise.simulate.results import Comparison, Estimate, Run
 from priorwise.simulate.run import compare, simulate
 
 __version__ = "0.1.0"
-
-load_prior = Serializable.load
 
 __all__ = [
     "BayesUCB",

@@ -15,6 +15,8 @@ TIE_TOLERANCE: Final = 1e-12
 def ties(values: FloatArray) -> BoolArray:
     """Which values (task, arm) equal the largest of their task."""
     best = values.max(axis=1, keepdims=True)
+    if np.isnan(best).any():
+        raise ValueError("the value of an arm is NaN; check the belief that returned it")
     return np.asarray(values >= best - TIE_TOLERANCE * np.abs(best))
 
 

@@ -44,11 +44,11 @@ class Serializable:
 
     def __eq__(self, other: object) -> bool:
         """Equal if of one class with equal fields."""
-        return type(self) is type(other) and isinstance(other, Serializable) and self._fields() == other._fields()
+        return type(self) is type(other) and isinstance(other, Serializable) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         """Hash of the JSON form."""
-        return hash(json.dumps(self._fields()))
+        return hash(self.to_json())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the JSON text to a file; the file appears only when whole."""
@@ -57,20 +57,22 @@ class Serializable:
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Self:
         """Read from a path or from JSON text."""
-        text = str(source)
-        if not text.lstrip().startswith("{"):
+        if not isinstance(source, (str, os.PathLike)):
+            raise TypeError(f"source must be a path or JSON text, got {type(source).__name__}")
+        text = os.fspath(source).lstrip("\ufeff \n\r\t")
+        if not text.startswith(("{", "[")):
             path = Path(source)
             if not path.is_file():
                 what = "a directory" if path.is_dir() else "no file, and not JSON text either"
                 raise FileNotFoundError(f"cannot read {path}: it is {what}")
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"not valid JSON: {error}") from None
         if not isinstance(content, dict) or "priorwise" not in content:
             raise ValueError("not a priorwise file: it has no 'priorwise' version field")
-        if content["priorwise"] != VERSION:
+        if content["priorwise"] is True or content["priorwise"] != VERSION:
             raise ValueError(f"this file has version {content['priorwise']!r}, this priorwise reads version {VERSION}")
         del content["priorwise"]
         value = _build(content)

@@ -4,7 +4,8 @@ A counter is (step, call, draw, index, word), each with 32 bits of room but ``wo
 
 * ``step``: the pull it serves, 1..horizon; 0 is before the first pull;
 * ``call``: the how-manieth request a stream has answered at this step;
-* ``draw`` and ``index``: the place within the array that the request returns;
+* ``draw`` and ``index``: the place within the array that the request returns; the last draw, 2^32 - 1, is kept for single
+  normals, of which those of two neighbouring steps are one pair and have the first one's step;
 * ``word``: numbers that one element needs beyond its first (a gamma takes more than a normal, a rejected one more still).
 
 No state is carried from one number to the next. So a run does not depend on threads, blocks, engine or the number of tasks;
@@ -27,6 +28,7 @@ MIX_1: Final = 0xBF58476D1CE4E5B9
 MIX_2: Final = 0x94D049BB133111EB
 MASK_64: Final = (1 << 64) - 1
 ONE_BITS: Final = 0x3FF0000000000000  # the bits of 1.0
+PAIRED: Final = 0xFFFFFFFF  # the draw that pairs of single normals have to themselves
 WORDS_PER_ATTEMPT: Final = 4  # words of one attempt at a gamma or a beta
 
 
@@ -133,7 +135,7 @@ class Stream:
         """
         if not shape:
             start = pair_start(self._step)
-            element = self._keys + slot_keys(start, self._call, 1, 1)[0, 0]
+            element = self._keys + np.uint64(mix(call_key(start, self._call) + (PAIRED << 32)))
             self._call += 1
             return _box_muller(element, 0)[self._step - start]
         width = shape[-1]
@@ -207,12 +209,13 @@ def _box_muller(elements: UIntArray, word: int) -> tuple[FloatArray, FloatArray]
 def _gamma_attempt(shape: FloatArray, x: FloatArray, u: FloatArray) -> tuple[FloatArray, BoolArray]:
     """One attempt at log gamma(shape, or shape + 1 if shape < 1), after Marsaglia and Tsang (2000), and whether it is accepted."""
     d = np.where(shape < 1.0, shape + 1.0, shape) - 1.0 / 3.0
-    root = 1.0 + x / np.sqrt(9.0 * d)
+    y = np.maximum(x / np.sqrt(9.0 * d), -1.0)  # the attempt is d (1 + y)^3
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_v = 3.0 * np.log(np.maximum(root, 0.0))
-        v = root * root * root
-        accept = (root > 0.0) & (np.log(1.0 - u) < 0.5 * x * x + d * (1.0 - v + log_v))
-    return np.log(d) + log_v, accept
+        log_root = np.log1p(y)
+        # x^2 / 2 + d (1 - (1 + y)^3 + 3 log(1 + y)), written so that it keeps its digits where d is large
+        bound = 0.5 * x * x + d * (3.0 * (log_root - y) - y * y * (3.0 + y))
+        accept = (y > -1.0) & (np.log(1.0 - u) < bound)
+    return np.log(d) + 3.0 * log_root, accept
 
 
 @final

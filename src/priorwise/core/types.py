@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,4 +9,3 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 UIntArray = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
-AnyArray = NDArray[Any]

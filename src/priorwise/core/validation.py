@@ -25,7 +25,7 @@ def matrix(name: str, value: ArrayLike, shape: tuple[int | None, ...] = (None, N
 
 def per_arm(name: str, value: ArrayLike, arms: int) -> FloatArray:
     """Return one number for all arms or one each, as a vector."""
-    array = _array(name, value)
+    array = numbers(name, value)
     return _finite(name, np.full(arms, array) if array.ndim == 0 else array, (arms,))
 
 
@@ -62,7 +62,7 @@ def seed(value: Any) -> int:
 
 
 def probabilities(name: str, value: ArrayLike, size: int) -> FloatArray:
-    """Return non-negative numbers that sum to 1, made to do so exactly up to rounding."""
+    """Return non-negative numbers that sum to 1 up to rounding."""
     array = vector(name, value, size)
     if np.any(array < 0):
         raise ValueError(f"{name} must not be negative, got {array.min():g}")
@@ -73,7 +73,7 @@ def probabilities(name: str, value: ArrayLike, size: int) -> FloatArray:
 
 def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
     """Return a symmetric positive semi-definite matrix; singular ones are fine."""
-    array = _array(name, value)
+    array = numbers(name, value)
     if array.ndim == 1 and array.size == size:
         raise ValueError(f"{name} must be a {size} x {size} matrix, got a vector; np.diag({name}) makes one of variances")
     array = _finite(name, array, (size, size))
@@ -123,16 +123,19 @@ def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | No
     return np.broadcast_to(mask, (tasks, arms))
 
 
-def _array(name: str, value: ArrayLike) -> FloatArray:
+def numbers(name: str, value: ArrayLike) -> FloatArray:
+    """Return an array of numbers, of any shape."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.array(value)
+    except ValueError as error:
         raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
-    return array
+    if array.dtype.kind not in "iuf" and array.size:
+        raise TypeError(f"{name} must be numbers, got {value!r}")
+    return array.astype(np.float64)
 
 
 def _finite(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
-    array = _array(name, value)
+    array = numbers(name, value)
     fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
     if not fits:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)

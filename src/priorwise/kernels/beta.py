@@ -34,12 +34,12 @@ ROWS_PER_ARM = 6
 def attempt(shape, x, u):
     """Return log of one attempt at gamma(shape, or shape + 1 below 1) and whether it is accepted."""
     d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
-    root = 1.0 + x / np.sqrt(9.0 * d)
-    if root <= 0.0:
+    y = x / np.sqrt(9.0 * d)
+    if y <= -1.0:
         return 0.0, False
-    log_v = 3.0 * np.log(root)
-    accept = np.log(1.0 - u) < 0.5 * x * x + d * (1.0 - root * root * root + log_v)
-    return np.log(d) + log_v, accept
+    log_root = np.log1p(y)
+    accept = np.log(1.0 - u) < 0.5 * x * x + d * (3.0 * (log_root - y) - y * y * (3.0 + y))
+    return np.log(d) + 3.0 * log_root, accept
 
 
 @inline

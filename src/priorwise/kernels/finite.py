@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, LOOK, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
-from priorwise.kernels.random import box_muller, call_key, mix, one_normal, pair_start, slot_key, uniforms, unit
+from priorwise.kernels.random import PAIRED, ZERO, box_muller, call_key, mix, one_normal, pair_start, slot_key, uniforms, unit
 from priorwise.kernels.simd import WIDTH, largest, load, maximum, peek, poke, splat, store, where_at_least
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
@@ -251,7 +251,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
         for i in range(k1):
             first = call + calls * (arm * k1 + i)
             task_slots[arm * wide1 + i] = slot_key(call_key(step, first), 0, 0)
-            noise_slots[arm * k1 + i] = slot_key(call_key(noise_step, first + 1), 0, 0)
+            noise_slots[arm * k1 + i] = slot_key(call_key(noise_step, first + 1), PAIRED if noise == GAUSSIAN else ZERO, 0)
             at = call_key(step, first + calls - 1)
             for j in range(k2):
                 slots[(arm * k1 + i) * wide2 + j] = slot_key(at, 0, j)

@@ -207,7 +207,7 @@ def arm_update(p, n, state, signal, scratch, actions, rewards):
 
 @inline
 def ahead_of(state, dim, f, noise_var, shifted, shifted_row, gain_row):
-    """Potter's update of the root alone, into ``shifted``, with L f / s in the rows from ``gain_row`` on; returns nothing."""
+    """Potter's update of the root alone, into ``shifted``, with L f / s in the rows from ``gain_row`` on."""
     for g in range(0, LANES, WIDTH):
         v = splat(noise_var)
         s = v

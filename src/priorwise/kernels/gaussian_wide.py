@@ -98,11 +98,6 @@ def belief_rows(arms: int, horizon: int) -> int:
     return (arms + 1) * horizon
 
 
-def scratch_rows(arms: int) -> int:
-    """Rows of scratch that the family needs."""
-    return arms + 2
-
-
 def pays(arms: int, horizon: int) -> bool:
     """Whether the product form is cheaper than a root for each task."""
     return arms >= 12 and 2 * horizon <= arms

@@ -190,7 +190,7 @@ def purpose_keys(seed: int) -> UIntArray:
     return np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Columns:
     """What a block of tasks did, step first as the kernels write it."""
 

@@ -12,6 +12,7 @@ GOLDEN = np.uint64(streams.GOLDEN)
 MIX_1 = np.uint64(streams.MIX_1)
 MIX_2 = np.uint64(streams.MIX_2)
 ONE_BITS = np.uint64(streams.ONE_BITS)
+PAIRED = np.uint64(streams.PAIRED)
 WORDS_PER_ATTEMPT = np.uint64(streams.WORDS_PER_ATTEMPT)
 S12, S27, S29, S30, S31, S32, S52, S62, S63 = (np.uint64(n) for n in (12, 27, 29, 30, 31, 32, 52, 62, 63))
 ZERO, ONE, TWO, THREE = (np.uint64(n) for n in range(4))
@@ -176,7 +177,7 @@ def one_normal(keys, step, spare, out):
         for g in range(0, LANES, WIDTH):
             store(out, g, load(spare, g))
         return
-    slot = slot_key(call_key(step, 0), 0, 0)
+    slot = slot_key(call_key(step, 0), PAIRED, 0)
     for g in range(0, LANES, WIDTH):
         bits = mix(load(keys, g) + slot)
         store(out, g, radius_of(bits))

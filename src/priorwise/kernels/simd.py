@@ -16,10 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
-from priorwise.kernels.compiling import LANES
-
 WIDTH: Final = 8
-GROUPS: Final = LANES // WIDTH
 
 
 class VectorType(types.Type):

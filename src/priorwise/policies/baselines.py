@@ -149,4 +149,6 @@ class ExactKnowledgeGradient:
             now,
         )
         best = total.max(axis=1, keepdims=True)
-        return pick(np.where(total >= best - 1e-9 * np.abs(best), now, -np.inf), rng.uniform())
+        spread = best - np.where(np.isfinite(total), total, best).min(axis=1, keepdims=True)
+        tied = total >= best - 1e-9 * spread - 1e-14 * np.abs(best)  # equal but for the rounding of the integrals
+        return pick(np.where(tied, now, -np.inf), rng.uniform())

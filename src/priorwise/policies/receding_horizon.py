@@ -39,12 +39,12 @@ def alpha_at(alpha: Alpha, step: int, horizon: int) -> float:
 
 def check_alpha(alpha: Alpha) -> None:
     """Check the parameter when a policy is made."""
-    if not callable(alpha) and alpha != "online":
+    if not callable(alpha) and not (isinstance(alpha, str) and alpha == "online"):
         _check_alpha(alpha)
 
 
 def _check_alpha(value: object) -> float:
-    if isinstance(value, str):
+    if not isinstance(value, (int, float, np.integer, np.floating)):
         raise ValueError(f"alpha must be a number, 'online' or a function of (step, horizon), got {value!r}")
     number = validation.number("alpha", value)
     if not 0.0 <= number <= 1.0:

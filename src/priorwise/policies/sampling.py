@@ -35,7 +35,11 @@ class SamplingPolicy(ABC):
     @final
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """Draw, put -inf on arms that are not available, select."""
-        return self.select(seen.masked(belief.sample(rng, self.draws, seen)), seen, rng)
+        values = belief.sample(rng, self.draws, seen)
+        if values.shape != (shape := (rng.tasks, self.draws, seen.arms)):
+            name = f"{type(belief).__name__}.sample"
+            raise ValueError(f"{name} must return a value for each task, draw and arm, shape {shape}, got {values.shape}")
+        return self.select(seen.masked(values), seen, rng)
 
     @abstractmethod
     def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
@@ -43,6 +47,7 @@ class SamplingPolicy(ABC):
 
     def monte_carlo_n(self, arms: int) -> int:
         """Return n: the law of the action moves by at most n times the total variation of the posterior."""
+        validation.count("arms", arms)
         return self.draws
 
 

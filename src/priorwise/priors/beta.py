@@ -99,7 +99,7 @@ class BetaPrior(Serializable):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BetaBelief:
     """Posterior Beta(a, b) of each arm of each task."""
 

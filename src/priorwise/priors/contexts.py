@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Protocol, final, runtime_checkable
+from typing import ClassVar, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,9 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.priors.normal import expected_maximum
+
+REACH: Final = 9.0
+"""Standard deviations beyond which nothing is integrated: 1e-18 of the mass."""
 
 
 class Contexts(Protocol):
@@ -60,17 +63,25 @@ class SphereContexts(Serializable):
     def expected_best(self, m: FloatArray, gains: FloatArray, seen: Seen) -> FloatArray:
         """The best of n directions along a vector w is worth ``|w|`` times a constant of n and the dimension.
 
-        So what is left is E|m + g Z|, by Gauss-Hermite quadrature.
+        So what is left is E|m + g Z|, by Gauss-Legendre quadrature on both sides of the Z that comes nearest to 0, with nodes
+        that crowd there: within 1e-6 of the exact value, relative to the spread.
         """
         available = np.full(len(m), self.arms) if seen.mask is None else seen.mask.sum(axis=1)
         factor = np.array([0.0] + [_best_direction(n, m.shape[1]) for n in range(1, self.arms + 1)])[available]
-        nodes, weights = np.polynomial.hermite_e.hermegauss(96)
         # |m + g z|^2 = |m|^2 + 2 z m'g + z^2 |g|^2
         mm = np.einsum("tj,tj->t", m, m)[:, None, None]
         mg = np.einsum("tj,taj->ta", m, gains)[:, :, None]
         gg = np.einsum("taj,taj->ta", gains, gains)[:, :, None]
-        length = np.sqrt(np.maximum(mm + 2.0 * nodes * mg + nodes**2 * gg, 0.0))
-        return np.asarray(factor[:, None] * np.einsum("taz,z->ta", length, weights / weights.sum()))
+        nearest = np.clip(-mg / np.maximum(gg, 1e-300), -REACH, REACH)
+        nodes, weights = np.polynomial.legendre.leggauss(64)
+        t, dt = (nodes + 1.0) / 2.0, weights / 2.0
+        total = np.zeros(gains.shape[:2])
+        for end in (-REACH, REACH):
+            z = nearest + (end - nearest) * t**3  # dz = (end - nearest) 3 t^2 dt
+            density = np.exp(-0.5 * z * z) * np.abs(end - nearest) * 3.0 * t**2 / np.sqrt(2.0 * np.pi)
+            length = np.sqrt(np.maximum(mm + 2.0 * z * mg + z * z * gg, 0.0))
+            total += np.einsum("taz,z->ta", length * density, dt)
+        return factor[:, None] * total
 
 
 @final
@@ -91,7 +102,7 @@ class GivenContexts(Serializable):
 
     def __init__(self, features: ArrayLike) -> None:
         """Check and freeze the pool."""
-        array = np.asarray(features)
+        array = validation.numbers("features", features)
         pool = array[None] if array.ndim == 2 else array
         object.__setattr__(self, "features", validation.matrix("features", pool, (None, None, None)))
 

@@ -70,7 +70,7 @@ class FinitePrior(Serializable):
         if noise == "bernoulli" and (table.min() < 0 or table.max() > 1):
             raise ValueError(f"means must lie in [0, 1] with Bernoulli noise, got {table.min():g} to {table.max():g}")
         if (noise == "gaussian") != (noise_var is not None):
-            raise ValueError("noise_var goes with noise='gaussian', and only with it")
+            raise ValueError("noise='gaussian' needs noise_var=..., the variance of a reward; other noise takes none")
         object.__setattr__(self, "means", table)
         object.__setattr__(self, "probs", validation.probabilities("probs", probs, table.shape[0]))
         object.__setattr__(self, "noise", noise)
@@ -152,7 +152,7 @@ class FinitePrior(Serializable):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FiniteBelief:
     """Posterior weights of the possible tasks, as logarithms with a largest of 0."""
 

@@ -108,7 +108,7 @@ class GaussianPrior(Serializable):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GaussianBelief:
     """Posterior N(m, L L') of each task."""
 

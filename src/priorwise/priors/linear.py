@@ -50,11 +50,18 @@ class LinearGaussianPrior(Serializable):
     contexts: Contexts
     _root: FloatArray = field(repr=False)
 
-    def __init__(self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0, *, contexts: Contexts | ArrayLike) -> None:
+    def __init__(
+        self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0, contexts: Contexts | ArrayLike | None = None
+    ) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
         if isinstance(contexts, (list, tuple, np.ndarray)):
             contexts = GivenContexts(contexts)
+        if isinstance(contexts, type) or not (hasattr(contexts, "arms") and hasattr(contexts, "draw")):
+            raise TypeError(
+                "contexts must say where the features come from: SphereContexts(arms=...), an array (pool, arm, dim), "
+                f"or an object with arms and draw(rng, dim); got {contexts!r}"
+            )
         law = cast("Contexts", contexts)
         if isinstance(law, GivenContexts) and law.features.shape[2] != checked.size:
             raise ValueError(f"contexts have {law.features.shape[2]} features, but mean has {checked.size} weights")
@@ -123,7 +130,7 @@ class LinearGaussianPrior(Serializable):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearEnvironment:
     """True weights; the signal is the features of the arms, ``(task, arm, dim)``."""
 
@@ -151,7 +158,7 @@ class LinearEnvironment:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearBelief:
     """Posterior N(m, L L') of each task's weights."""
 

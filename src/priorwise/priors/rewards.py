@@ -56,7 +56,7 @@ class NoiselessRewards:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BanditEnvironment:
     """Arms with fixed means: nothing is shown and nothing changes."""
 

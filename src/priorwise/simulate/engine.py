@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray
 from priorwise.kernels.compiling import LANES
@@ -21,7 +23,7 @@ Engine = Literal["auto", "compiled", "numpy"]
 COMPILED_BLOCK = 64 * LANES
 NUMPY_BLOCK = 32 * LANES
 PULLS_PER_BLOCK = 1 << 16
-NUMPY_ENTRIES = 1 << 23  # of a belief with a square matrix for each task
+NUMPY_ENTRIES = 1 << 23  # numbers in the beliefs of a block, which NumPy copies at every step
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,10 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
         if environment and belief and rule:
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))
         if engine == "compiled":
-            lacking = [("prior", prior, environment), ("believed", believed, belief), ("policy", policy, rule)]
-            names = ", ".join(f"{role} ({type(value).__name__})" for role, value, tiles in lacking if not tiles)
-            raise ValueError(f"no compiled loop: {names} has no tile functions; use engine='auto' or 'numpy'")
+            role, value = ("policy", policy) if environment and belief else ("prior", believed if environment else prior)
+            raise ValueError(
+                f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use engine='auto' or 'numpy'"
+            )
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
 
 
@@ -55,9 +58,19 @@ def _bind(function: Callable[..., Columns], *roles: Any) -> Callable[..., Column
     return lambda **block: function(*roles, **block)
 
 
-def block_size(horizon: int, arms: int, engines: set[str]) -> int:
+def entries(believed: Prior) -> int:
+    """Numbers that the belief about one task may hold: those of its arrays, or of its prior's, or one for each pair of arms."""
+    arrays = [
+        sum(value.size for value in vars(each).values() if isinstance(value, np.ndarray))
+        for each in (believed, believed.belief(1))
+        if hasattr(each, "__dict__")
+    ]
+    return max(believed.arms**2, *arrays, 1)
+
+
+def block_size(horizon: int, largest_belief: int, engines: set[str]) -> int:
     """Tasks in a block: whole tiles, fewer where tasks are long or, in NumPy, where beliefs are large."""
-    largest = min(NUMPY_BLOCK, NUMPY_ENTRIES // arms**2) if "numpy" in engines else COMPILED_BLOCK
+    largest = min(NUMPY_BLOCK, NUMPY_ENTRIES // largest_belief) if "numpy" in engines else COMPILED_BLOCK
     return max(LANES, min(largest, PULLS_PER_BLOCK // horizon) // LANES * LANES)
 
 

@@ -47,7 +47,11 @@ def run_numpy(
             regrets[step - 1] = seen.masked(values).max(axis=1) - values[np.arange(tasks), chosen]
         if keep and isinstance(environment, LoggedEnvironment):
             log.append(environment.log(signal, chosen).T)
-        rewards[step - 1], after = environment.step(seen, chosen, streams.world(step))
+        earned, after = environment.step(seen, chosen, streams.world(step))
+        if np.shape(earned) != (tasks,) or np.isnan(earned).any():
+            name = f"{type(environment).__name__}.step"
+            raise ValueError(f"{name} must return one reward for each of {tasks} tasks and no NaN, at step {step}")
+        rewards[step - 1] = earned
         actions[step - 1] = chosen
         if step < horizon:
             belief = belief.update(seen, chosen, rewards[step - 1], after)

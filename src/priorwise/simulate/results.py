@@ -28,9 +28,9 @@ class Tally:
 
     @property
     def std_error(self) -> FloatArray:
-        """Standard error of each mean; NaN after a single task."""
+        """Standard error of each mean; infinite after a single task, which tells nothing of the spread."""
         if self.count < 2:
-            return np.full(self.mean.shape, np.nan)
+            return np.full(self.mean.shape, np.inf)
         return np.asarray(np.sqrt(self.square / (self.count - 1) / self.count))
 
 
@@ -63,7 +63,7 @@ class Estimate:
         return f"{self.mean:.4f} ± {self.std_error:.4f}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepCurves:
     """Means over tasks at each step, ``(step,)``, with their standard errors; regret is None where there is no best arm."""
 
@@ -73,7 +73,7 @@ class StepCurves:
     regret_std_error: FloatArray | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     """What every task did, as columns with the task axis first."""
 
@@ -82,12 +82,13 @@ class Trajectory:
     log: FloatArray | None  # (task, step, entry): features of the chosen arm, or what else the environment logs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """Result of a simulation.
 
-    ``mean_reward`` is the mean over tasks of the total reward of a task, ``std_error`` its standard error. ``regret`` is the mean
-    total gap to the best available arm in hindsight, None where the problem has no best arm. ``by_step`` holds the curves.
+    ``mean_reward`` is the mean over tasks of a task's total reward, ``std_error`` its standard error (infinite for one task).
+    ``regret`` is the mean total gap to the best available arm in hindsight, None where the problem has no best arm. ``by_step``
+    holds the curves.
     """
 
     mean_reward: float
@@ -178,7 +179,7 @@ class RunBuilder:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """Runs of several policies on the same tasks with the same noise, and their paired differences."""
 

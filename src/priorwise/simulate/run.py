@@ -10,10 +10,12 @@ from priorwise.core import validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray
 from priorwise.kernels.compiling import LANES
+from priorwise.priors.beta import BetaPrior
 from priorwise.priors.finite import FinitePrior
+from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.priors.rewards import BernoulliRewards, NormalRewards
-from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, plan, run_blocks
+from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan, run_blocks
 from priorwise.simulate.results import Comparison, PairTally, Run, RunBuilder
 
 
@@ -93,8 +95,11 @@ def compare(
     ``policies`` maps a name to a policy, or to a pair of a policy and the prior it believes. The other parameters are those of
     :func:`simulate`; each policy's numbers are the same as if it ran alone.
     """
-    if not policies:
-        raise ValueError("policies must not be empty: pass at least one {name: policy}")
+    if not isinstance(policies, Mapping) or not policies:
+        raise TypeError("policies must be a mapping with at least one {name: policy} or {name: (policy, believed)}")
+    for name, value in policies.items():
+        if not isinstance(name, str) or (isinstance(value, tuple) and len(value) != 2):
+            raise TypeError(f"policies must map a name to a policy or to (policy, believed), got {name!r}: {value!r}")
     default = prior if believed is None else believed
     pairs = {name: value if isinstance(value, tuple) else (value, default) for name, value in policies.items()}
     return _run(pairs, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress)
@@ -123,7 +128,7 @@ def _run(
         name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
         for name, (policy, believed) in policies.items()
     }
-    size = block_size(horizon, prior.arms, {each.engine for each in plans.values()})
+    size = block_size(horizon, max(entries(held) for _, held in policies.values()), {each.engine for each in plans.values()})
     if block is not None:
         size = -(-validation.count("block", block) // LANES) * LANES
     workers = available_threads() if threads is None else validation.count("threads", threads)
@@ -153,10 +158,13 @@ def _check_believed(prior: Any, believed: Any) -> None:
     if believed.arms != prior.arms:
         raise ValueError(f"believed has {believed.arms} arms, but the tasks have {prior.arms}")
     if isinstance(believed, LinearGaussianPrior):
-        if not isinstance(prior, LinearGaussianPrior):
-            raise ValueError("believed expects contexts, but the tasks of prior show none")
-        if prior.dim != believed.dim or prior.contexts != believed.contexts:
-            raise ValueError("prior and believed must share the law of contexts: pass the same contexts to both")
+        if isinstance(prior, (GaussianPrior, BetaPrior, FinitePrior)):
+            raise ValueError(f"believed expects contexts, but tasks of a {type(prior).__name__} show none")
+        if isinstance(prior, LinearGaussianPrior):
+            if prior.dim != believed.dim:
+                raise ValueError(f"believed has {believed.dim} features, but the tasks have {prior.dim}")
+            if prior.contexts != believed.contexts:
+                raise ValueError("prior and believed must share the law of contexts: pass the same contexts to both")
     if isinstance(getattr(believed, "reward_law", None), BernoulliRewards):
         if isinstance(getattr(prior, "reward_law", None), NormalRewards):
             raise ValueError("believed expects rewards between 0 and 1, but those of prior are normal")
