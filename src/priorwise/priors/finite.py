@@ -215,8 +215,12 @@ class FiniteBelief:
         prior, p = self.prior, self.probabilities()
         out = np.zeros((len(p), prior.arms))
         for arm in range(prior.arms):
+            if prior.noise_var is not None:
+                out[:, arm] = self._best_after_normal(p, arm, float(np.sqrt(prior.noise_var[arm])), seen)
+                continue
             for joint in self._joint(p, arm):
-                out[:, arm] += joint.sum(axis=1) * seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(axis=1)
+                best = seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(axis=1)
+                out[:, arm] += joint.sum(axis=1) * best
         return seen.masked(out)
 
     def _joint(self, p: FloatArray, arm: int) -> list[FloatArray]:
@@ -224,21 +228,24 @@ class FiniteBelief:
         prior, column = self.prior, self.prior.means[:, arm]
         if prior.noise == "none":
             return [p * (np.abs(column - r) <= prior.tolerance) for r in _distinct(column, prior.tolerance)]
-        if prior.noise_var is None:
-            return [p * column, p * (1.0 - column)]
-        std = float(np.sqrt(prior.noise_var[arm]))
-        nodes, node_weights = hermegauss(HERMITE_NODES)
-        joints = []
+        return [p * column, p * (1.0 - column)]
+
+    def _best_after_normal(self, p: FloatArray, arm: int, std: float, seen: Seen) -> FloatArray:
+        """Average the best posterior mean over normal rewards around each possible mean."""
+        column = self.prior.means[:, arm]
+        nodes, weights = hermegauss(HERMITE_NODES)
+        total = np.zeros(len(p))
         for s, centre in enumerate(column):
-            for node, node_weight in zip(nodes, node_weights / node_weights.sum(), strict=True):
-                log_likelihood = -0.5 * ((centre + std * node - column) / std) ** 2
-                posterior = _normalised(p * np.exp(log_likelihood - log_likelihood.max()))
-                joints.append(posterior * (p[:, s : s + 1] * node_weight))
-        return joints
+            log_likelihood = -0.5 * ((centre - column) / std + nodes[:, None]) ** 2  # (node, support)
+            likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+            posterior = _normalised(p[:, None, :] * likelihood)
+            best = seen.masked(posterior @ self.prior.means).max(axis=2)  # (task, node)
+            total += p[:, s] * np.einsum("tn,n->t", best, weights / weights.sum())
+        return total
 
 
 def _normalised(weights: FloatArray) -> FloatArray:
-    total = weights.sum(axis=1, keepdims=True)
+    total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(weights / np.where(total > 0.0, total, 1.0))
 
 
