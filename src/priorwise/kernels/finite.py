@@ -11,7 +11,7 @@ import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, LOOK, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
 from priorwise.kernels.random import PAIRED, ZERO, box_muller, call_key, mix, one_normal, pair_start, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, largest, load, maximum, peek, poke, splat, store, where_at_least
+from priorwise.kernels.simd import WIDTH, count_at_least, largest, load, maximum, peek, poke, splat, store, where_at_least, zeros
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -193,12 +193,11 @@ def best_of(p, first, arms, mask_row):
 @inline
 def locate_all(key, slots, first, count, running, active, places):
     """Positions of ``count`` uniform shares of the last running sum, WIDTH at a time."""
-    one, zero = splat(1.0), splat(0.0)
     for j in range(0, count, WIDTH):
         target = unit(mix(load(slots, first + j) + key)) * running[active - 1]
-        place = zero
+        place = zeros()
         for k in range(active - 1):
-            place = place + where_at_least(target, splat(running[k]), one, zero)
+            place = count_at_least(place, target, splat(running[k]))
         store(places, j, place)
 
 
@@ -235,9 +234,9 @@ def condition(p, n, state, lane, arm, reward, ids, active, left, left_running, l
 def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
     """Look one step past pulling each arm: draw a task and its reward, condition on it, and average k2 drawn mean vectors.
 
-    Where one task is left after the reward, those k2 draws are that task and nothing is drawn. Without noise the tasks left
-    depend only on the reward, so they are found again only when it changes. Vectors run along draws and along arms here; mean
-    vectors are read past their end, where ``mask_row`` is -inf.
+    Where one task is left after the reward, those k2 draws are that task and nothing is drawn. The tasks left depend only on the
+    reward, so they are found once for each distinct one. Vectors run along draws and along arms here; mean vectors are read past
+    their end, where ``mask_row`` is -inf.
     """
     arms, support, noise = n[0], n[1], n[2]
     calls = 2 if noise == NONE else 3
@@ -261,8 +260,9 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     left_running = np.empty(support)
     log_weights = np.empty(support)
     rows = np.empty(k2, np.int64)
-    tasks_drawn = np.empty(wide1)
-    drawn = np.empty(wide2)
+    rewards = np.empty(k1)
+    tasks_drawn = np.empty(wide1, np.int64)
+    drawn = np.empty(wide2, np.int64)
     mask_row = np.full((arms + WIDTH - 1) // WIDTH * WIDTH, -np.inf)
     share = splat(float(k2))
     for lane in range(LANES):
@@ -286,13 +286,10 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
         key = keys[lane]
         for arm in range(arms):
             locate_all(key, task_slots, arm * wide1, k1, running, active, tasks_drawn)
-            known = np.nan  # the reward that `left` stands for
-            alone = 0
-            left_best = 0.0
             sum_now = 0.0
             sum_ahead = 0.0
             for i in range(k1):
-                value = p[ids[np.int64(tasks_drawn[i])] * arms + arm]
+                value = peek(p, peek(ids, peek(tasks_drawn, i)) * arms + arm)
                 sum_now += value
                 reward = value
                 if noise == BERNOULLI:
@@ -301,22 +298,29 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                     deviation = p[support * arms + support + arms + arm]
                     pair = box_muller(key + noise_slots[arm * k1 + i])
                     reward = value + deviation * (pair[0] if step == noise_step else pair[1])
-                if reward != known:
-                    known = reward
-                    alone = condition(p, n, state, lane, arm, reward, ids, active, left, left_running, log_weights)
-                    left_best = best_of(p, left[0], arms, mask_row)
-                if alone == 1:
-                    sum_ahead += left_best
+                poke(rewards, i, reward)
+            for first in range(k1):
+                reward = peek(rewards, first)
+                if reward != reward:  # NaN: seen to with an earlier one
                     continue
-                locate_all(key, slots, (arm * k1 + i) * wide2, k2, left_running, alone, drawn)
-                for j in range(k2):
-                    poke(rows, j, peek(left, np.int64(peek(drawn, j))))
-                best_average = splat(-np.inf)
-                for b in range(0, arms, WIDTH):
-                    average = splat(0.0)
+                alone = condition(p, n, state, lane, arm, reward, ids, active, left, left_running, log_weights)
+                left_best = best_of(p, left[0], arms, mask_row) if alone == 1 else 0.0
+                for i in range(first, k1):
+                    if peek(rewards, i) != reward:
+                        continue
+                    poke(rewards, i, np.nan)
+                    if alone == 1:
+                        sum_ahead += left_best
+                        continue
+                    locate_all(key, slots, (arm * k1 + i) * wide2, k2, left_running, alone, drawn)
                     for j in range(k2):
-                        average = average + load(p, peek(rows, j) + b)
-                    best_average = maximum(best_average, average / share + load(mask_row, b))
-                sum_ahead += largest(best_average)
+                        poke(rows, j, peek(left, peek(drawn, j)))
+                    best_average = splat(-np.inf)
+                    for b in range(0, arms, WIDTH):
+                        average = splat(0.0)
+                        for j in range(k2):
+                            average = average + load(p, peek(rows, j) + b)
+                        best_average = maximum(best_average, average / share + load(mask_row, b))
+                    sum_ahead += largest(best_average)
             poke(now, arm * LANES + lane, sum_now)
             poke(ahead, arm * LANES + lane, sum_ahead)

@@ -214,6 +214,27 @@ def where_at_least(typingctx, a, b, yes, no):
 
 
 @intrinsic
+def count_at_least(typingctx, count, a, b):
+    """Return ``count`` plus one where ``a >= b``."""
+
+    def generate(context, builder, signature, args):
+        hit = builder.fcmp_ordered(">=", args[1], args[2])
+        return builder.sub(args[0], builder.sext(hit, bits_type.vector))  # true is -1
+
+    return bits_type(bits_type, lanes_type, lanes_type), generate
+
+
+@intrinsic
+def zeros(typingctx):
+    """Return the integer 0 in every lane."""
+
+    def generate(context, builder, signature, args):
+        return ir.Constant(bits_type.vector, [0] * WIDTH)
+
+    return bits_type(), generate
+
+
+@intrinsic
 def sqrt(typingctx, a):
     """Return the square root, of a vector or of a number."""
 
