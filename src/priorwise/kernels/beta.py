@@ -108,10 +108,14 @@ def sample(p, n, keys, environment):
     """Draw each arm's success probability from the prior."""
     arms = n[0]
     at = call_key(0, 0)
+    rows = np.empty((ROWS_PER_ARM, LANES))
+    work = np.empty((2, LANES))
     for arm in range(arms):
-        slot = slot_key(at, 0, arm)
         for lane in range(LANES):
-            environment[arm, lane] = one_beta(keys[lane] + slot, p[arm], p[arms + arm])
+            rows[0, lane] = p[arm]
+            rows[1, lane] = p[arms + arm]
+            prepare(rows, lane)
+        beta_row(keys, slot_key(at, 0, arm), rows, work, environment[arm])
 
 
 @tile(REWARD)

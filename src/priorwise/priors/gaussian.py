@@ -87,7 +87,7 @@ class GaussianPrior(Serializable):
         short = wide.pays(arms, horizon) and not looks_ahead
         return FamilyTiles(
             p=np.concatenate([self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var)]),
-            n=np.array([arms, arms, 0, not np.triu(self._root, 1).any()]),
+            n=np.array([arms, arms, 0, not np.triu(self._root, 1).any(), np.ptp(self.noise_var) == 0.0]),
             arms=arms,
             environment_rows=arms,
             signal_rows=0,

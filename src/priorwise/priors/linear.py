@@ -13,7 +13,7 @@ from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.kernels import gaussian as kernels
+from priorwise.kernels import gaussian, linear
 from priorwise.kernels.loop import FamilyTiles
 from priorwise.priors.contexts import Contexts, GivenContexts, IntegrableContexts, SphereContexts
 from priorwise.priors.normal import condition
@@ -109,23 +109,23 @@ class LinearGaussianPrior(Serializable):
         arms, dim = self.arms, self.dim
         return FamilyTiles(
             p=np.concatenate([self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var), pool.ravel()]),
-            n=np.array([arms, dim, len(pool), not np.triu(self._root, 1).any()]),
+            n=np.array([arms, dim, len(pool), not np.triu(self._root, 1).any(), np.ptp(self.noise_var) == 0.0]),
             arms=arms,
             environment_rows=dim,
             signal_rows=arms * dim,
             belief_rows=dim + dim * dim,
-            scratch_rows=kernels.linear_scratch_rows(arms, dim, looks_ahead),
+            scratch_rows=linear.scratch_rows(arms, dim, looks_ahead),
             resets_row=-1,
-            sample=kernels.sample,
-            signal=kernels.linear_signal,
-            values=kernels.linear_values,
-            reward=kernels.reward,
-            start=kernels.start,
-            draw=kernels.linear_draw,
-            mean=kernels.linear_mean,
-            update=kernels.linear_update,
-            look=kernels.linear_look,
-            certain=kernels.never_certain,
+            sample=gaussian.sample,
+            signal=linear.signal,
+            values=linear.values,
+            reward=gaussian.reward,
+            start=gaussian.start,
+            draw=linear.draw,
+            mean=linear.mean,
+            update=linear.update,
+            look=linear.look,
+            certain=gaussian.never_certain,
         )
 
 

@@ -1,0 +1,1 @@
+"""How far apart two priors are, and what it costs to hold the wrong one."""
