@@ -38,6 +38,7 @@ from priorwise.kernels.compiling import (
 )
 from priorwise.kernels.random import GOLDEN, mix
 from priorwise.kernels.simd import WIDTH, gather, iota, load, maximum, poke, store
+from priorwise.kernels.tally import spread_of
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ _SIGNATURE = types.void(
     ROW, INTS, INTS,  # belief likewise
     ROW, INTS,  # policy
     types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
-    types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,  # actions, rewards, regrets (step, task)
+    _COLUMNS, _COLUMNS, _COLUMNS,  # means and squared deviations of each tile's rows, total rewards (1, task)
+    types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,  # actions, rewards, regrets (step, task), or no rows
     types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
     INTS,  # impossible trajectories, by task
 )  # fmt: skip
@@ -125,9 +127,9 @@ def run_tiles(
     ep, en, esize,
     bp, bn, bsize,
     pp, pn,
-    available, actions_out, rewards_out, regrets_out, log_out, resets_out,
+    available, means, squares, totals_out, actions_out, rewards_out, regrets_out, log_out, resets_out,
 ):  # fmt: skip
-    """Run ``tasks`` tasks from ``first`` on, a whole number of tiles."""
+    """Run ``tasks`` tasks from ``first`` on, in whole tiles; reports and columns are of tasks that count."""
     arms, signal_rows = esize[0], esize[2]
     keys = np.empty((4, LANES), np.uint64)
     environment = np.empty((esize[1], LANES))
@@ -143,10 +145,16 @@ def run_tiles(
     chosen = np.empty(LANES)
     spare = np.empty(LANES)
     actions = np.empty(LANES, np.int64)
+    regrets = np.empty(LANES)
+    totals = np.empty((2, LANES))
+    kept = actions_out.shape[0] > 0
+    whole = totals_out.shape[1]
     logged = log_out.shape[1]
     environment_keys, reward_keys, policy_keys, world_keys = keys[0], keys[1], keys[2], keys[3]
-    for tile in range(tasks // LANES):
+    for tile in range(whole // LANES):
         offset = tile * LANES
+        lanes = min(LANES, tasks - offset)
+        totals[:] = 0.0
         for purpose in range(4):
             row = keys[purpose]
             for lane in range(LANES):
@@ -169,17 +177,30 @@ def run_tiles(
             for g in range(0, LANES, WIDTH):
                 store(chosen, g, gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)))
             reward_of(table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards)
-            place = (step - 1) * tasks + offset
-            for lane in range(LANES):
-                poke(actions_out, place + lane, np.int32(actions[lane]))
             for g in range(0, LANES, WIDTH):
-                store(rewards_out, place + g, load(rewards, g))
-                store(regrets_out, place + g, load(best, g) - load(chosen, g))
+                earned = load(rewards, g)
+                regret = load(best, g) - load(chosen, g)
+                store(regrets, g, regret)
+                store(totals, g, load(totals, g) + earned)
+                store(totals, LANES + g, load(totals, LANES + g) + regret)
+            means[tile, step - 1], squares[tile, step - 1] = spread_of(rewards, 0, lanes)
+            means[tile, horizon + step], squares[tile, horizon + step] = spread_of(regrets, 0, lanes)
+            if kept:
+                place = (step - 1) * whole + offset
+                for lane in range(LANES):
+                    poke(actions_out, place + lane, np.int32(actions[lane]))
+                for g in range(0, LANES, WIDTH):
+                    store(rewards_out, place + g, load(rewards, g))
+                    store(regrets_out, place + g, load(regrets, g))
             for k in range(logged):
                 for lane in range(LANES):
                     log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]
             if step < horizon:
                 update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
+        means[tile, horizon], squares[tile, horizon] = spread_of(totals, 0, lanes)
+        means[tile, 2 * horizon + 1], squares[tile, 2 * horizon + 1] = spread_of(totals, LANES, lanes)
+        for g in range(0, LANES, WIDTH):
+            store(totals_out, offset + g, load(totals, g))
         if bsize[2] >= 0:
             for lane in range(LANES):
                 resets_out[offset + lane] = np.int64(state[bsize[2], lane])
@@ -192,13 +213,25 @@ def purpose_keys(seed: int) -> UIntArray:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What a block of tasks did, step first as the kernels write it."""
+    """What every task of a block did, step first as the kernels write it."""
 
     actions: NDArray[np.int32]  # (step, task)
     rewards: FloatArray  # (step, task)
-    regrets: FloatArray | None  # (step, task); None where there is no best arm
     log: FloatArray | None  # (step, entry, task)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A block of tasks: reports on its tiles, and its columns if they are kept.
+
+    Rows of a report: the reward of each step, the total reward, and where there is a best arm the regrets likewise.
+    """
+
+    means: FloatArray  # (tile, row)
+    squares: FloatArray  # (tile, row), sums of squared deviations
+    totals: FloatArray  # (task,), total rewards
     resets: IntArray  # (task,)
+    columns: Columns | None
 
 
 def run_compiled(
@@ -212,14 +245,16 @@ def run_compiled(
     horizon: int,
     available: BoolArray | None,
     keep: bool,
-) -> Columns:
+) -> Block:
     """Run a block of tasks in the compiled loop; whole tiles are run and surplus tasks dropped."""
     whole = -(-tasks // LANES) * LANES
-    actions = np.empty((horizon, whole), dtype=np.int32)
-    rewards = np.empty((horizon, whole))
-    regrets = np.empty((horizon, whole))
+    means, squares = np.empty((2, whole // LANES, 2 * horizon + 2))
+    totals = np.empty((1, whole))
+    steps = horizon if keep else 0
+    actions = np.empty((steps, whole), dtype=np.int32)
+    rewards, regrets = np.empty((2, steps, whole))
     logged = environment.signal_rows // environment.arms if keep else 0
-    log = np.empty((horizon, logged, whole))
+    log = np.empty((steps, logged, whole))
     resets = np.zeros(whole, dtype=np.int64)
     if available is None:
         mask = np.ones((0, environment.arms), dtype=np.bool_)
@@ -232,16 +267,11 @@ def run_compiled(
     world = [each.address for each in (e.sample, e.signal, e.values, e.reward)]
     table = np.array([*world, b.start.address, draw, mean, b.update.address, look, certain, policy.act.address])
     run_tiles(
-        purpose_keys(seed), np.uint64(first), whole, horizon, table,
+        purpose_keys(seed), np.uint64(first), tasks, horizon, table,
         e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]),
         b.p, b.n, np.array([b.belief_rows, b.scratch_rows, b.resets_row]),
         policy.p, policy.n,
-        mask, actions, rewards, regrets, log, resets,
+        mask, means, squares, totals, actions, rewards, regrets, log, resets,
     )  # fmt: skip
-    return Columns(
-        actions[:, :tasks],
-        rewards[:, :tasks],
-        regrets[:, :tasks],
-        log[:, :, :tasks] if logged else None,
-        resets[:tasks],
-    )
+    columns = Columns(actions[:, :tasks], rewards[:, :tasks], log[:, :, :tasks] if logged else None) if keep else None
+    return Block(means, squares, totals[0, :tasks], resets[:tasks], columns)

@@ -1,64 +1,83 @@
-"""Means and variances over tasks, merged tile by tile in the order of the tasks: the same bits whatever the blocks and threads."""
+"""Means and variances over tasks, merged tile by tile in the order of the tasks: the same bits whatever the blocks and threads.
+
+A block of tasks reports, for each tile and row (a step's reward, say), the mean and the sum of squared deviations over the tile's
+tasks. Reports are small, so they may be made in any thread and merged in order (Chan, Golub and LeVeque's formula).
+"""
 
 from __future__ import annotations
 
 from numba import types
 
-from priorwise.kernels.compiling import LANES, ROW, ROWS, F, entry, inline
+from priorwise.kernels.compiling import LANES, ROW, ROWS, F, I, entry, inline
 from priorwise.kernels.simd import WIDTH, fma, load, splat, sum_of
 
 
 @inline
-def merge(lanes, centre, spread, row, seen, mean, square):
-    """Merge a tile of so many tasks into a row (Chan, Golub and LeVeque)."""
-    shift = centre - mean[row]
-    merged = seen + lanes
-    mean[row] += shift * (lanes / merged)
-    square[row] += spread + shift * shift * (seen * lanes / merged)
+def spread_of(values, first, lanes):
+    """Mean and sum of squared deviations of ``lanes`` numbers from an element offset on."""
+    if lanes == LANES:
+        total = splat(0.0)
+        for g in range(0, LANES, WIDTH):
+            total = total + load(values, first + g)
+        centre = sum_of(total) / LANES
+        middle, squares = splat(centre), splat(0.0)
+        for g in range(0, LANES, WIDTH):
+            gap = load(values, first + g) - middle
+            squares = fma(gap, gap, squares)
+        return centre, sum_of(squares)
+    flat = values.reshape(-1)
+    centre = 0.0
+    for k in range(first, first + lanes):
+        centre += flat[k]
+    centre /= lanes
+    rest = 0.0
+    for k in range(first, first + lanes):
+        rest += (flat[k] - centre) ** 2
+    return centre, rest
 
 
 @inline
-def add_row(columns, row, count, mean, square):
-    """Merge one row of ``columns`` into its mean and sum of squared deviations over ``count`` tasks so far."""
-    tasks = columns.shape[1]
-    whole = tasks // LANES * LANES
-    start = row * tasks
-    seen = count
-    for first in range(start, start + whole, LANES):
-        total = splat(0.0)
-        for g in range(0, LANES, WIDTH):
-            total = total + load(columns, first + g)
-        centre = sum_of(total) / LANES
-        middle, spread = splat(centre), splat(0.0)
-        for g in range(0, LANES, WIDTH):
-            gap = load(columns, first + g) - middle
-            spread = fma(gap, gap, spread)
-        merge(LANES, centre, sum_of(spread), row, seen, mean, square)
-        seen += LANES
-    if whole < tasks:
-        total_left = 0.0
-        for task in range(whole, tasks):
-            total_left += columns[row, task]
-        centre = total_left / (tasks - whole)
-        spread_left = 0.0
-        for task in range(whole, tasks):
-            spread_left += (columns[row, task] - centre) ** 2
-        merge(tasks - whole, centre, spread_left, row, seen, mean, square)
+def merge(lanes, centre, squares, row, seen, mean, square):
+    """Merge the numbers of one tile into a row."""
+    shift = centre - mean[row]
+    merged = seen + lanes
+    mean[row] += shift * (lanes / merged)
+    square[row] += squares + shift * shift * (seen * lanes / merged)
+
+
+@entry(types.void(ROWS, ROWS, I, F, ROW, ROW))
+def merge_tiles(means, squares, tasks, count, mean, square):
+    """Merge the reports (tile, row) on ``tasks`` tasks into the rows' means and squared deviations over ``count`` tasks so far."""
+    for tile in range(means.shape[0]):
+        lanes = min(LANES, tasks - tile * LANES)
+        for row in range(means.shape[1]):
+            merge(lanes, means[tile, row], squares[tile, row], row, count, mean, square)
+        count += lanes
 
 
 @entry(types.void(ROWS, F, ROW, ROW))
 def tally(columns, count, mean, square):
     """Merge the tasks of ``columns`` (row, task) into the rows' means and squared deviations over ``count`` tasks so far."""
-    for row in range(columns.shape[0]):
-        add_row(columns, row, count, mean, square)
+    rows, tasks = columns.shape
+    for first in range(0, tasks, LANES):
+        lanes = min(LANES, tasks - first)
+        for row in range(rows):
+            centre, squares = spread_of(columns, row * tasks + first, lanes)
+            merge(lanes, centre, squares, row, count, mean, square)
+        count += lanes
 
 
-@entry(types.void(ROWS, F, ROW, ROW, ROWS, ROW, ROW))
-def tally_steps(columns, count, mean, square, total, total_mean, total_square):
-    """Merge the steps of ``columns`` (step, task), and their total in the order of the steps, written to ``total`` (1, task)."""
-    total[0] = 0.0
-    for step in range(columns.shape[0]):
-        add_row(columns, step, count, mean, square)
-        for task in range(columns.shape[1]):
-            total[0, task] += columns[step, task]
-    add_row(total, 0, count, total_mean, total_square)
+@entry(types.void(ROWS, I, ROWS, ROWS, ROWS))
+def report(columns, row, totals, means, squares):
+    """Report on the steps of ``columns`` (step, task) in the rows from ``row`` on, then on their total, written to ``totals``."""
+    steps, tasks = columns.shape
+    totals[0] = 0.0
+    for step in range(steps):
+        for task in range(tasks):
+            totals[0, task] += columns[step, task]
+    for tile in range(means.shape[0]):
+        first = tile * LANES
+        lanes = min(LANES, tasks - first)
+        for step in range(steps):
+            means[tile, row + step], squares[tile, row + step] = spread_of(columns, step * tasks + first, lanes)
+        means[tile, row + steps], squares[tile, row + steps] = spread_of(totals, first, lanes)

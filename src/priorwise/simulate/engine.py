@@ -14,15 +14,14 @@ import numpy as np
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray
 from priorwise.kernels.compiling import LANES
-from priorwise.kernels.loop import Columns, CompiledPolicy, CompiledPrior, run_compiled
+from priorwise.kernels.loop import Block, CompiledPolicy, CompiledPrior, run_compiled
 from priorwise.simulate.loop import run_numpy
 
 Engine = Literal["auto", "compiled", "numpy"]
 
-# Columns of a block that stay in the cache and in memory the process already has: larger ones cost a third more time.
-COMPILED_BLOCK = 64 * LANES
+COMPILED_BLOCK = 256 * LANES
 NUMPY_BLOCK = 32 * LANES
-PULLS_PER_BLOCK = 1 << 16
+PULLS_PER_BLOCK = 1 << 18
 NUMPY_ENTRIES = 1 << 23  # numbers in the beliefs of a block, which NumPy copies at every step
 
 
@@ -31,7 +30,7 @@ class Plan:
     """How to run one policy on blocks of tasks."""
 
     engine: str  # "compiled" or "numpy"
-    run: Callable[..., Columns]
+    run: Callable[..., Block]
 
 
 def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked: bool, engine: Engine) -> Plan:
@@ -54,7 +53,7 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
 
 
-def _bind(function: Callable[..., Columns], *roles: Any) -> Callable[..., Columns]:
+def _bind(function: Callable[..., Block], *roles: Any) -> Callable[..., Block]:
     return lambda **block: function(*roles, **block)
 
 
@@ -89,8 +88,8 @@ def run_blocks(
     keep: bool,
     threads: int,
     block: int,
-) -> Iterator[dict[str, Columns]]:
-    """Yield each block's columns by policy, in the order of the tasks.
+) -> Iterator[dict[str, Block]]:
+    """Yield each block by policy, in the order of the tasks.
 
     Compiled blocks run in ``threads`` threads, ahead of those in NumPy, which run here one after the other: a user's policy need
     not be safe to call from several threads.
@@ -98,7 +97,7 @@ def run_blocks(
     compiled = {name: each for name, each in plans.items() if each.engine == "compiled"}
     literal = {name: each for name, each in plans.items() if each.engine == "numpy"}
 
-    def run(chosen: dict[str, Plan], first: int) -> dict[str, Columns]:
+    def run(chosen: dict[str, Plan], first: int) -> dict[str, Block]:
         count = min(block, tasks - first)
         mask = None if available is None else available[first : first + count]
         arguments = {"seed": seed, "first": first, "tasks": count, "horizon": horizon, "available": mask, "keep": keep}
@@ -110,7 +109,7 @@ def run_blocks(
             yield run(plans, first)
         return
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[tuple[int, Future[dict[str, Columns]]]] = deque()
+        waiting: deque[tuple[int, Future[dict[str, Block]]]] = deque()
         try:
             for first in starts:
                 waiting.append((first, pool.submit(run, compiled, first)))

@@ -15,7 +15,9 @@ from priorwise.core.protocols import (
 )
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, IntArray
-from priorwise.kernels.loop import Columns
+from priorwise.kernels.compiling import LANES
+from priorwise.kernels.loop import Block, Columns
+from priorwise.kernels.tally import report
 
 
 def run_numpy(
@@ -29,7 +31,7 @@ def run_numpy(
     horizon: int,
     available: BoolArray | None,
     keep: bool,
-) -> Columns:
+) -> Block:
     """Run tasks ``first``, ``first + 1``, ... to their horizon."""
     streams = Streams(seed, np.arange(first, first + tasks, dtype=np.uint64))
     environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
@@ -57,7 +59,13 @@ def run_numpy(
             belief = belief.update(seen, chosen, rewards[step - 1], after)
             signal = after
     resets = belief.resets if isinstance(belief, ResettingBelief) else np.zeros(tasks, dtype=np.int64)
-    return Columns(actions, rewards, regrets, np.stack(log) if log else None, resets)
+    means, squares = np.empty((2, -(-tasks // LANES), (horizon + 1) * (1 if regrets is None else 2)))
+    totals = np.empty((1, tasks))
+    if regrets is not None:
+        report(regrets, horizon + 1, totals, means, squares)
+    report(rewards, 0, totals, means, squares)
+    columns = Columns(actions, rewards, np.stack(log) if log else None) if keep else None
+    return Block(means, squares, totals[0], resets, columns)
 
 
 def _checked(actions: IntArray, policy: Policy, seen: Seen, tasks: int) -> IntArray:

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.kernels.loop import Columns
-from priorwise.kernels.tally import tally, tally_steps
+from priorwise.kernels.loop import Block, Columns
+from priorwise.kernels.tally import merge_tiles, tally
 
 
 class Tally:
@@ -26,29 +26,17 @@ class Tally:
         tally(np.ascontiguousarray(columns), float(self.count), self.mean, self.square)
         self.count += columns.shape[1]
 
+    def add_tiles(self, means: FloatArray, squares: FloatArray, tasks: int) -> None:
+        """Merge reports ``(tile, row)`` on so many tasks."""
+        merge_tiles(means, squares, tasks, float(self.count), self.mean, self.square)
+        self.count += tasks
+
     @property
     def std_error(self) -> FloatArray:
         """Standard error of each mean; infinite after a single task, which tells nothing of the spread."""
         if self.count < 2:
             return np.full(self.mean.shape, np.inf)
         return np.asarray(np.sqrt(self.square / (self.count - 1) / self.count))
-
-
-class StepTally:
-    """Tallies of each step and of the total over the steps."""
-
-    def __init__(self, horizon: int) -> None:
-        """Start empty."""
-        self.steps = Tally(horizon)
-        self.total = Tally(1)
-
-    def add(self, columns: FloatArray) -> FloatArray:
-        """Merge ``(step, task)``; returns the totals ``(task,)``."""
-        earned = np.empty((1, columns.shape[1]))
-        steps, total = self.steps, self.total
-        tally_steps(np.ascontiguousarray(columns), float(steps.count), steps.mean, steps.square, earned, total.mean, total.square)
-        steps.count = total.count = steps.count + columns.shape[1]
-        return earned[0]
 
 
 @dataclass(frozen=True)
@@ -132,35 +120,35 @@ class RunBuilder:
     def __init__(self, tasks: int, horizon: int, seed: int, engine: str, *, keep: bool) -> None:
         """Start empty."""
         self._tasks, self._horizon, self._seed, self._engine, self._keep = tasks, horizon, seed, engine, keep
-        self._rewards = StepTally(horizon)
-        self._regrets: StepTally | None = None
+        self._tally: Tally | None = None
         self._resets = 0
-        self._blocks: list[Columns] = []
+        self._columns: list[Columns] = []
 
-    def add(self, block: Columns) -> FloatArray:
+    def add(self, block: Block) -> FloatArray:
         """Merge a block; returns the tasks' total rewards."""
-        earned = self._rewards.add(block.rewards)
-        if block.regrets is not None:
-            self._regrets = self._regrets or StepTally(self._horizon)
-            self._regrets.add(block.regrets)
+        self._tally = self._tally or Tally(block.means.shape[1])
+        self._tally.add_tiles(block.means, block.squares, len(block.totals))
         self._resets += int((block.resets > 0).sum())
-        if self._keep:
-            self._blocks.append(block)
-        return earned
+        if block.columns is not None:
+            self._columns.append(block.columns)
+        return block.totals
 
     def build(self) -> Run:
         """Finish."""
-        reward, regret = self._rewards, self._regrets
+        if self._tally is None:
+            raise ValueError("no task was run")
+        mean, error, steps = self._tally.mean, self._tally.std_error, self._horizon
+        regret, regret_error = mean[steps + 1 :], error[steps + 1 :]  # empty where there is no best arm
         return Run(
-            mean_reward=float(reward.total.mean[0]),
-            std_error=float(reward.total.std_error[0]),
-            regret=None if regret is None else float(regret.total.mean[0]),
-            regret_std_error=None if regret is None else float(regret.total.std_error[0]),
+            mean_reward=float(mean[steps]),
+            std_error=float(error[steps]),
+            regret=float(regret[-1]) if regret.size else None,
+            regret_std_error=float(regret_error[-1]) if regret.size else None,
             by_step=StepCurves(
-                reward.steps.mean,
-                reward.steps.std_error,
-                None if regret is None else regret.steps.mean,
-                None if regret is None else regret.steps.std_error,
+                mean[:steps],
+                error[:steps],
+                regret[:-1] if regret.size else None,
+                regret_error[:-1] if regret.size else None,
             ),
             tasks=self._tasks,
             horizon=self._horizon,
@@ -171,10 +159,10 @@ class RunBuilder:
         )
 
     def _trajectory(self) -> Trajectory:
-        logs = [block.log.transpose(2, 0, 1) for block in self._blocks if block.log is not None]
+        logs = [block.log.transpose(2, 0, 1) for block in self._columns if block.log is not None]
         return Trajectory(
-            actions=np.concatenate([block.actions.T for block in self._blocks]).astype(np.int64),
-            rewards=np.concatenate([block.rewards.T for block in self._blocks]),
+            actions=np.concatenate([block.actions.T for block in self._columns]).astype(np.int64),
+            rewards=np.concatenate([block.rewards.T for block in self._columns]),
             log=np.concatenate(logs) if logs else None,
         )
 

@@ -101,10 +101,12 @@ class PriorContract:
             with pytest.raises(TypeError, match="needs a belief with"):
                 simulate(prior, policy, horizon=1, tasks=1, seed=seed)
             return
-        options: dict[str, Any] = {"seed": seed, "horizon": HORIZON, "available": None, "keep": False}
-        whole = run_numpy(prior, prior, policy, first=0, tasks=70, **options)
+        options: dict[str, Any] = {"seed": seed, "horizon": HORIZON, "available": None, "keep": True}
+        whole = run_numpy(prior, prior, policy, first=0, tasks=70, **options).columns
         for first, tasks in ((0, 1), (33, 1), (3, 5), (64, 6)):
-            part = run_numpy(prior, prior, policy, first=first, tasks=tasks, **options)
+            part = run_numpy(prior, prior, policy, first=first, tasks=tasks, **options).columns
+            assert part is not None
+            assert whole is not None
             np.testing.assert_array_equal(part.actions, whole.actions[:, first : first + tasks])
             np.testing.assert_allclose(part.rewards, whole.rewards[:, first : first + tasks], rtol=1e-9, atol=1e-12)
 
