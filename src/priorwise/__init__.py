@@ -17,6 +17,7 @@ from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGau
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.sensitivity.distance import Distance, hellinger, kl, total_variation
 from priorwise.simulate.results import Comparison, Estimate, Run
 from priorwise.simulate.run import compare, simulate
 
@@ -26,6 +27,7 @@ __all__ = [
     "BayesUCB",
     "BetaPrior",
     "Comparison",
+    "Distance",
     "Estimate",
     "ExactKnowledgeGradient",
     "ExchangeableBetaPrior",
@@ -50,7 +52,10 @@ __all__ = [
     "Uniform",
     "__version__",
     "compare",
+    "hellinger",
+    "kl",
     "load_prior",
     "pick",
     "simulate",
+    "total_variation",
 ]

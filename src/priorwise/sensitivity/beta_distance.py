@@ -96,7 +96,7 @@ class BetaArm:
         return float(WEIGHTS @ (digamma(a) - total) / 2.0), float(WEIGHTS @ (digamma(b) - total) / 2.0)
 
     def log_ratio(self, u: FloatArray) -> FloatArray:
-        """log q/p."""
+        """Log q/p."""
         if self._rates is None:
             return self.q.log_density(u) - self.p.log_density(u)
         to_a, to_b = self.q.a - self.p.a, self.q.b - self.p.b
@@ -163,7 +163,7 @@ class BetaArm:
 
 
 def _stirling(x: float) -> float:
-    """log Gamma(x) minus Stirling's ``(x - 1/2) log x - x + log(2 pi) / 2``."""
+    """Log Gamma(x) minus Stirling's ``(x - 1/2) log x - x + log(2 pi) / 2``."""
     from scipy.special import gammaln
 
     if x < 10.0:

@@ -41,7 +41,7 @@ class BetaPair:
         return np.array([arm.total_variation() for arm in self.arms])
 
     def log_affinity(self) -> float:
-        """log of the integral of sqrt(p q), a sum over arms."""
+        """Log of the integral of sqrt(p q), a sum over arms."""
         with np.errstate(divide="ignore"):
             return float(sum(np.log1p(-arm.squared_hellinger()) for arm in self.arms))
 
@@ -54,7 +54,7 @@ class BetaPair:
         return BetaPair(tuple(BetaArm(arm.q, arm.p) for arm in self.arms)).kl()
 
     def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
-        """log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
+        """Log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
         under_p, under_q = np.zeros(rng.tasks), np.zeros(rng.tasks)
         for arm in self.arms:
             under_p += arm.log_ratio(arm.p.draw(rng))

@@ -1,28 +1,15 @@
-"""Distances between two priors: total variation, Kullback-Leibler divergence, Hellinger distance.
-
-A distance between priors says something about trajectories only if everything else is shared: number of arms, reward law and law
-of contexts. Priors that differ in those are refused.
-"""
+"""Distances between two priors: total variation, Kullback-Leibler divergence, Hellinger distance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.streams import Purpose, Stream, Streams
-from priorwise.core.types import FloatArray
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.sensitivity.beta_product import BetaPair
-from priorwise.sensitivity.finite_distance import FinitePair
-from priorwise.sensitivity.gaussian_distance import GaussianPair
+from priorwise.core.streams import Purpose, Streams
+from priorwise.sensitivity.pairs import Pair, ordered_pair, pair_of
 
 DRAWS: Final = 200_000
 ROUNDING: Final = 1e-9
@@ -49,40 +36,13 @@ class Distance:
         return f"{self.value:.4g} (exact)" if self.kind == "exact" else f"at most {self.value:.4g}"
 
 
-class Pair(Protocol):
-    """Two laws of one family, written so that what they share drops out."""
-
-    def total_variation(self) -> float | None:
-        """Exact value, or None."""
-        ...
-
-    def parts(self) -> FloatArray:
-        """Exact total variations of independent parts."""
-        ...
-
-    def log_affinity(self) -> float:
-        """log of the integral of sqrt(p q)."""
-        ...
-
-    def kl(self) -> float:
-        """KL(p || q)."""
-        ...
-
-    def reverse_kl(self) -> float:
-        """KL(q || p)."""
-        ...
-
-    def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
-        """log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
-        ...
-
-
 def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRAWS) -> Distance:
     """Total variation ``TV = sup_A |P(A) - Q(A)| = integral |p - q| / 2`` between two priors of one family.
 
     Exact for finite priors, for normal priors of equal covariance (``2 Phi(d / 2) - 1``, d the Mahalanobis distance of the means)
     or that differ in one direction only, for Beta priors that differ in at most two arms, and for priors that exclude each other
-    (1). Otherwise ``TV = E |p - q| / (p + q)`` under the mixture ``(p + q) / 2`` is estimated by sampling, and ``upper`` is the least of
+    (1). Otherwise ``TV = E |p - q| / (p + q)`` under the mixture ``(p + q) / 2`` is estimated by sampling, and
+    ``upper`` is the least of
 
     * ``sqrt(1 - BC^2)`` with BC the integral of sqrt(p q),
     * ``sqrt(KL / 2)`` (Pinsker) and ``sqrt(1 - exp(-KL))`` (Bretagnolle-Huber), in both directions,
@@ -107,8 +67,7 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
     draws = validation.count("draws", draws, least=0)
     if seed is not None:
         seed = validation.seed(seed)
-    pair = _pair(*sorted((p, q), key=_order)) if _comparable(p, q) else None  # one order, so that the result is symmetric
-    assert pair is not None
+    pair = ordered_pair(p, q)
     exact = pair.total_variation()
     if exact is not None:
         return Distance(exact, "exact", 0.0, exact)
@@ -132,8 +91,7 @@ def kl(p: Any, q: Any) -> float:
     * normal, linear: ``(tr(S2^-1 S1) - d + log(det S2 / det S1) + (m2 - m1)' S2^-1 (m2 - m1)) / 2`` in the common range
     * Beta: ``log B(q) / B(p) + (a1 - a2) psi(a1) + (b1 - b2) psi(b1) - (a1 + b1 - a2 - b2) psi(a1 + b1)``, summed over arms
     """
-    _comparable(p, q)
-    return max(_pair(p, q).kl(), 0.0)
+    return max(pair_of(p, q).kl(), 0.0)
 
 
 def hellinger(p: Any, q: Any) -> float:
@@ -143,8 +101,7 @@ def hellinger(p: Any, q: Any) -> float:
     * normal, linear: ``log BC = -(m2 - m1)' M^-1 (m2 - m1) / 8 - log(det M / sqrt(det S1 det S2)) / 2`` with ``M = (S1 + S2) / 2``
     * Beta: ``BC = prod B((a1 + a2) / 2, (b1 + b2) / 2) / sqrt(B(a1, b1) B(a2, b2))``
     """
-    _comparable(p, q)
-    return float(np.sqrt(-np.expm1(min(_pair(*sorted((p, q), key=_order)).log_affinity(), 0.0))))
+    return float(np.sqrt(-np.expm1(min(ordered_pair(p, q).log_affinity(), 0.0))))
 
 
 def _upper(pair: Pair) -> float:
@@ -167,49 +124,3 @@ def _estimate(pair: Pair, seed: int, draws: int, block: int = 25_000) -> tuple[f
         ratios = pair.log_ratios(Streams(seed, tasks).at(Purpose.POLICY, 0))
         values[start : start + block] = sum(np.abs(np.tanh(ratio / 2.0)) for ratio in ratios) / 2.0
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws)) if draws > 1 else np.inf
-
-
-_PAIRS: Final[dict[type, Callable[[Any, Any], Pair]]] = {
-    FinitePrior: lambda p, q: FinitePair.of(p.means, p.probs, q.means, q.probs),
-    GaussianPrior: lambda p, q: GaussianPair.of(p.mean, p.cov, q.mean, q.cov),
-    LinearGaussianPrior: lambda p, q: GaussianPair.of(p.mean, p.cov, q.mean, q.cov),
-    BetaPrior: lambda p, q: BetaPair.of(p.alpha, p.beta, q.alpha, q.beta),
-}
-
-
-def _pair(p: Any, q: Any) -> Pair:
-    return _PAIRS[type(p)](p, q)
-
-
-def _order(prior: Any) -> list[Any]:
-    names = {FinitePrior: ("means", "probs"), BetaPrior: ("alpha", "beta")}.get(type(prior), ("mean", "cov"))
-    return [getattr(prior, name).tolist() for name in names]
-
-
-def _comparable(p: Any, q: Any) -> bool:
-    """Check that two priors differ in nothing but their law over tasks."""
-    for prior in (p, q):
-        if isinstance(prior, (ExchangeableGaussianPrior, ExchangeableBetaPrior)):
-            raise ValueError(
-                f"the distance between {type(prior).__name__}s depends on the number of arms: pass prior.for_arms(n) for both"
-            )
-        if type(prior) not in _PAIRS:
-            known = ", ".join(family.__name__ for family in _PAIRS)
-            raise TypeError(f"distances are known for {known}, not for a {type(prior).__name__}")
-    if type(p) is not type(q):
-        raise ValueError(
-            f"the priors are of different families, {type(p).__name__} and {type(q).__name__}; write both in one family to compare them"
-        )
-    if p.arms != q.arms:
-        raise ValueError(f"the priors have {p.arms} and {q.arms} arms; restrict both to the arms they share")
-    if isinstance(p, LinearGaussianPrior):
-        if p.dim != q.dim:
-            raise ValueError(f"the priors have {p.dim} and {q.dim} weights; use the same features for both")
-        if p.contexts is not q.contexts and p.contexts != q.contexts:
-            raise ValueError("the priors have different laws of contexts; give both the same contexts=...")
-    if p.reward_law != q.reward_law:
-        raise ValueError(
-            f"the priors have different reward laws, {p.reward_law} and {q.reward_law}: a distance between priors says nothing then; "
-            "give both the same noise (and noise_var)"
-        )
-    return True

@@ -19,6 +19,8 @@ from priorwise.core.types import FloatArray
 from priorwise.sensitivity.numerics import exp_excess, normal_mass
 
 EPS: Final = float(np.finfo(np.float64).eps)
+EQUAL: Final = 1e-12
+"""Relative differences of variances below this may pass for rounding; they move the total variation by less."""
 FAR: Final = 1e6
 """Mean differences beyond this many pooled standard deviations put the total variation at 1, to all digits."""
 
@@ -27,7 +29,8 @@ FAR: Final = 1e6
 class GaussianPair:
     """Coordinates in which two normal laws differ, or ``singular``: they live on different affine subspaces.
 
-    ``s1``, ``s2``: variances, of mean 1; ``e = (s2 - s1) / 2``; ``t = log(s2 / s1) / 2 = artanh(e)``; ``delta``: difference of means.
+    ``s1``, ``s2``: variances, of mean 1; ``e = (s2 - s1) / 2``; ``t = log(s2 / s1) / 2 = artanh(e)``;
+    ``delta``: difference of means.
     """
 
     delta: FloatArray
@@ -70,14 +73,15 @@ class GaussianPair:
         e = np.where(near, e, (s2 - s1) / 2)
         s1, s2 = np.where(near, 1.0 - e, s1), np.where(near, 1.0 + e, s2)
         t = np.where(near, np.arctanh(np.where(near, e, 0.0)), np.log(s2 / s1) / 2)
-        return cls(v.T @ shift, e, s1, s2, t)._reduced()
+        noise = min(16 * EPS * len(e) / float(roots[inside].min(initial=1.0)), EQUAL)  # what rounding of the inputs does to e
+        return cls(np.abs(v.T @ shift), e, s1, s2, t)._reduced(noise)  # the sign of a coordinate is free
 
-    def _reduced(self) -> GaussianPair:
+    def _reduced(self, noise: float) -> GaussianPair:
         """Gather the coordinates of equal variance into one, along the difference of means; drop what does not differ."""
-        equal = np.abs(self.e) <= 16 * EPS * len(self.e)
+        equal = np.abs(self.e) <= noise
         along = float(np.linalg.norm(self.delta[equal]))
-        extra = int(along > 0.0)
         differ = ~equal
+        extra = int(along > (noise if differ.any() else 0.0))
         return GaussianPair(
             np.append(self.delta[differ], [along] * extra),
             np.append(self.e[differ], [0.0] * extra),
@@ -97,7 +101,7 @@ class GaussianPair:
         return np.array([_one_dimension(*row) for row in zip(self.delta, self.e, self.s1, self.s2, self.t, strict=True)])
 
     def log_affinity(self) -> float:
-        """log of the integral of sqrt(p q): ``-sum_i (log(cosh t_i) / 2 + delta_i^2 / 8)``."""
+        """Log of the integral of sqrt(p q): ``-sum_i (log(cosh t_i) / 2 + delta_i^2 / 8)``."""
         if self.singular:
             return -np.inf
         with np.errstate(over="ignore"):
@@ -113,7 +117,7 @@ class GaussianPair:
         return GaussianPair(-self.delta, -self.e, self.s2, self.s1, -self.t, self.singular).kl()
 
     def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
-        """log q/p at a draw from p and at a draw from q, ``(task,)`` each; both from the same standard normals."""
+        """Log q/p at a draw from p and at a draw from q, ``(task,)`` each; both from the same standard normals."""
         z = rng.normal(self.e.size)
         delta = np.clip(self.delta, -FAR, FAR)
         level = -self.t.sum()

@@ -12,6 +12,8 @@ from priorwise.core.types import FloatArray
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)
 DEEPEST: Final = 40
 """How often a panel may be halved."""
+MOST: Final = 500
+"""Panels that may be halved at a time; more disagree only where rounding exceeds the tolerance."""
 
 
 def exp_excess(y: FloatArray) -> FloatArray:
@@ -53,7 +55,7 @@ def integrate(f: Callable[[FloatArray], FloatArray], edges: FloatArray, toleranc
         lower, upper = _panels(f, left, middle), _panels(f, middle, right)
         scale = max(scale, float(np.abs(lower).sum() + np.abs(upper).sum()))
         rough = np.abs(lower + upper - whole) > tolerance * max(scale, 1e-300)
-        if depth == DEEPEST:
+        if depth == DEEPEST or rough.sum() > MOST:  # only rounding is left
             rough[:] = False
         done.extend((lower + upper)[~rough].tolist())
         if not rough.any():
