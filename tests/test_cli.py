@@ -264,3 +264,48 @@ def test_import_stays_light() -> None:
     heavy = "{'matplotlib', 'rich', 'typer'} & set(sys.modules)"
     code = f"import sys, priorwise; assert not {heavy}; import priorwise.cli; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+BOUND = ("--horizon", "3", "--seed", "0", "--tasks", "500", "--histories", "40")
+
+
+def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
+    result = call("bound", prior, "wrong.json", "-p", "ts", *BOUND, "--json")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    problem = problems.gaussian()
+    ladder = pw.sensitivity_ladder(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3, seed=0, tasks=500, histories=40)
+    assert [rung["delta"] for rung in content["rungs"]] == [rung.delta for rung in ladder.rungs]
+    assert content["gap"]["mean"] == ladder.gap.mean
+    assert content["certified"]["reward"] == pw.reward_bound(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3).value
+    assert not Path("out").exists()
+
+
+def test_bound_writes_a_table_and_whole_files(prior: Path) -> None:
+    result = call("bound", prior, "wrong.json", "-p", "ts", *BOUND)
+    assert result.exit_code == 0, result.output
+    for word in ("worst case", "coupled trajectories", "measured gap", "any two policies", "bound.svg"):
+        assert word in result.stdout
+    assert {path.name for path in Path("out").iterdir()} == {"bound.png", "bound.svg", "bound.json"}
+
+
+def test_bound_says_what_a_baseline_lacks(prior: Path) -> None:
+    result = call("bound", prior, "wrong.json", "-p", "greedy", *BOUND)
+    assert result.exit_code == 0, result.output
+    assert "Left out: worst case, posteriors" in result.stdout
+    assert "certified bound" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("prior.json", "missing.json", "-p", "ts"), "BELIEVED: no such file"),
+        (("prior.json", "wrong.json", "-p", "best"), "no policy is called 'best'"),
+        (("-", "-", "-p", "ts"), "BELIEVED: standard input is taken"),
+        (("prior.json", "noisy.json", "-p", "ts"), "different reward laws"),
+    ],
+)
+def test_bound_mistakes_are_one_line(prior: Path, arguments: tuple[str, ...], says: str) -> None:
+    wrong = problems.gaussian().misspecified
+    pw.GaussianPrior(wrong.mean, wrong.cov, 2.0).save("noisy.json")  # type: ignore[attr-defined]
+    assert says in error_of("bound", *arguments, *BOUND)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from priorwise.cli.bound import HELP as BOUND_HELP
+from priorwise.cli.bound import bound
 from priorwise.cli.errors import Group
 from priorwise.cli.example import example
 from priorwise.cli.output import progress_to_stderr
@@ -45,6 +47,7 @@ def _priorwise(
 
 
 app.command(help=SIMULATE_HELP)(simulate)
+app.command(help=BOUND_HELP)(bound)
 app.command()(example)
 app.command(help=REPRODUCE_HELP)(reproduce)
 

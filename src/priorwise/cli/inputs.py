@@ -83,10 +83,10 @@ def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
     return prior
 
 
-def read_priors(path: str, believed_path: str | None, arms: int | None) -> tuple[Prior, Prior | None]:
-    """Read the true prior and the one the policies believe, and check that they go together."""
+def read_priors(path: str, believed_path: str | None, arms: int | None, option: str = "--believed") -> tuple[Prior, Prior | None]:
+    """Read the true prior and the one the policies believe, given by ``option``, and check that they go together."""
     if path == believed_path == "-":
-        fail("--believed", "standard input is taken by PRIOR; pass a file")
+        fail(option, "standard input is taken by PRIOR; pass a file")
     loaded = read_prior("PRIOR", path)
     prior = with_arms("PRIOR", loaded, arms)
     if arms is not None and prior is loaded:
@@ -94,8 +94,8 @@ def read_priors(path: str, believed_path: str | None, arms: int | None) -> tuple
     _try("PRIOR", prior, Uniform(), prior)
     if believed_path is None:
         return prior, None
-    believed = with_arms("--believed", read_prior("--believed", believed_path), prior.arms)
-    _try("--believed", prior, Uniform(), believed)
+    believed = with_arms(option, read_prior(option, believed_path), prior.arms)
+    _try(option, prior, Uniform(), believed)
     return prior, believed
 
 

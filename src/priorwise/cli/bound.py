@@ -1,0 +1,209 @@
+"""``priorwise bound``: how much a policy may lose by holding one prior where another is true."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from priorwise.cli.errors import fail
+from priorwise.cli.files import check_directory, write_all
+from priorwise.cli.inputs import at_least_one, read_priors, seed_range
+from priorwise.cli.output import counted, output
+from priorwise.cli.policies import parse_policy
+from priorwise.sensitivity.bounds import reward_bound
+from priorwise.sensitivity.ladder import sensitivity_ladder
+from priorwise.sensitivity.rungs import Ladder, Rung
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from priorwise.sensitivity.bound import Bound
+
+DEFAULT_OUT: Final = Path("out")
+
+HELP: Final = """How much may a policy lose by holding one prior where another is true?
+
+Prints the sensitivity ladder, from the worst case over all problems down to the measured difference, and draws it. Every rung
+bounds those below; grey ones say no more than what holds for any two policies.
+
+\b
+[bold]Examples[/]
+priorwise example gaussian > prior.json
+priorwise example gaussian --misspecified > wrong.json
+[dim]# Thompson sampling in 10 pulls, with the wrong prior held[/]
+priorwise bound prior.json wrong.json -p ts --horizon 10 --seed 0
+[dim]# the same for a rule that sums 8 draws; numbers for another program[/]
+priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
+
+\b
+[bold]The rungs[/]
+[cyan]certified bound[/]        theorem with exact or certified numbers only
+[cyan]worst case[/]             2 n H times the total variation between the priors
+[cyan]posteriors[/]             n times that between the posteriors, summed over pulls
+[cyan]actions[/]                that between the laws of the actions, summed over pulls
+[cyan]coupled trajectories[/]   how often trajectories part at best, pull by pull
+[cyan]common random numbers[/]  how often two simulations with the same numbers part
+[cyan]measured gap[/]           what the wrong prior earns more or less; signed
+"""
+
+
+def bound(
+    prior: Annotated[
+        str,
+        typer.Argument(metavar="PRIOR", help="Prior file the tasks are drawn from; - reads standard input.", show_default=False),
+    ],
+    believed: Annotated[str, typer.Argument(metavar="BELIEVED", help="Prior file the policy holds instead.", show_default=False)],
+    policy: Annotated[
+        str, typer.Option("--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8.", show_default=False)
+    ],
+    horizon: Annotated[
+        int, typer.Option(metavar="N", callback=at_least_one, help="Pulls in a task, such as --horizon 10.", show_default=False)
+    ],
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            callback=seed_range,
+            help="Any whole number, such as --seed 0; the same seed gives the same numbers.",
+            show_default=False,
+        ),
+    ],
+    tasks: Annotated[int, typer.Option(metavar="N", callback=at_least_one, help="Tasks simulated for the measured gap.")] = 200_000,
+    histories: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", callback=at_least_one, help="Histories walked along for the rungs between.", show_default="1000, or 250"
+        ),
+    ] = None,
+    arms: Annotated[
+        int | None,
+        typer.Option(metavar="N", callback=at_least_one, help="Number of arms, for exchangeable priors.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Directory for bound.png, .svg and .json.", show_default="out; no files with --json"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table.")] = False,
+) -> None:
+    """Read, check, compute, write."""
+    directory = out if out or as_json else DEFAULT_OUT
+    if directory is not None:
+        check_directory("--out", directory)
+    truth, held = read_priors(prior, believed, arms, option="BELIEVED")
+    try:
+        rule = parse_policy(policy)
+    except (TypeError, ValueError) as error:
+        fail("--policy", f"{policy}: {error}")
+    try:
+        ladder = sensitivity_ladder(truth, held, rule, horizon, seed=seed, tasks=tasks, histories=histories)
+    except (TypeError, ValueError) as error:
+        fail("BELIEVED", error)
+    certified = None if ladder.left_out and "Monte-Carlo" in ladder.left_out[0] else reward_bound(truth, held, rule, horizon)
+    text = json.dumps(_numbers(ladder, certified, policy), indent=2)
+    files: list[Path] = []
+    if directory is not None:
+        title = f"How far a wrong prior can move {policy} in {counted(horizon, 'pull')}"
+        contents = {f"bound.{suffix}": content for suffix, content in ladder.figure(title).items()}
+        try:
+            files = write_all(directory, {**contents, "bound.json": f"{text}\n".encode()})
+        except OSError as error:
+            fail("--out", f"{error}; choose another directory")
+    if as_json:
+        typer.echo(text)
+    elif not quiet:
+        _show(ladder, certified, policy, files)
+
+
+def _show(ladder: Ladder, certified: Bound | None, word: str, files: Sequence[Path]) -> None:
+    console = output()
+    console.print(_table(ladder, certified, word))
+    console.print(f"Total variation between the priors: {ladder.tv}.")
+    for reason in ladder.left_out:
+        console.print(f"[yellow]Left out: {reason}.[/]")
+    for each in ladder.disorders:
+        console.print(f"[red]Out of order: {each}; with more --tasks and --histories this should go away.[/]")
+    console.print("Wrote " + ", ".join(str(path) for path in files), soft_wrap=True, highlight=False)
+
+
+def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
+    from rich.table import Table
+
+    how = "exact" if ladder.exact else "± standard error"
+    table = Table(title=f"{word}, {counted(ladder.horizon, 'pull')} ({how})", title_justify="left", title_style="bold")
+    table.add_column("rung")
+    table.add_column("trajectories part", justify="right")
+    table.add_column("reward at most", justify="right")
+    table.add_column("how", style="dim")
+    if certified is not None:
+        style = "dim" if certified.vacuous else None
+        table.add_row(
+            "certified bound", _value(certified.delta, 0.0), _value(certified.value, 0.0), certified.assumption, style=style
+        )
+    for rung in ladder.rungs:
+        style = None if rung.name in ladder.informative else "dim"
+        table.add_row(
+            rung.name, _value(rung.delta, rung.std_error), _value(rung.reward, rung.reward_std_error), rung.how, style=style
+        )
+    table.add_section()
+    table.add_row("any two policies", "", _value(ladder.trivial, 0.0), "H times the mean diameter")
+    sign = "wrong prior earns more" if ladder.gap.mean > 0 else "wrong prior earns less"
+    seen = ladder.exact or abs(ladder.gap.mean) > 2.0 * ladder.gap.std_error
+    table.add_row(
+        "measured gap", "", _value(ladder.gap.mean, ladder.gap.std_error, signed=True), sign if seen else "no difference seen"
+    )
+    return table
+
+
+def _value(value: float, std_error: float, *, signed: bool = False) -> str:
+    number = f"{value:+.4g}" if signed else f"{value:.4g}"
+    return f"{number} ± {std_error:.1g}" if std_error > 0.0 else number
+
+
+def _numbers(ladder: Ladder, certified: Bound | None, word: str) -> dict[str, Any]:
+    return {
+        "policy": word,
+        "horizon": ladder.horizon,
+        "exact": ladder.exact,
+        "total_variation": {
+            "value": ladder.tv.value,
+            "kind": ladder.tv.kind,
+            "std_error": ladder.tv.std_error,
+            "upper": ladder.tv.upper,
+        },
+        "certified": None
+        if certified is None
+        else {
+            "delta": certified.delta,
+            "reward": _finite(certified.value),
+            "vacuous": certified.vacuous,
+            "assumption": certified.assumption,
+        },
+        "rungs": [_rung(rung) for rung in ladder.rungs],
+        "any_two_policies": ladder.trivial,
+        "gap": {"mean": ladder.gap.mean, "std_error": _finite(ladder.gap.std_error)},
+        "reward": {"mean": ladder.reward.mean, "std_error": _finite(ladder.reward.std_error)},
+        "in_order": ladder.in_order,
+        "left_out": list(ladder.left_out),
+    }
+
+
+def _rung(rung: Rung) -> dict[str, Any]:
+    return {
+        "name": rung.name,
+        "delta": rung.delta,
+        "std_error": _finite(rung.std_error),
+        "reward": rung.reward,
+        "reward_std_error": _finite(rung.reward_std_error),
+        "how": rung.how,
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None

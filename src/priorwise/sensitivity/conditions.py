@@ -1,0 +1,251 @@
+"""Conditions on the tails of a prior, each with a certified upper bound on the tail expectation of the diameter.
+
+With ``L = log(2 A / p)``, ``D = diam(E mu)`` and ``mu`` in ``R^A`` (Definition "tail conditions" and the lemma that follows it):
+
+* bounded, ``diam(mu) <= B``: ``Psi(p) <= B``;
+* sub-Gaussian, ``P(|mu_a - E mu_a| >= t) <= 2 exp(-t^2 / (2 s^2))`` for each arm: ``Psi(p) <= D + s (8 + 5 sqrt(L))``;
+* sub-Gamma, the same with ``2 max(exp(-t^2 / (2 s^2)), exp(-t / (2 c)))``: that plus ``c (11 + 7 L)``.
+
+The last two come in three forms. ``"lemma"`` is the line above. ``"printed"`` has ``log(A^2 / p)`` for L, as the theorem states it.
+``"tight"`` integrates the quantiles that the lemma sums by blocks: ``diam(mu) - D <= 2 max_a |mu_a - E mu_a|``, whose quantile at u
+is at most ``2 s sqrt(2 log(2 A / u))``, and ``p Psi(p)`` is the integral of quantiles from 0 to p.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol, final, get_args, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.types import FloatArray
+
+Form = Literal["lemma", "tight", "printed"]
+ROUNDING: Final = 1e-12
+"""Relative room that bounds with a special function in them leave for rounding."""
+
+
+def level(p: Any) -> float:
+    """Return a level of a tail expectation: a number from 0; 1 stands for all above it."""
+    checked = validation.number("p", p)
+    if checked < 0.0:
+        raise ValueError(f"p must be a probability, the level of the tail (0: the largest possible value), got {checked:g}")
+    return min(checked, 1.0)
+
+
+@runtime_checkable
+class TailCondition(Protocol):
+    """What is known of a prior's tails; a prior of the user's own may state some (see :class:`ConditionedPrior`)."""
+
+    @property
+    def name(self) -> str:
+        """How the condition is asked for."""
+        ...
+
+    @property
+    def assumption(self) -> str:
+        """The condition in words."""
+        ...
+
+    def tail(self, p: float) -> float:
+        """Bound the tail expectation of the diameter at every level p from 0 to 1; infinite where nothing is known."""
+        ...
+
+
+@runtime_checkable
+class ConditionedPrior(Protocol):
+    """A prior that states conditions on its tails; in a contextual problem they hold given any contexts."""
+
+    def tail_conditions(self) -> Sequence[TailCondition]:
+        """Return the conditions that hold."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Bounded:
+    """``diam(mu) <= diameter`` always."""
+
+    diameter: float
+
+    def __post_init__(self) -> None:
+        """Check the diameter."""
+        _not_negative("diameter", self.diameter)
+
+    @property
+    def name(self) -> str:
+        """How the condition is asked for."""
+        return "bounded"
+
+    @property
+    def assumption(self) -> str:
+        """The condition in words."""
+        return f"diameter at most {self.diameter:g}"
+
+    def tail(self, p: float) -> float:
+        """``B``."""
+        level(p)
+        return self.diameter
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class _Spread:
+    """The parameters that the sub-Gaussian and the sub-Gamma condition share."""
+
+    mean: FloatArray
+    variance: float
+    form: Form
+
+    def _set(self, mean: ArrayLike, variance: float, form: Form) -> None:
+        if form not in get_args(Form):
+            raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
+        object.__setattr__(self, "mean", validation.vector("mean", mean))
+        object.__setattr__(self, "variance", _not_negative("variance", variance))
+        object.__setattr__(self, "form", form)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.mean.size
+
+    @property
+    def spread(self) -> float:
+        """``diam(E mu)``."""
+        return float(np.ptp(self.mean))
+
+    @property
+    def std(self) -> float:
+        """``s``."""
+        return math.sqrt(self.variance)
+
+    def _log(self, p: float) -> float:
+        """L, or what is printed for it."""
+        count = 2.0 * math.log(self.arms) if self.form == "printed" else math.log(2.0 * self.arms)
+        return count - math.log(p)
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class SubGaussian(_Spread):
+    """Each arm's mean is ``variance``-sub-Gaussian around ``mean`` ``(arm,)``.
+
+    Examples
+    --------
+    >>> round(SubGaussian(mean=[0.0, 1.0], variance=0.25).tail(0.04), 4)
+    10.3649
+
+    """
+
+    def __init__(self, mean: ArrayLike, variance: float, form: Form = "lemma") -> None:
+        """Check and freeze the parameters."""
+        self._set(mean, variance, form)
+
+    @property
+    def name(self) -> str:
+        """How the condition is asked for."""
+        return "subgaussian" if self.form == "lemma" else f"subgaussian-{self.form}"
+
+    @property
+    def assumption(self) -> str:
+        """The condition in words."""
+        return f"each arm's mean is {self.variance:g}-sub-Gaussian ({self.form} form)"
+
+    def tail(self, p: float) -> float:
+        """``D + s (8 + 5 sqrt(L))``, or tight ``D + sqrt(8) s (sqrt(L) + sqrt(pi) / 2 erfcx(sqrt(L)))``."""
+        p = level(p)
+        if self.variance == 0.0 or self.arms == 1:
+            return self.spread
+        if p == 0.0:
+            return math.inf
+        root = math.sqrt(self._log(p))
+        if self.form == "tight":
+            return self.spread + self.std * math.sqrt(8.0) * _mean_root(root) * (1.0 + ROUNDING)
+        return self.spread + self.std * (8.0 + 5.0 * root)
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class SubGamma(_Spread):
+    """Each arm's mean is ``(variance, scale)``-sub-Gamma around ``mean`` ``(arm,)``."""
+
+    scale: float
+
+    def __init__(self, mean: ArrayLike, variance: float, scale: float, form: Form = "lemma") -> None:
+        """Check and freeze the parameters."""
+        self._set(mean, variance, form)
+        object.__setattr__(self, "scale", _not_negative("scale", scale))
+
+    @classmethod
+    def bernstein(cls, mean: ArrayLike, variance: float, scale: float) -> SubGamma:
+        """Condition of arms with ``log E exp(l (mu_a - E mu_a)) <= l^2 variance / (2 (1 - scale |l|))`` for both signs of l.
+
+        Then ``P(|mu_a - E mu_a| >= sqrt(2 v x) + c x) <= 2 exp(-x)``, and the sum is at most twice its larger term. An arm with
+        mean ``Gamma(shape, rate)`` has ``v = shape / rate^2`` and ``c = 1 / rate``.
+        """
+        return cls(mean, 4.0 * _not_negative("variance", variance), scale)
+
+    @property
+    def name(self) -> str:
+        """How the condition is asked for."""
+        return "subgamma" if self.form == "lemma" else f"subgamma-{self.form}"
+
+    @property
+    def assumption(self) -> str:
+        """The condition in words."""
+        return f"each arm's mean is ({self.variance:g}, {self.scale:g})-sub-Gamma ({self.form} form)"
+
+    def tail(self, p: float) -> float:
+        """``D + s (8 + 5 sqrt(L)) + c (11 + 7 L)``; tight: the integral of ``max(2 s sqrt(2 L), 4 c L)``."""
+        p = level(p)
+        if (self.variance == 0.0 and self.scale == 0.0) or self.arms == 1:
+            return self.spread
+        if p == 0.0:
+            return math.inf
+        log = self._log(p)
+        if self.form == "tight":
+            return self.spread + self._tight(log) * (1.0 + ROUNDING)
+        return self.spread + self.std * (8.0 + 5.0 * math.sqrt(log)) + self.scale * (11.0 + 7.0 * log)
+
+    def _tight(self, log: float) -> float:
+        """Quantiles are ``4 c L`` where L is beyond ``s^2 / (2 c^2)``, and ``sqrt(8) s sqrt(L)`` before."""
+        change = math.inf if self.scale <= 1e-100 * self.std else 0.5 * (self.std / self.scale) ** 2
+        if log >= change:
+            return 4.0 * self.scale * (log + 1.0)
+        rest = math.exp(log - change)  # share of the level beyond the change
+        near = _mean_root(math.sqrt(log)) - (rest * _mean_root(math.sqrt(change)) if rest > 0.0 else 0.0)
+        far = 4.0 * self.scale * rest * (change + 1.0) if rest > 0.0 else 0.0
+        return math.sqrt(8.0) * self.std * near + far
+
+
+def variants(condition: TailCondition) -> tuple[TailCondition, ...]:
+    """Return the forms of a condition that are compared when the smallest is wanted, then the printed one."""
+    if isinstance(condition, (SubGaussian, SubGamma)):
+        return tuple(_reform(condition, form) for form in get_args(Form))
+    return (condition,)
+
+
+def is_printed(condition: TailCondition) -> bool:
+    """Tell whether a condition is in the form the theorem prints, which is never the sharpest."""
+    return isinstance(condition, (SubGaussian, SubGamma)) and condition.form == "printed"
+
+
+def _reform(condition: SubGaussian | SubGamma, form: Form) -> TailCondition:
+    return replace(condition, form=form)
+
+
+def _mean_root(root: float) -> float:
+    """``(1 / p) integral_0^p sqrt(log(K / u)) du`` with ``root = sqrt(log(K / p))``."""
+    from scipy.special import erfcx
+
+    return root + math.sqrt(math.pi) / 2.0 * float(erfcx(root))
+
+
+def _not_negative(name: str, value: Any) -> float:
+    checked = validation.number(name, value)
+    if checked < 0.0:
+        raise ValueError(f"{name} must not be negative, got {checked:g}")
+    return checked

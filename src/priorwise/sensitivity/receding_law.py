@@ -1,0 +1,132 @@
+"""The exact law of the action of two-step receding-horizon control, by enumeration of everything it draws.
+
+Of an imagined pull of arm a it keeps two numbers: its share of V_a, and the drawn value, which breaks ties. Their sums over k1
+pulls are independent between arms. With p_a the law of arm a's pair over the ranks r of all pairs, and F_b(r-) the probability that
+arm b ranks lower,
+
+    Pr[a] = sum_r p_a(r) sum_j [z^j] prod_{b != a} (F_b(r-) + p_b(r) z) / (1 + j),
+
+where j arms tie with a, and each of them is as likely to be played.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from priorwise.core.choosing import TIE_TOLERANCE
+from priorwise.core.protocols import Seen
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.policies.receding_horizon import RecedingHorizon, alpha_at
+from priorwise.priors.finite import FiniteBelief, FinitePrior
+from priorwise.sensitivity.enumeration import (
+    MOST_OUTCOMES,
+    by_mask,
+    multiset_count,
+    multisets,
+    outcome_probabilities,
+    reward_likelihoods,
+    row_groups,
+    tied_law,
+)
+
+BLOCK: Final = 1 << 21  # probabilities held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Law of what is kept of one arm: ``value`` decides, ``now`` breaks ties."""
+
+    value: FloatArray  # (outcome,)
+    now: FloatArray  # (outcome,)
+    probability: FloatArray  # (task, outcome)
+
+    @classmethod
+    def of(cls, value: FloatArray, now: FloatArray, probability: FloatArray) -> _Pairs:
+        """Gather outcomes that agree but for rounding."""
+        first, group = row_groups(np.stack([_levels(value), _levels(now)], axis=1))
+        gathered = np.zeros((len(first), len(probability)))
+        np.add.at(gathered, group, probability.T)
+        return cls(value[first], now[first], gathered.T)
+
+
+def receding_horizon_law(policy: RecedingHorizon, belief: FiniteBelief, seen: Seen) -> FloatArray | None:
+    """Probability of each arm, ``(task, arm)``, or None where rewards are normal or the outcomes are too many."""
+    prior, weights = belief.prior, belief.probabilities()
+    looks = prior.support * multiset_count(prior.support, policy.k2)
+    if prior.noise == "gaussian" or looks > MOST_OUTCOMES:
+        return None
+    alpha = alpha_at(policy.alpha, seen.step, seen.horizon)
+    out = np.zeros((len(weights), seen.arms))
+    for mask, tasks in by_mask(seen, len(weights)):
+        there = np.ones(seen.arms, dtype=bool) if mask is None else mask
+        arms = np.flatnonzero(there)
+        step = max(1, BLOCK // looks)
+        for start in range(0, len(tasks), step):
+            part = tasks[start : start + step]
+            laws = [_arm_law(policy, alpha, prior, weights[part], arm, there) for arm in arms.tolist()]
+            known = [law for law in laws if law is not None]
+            if len(known) < len(laws):
+                return None
+            out[np.ix_(part, arms)] = _choice(known)
+    out /= out.sum(axis=1, keepdims=True)
+    if policy.when_certain == "best":
+        out = np.where(belief.certain()[:, None], tied_law(seen.masked(belief.mean(seen))), out)
+    return out
+
+
+def _arm_law(
+    policy: RecedingHorizon, alpha: float, prior: FinitePrior, weights: FloatArray, arm: int, there: BoolArray
+) -> _Pairs | None:
+    """Law of the sums over k1 imagined pulls of an arm."""
+    looks, log_orders = multisets(prior.support, policy.k2)
+    best = prior.means[looks][:, :, there].mean(axis=1).max(axis=1)  # (look,)
+    joint = np.zeros((len(weights), prior.support, len(looks)))
+    for _, likelihood in reward_likelihoods(prior, arm):
+        drawn = weights * likelihood  # the task drawn, with this reward
+        total = drawn.sum(axis=1, keepdims=True)
+        after = drawn / np.where(total > 0.0, total, 1.0)
+        joint += drawn[:, :, None] * outcome_probabilities(after, looks, log_orders)[:, None, :]
+    now = np.repeat(prior.means[:, arm], len(looks))
+    value = (1.0 - alpha) * now + alpha * np.tile(best, prior.support)
+    breaker = now if policy.ties == "draws" else np.zeros_like(now)
+    one = _Pairs.of(value, breaker, joint.reshape(len(weights), -1))
+    if multiset_count(len(one.now), policy.k1) > MOST_OUTCOMES:
+        return None
+    pulls, log_orders = multisets(len(one.now), policy.k1)
+    probability = outcome_probabilities(one.probability, pulls, log_orders)
+    return _Pairs.of(one.value[pulls].sum(axis=1), one.now[pulls].sum(axis=1), probability)
+
+
+def _choice(laws: list[_Pairs]) -> FloatArray:
+    """Probability that each arm has the largest pair, ``(task, arm)``; ties at random."""
+    tasks = len(laws[0].probability)
+    value, now = (_levels(np.concatenate(column)) for column in zip(*((law.value, law.now) for law in laws), strict=True))
+    _, rank = np.unique(value * (now.max() + 1) + now, return_inverse=True)
+    ranks = np.split(rank.reshape(-1), np.cumsum([len(law.now) for law in laws])[:-1])
+    at = np.zeros((len(laws), int(rank.max()) + 1, tasks))
+    for row, law, places in zip(at, laws, ranks, strict=True):
+        np.add.at(row, places, law.probability.T)
+    below = np.cumsum(at, axis=1) - at
+    out = np.empty((tasks, len(laws)))
+    for arm in range(len(laws)):
+        ties = np.zeros_like(at)  # (number of arms that tie, rank, task)
+        ties[0] = 1.0
+        for other in range(len(laws)):
+            if other != arm:
+                more = ties[:-1] * at[other]
+                ties *= below[other]
+                ties[1:] += more
+        out[:, arm] = np.einsum("rt,jrt,j->t", at[arm], ties, 1.0 / np.arange(1, len(laws) + 1))
+    return out
+
+
+def _levels(values: FloatArray) -> IntArray:
+    """Rank of each value, the same for values that tie."""
+    order = np.argsort(values, kind="stable")
+    rises = np.diff(values[order]) > TIE_TOLERANCE * np.abs(values[order][1:])
+    levels = np.empty(len(values), dtype=np.int64)
+    levels[order] = np.concatenate([[0], np.cumsum(rises)])
+    return levels

@@ -1,0 +1,208 @@
+"""Laws of actions and distances of posteriors, against enumeration, closed forms and brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import priorwise as pw
+from priorwise.core.protocols import Seen
+from priorwise.core.streams import streams
+from priorwise.sensitivity.action_laws import action_law, sampled_distance
+from priorwise.sensitivity.beta_argmax import beta_argmax
+from priorwise.sensitivity.distance import total_variation
+from priorwise.sensitivity.normal_argmax import normal_argmax
+from priorwise.sensitivity.posteriors import posterior_pair
+
+
+def test_two_normal_values_compare_in_closed_form():
+    mean, cov = np.array([[0.3, -0.1]]), np.array([[[1.0, 0.4], [0.4, 2.0]]])
+    first = stats.norm.cdf(0.4 / np.sqrt(1.0 + 2.0 - 0.8))
+    np.testing.assert_allclose(normal_argmax(mean, cov), [[first, 1.0 - first]], rtol=1e-12)
+
+
+def test_independent_normal_values_match_one_dimensional_quadrature():
+    mean, std = np.array([0.2, 0.0, -0.5, 0.1]), np.array([1.0, 0.5, 2.0, 0.3])
+    grid = np.linspace(-15.0, 15.0, 200_001)
+    cdf = stats.norm.cdf(grid[:, None], mean, std)
+    pdf = stats.norm.pdf(grid[:, None], mean, std)
+    exact = [np.trapezoid(pdf[:, a] * np.delete(cdf, a, axis=1).prod(axis=1), grid) for a in range(4)]
+    law = normal_argmax(mean[None], np.diag(std**2)[None])
+    np.testing.assert_allclose(law[0], exact, atol=2e-3)
+    np.testing.assert_allclose(normal_argmax(mean[None], np.diag(std**2)[None], points=20_011)[0], exact, atol=2e-5)
+
+
+def test_correlated_normal_values_match_frequencies(seed):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(6, 6))
+    mean, cov = rng.normal(size=6), root @ root.T
+    best = rng.multivariate_normal(mean, cov, size=400_000).argmax(axis=1)
+    counts = np.bincount(best, minlength=6)
+    law = normal_argmax(mean[None], cov[None], points=5003)[0]
+    assert stats.chisquare(counts, law * 400_000).pvalue > 1e-5  # false alarms: 1e-5
+    wrong = normal_argmax(mean[None], np.diag(np.diag(cov))[None], points=5003)[0]  # control: correlations left out
+    assert stats.chisquare(counts, wrong * 400_000).pvalue < 1e-5
+
+
+@pytest.mark.parametrize("cov", [np.zeros((3, 3)), np.ones((3, 3)), np.diag([1.0, 0.0, 0.0]), 1e-20 * np.eye(3), 1e20 * np.eye(3)])
+def test_degenerate_normal_values_have_a_law(cov):
+    law = normal_argmax(np.array([[0.0, 0.3, 0.1]]), cov[None])
+    assert np.isfinite(law).all()
+    assert law.sum() == pytest.approx(1.0)
+    if not np.diff(cov).any():  # all values move together, so the largest mean wins
+        np.testing.assert_allclose(law, [[0.0, 1.0, 0.0]], atol=1e-12)
+
+
+def test_arms_that_are_not_available_are_never_the_largest():
+    mask = np.array([[True, False, True]])
+    law = normal_argmax(np.array([[0.0, 9.0, 0.5]]), np.eye(3)[None], mask)
+    first = stats.norm.cdf(-0.5 / np.sqrt(2.0))
+    np.testing.assert_allclose(law, [[first, 0.0, 1.0 - first]], atol=1e-12)
+    a, b = np.array([[1.0, 50.0, 1.0]]), np.array([[1.0, 1.0, 1.0]])
+    np.testing.assert_allclose(beta_argmax(a, b, 1, mask), [[0.5, 0.0, 0.5]], atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("a", "b"), [((2.0, 3.0, 1.0), (1.0, 2.0, 3.0)), ((0.05, 1.0, 1e4), (0.05, 1.0, 1e4)), ((1.0, 1.0), (1.0, 1.0))]
+)
+def test_beta_values_match_adaptive_quadrature(a, b, k):
+    from scipy.integrate import quad
+
+    exact = []
+    for arm in range(len(a)):
+
+        def integrand(u: float, arm: int = arm) -> float:  # over the quantiles of the arm's best draw
+            x = stats.beta.ppf(u ** (1.0 / k), a[arm], b[arm])
+            return float(np.prod([stats.beta.cdf(x, a[c], b[c]) ** k for c in range(len(a)) if c != arm]))
+
+        exact.append(quad(integrand, 0.0, 1.0, limit=400, points=[0.5] if len(a) < 3 else [0.4, 0.5, 0.6], epsabs=1e-9)[0])
+    np.testing.assert_allclose(beta_argmax(np.array([a]), np.array([b]), k)[0], exact, atol=2e-7)
+
+
+@pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.PosteriorSampling(3, "sum"), pw.Greedy(), pw.Uniform()])
+@pytest.mark.parametrize(
+    "prior",
+    [
+        pw.GaussianPrior([0.2, 0.0, 0.1], [[1.0, 0.5, 0.2], [0.5, 1.0, 0.3], [0.2, 0.3, 0.6]]),
+        pw.LinearGaussianPrior([0.5, -0.2], [[0.6, 0.1], [0.1, 0.4]], contexts=pw.SphereContexts(arms=3)),
+    ],
+)
+def test_laws_match_what_policies_do(prior, policy, seed):
+    tasks = 40_000
+    rng = streams(seed, tasks)(1)
+    one = prior.contexts.draw(streams(seed, 1)(1), prior.dim) if isinstance(prior, pw.LinearGaussianPrior) else None
+    signal = None if one is None else np.broadcast_to(one, (tasks, *one.shape[1:]))
+    actions = policy.act(prior.belief(tasks), Seen(1, 10, 3, signal), rng)
+    law = action_law(policy, prior.belief(1), Seen(1, 10, 3, one))
+    assert law is not None
+    counts = np.bincount(actions, minlength=3)
+    expected = law.probs[0] * tasks
+    assert (counts[expected == 0.0] == 0).all()
+    assert np.abs(counts - expected).max() <= 5.0 * np.sqrt(tasks) / 2.0 + 2e-3 * tasks  # false alarms below 2e-6
+
+
+def test_k_shot_play_on_beta_posteriors_has_an_exact_law(seed):
+    prior, policy, tasks = pw.BetaPrior([1.0, 2.0], [3.0, 2.0]), pw.KShotThompson(3), 40_000
+    actions = policy.act(prior.belief(tasks), Seen(1, 10, 2), streams(seed, tasks)(1))
+    law = action_law(policy, prior.belief(1), Seen(1, 10, 2))
+    assert law is not None
+    assert np.abs(np.bincount(actions, minlength=2) / tasks - law.probs[0]).max() < 5.0 * 0.5 / np.sqrt(tasks)
+    once = action_law(pw.ThompsonSampling(), prior.belief(1), Seen(1, 10, 2))
+    assert once is not None
+    assert np.abs(np.bincount(actions, minlength=2) / tasks - once.probs[0]).max() > 5.0 * 0.5 / np.sqrt(tasks)  # control
+
+
+def test_unknown_laws_are_not_made_up():
+    prior = pw.GaussianPrior([0.0, 0.0], np.eye(2))
+    assert action_law(pw.KShotThompson(2), prior.belief(1), Seen(1, 10, 2)) is None
+    assert action_law(pw.RecedingHorizon(2, 2, "online"), prior.belief(1), Seen(1, 10, 2)) is None
+
+
+def test_sampled_distances_enclose_the_true_one(seed):
+    p, q, tasks = pw.BetaPrior([2.0, 2.0, 2.0], [2.0, 2.0, 2.0]), pw.BetaPrior([5.0, 2.0, 2.0], [5.0, 2.0, 2.0]), 4000
+    seen, policy = Seen(1, 10, 3), pw.ThompsonSampling()
+    laws = [action_law(policy, prior.belief(1), seen) for prior in (p, q)]
+    assert laws[0] is not None
+    assert laws[1] is not None
+    exact = np.abs(laws[0].probs - laws[1].probs).sum() / 2.0
+    twins = (streams(seed, tasks)(1), streams(seed, tasks)(1))
+    found = sampled_distance(policy, p.belief(tasks), q.belief(tasks), seen, twins, 32)
+    slack = 5.0 * found.high.std() / np.sqrt(tasks)  # false alarms: 6e-7 each
+    assert found.low.mean() <= exact + slack
+    assert found.high.mean() >= exact - slack
+    assert found.high.mean() > exact + slack, "control: the plain distance of frequencies is too large"
+    assert abs(found.value.mean() - exact) < abs(found.high.mean() - exact)
+
+
+PAIRS = {
+    "equal covariances": (
+        pw.GaussianPrior([0.0, 0.1], [[1.0, 0.3], [0.3, 0.5]]),
+        pw.GaussianPrior([0.4, 0.0], [[1.0, 0.3], [0.3, 0.5]]),
+    ),
+    "other covariances": (
+        pw.GaussianPrior([0.0, 0.1], [[1.0, 0.3], [0.3, 0.5]]),
+        pw.GaussianPrior([0.3, 0.0], [[0.7, 0.1], [0.1, 0.9]]),
+    ),
+    "singular": (pw.GaussianPrior([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), pw.GaussianPrior([0.5, 0.5], [[2.0, 2.0], [2.0, 2.0]])),
+    "beta": (pw.BetaPrior([2.0, 1.0], [1.0, 3.0]), pw.BetaPrior([2.5, 1.0], [1.0, 2.0])),
+    "finite": (
+        pw.FinitePrior([[0.2, 0.8], [0.7, 0.1]], [0.5, 0.5], noise="bernoulli"),
+        pw.FinitePrior([[0.7, 0.1], [0.2, 0.8], [0.4, 0.4]], [0.3, 0.5, 0.2], noise="bernoulli"),
+    ),
+}
+
+
+def _posterior(belief):
+    """Posterior of one task as a prior of its family."""
+    if hasattr(belief, "a"):
+        return pw.BetaPrior(belief.a[0], belief.b[0])
+    if hasattr(belief, "log_weights"):
+        return pw.FinitePrior(belief.prior.means, belief.probabilities()[0], belief.prior.noise)
+    return pw.GaussianPrior(belief.m[0], belief.covariance()[0])
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_distances_of_posteriors_match_those_of_priors(name, seed):
+    """After the same history, against total_variation of the posteriors; both estimates within 5 standard errors."""
+    p, q = PAIRS[name]
+    tasks = 20_000
+    pair = posterior_pair(p, q, tasks)
+    assert pair is not None
+    for step, (action, reward) in enumerate([(0, 1.0), (1, 0.0), (0, 1.0)], start=1):
+        history = np.full(tasks, action), np.full(tasks, reward)
+        pair = pair.update(Seen(step, 4, p.arms), *history, None)
+    found = pair.total_variation(streams(seed, tasks)(1))
+    exact = total_variation(_posterior(pair.p), _posterior(pair.q), seed=seed)
+    if pair.exact:
+        np.testing.assert_allclose(found, exact.value, rtol=1e-9)
+    else:
+        assert abs(found.mean() - exact.value) <= 5.0 * np.hypot(found.std() / np.sqrt(tasks), exact.std_error) + 1e-9
+        before = total_variation(p, q, seed=seed)  # control: the distance of the priors is another number
+        assert abs(found.mean() - before.value) > 5.0 * found.std() / np.sqrt(tasks)
+    shared = pair.shared(streams(seed, tasks)(1), 1)
+    assert abs(1.0 - shared.mean() - exact.value) <= 5.0 * np.hypot(shared.std() / np.sqrt(tasks), exact.std_error) + 1e-9
+
+
+def test_priors_that_exclude_each_other_stay_apart():
+    p, q = pw.GaussianPrior([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), pw.GaussianPrior([0.0, 0.0], np.eye(2))
+    pair = posterior_pair(p, q, 3)
+    assert pair is not None
+    np.testing.assert_array_equal(pair.total_variation(streams(0, 3)(1)), 1.0)
+    np.testing.assert_array_equal(pair.shared(streams(0, 3)(1), 2), 0.0)
+
+
+def test_linear_posteriors(seed):
+    contexts = pw.SphereContexts(arms=3)
+    p = pw.LinearGaussianPrior([0.5, 0.0], [[0.5, 0.1], [0.1, 0.4]], contexts=contexts)
+    q = pw.LinearGaussianPrior([0.2, 0.3], [[0.9, 0.0], [0.0, 0.4]], contexts=contexts)
+    tasks = 20_000
+    pair = posterior_pair(p, q, tasks)
+    assert pair is not None
+    signal = np.broadcast_to(contexts.draw(streams(seed, 1)(1), 2), (tasks, 3, 2))
+    pair = pair.update(Seen(1, 4, 3, signal), np.full(tasks, 2), np.full(tasks, 0.7), None)
+    found = pair.total_variation(streams(seed, tasks)(2))
+    ends = [pw.GaussianPrior(belief.m[0], belief.covariance()[0]) for belief in (pair.p, pair.q)]
+    exact = total_variation(*ends, seed=seed)
+    assert abs(found.mean() - exact.value) <= 5.0 * np.hypot(found.std() / np.sqrt(tasks), exact.std_error)

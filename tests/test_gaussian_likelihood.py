@@ -1,0 +1,414 @@
+"""The marginal likelihood of a normal prior: exact density and derivatives, published fits, adaptive data, boundaries.
+
+Statistical tests compare with bands of 4.5 standard errors (false alarm below 1e-5 a number, below 1e-3 for the file).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import priorwise as pw
+from priorwise.meta.fit import PriorFit
+from priorwise.meta.gaussian_ascent import ascend
+from priorwise.meta.gaussian_charts import chart_of
+from priorwise.meta.gaussian_data import GaussianData
+from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood, log_marginal_likelihood
+from priorwise.meta.gaussian_model import Model
+from priorwise.meta.gaussian_objective import Parameters
+from priorwise.meta.statistics import GaussianStatistics
+
+BAND = 4.5
+STRUCTURES = ["full", "diagonal", "exchangeable", "factor"]
+COV = np.array([[1.0, 0.7, 0.2], [0.7, 1.5, -0.1], [0.2, -0.1, 0.5]])
+TRUE = pw.GaussianPrior([0.5, -0.2, 0.1], COV, noise_var=0.8)
+
+DYESTUFF = np.array(
+    [
+        [1545, 1440, 1440, 1520, 1580],
+        [1540, 1555, 1490, 1560, 1495],
+        [1595, 1550, 1605, 1510, 1560],
+        [1445, 1440, 1595, 1465, 1545],
+        [1595, 1630, 1515, 1635, 1625],
+        [1520, 1455, 1450, 1480, 1445],
+    ],
+    dtype=float,
+)
+SCHOOLS = ([28, 8, -3, 7, -1, 1, 18, 12], [15, 10, 16, 11, 9, 11, 10, 18])
+
+
+def played(prior: pw.GaussianPrior, policy, tasks: int, seed: int, horizon: int = 8) -> GaussianStatistics:
+    run = pw.simulate(prior, policy, horizon=horizon, tasks=tasks, seed=seed, keep=True)
+    return GaussianStatistics.from_run(run, arms=prior.arms)
+
+
+@pytest.fixture
+def adaptive(seed: int) -> GaussianStatistics:
+    return played(TRUE, pw.ThompsonSampling(), 300, seed)
+
+
+def assert_same_prior(a: PriorFit, b: PriorFit, atol: float) -> None:
+    np.testing.assert_allclose(a.prior.mean, b.prior.mean, atol=atol)
+    if isinstance(a.prior, pw.GaussianPrior):
+        np.testing.assert_allclose(a.prior.cov, b.prior.cov, atol=atol)
+    else:
+        assert (a.prior.var, a.prior.correlation) == pytest.approx((b.prior.var, b.prior.correlation), abs=atol)
+
+
+class TestDensity:
+    @pytest.mark.parametrize("singular", [False, True])
+    def test_it_is_the_density_of_all_rewards(self, seed: int, singular: bool) -> None:
+        cov = np.outer([1.0, 0.5, -1.0], [1.0, 0.5, -1.0]) if singular else COV
+        prior = pw.GaussianPrior([0.5, -0.2, 0.1], cov, noise_var=[0.8, 1.2, 0.3])
+        run = pw.simulate(prior, pw.ThompsonSampling(), horizon=6, tasks=100, seed=seed, keep=True)
+        got = log_marginal_likelihood(prior, run if (run.actions == 2).any() else None)
+        for t, (actions, rewards) in enumerate(zip(run.actions, run.rewards, strict=True)):
+            S = prior.cov[np.ix_(actions, actions)] + np.diag(prior.noise_var[actions])
+            assert got[t] == pytest.approx(multivariate_normal(prior.mean[actions], S).logpdf(rewards), abs=1e-9)
+
+    def test_without_squares_it_is_that_of_the_mean_rewards(self, adaptive: GaussianStatistics) -> None:
+        got = log_marginal_likelihood(TRUE, adaptive.without_squares())
+        for t in range(50):
+            seen = adaptive.pulls[t] > 0
+            n = adaptive.pulls[t, seen]
+            S = COV[np.ix_(seen, seen)] + np.diag(0.8 / n)
+            assert got[t] == pytest.approx(multivariate_normal(TRUE.mean[seen], S).logpdf(adaptive.sums[t, seen] / n), abs=1e-9)
+
+    def test_exchangeable_priors_and_empty_tasks(self, adaptive: GaussianStatistics) -> None:
+        prior = pw.ExchangeableGaussianPrior(0.1, 1.0, 0.3, 0.8)
+        empty = GaussianStatistics([[0, 0, 0]], [[0, 0, 0]], [[0, 0, 0]])
+        got = log_marginal_likelihood(prior, adaptive[:5] + empty)
+        np.testing.assert_allclose(got[:5], log_marginal_likelihood(prior.for_arms(3), adaptive[:5]))
+        assert got[5] == 0.0
+        with pytest.raises(ValueError, match="3 arms"):
+            log_marginal_likelihood(pw.GaussianPrior([0.0], [[1.0]]), adaptive)
+
+
+@pytest.mark.parametrize("noise", ["known", "shared", "per-arm"])
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_derivatives_equal_differences(structure, noise, adaptive: GaussianStatistics, seed: int) -> None:
+    data = GaussianData.of(adaptive[:60].grouped(), None)
+    objective = Model(structure, 1, 3, noise).objective(data, np.full(3, 0.5), avoid=0.3)
+    x = objective.coordinates(Parameters(np.zeros(3), np.eye(3) * 0.6 + 0.1, np.full(3, 0.5)))
+    x = x + 0.1 * np.random.default_rng(seed).standard_normal(x.size)
+    point = objective.at(x)
+    assert x.size == objective.size
+
+    h = 1e-5
+    there, back = ([objective.at(x + sign * h * e) for e in np.eye(x.size)] for sign in (1, -1))
+    gradient = [(a.value - b.value) / (2 * h) for a, b in zip(there, back, strict=True)]
+    hessian = [(a.gradient - b.gradient) / (2 * h) for a, b in zip(there, back, strict=True)]
+    np.testing.assert_allclose(point.gradient, gradient, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(objective.information(point), -np.array(hessian), rtol=1e-5, atol=1e-4)
+    assert np.linalg.eigvalsh(objective.information(point, observed=False))[0] > -1e-9
+
+
+def test_charts_reproduce_the_covariances_they_hold() -> None:
+    loadings = np.array([1.0, 0.5, -0.7])
+    cases = {
+        "full": COV,
+        "diagonal": np.diag([1.0, 2.0, 0.0]),
+        "exchangeable": 0.4 * np.eye(3) + 0.6,
+    }
+    for structure, cov in cases.items():
+        chart = chart_of(structure, 3, 1)
+        root = chart.root(chart.coordinates(cov))
+        np.testing.assert_allclose(root @ root.T, cov, atol=1e-12)
+    singular = np.outer(loadings, loadings)
+    full = chart_of("full", 3, 1)
+    root = full.root(full.coordinates(singular))
+    np.testing.assert_allclose(root @ root.T, singular, atol=1e-12)
+    assert not np.triu(root, 1).any()
+
+
+class TestPublished:
+    def test_dyestuff(self) -> None:
+        """lme4, ML: standard deviations 37.26 (batch) and 49.51 (residual), mean 1527.5, deviance 327.33."""
+        stats = GaussianStatistics.from_trajectory(np.zeros_like(DYESTUFF), DYESTUFF, arms=1)
+        for structure in STRUCTURES[:3]:
+            fit = GaussianMarginalLikelihood(structure, noise_var=None, regulariser=0, tolerance=1e-9).fit(stats)
+            var = fit.prior.var if structure == "exchangeable" else fit.prior.cov[0, 0]
+            assert np.sqrt(var) == pytest.approx(37.26, abs=0.005)
+            assert np.sqrt(np.ravel(fit.prior.noise_var)[0]) == pytest.approx(49.51, abs=0.005)
+            assert np.ravel(fit.prior.mean)[0] == pytest.approx(1527.5)
+            assert -2 * fit.log_likelihood == pytest.approx(327.327, abs=1e-3)
+            assert np.ravel(fit.std_errors["mean"])[0] == pytest.approx(17.69, abs=0.005)
+            assert fit.converged
+            assert not fit.at_boundary
+
+    @pytest.mark.parametrize("structure", STRUCTURES[:3])
+    def test_eight_schools(self, structure) -> None:
+        """No spread between the schools, and the weighted mean 7.69 with standard error 4.07."""
+        stats = GaussianStatistics.from_estimates(*SCHOOLS)
+        fit = GaussianMarginalLikelihood(structure, regulariser=0).fit(stats)
+        var = fit.prior.var if structure == "exchangeable" else fit.prior.cov[0, 0]
+        assert var == 0.0
+        assert fit.at_boundary
+        assert fit.converged
+        assert np.ravel(fit.prior.mean)[0] == pytest.approx(7.69, abs=0.005)
+        assert np.ravel(fit.std_errors["mean"])[0] == pytest.approx(4.07, abs=0.005)
+        assert np.isnan(np.ravel(fit.std_errors["var" if structure == "exchangeable" else "cov"])[0])
+
+    def test_eight_schools_leave_a_spread_plausible(self, seed: int) -> None:
+        fit = GaussianMarginalLikelihood("exchangeable", regulariser=0).fit(GaussianStatistics.from_estimates(*SCHOOLS))
+        spreads = np.sqrt([prior.var for prior in fit.draw(np.random.default_rng(seed), 200)])
+        assert 2.0 < np.median(spreads) < 12.0
+
+    def test_the_unit_of_precision_does_not_matter(self) -> None:
+        one = GaussianMarginalLikelihood("exchangeable").fit(GaussianStatistics.from_estimates(*SCHOOLS))
+        other = GaussianStatistics.from_estimates(*SCHOOLS, noise_var=100.0)
+        assert_same_prior(one, GaussianMarginalLikelihood("exchangeable", noise_var=100.0).fit(other), 1e-4)
+
+
+class TestRecovery:
+    @pytest.mark.parametrize("policy", [pw.Uniform(), pw.ThompsonSampling()], ids=["uniform", "adaptive"])
+    def test_full_covariance(self, policy, seed: int) -> None:
+        stats = played(TRUE, policy, 20_000, seed)
+        fit = GaussianMarginalLikelihood(noise_var=0.8).fit(stats)
+        assert np.all(np.abs(fit.prior.mean - TRUE.mean) < BAND * fit.std_errors["mean"])
+        assert np.all(np.abs(fit.prior.cov - COV) < BAND * fit.std_errors["cov"])
+        assert fit.std_errors["cov"].max() < 0.1
+
+    def test_means_of_adaptive_data_are_biased(self, seed: int) -> None:
+        """The control: what an average over tasks says of adaptive data is wrong by far more than its standard error."""
+        stats = played(TRUE, pw.ThompsonSampling(), 20_000, seed)
+        for arm in range(3):
+            y = stats.sums[:, arm][stats.pulls[:, arm] > 0] / stats.pulls[:, arm][stats.pulls[:, arm] > 0]
+            assert TRUE.mean[arm] - y.mean() > BAND * y.std() / np.sqrt(len(y))
+
+    def test_noise(self, seed: int) -> None:
+        prior = pw.GaussianPrior(TRUE.mean, COV, noise_var=[0.5, 1.0, 2.0])
+        stats = played(prior, pw.ThompsonSampling(), 5000, seed)
+        each = GaussianMarginalLikelihood(noise_var="per-arm").fit(stats)
+        assert np.all(np.abs(each.prior.noise_var - prior.noise_var) < BAND * each.std_errors["noise_var"])
+        assert np.all(np.abs(each.prior.cov - COV) < BAND * each.std_errors["cov"])
+        shared = GaussianMarginalLikelihood(noise_var=None).fit(stats)
+        assert np.ptp(shared.prior.noise_var) == 0.0
+        assert shared.log_likelihood < each.log_likelihood - 100
+
+    def test_structures(self, seed: int) -> None:
+        arms = 5
+        loadings = np.array([1.0, 0.8, 0.6, -0.5, 0.3])
+        truths = {
+            "diagonal": np.diag([1.0, 0.5, 2.0, 0.2, 1.0]),
+            "exchangeable": 0.3 * np.eye(arms) + 0.6,
+            "factor": np.outer(loadings, loadings) + np.diag([0.3, 0.2, 0.5, 0.4, 0.3]),
+        }
+        for structure, cov in truths.items():
+            mean = np.full(arms, 0.3) if structure == "exchangeable" else np.linspace(-0.5, 0.5, arms)
+            stats = played(pw.GaussianPrior(mean, cov), pw.ThompsonSampling(), 4000, seed, horizon=12)
+            fit = GaussianMarginalLikelihood(structure).fit(stats)
+            wide = GaussianMarginalLikelihood("full").fit(stats)
+            assert fit.converged
+            assert wide.converged
+            assert fit.log_likelihood < wide.log_likelihood < fit.log_likelihood + 30  # at most 18 parameters more
+            if structure == "exchangeable":
+                assert abs(fit.prior.mean - 0.3) < BAND * fit.std_errors["mean"]
+                assert abs(fit.prior.var - 0.9) < BAND * fit.std_errors["var"]
+                assert abs(fit.prior.correlation - 2 / 3) < BAND * fit.std_errors["correlation"]
+            else:
+                assert np.all(np.abs(fit.prior.cov - cov) <= BAND * fit.std_errors["cov"] + 1e-12)
+                assert np.all(fit.std_errors["cov"] <= wide.std_errors["cov"] * 1.1 + 1e-12)
+
+    def test_standard_errors_are_those_of_repetition(self, seed: int) -> None:
+        """200 fits to 200 tasks: their spread is known to 5 %, so that 25 % is five standard errors."""
+        stats = played(TRUE, pw.ThompsonSampling(), 200 * 200, seed)
+        fits = [GaussianMarginalLikelihood(noise_var=0.8, regulariser=0).fit(stats[200 * i : 200 * (i + 1)]) for i in range(200)]
+        for name in ("mean", "cov"):
+            spread = np.std([getattr(fit.prior, name) for fit in fits], axis=0)
+            claimed = np.sqrt(np.mean([fit.std_errors[name] ** 2 for fit in fits if not fit.at_boundary], axis=0))
+            np.testing.assert_allclose(claimed, spread, rtol=0.3)
+
+
+class TestExactness:
+    @pytest.mark.parametrize("structure", STRUCTURES)
+    def test_groups_merging_and_warm_starts_change_nothing(self, structure, adaptive: GaussianStatistics) -> None:
+        estimator = GaussianMarginalLikelihood(structure, noise_var=None, tolerance=1e-9)
+        whole = estimator.fit(adaptive)
+        assert_same_prior(whole, estimator.fit(adaptive.grouped()), 1e-5)
+        assert_same_prior(whole, estimator.fit(adaptive[:100].grouped() + adaptive[100:].grouped()), 1e-5)
+        assert_same_prior(whole, estimator.fit(adaptive, start=estimator.fit(adaptive[:50])), 1e-4)
+        assert estimator.fit(adaptive, start=whole.prior).iterations <= 1
+        many = GaussianStatistics(*(np.tile(each, (5, 1)) for each in (adaptive.pulls, adaptive.sums, adaptive.squares)))
+        assert GaussianMarginalLikelihood(structure, noise_var=None, regulariser=0).fit(many).log_likelihood == pytest.approx(
+            5 * GaussianMarginalLikelihood(structure, noise_var=None, regulariser=0).fit(adaptive).log_likelihood, abs=1e-3
+        )
+
+    @pytest.mark.parametrize("structure", STRUCTURES)
+    def test_reported_likelihood_is_that_of_the_prior(self, structure, adaptive: GaussianStatistics) -> None:
+        for stats, noise in ((adaptive, None), (adaptive.without_squares(), 0.8)):
+            fit = GaussianMarginalLikelihood(structure, noise_var=noise).fit(stats)
+            assert fit.log_likelihood == pytest.approx(log_marginal_likelihood(fit.prior, stats).sum(), abs=1e-6)
+            if structure == "full":
+                assert fit.log_likelihood <= GaussianMarginalLikelihood(noise_var=noise, regulariser=0).fit(stats).log_likelihood
+
+    @pytest.mark.parametrize("structure", STRUCTURES)
+    def test_it_never_falls(self, structure, seed: int) -> None:
+        for tasks in (3, 20, 200):
+            data = GaussianData.of(played(TRUE, pw.ThompsonSampling(), tasks, seed), None)
+            objective = Model(structure, 1, 3, "known").objective(data, np.full(3, 0.8 / data.scale**2), avoid=0.0)
+            start = objective.coordinates(Parameters(np.full(3, 5.0), 9.0 * np.eye(3), np.full(3, 1.0)))
+            climbed = ascend(objective, start, tolerance=1e-6, max_iterations=100)
+            assert climbed.converged
+            assert np.all(np.diff(climbed.values) >= 0.0)
+
+    def test_nothing_beats_the_maximum(self, adaptive: GaussianStatistics, seed: int) -> None:
+        fit = GaussianMarginalLikelihood(noise_var=0.8, regulariser=0).fit(adaptive)
+        rng = np.random.default_rng(seed)
+        root = np.linalg.cholesky(fit.prior.cov)
+        for size in (0.01, 0.1):
+            for _ in range(20):
+                near = root + size * rng.standard_normal((3, 3))
+                other = pw.GaussianPrior(fit.prior.mean + size * rng.standard_normal(3), near @ near.T, 0.8)
+                assert log_marginal_likelihood(other, adaptive).sum() < fit.log_likelihood
+
+    def test_rewards_in_another_unit_give_the_prior_in_that_unit(self, adaptive: GaussianStatistics) -> None:
+        """Also the regulariser follows: 1000 r + 10^6."""
+        n, s, q = adaptive.pulls, adaptive.sums, adaptive.squares
+        moved = GaussianStatistics(n, 1e3 * s + 1e6 * n, 1e6 * q + 2e9 * s + 1e12 * n)
+        a, b = (GaussianMarginalLikelihood(noise_var=v).fit(each) for v, each in ((0.8, adaptive[:40]), (0.8e6, moved[:40])))
+        np.testing.assert_allclose(b.prior.mean, 1e3 * a.prior.mean + 1e6, atol=1e-2)
+        np.testing.assert_allclose(b.prior.cov, 1e6 * a.prior.cov, rtol=1e-3, atol=10)
+
+    def test_many_arms(self, seed: int) -> None:
+        """Beyond the arms for which second derivatives are formed, a quasi-Newton method finds the same kind of fit."""
+        prior = pw.ExchangeableGaussianPrior(0.2, 1.0, 0.5).for_arms(45)
+        stats = played(prior, pw.Uniform(), 300, seed, horizon=60)
+        fit = GaussianMarginalLikelihood("exchangeable").fit(stats)
+        assert fit.converged
+        assert abs(fit.prior.mean - 0.2) < BAND * fit.std_errors["mean"]
+        assert abs(fit.prior.correlation - 0.5) < BAND * fit.std_errors["correlation"]
+        fewer = GaussianMarginalLikelihood("exchangeable").fit(stats.take(np.arange(40)))
+        assert fewer.std_errors["mean"] > fit.std_errors["mean"]
+
+
+class TestEdges:
+    def test_arms_missing_in_tasks(self, adaptive: GaussianStatistics, seed: int) -> None:
+        gone = np.random.default_rng(seed).random(adaptive.pulls.shape) < 0.3
+        n, s = (np.where(gone, 0.0, each) for each in (adaptive.pulls, adaptive.sums))
+        n, s = np.vstack([n, np.zeros((4, 3))]), np.vstack([s, np.zeros((4, 3))])
+        empty = int((n.sum(axis=1) == 0).sum())
+        fit = GaussianMarginalLikelihood(noise_var=0.8).fit(GaussianStatistics(n, s))
+        assert (fit.left_out, fit.tasks) == (empty, len(n) - empty)
+        assert fit.log_likelihood == pytest.approx(log_marginal_likelihood(fit.prior, GaussianStatistics(n, s)).sum())
+        assert fit.statistics.tasks == len(n)
+
+    @pytest.mark.parametrize("regulariser", [0.0, 2.0])
+    @pytest.mark.parametrize("structure", ["full", "diagonal", "factor"])
+    def test_an_arm_never_pulled(self, structure, regulariser: float, adaptive: GaussianStatistics) -> None:
+        n, s = (np.hstack([each, np.zeros((300, 1))]) for each in (adaptive.pulls, adaptive.sums))
+        estimator = GaussianMarginalLikelihood(structure, noise_var=0.8, regulariser=regulariser)
+        fit = estimator.fit(GaussianStatistics(n, s))
+        assert "arm 3 was never pulled" in fit.warnings[0]
+        known = estimator.fit(adaptive.without_squares())
+        np.testing.assert_allclose(fit.prior.mean[:3], known.prior.mean, atol=0.1)
+        assert known.prior.mean.min() <= fit.prior.mean[3] <= known.prior.mean.max()
+        assert 0.3 < fit.prior.cov[3, 3] < 3.0
+        np.testing.assert_allclose(fit.prior.cov[3, :3], 0.0, atol=0.05)
+        assert len(fit.draw(np.random.default_rng(0), 2)) == 2
+        assert np.isnan(fit.std_errors["mean"]).tolist() == [False, False, False, True]
+
+    @pytest.mark.parametrize("structure", STRUCTURES)
+    @pytest.mark.parametrize("tasks", [1, 2, 5])
+    def test_few_tasks_give_a_usable_prior(self, structure, tasks: int, seed: int) -> None:
+        stats = played(TRUE, pw.ThompsonSampling(), tasks, seed)
+        fit = GaussianMarginalLikelihood(structure).fit(stats)
+        prior = fit.prior.for_arms(3) if structure == "exchangeable" else fit.prior
+        assert fit.converged
+        assert np.linalg.eigvalsh(prior.cov)[0] > 1e-3
+        assert np.abs(prior.mean).max() < 10
+        assert np.diag(prior.cov).max() < 100
+        if structure == "full":
+            assert any("few" in warning for warning in fit.warnings)
+
+    def test_maximum_likelihood_of_few_tasks_is_singular(self, seed: int) -> None:
+        """The control of the regulariser: without it, few tasks give a prior that excludes what it has not seen."""
+        stats = played(TRUE, pw.Uniform(), 4, seed)
+        fit = GaussianMarginalLikelihood(noise_var=0.8, regulariser=0).fit(stats)
+        assert fit.at_boundary
+        assert np.linalg.eigvalsh(fit.prior.cov)[0] < 1e-9
+
+    def test_one_pull_tells_the_mean(self) -> None:
+        fit = GaussianMarginalLikelihood().fit(GaussianStatistics([[1, 0]], [[3.0, 0.0]]))
+        np.testing.assert_allclose(fit.prior.mean, 3.0)
+        assert np.all(np.diag(fit.prior.cov) > 0.1)
+
+    def test_singular_priors_are_found(self, seed: int) -> None:
+        loadings = np.array([1.0, 0.5, -0.8])
+        prior = pw.GaussianPrior([0.0, 0.1, 0.2], np.outer(loadings, loadings), noise_var=0.5)
+        fit = GaussianMarginalLikelihood(noise_var=0.5, regulariser=0).fit(played(prior, pw.Uniform(), 3000, seed, horizon=30))
+        np.testing.assert_allclose(fit.prior.cov, prior.cov, atol=0.15)
+        warm = GaussianMarginalLikelihood(noise_var=0.5, regulariser=0).fit(
+            fit.statistics, start=pw.GaussianPrior(np.zeros(3), np.zeros((3, 3)))
+        )
+        assert warm.log_likelihood == pytest.approx(fit.log_likelihood, abs=1e-2)
+
+    def test_what_cannot_be_fitted_says_why(self, adaptive: GaussianStatistics) -> None:
+        once = GaussianStatistics([[1, 1], [1, 0]], [[1.0, 2.0], [0.5, 0]], [[1.0, 4.0], [0.25, 0]])
+        for estimator, data, message in (
+            (GaussianMarginalLikelihood(noise_var=None), once, "pulled twice"),
+            (GaussianMarginalLikelihood(noise_var=None), adaptive.without_squares(), "without squares"),
+            (GaussianMarginalLikelihood(noise_var=None), GaussianStatistics.from_estimates(*SCHOOLS), "standard errors"),
+            (
+                GaussianMarginalLikelihood(noise_var=None),
+                GaussianStatistics([[2], [2]], [[2.0], [4.0]], [[2.0], [8.0]]),
+                "never differ",
+            ),
+            (GaussianMarginalLikelihood("factor", factors=3), adaptive, "factors must be below"),
+            (GaussianMarginalLikelihood(arms=4), adaptive, "3 arms"),
+            (GaussianMarginalLikelihood(), GaussianStatistics([[0]], [[0.0]]), "no task has a pull"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                estimator.fit(data)
+        with pytest.raises(TypeError, match="kept Run or GaussianStatistics"):
+            GaussianMarginalLikelihood().fit([[1.0]])
+        with pytest.raises(ValueError, match="start must be"):
+            GaussianMarginalLikelihood().fit(adaptive, start=pw.GaussianPrior([0.0], [[1.0]]))
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"structure": "banded"}, "structure must be one of"),
+            ({"noise_var": -1.0}, "noise_var must be positive"),
+            ({"noise_var": "each"}, "noise_var must be a variance"),
+            ({"regulariser": -1.0}, "regulariser must not be negative"),
+            ({"structure": "exchangeable", "noise_var": "per-arm"}, "share one noise"),
+            ({"structure": "exchangeable", "noise_var": [1.0, 2.0]}, "share one noise"),
+        ],
+    )
+    def test_bad_options_are_named(self, options: dict, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            GaussianMarginalLikelihood(**options)
+
+
+class TestCertainty:
+    @pytest.mark.parametrize("structure", STRUCTURES)
+    def test_fits_round_trip(self, structure, adaptive: GaussianStatistics, seed: int) -> None:
+        fit = GaussianMarginalLikelihood(structure, noise_var=None).fit(adaptive)
+        again = PriorFit.load(fit.to_json())
+        assert again == fit
+        assert again.draw(np.random.default_rng(seed), 3) == fit.draw(np.random.default_rng(seed), 3)
+
+    def test_draws_scatter_like_the_standard_errors(self, adaptive: GaussianStatistics, seed: int) -> None:
+        fit = GaussianMarginalLikelihood(noise_var=0.8).fit(adaptive)
+        draws = fit.draw(np.random.default_rng(seed), 2000)
+        for name in ("mean", "cov"):
+            spread = np.std([getattr(prior, name) for prior in draws], axis=0)
+            np.testing.assert_allclose(spread, fit.std_errors[name], rtol=0.15)
+
+    def test_intervals_cover(self, seed: int) -> None:
+        """90 % intervals of the mean over 200 data sets of 100 tasks: coverage within 5 standard deviations, 0.106, of 0.9."""
+        stats = played(TRUE, pw.ThompsonSampling(), 200 * 100, seed)
+        fits = [GaussianMarginalLikelihood(noise_var=0.8).fit(stats[100 * i : 100 * (i + 1)]) for i in range(200)]
+        inside = np.mean([np.abs(fit.prior.mean - TRUE.mean) < 1.645 * fit.std_errors["mean"] for fit in fits], axis=0)
+        assert np.all(np.abs(inside - 0.9) < 0.106)
+        narrow = np.mean([np.abs(fit.prior.mean - TRUE.mean) < 0.8 * fit.std_errors["mean"] for fit in fits], axis=0)
+        assert np.all(np.abs(narrow - 0.9) > 0.106)  # the control: intervals of half that width do not
+
+
+def test_a_run_is_read_directly(seed: int) -> None:
+    run = pw.simulate(TRUE, pw.ThompsonSampling(), horizon=8, tasks=100, seed=seed, keep=True)
+    fit = GaussianMarginalLikelihood(arms=3, noise_var=0.8).fit(run)
+    assert_same_prior(fit, GaussianMarginalLikelihood(noise_var=0.8).fit(GaussianStatistics.from_run(run, arms=3)), 0.0)
+    assert fit.statistics.tasks == 100

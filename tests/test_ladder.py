@@ -1,0 +1,205 @@
+"""The sensitivity ladder and the break-even."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import priorwise as pw
+from priorwise.experiments import problems
+from priorwise.sensitivity.break_even import break_even
+from priorwise.sensitivity.ladder import ACTIONS, COMMON, COUPLED, POSTERIORS, TRAJECTORIES, WORST, sensitivity_ladder
+from priorwise.sensitivity.rungs import Ladder, Rung
+from priorwise.sensitivity.walk import walk
+from priorwise.simulate.results import Estimate
+
+
+@pytest.fixture(scope="module")
+def raised():
+    """The paper's Gaussian problem, with the mean of the first arm raised by 0.05."""
+    prior = problems.gaussian().prior
+    mean = prior.mean.copy()
+    mean[0] += 0.05
+    return prior, pw.GaussianPrior(mean, prior.cov, prior.noise_var)
+
+
+@pytest.fixture(scope="module")
+def ladder(raised):
+    return sensitivity_ladder(*raised, pw.ThompsonSampling(), 10, seed=0, tasks=400_000, histories=500)
+
+
+def test_the_raised_arm_earns_more(ladder):
+    assert ladder.in_order, ladder.disorders
+    assert ladder.gap.mean == pytest.approx(0.095, abs=0.01)  # standard error 0.001: about 10 of them
+    assert ladder.gap.std_error < 0.002
+    assert WORST not in ladder.informative
+    assert {POSTERIORS, ACTIONS, COUPLED, COMMON} <= set(ladder.informative)
+    assert "earns" in str(ladder)
+    assert "more" in str(ladder)
+
+
+def test_figure_is_an_image(ladder):
+    files = ladder.figure()
+    assert files["png"].startswith(b"\x89PNG")
+    assert b"common random numbers" in files["svg"]
+
+
+def test_rungs_are_found_by_name(ladder):
+    assert ladder[WORST].delta == pytest.approx(2 * 10 * ladder.tv.value)
+    with pytest.raises(KeyError, match="no rung 'best case'"):
+        ladder["best case"]
+
+
+def test_same_seed_same_ladder(raised):
+    first, second = (sensitivity_ladder(*raised, pw.ThompsonSampling(), 3, seed=5, tasks=500, histories=n) for n in (300, 300))
+    assert first == second
+
+
+def _random_finite(rng):
+    means = rng.uniform(size=(3, 2)).round(2)
+    p, q = (weights / weights.sum() for weights in rng.uniform(0.1, 1.0, size=(2, 3)))
+    return pw.FinitePrior(means, p, noise="bernoulli"), pw.FinitePrior(means, q, noise="bernoulli")
+
+
+@pytest.mark.parametrize("case", range(6))
+@pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.KShotThompson(2), pw.PosteriorSampling(2, "softmax")])
+def test_small_finite_problems_are_exact_and_in_order(case, policy, seed):
+    p, q = _random_finite(np.random.default_rng([seed, case]))
+    ladder = sensitivity_ladder(p, q, policy, 3, seed=0)
+    assert ladder.exact
+    assert ladder.in_order, ladder.disorders
+    names = [rung.name for rung in ladder.rungs]
+    assert names == [WORST, POSTERIORS, ACTIONS, COUPLED, TRAJECTORIES]
+    assert all(rung.std_error == 0.0 for rung in ladder.rungs)
+
+
+@pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.KShotThompson(2)])
+def test_walking_finds_what_enumeration_finds(policy, seed):
+    """Sampled histories against all of them; 5 standard errors, so false alarms below 1e-6 each."""
+    p, q = _random_finite(np.random.default_rng(seed))
+    exact = sensitivity_ladder(p, q, policy, 4, seed=0)
+    steps = walk(p, q, policy, 4, histories=4000, seed=seed)
+    n = policy.monte_carlo_n(2)
+    for rung, values in ((POSTERIORS, n * steps.posteriors), (ACTIONS, steps.actions.value), (COUPLED, 1.0 - steps.shared)):
+        assert abs(values.mean() - exact[rung].delta) <= 5.0 * values.std() / np.sqrt(len(values)) + 1e-12
+    parted = 1.0 - steps.shared
+    assert abs(parted.mean() - exact[ACTIONS].delta) > 5.0 * parted.std() / np.sqrt(len(parted))  # control: another rung
+
+
+def test_disorder_is_noticed():
+    def rung(name, delta, *above):
+        return Rung(name, delta, 0.01, 10.0 * delta, 0.1, "", above)
+
+    good = Ladder((rung("a", 0.5), rung("b", 0.3, "a")), Estimate(0.1, 0.01), Estimate(5.0, 0.1), 20.0, None, "TS", 10, False)
+    assert good.in_order
+    swapped = Ladder((rung("a", 0.3), rung("b", 0.5, "a")), *[getattr(good, name) for name in list(vars(good))[1:]])
+    assert swapped.disorders == ("b (0.5) exceeds a (0.3)",)
+    wide = Ladder(good.rungs, Estimate(-6.0, 0.01), *[getattr(good, name) for name in list(vars(good))[2:]])
+    assert len(wide.disorders) == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "missing", "coupled"),
+    [
+        (pw.KShotThompson(3), set(), "posterior draws coupled maximally"),
+        (pw.RecedingHorizon(1, 1, "online"), {COUPLED}, None),
+        (pw.Greedy(), {WORST, POSTERIORS}, "actions coupled maximally"),
+    ],
+)
+def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled):
+    ladder = sensitivity_ladder(*raised, policy, 3, seed=0, tasks=2000, histories=100)
+    names = {rung.name for rung in ladder.rungs}
+    assert names == {WORST, POSTERIORS, ACTIONS, COUPLED, COMMON} - missing
+    assert len(ladder.left_out) == bool(missing)
+    assert ladder.in_order, ladder.disorders
+    if coupled:
+        assert ladder[COUPLED].how == coupled
+
+
+def test_linear_and_beta_problems(seed):
+    contexts = pw.SphereContexts(arms=3)
+    linear = [pw.LinearGaussianPrior([1.0, shift], 0.2 * np.eye(2), contexts=contexts) for shift in (1.0, 0.9)]
+    beta = [pw.BetaPrior([2.0, 1.0], [1.0 + shift, 1.0]) for shift in (0.0, 0.2)]
+    for p, q in (linear, beta):
+        ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 4, seed=seed, tasks=20_000, histories=200)
+        assert ladder.in_order, ladder.disorders
+
+
+def test_equal_priors_have_a_flat_ladder(raised):
+    ladder = sensitivity_ladder(raised[0], raised[0], pw.ThompsonSampling(), 3, seed=0, tasks=1000, histories=50)
+    assert all(rung.delta == rung.reward == 0.0 for rung in ladder.rungs)
+    assert ladder.gap.mean == 0.0
+    assert ladder.in_order
+
+
+def test_bad_input_is_refused(raised):
+    p, q = raised
+    with pytest.raises(ValueError, match="horizon must be at least 1"):
+        sensitivity_ladder(p, q, pw.ThompsonSampling(), 0, seed=0)
+    with pytest.raises(ValueError, match="different reward laws"):
+        sensitivity_ladder(p, pw.GaussianPrior(q.mean, q.cov, 2.0), pw.ThompsonSampling(), 5, seed=0)
+    with pytest.raises(ValueError, match="histories must be at least 2"):
+        sensitivity_ladder(p, q, pw.ThompsonSampling(), 5, seed=0, histories=1)
+    with pytest.raises(TypeError, match="seed"):
+        sensitivity_ladder(p, q, pw.ThompsonSampling(), 5)
+
+
+class TestBreakEven:
+    prior = pw.GaussianPrior([0.5, 0.0], 0.1 * np.eye(2))
+
+    def test_matches_a_fine_grid(self, seed):
+        """Greedy play that believes arm 2 is better by s: the crossing is where its advantage over uniform play turns negative."""
+        found = break_even(self.prior, [-1.0, 0.0], pw.Greedy(), 5, seed=seed, largest=2.0, tasks=20_000)
+        assert found.scale is not None
+        low, high = found.between
+        assert low <= found.scale <= high
+        for scale, sign in ((0.9 * low, 1.0), (1.1 * high, -1.0)):
+            held = pw.GaussianPrior(self.prior.mean - [scale, 0.0], self.prior.cov)
+            policies = {"held": (pw.Greedy(), held), "uniform": pw.Uniform()}
+            gap = pw.compare(self.prior, policies, horizon=5, tasks=100_000, seed=seed + 1).difference("held", "uniform")
+            assert sign * gap.mean > 0.0
+
+    def test_losses_are_signed(self, seed):
+        prior = problems.gaussian().prior
+        found = break_even(prior, np.eye(6)[0], pw.ThompsonSampling(), 10, seed=seed, tasks=20_000)
+        assert found.scale is None
+        assert (found.losses[1:] > 2.0 * found.losses_std_errors[1:]).all()
+        assert "at every scale up to 1" in str(found)
+
+    def test_vague_prior_as_fallback(self, seed):
+        vague = pw.GaussianPrior([0.0, 0.0], np.eye(2))
+        found = break_even(self.prior, [-1.0, 0.0], pw.ThompsonSampling(), 10, seed=seed, fallback=vague, largest=4.0, tasks=5000)
+        assert found.scale is not None
+        assert "GaussianPrior" in str(found)
+        assert found.figure()["png"].startswith(b"\x89PNG")
+
+    @pytest.mark.parametrize(
+        ("prior", "direction"),
+        [
+            (pw.BetaPrior([2.0, 1.0], [1.0, 2.0]), {"alpha": [0.0, 6.0]}),
+            (pw.BetaPrior([2.0, 1.0], [1.0, 2.0]), pw.BetaPrior([1.0, 8.0], [4.0, 1.0])),
+            (pw.FinitePrior(np.eye(2), [0.9, 0.1], noise="bernoulli"), pw.FinitePrior(np.eye(2), [0.1, 0.9], noise="bernoulli")),
+            (prior, lambda scale: pw.GaussianPrior([0.5 - scale, 0.0], 0.1 * np.eye(2))),
+        ],
+    )
+    def test_ways_to_be_wrong(self, prior, direction, seed):
+        found = break_even(prior, direction, pw.ThompsonSampling(), 4, seed=seed, tasks=2000)
+        assert found.scales[0] == 0.0
+        assert found.losses[0] == 0.0
+        assert found.advantages[-1] < found.advantages[0]
+
+    @pytest.mark.parametrize(
+        ("direction", "problem"),
+        [
+            ([1.0, 2.0, 3.0], "must have shape"),
+            ({"spread": 1.0}, "must shift one of mean, cov"),
+            (pw.BetaPrior([1.0], [1.0]), "must be of the family"),
+        ],
+    )
+    def test_bad_directions_are_refused(self, direction, problem):
+        with pytest.raises(ValueError, match=problem):
+            break_even(self.prior, direction, pw.Greedy(), 5, seed=0, tasks=100)
+
+    def test_largest_must_be_positive(self):
+        with pytest.raises(ValueError, match="largest must be positive"):
+            break_even(self.prior, [1.0, 0.0], pw.Greedy(), 5, seed=0, largest=0.0)

@@ -1,0 +1,530 @@
+"""Meta-learners: conjugate updates against brute force, explore-then-commit by hand, empirical Bayes, baselines, robustness.
+
+Statistical tests compare estimates at five standard errors or p-values at 1e-6, so that each is a false alarm with probability
+below 1e-5; each has a control that must fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import priorwise as pw
+from priorwise.core.streams import Purpose, Streams
+from priorwise.experiments import problems
+from priorwise.meta.ada_thompson import AdaThompson
+from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
+from priorwise.meta.empirical_bayes import EmpiricalBayes, Every, Geometric
+from priorwise.meta.evidence import information, log_marginal, log_predictive, squared_surprise
+from priorwise.meta.exploration import OneArmBlocks, UniformThen
+from priorwise.meta.explore_then_commit import ExploreThenCommit
+from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
+from priorwise.meta.fit import PriorFit
+from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
+from priorwise.meta.hier_thompson import HierarchicalPrior, HierThompson
+from priorwise.meta.hyper import CandidatePriors, GaussianHyperPrior
+from priorwise.meta.learner import FixedPrior, Setting, as_run
+from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
+from priorwise.meta.meta_thompson import MetaThompson
+from priorwise.meta.mixture import MixturePrior
+from priorwise.meta.moments_gaussian import GaussianMoments
+from priorwise.meta.robust import Alarm, AsFitted, Drawn, Mixed, Widened, mean_covariance
+from priorwise.meta.running_mean import RunningMean
+from priorwise.meta.simulate_meta import simulate_meta
+from priorwise.meta.statistics import GaussianStatistics
+from priorwise.simulate.results import Trajectory
+from priorwise.testing import PriorContract
+
+THOMPSON = pw.ThompsonSampling()
+GAUSSIAN = pw.GaussianPrior([0.5, 0.0, 0.1], [[1.0, 0.9, 0.0], [0.9, 1.0, 0.2], [0.0, 0.2, 0.5]], noise_var=[1.0, 2.0, 0.5])
+WIDE = pw.GaussianPrior([0.0, 0.3, 0.0], 4.0 * np.eye(3), noise_var=[1.0, 2.0, 0.5])
+BETA = pw.BetaPrior([1.0, 2.0, 0.5], [1.0, 3.0, 1.5])
+LINEAR = pw.LinearGaussianPrior(
+    [1.0, -0.5], [[1.0, 0.3], [0.3, 0.5]], noise_var=[1.0, 2.0, 0.5], contexts=pw.SphereContexts(arms=3)
+)
+FINITE = pw.FinitePrior([[0.9, 0.1, 0.3], [0.2, 0.8, 0.3]], [0.7, 0.3], noise="bernoulli")
+NOISY = pw.FinitePrior([[0.9, 0.1, 0.3], [0.2, 0.8, 0.3]], [0.7, 0.3], noise="gaussian", noise_var=[1.0, 2.0, 0.5])
+MIXED = MixturePrior([GAUSSIAN, WIDE], [0.6, 0.4])
+PRIORS = {"gaussian": GAUSSIAN, "beta": BETA, "linear": LINEAR, "finite": FINITE, "noisy": NOISY, "mixture": MIXED}
+
+
+def played(prior: Any, seed: int, *, tasks: int, horizon: int, policy: Any = THOMPSON, believed: Any = None) -> Trajectory:
+    """Episodes of a policy."""
+    run = pw.simulate(prior, policy, horizon=horizon, tasks=tasks, seed=seed, believed=believed, keep=True)
+    assert run.trajectory is not None
+    return run.trajectory
+
+
+def features(prior: Any, data: Trajectory) -> np.ndarray:
+    """Features of the chosen arms, (task, step, dim)."""
+    return data.log if data.log is not None else np.eye(prior.arms)[data.actions]
+
+
+# --- evidence ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_marginal_likelihood_is_the_product_of_predictions(name: str, seed: int) -> None:
+    prior = PRIORS[name]
+    tasks, horizon = 50, 6
+    streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
+    environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
+    belief, signal = prior.belief(tasks), environment.start(streams.world(0))
+    total, columns = np.zeros(tasks), []
+    for step in range(1, horizon + 1):
+        seen = pw.Seen(step, horizon, prior.arms, signal)
+        actions = THOMPSON.act(belief, seen, streams.at(Purpose.POLICY, step))
+        rewards, after = environment.step(seen, actions, streams.world(step))
+        total += log_predictive(belief, seen, actions, rewards)
+        columns.append((actions, rewards, None if signal is None else signal[np.arange(tasks), actions]))
+        belief, signal = belief.update(seen, actions, rewards, after), after
+    actions, rewards, log = (list(each) for each in zip(*columns, strict=True))
+    data = Trajectory(np.stack(actions, 1), np.stack(rewards, 1), None if log[0] is None else np.stack(log, 1))
+    np.testing.assert_allclose(log_marginal(prior, data), total, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", [GAUSSIAN, LINEAR], ids=["gaussian", "linear"])
+def test_normal_marginal_likelihood_is_a_density(prior: Any, seed: int) -> None:
+    data = played(prior, seed, tasks=20, horizon=5)
+    x = features(prior, data)
+    for t in range(20):
+        cov = x[t] @ prior.cov @ x[t].T + np.diag(prior.noise_var[data.actions[t]])
+        law = stats.multivariate_normal(x[t] @ prior.mean, cov)
+        assert log_marginal(prior, data)[t] == pytest.approx(law.logpdf(data.rewards[t]))
+        gap = data.rewards[t] - x[t] @ prior.mean
+        assert squared_surprise(prior, data)[t] == pytest.approx(gap @ np.linalg.solve(cov, gap))
+
+
+@pytest.mark.parametrize("prior", [GAUSSIAN, LINEAR], ids=["gaussian", "linear"])
+def test_surprise_is_chi_square_whatever_the_policy(prior: Any, seed: int) -> None:
+    for policy in (THOMPSON, pw.Greedy()):
+        data = played(prior, seed, tasks=5000, horizon=6, policy=policy)
+        assert stats.kstest(squared_surprise(prior, data), stats.chi2(6).cdf).pvalue > 1e-6
+    other = pw.simulate(prior, THOMPSON, horizon=6, tasks=5000, seed=seed, keep=True).trajectory
+    assert other is not None
+    wrong = type(prior)(prior.mean + 0.5, prior.cov, prior.noise_var, **({"contexts": prior.contexts} if prior is LINEAR else {}))
+    assert stats.kstest(squared_surprise(wrong, other), stats.chi2(6).cdf).pvalue < 1e-6
+
+
+def test_unknown_families_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"evidence\.register"):
+        log_marginal(pw.ExchangeableBetaPrior(1, 1), played(BETA, 0, tasks=2, horizon=2))
+
+
+class TestMixturePrior(PriorContract):
+    """Calibration, shapes, values, independence of tasks."""
+
+    @pytest.fixture
+    def prior(self) -> MixturePrior:
+        return MIXED
+
+    @pytest.fixture
+    def believed(self) -> MixturePrior:
+        return MixturePrior([GAUSSIAN, WIDE], [0.1, 0.9])
+
+
+class TestLinearMixturePrior(PriorContract):
+    @pytest.fixture
+    def prior(self) -> MixturePrior:
+        return MixturePrior([LINEAR, pw.LinearGaussianPrior([0.0, 0.0], np.eye(2), LINEAR.noise_var, LINEAR.contexts)], [0.5, 0.5])
+
+    @pytest.fixture
+    def believed(self) -> MixturePrior:
+        return MixturePrior([LINEAR], [1.0])
+
+
+# --- hyper-priors ------------------------------------------------------------------------------------------------------------
+
+HYPER = {
+    "gaussian": GaussianHyperPrior([0.2, -0.1, 0.0], [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.3]], GAUSSIAN.cov),
+    "linear": GaussianHyperPrior([0.2, -0.1], [[1.0, 0.5], [0.5, 1.0]], LINEAR.cov),
+    "singular": GaussianHyperPrior([0.2, -0.1, 0.0], np.ones((3, 3)), np.diag([1.0, 0.0, 0.5])),
+}
+
+
+def joint_conditioning(hyper: GaussianHyperPrior, prior: Any, data: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of (nu, w_1, ..., w_T) given all rewards, by conditioning the joint normal law."""
+    tasks, dim = len(data.rewards), hyper.mean.size
+    ones = np.ones((tasks + 1, tasks + 1))
+    own = np.diag([0.0] + [1.0] * tasks)
+    cov = np.kron(ones, hyper.cov) + np.kron(own, hyper.task_cov)
+    mean = np.tile(hyper.mean, tasks + 1)
+    x = features(prior, data)
+    rows = []
+    for t in range(tasks):
+        for step in range(data.rewards.shape[1]):
+            row = np.zeros(mean.size)
+            row[(t + 1) * dim : (t + 2) * dim] = x[t, step]
+            rows.append(row)
+    design = np.stack(rows)
+    noise = np.diag(prior.noise_var[data.actions].ravel())
+    gain = cov @ design.T @ np.linalg.inv(design @ cov @ design.T + noise)
+    return mean + gain @ (data.rewards.ravel() - design @ mean), cov - gain @ design @ cov
+
+
+@pytest.mark.parametrize("name", HYPER)
+def test_hyper_posterior_is_joint_conditioning(name: str, seed: int) -> None:
+    prior = LINEAR if name == "linear" else GAUSSIAN
+    hyper, dim = HYPER[name], HYPER[name].mean.size
+    data = played(prior, seed, tasks=7, horizon=4)
+    mean, cov = joint_conditioning(hyper, prior, data)
+    state = hyper.start(Setting(prior, 4))
+    parts = [
+        Trajectory(data.actions[i:j], data.rewards[i:j], None if data.log is None else data.log[i:j]) for i, j in ((0, 3), (3, 7))
+    ]
+    for part in parts:
+        state = state.observe(part)
+    m, v = state.moments()
+    np.testing.assert_allclose(m, mean[:dim], atol=1e-10)
+    np.testing.assert_allclose(v, cov[:dim, :dim], atol=1e-10)
+    predictive = state.predictive()
+    np.testing.assert_allclose(predictive.mean, mean[:dim], atol=1e-10)  # a new task: the joint law with one without data
+    np.testing.assert_allclose(predictive.cov, cov[:dim, :dim] + hyper.task_cov, atol=1e-10)
+    assert predictive.reward_law == prior.reward_law
+
+
+def test_drawn_priors_have_the_law_of_the_hyper_posterior(seed: int) -> None:
+    state = HYPER["gaussian"].start(Setting(GAUSSIAN, 4)).observe(played(GAUSSIAN, seed, tasks=5, horizon=4))
+    mean, cov = state.moments()
+    draws = np.stack([state.draw(Streams(seed, np.array([k], dtype=np.uint64)).at(Purpose.POLICY, 1)).mean for k in range(2000)])
+    error = np.sqrt(np.diag(cov) / 2000)
+    assert (np.abs(draws.mean(axis=0) - mean) < 5 * error).all()
+    assert (np.abs(draws.mean(axis=0) - mean - 0.5) > 5 * error).all()  # control
+    whitened = np.linalg.solve(np.linalg.cholesky(cov), (draws - mean).T)
+    assert stats.kstest((whitened**2).sum(axis=0), stats.chi2(3).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", ["gaussian", "linear"])
+def test_hierarchical_draws_have_the_joint_posterior_law(name: str, seed: int) -> None:
+    """Draws of each of four concurrent tasks, given all four, against conditioning of the joint law."""
+    prior, hyper = (LINEAR, HYPER["linear"]) if name == "linear" else (GAUSSIAN, HYPER["gaussian"])
+    dim, draws, tasks = hyper.mean.size, 20_000, 4
+    data = played(prior, seed, tasks=tasks, horizon=3)
+    mean, cov = joint_conditioning(hyper, prior, data)
+    belief = HierarchicalPrior(hyper.start(Setting(prior, 3))).belief(tasks)
+    x = features(prior, data)
+    for step in range(3):
+        signal = None if data.log is None else np.repeat(x[:, step][:, None, :], 3, axis=1)  # all arms show the chosen features
+        belief = belief.update(pw.Seen(step + 1, 4, 3, signal), data.actions[:, step], data.rewards[:, step], None)
+    probe = np.broadcast_to(np.vstack([np.eye(dim), np.ones(dim)])[:3], (tasks, 3, dim))
+    stream = Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 4)
+    values = belief.sample(stream, draws, pw.Seen(4, 4, 3, probe if name == "linear" else None))
+    alone = joint_conditioning(
+        hyper, prior, Trajectory(data.actions[:1], data.rewards[:1], None if data.log is None else data.log[:1])
+    )
+    for t in range(tasks):
+        part = slice((t + 1) * dim, (t + 2) * dim)
+        expected = probe[0] @ mean[part] if name == "linear" else mean[part]
+        spread = probe[0] @ cov[part, part] @ probe[0].T if name == "linear" else cov[part, part]
+        error = np.sqrt(np.diag(spread) / draws)
+        assert (np.abs(values[t].mean(axis=0) - expected) < 5 * error).all()
+        assert (np.abs(values[t].var(axis=0) / np.diag(spread) - 1) < 5 * np.sqrt(2 / draws)).all()
+    ignoring = probe[0] @ alone[0][dim : 2 * dim] if name == "linear" else alone[0][dim : 2 * dim]
+    assert np.abs(values[0].mean(axis=0) - ignoring).max() > 5 * error.max()  # control: the task on its own
+
+
+def test_candidates_follow_bayes_rule(seed: int) -> None:
+    data = played(GAUSSIAN, seed, tasks=3, horizon=4)
+    state = CandidatePriors([GAUSSIAN, WIDE], [0.2, 0.8]).start(Setting(GAUSSIAN, 4)).observe(data)
+    weights = np.array([0.2, 0.8]) * np.exp([log_marginal(each, data).sum() for each in (GAUSSIAN, WIDE)])
+    np.testing.assert_allclose(state.probabilities(), weights / weights.sum())
+    np.testing.assert_allclose(state.predictive().probs, weights / weights.sum())
+    later = state.observe(played(GAUSSIAN, seed + 1, tasks=3000, horizon=4))
+    assert later.predictive() is GAUSSIAN  # the other one is out of question
+    noiseless = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
+    other = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])
+    impossible = Trajectory(np.array([[0], [0]]), np.array([[0.3], [0.0]]), None)
+    state = CandidatePriors([noiseless, other]).start(Setting(other, 1)).observe(impossible)
+    np.testing.assert_array_equal(state.probabilities(), [0.0, 1.0])  # 0.3 is passed over, 0 rules out the first
+
+
+def test_baselines_approach_the_oracle(seed: int) -> None:
+    """The order of the papers: learners of the mean beat a prior with a wrong one, and end close to the oracle."""
+    cov = 0.3 * np.eye(4) + 0.1
+    truth = pw.GaussianPrior([1.5, 0.0, -0.5, 0.0], cov)
+    hyper = GaussianHyperPrior(np.zeros(4), np.eye(4), cov)
+    options: dict[str, Any] = {"episodes": 60, "replicates": 40, "horizon": 8, "seed": seed, "jobs": 1}
+    oracle = simulate_meta(truth, FixedPrior(THOMPSON), **options)
+    wrong = simulate_meta(truth, FixedPrior(THOMPSON, pw.GaussianPrior(np.zeros(4), np.eye(4) + cov)), **options)
+    lost = wrong.shortfall(oracle, 31, 60)
+    assert lost.mean > 5 * lost.std_error
+    candidates = CandidatePriors([truth, pw.GaussianPrior(np.zeros(4), np.eye(4) + cov)])
+    learners = {
+        "meta": MetaThompson(hyper),
+        "ada": AdaThompson(hyper),
+        "hier": HierThompson(hyper),
+        "concurrent": HierThompson(hyper, concurrent=10),
+        "candidates": MetaThompson(candidates),
+        "mixture": AdaThompson(candidates),
+    }
+    runs = {name: simulate_meta(truth, learner, **options) for name, learner in learners.items()}
+    for name, run in runs.items():
+        gain = wrong.shortfall(run, 31, 60)
+        late = run.shortfall(oracle, 31, 60)
+        assert gain.mean > 5 * gain.std_error, name
+        assert late.mean < 0.25 * lost.mean + 5 * late.std_error, name
+    np.testing.assert_array_equal(runs["hier"].rewards, runs["ada"].rewards)  # one task at a time: the same law, the same run
+
+
+# --- explore then commit -----------------------------------------------------------------------------------------------------
+
+
+def test_explore_then_commit_by_hand(seed: int) -> None:
+    problem = problems.gaussian()
+    learner = ExploreThenCommit(80, GaussianMoments("full", noise_var=1.0))
+    run = simulate_meta(problem.prior, learner, episodes=120, replicates=2, horizon=10, seed=seed, jobs=1, keep=True)
+    explored = pw.simulate(problem.prior, pw.Uniform(), horizon=10, tasks=80, seed=seed, keep=True)
+    np.testing.assert_array_equal(run.actions[0, :80], explored.actions)
+    fit = GaussianMoments("full", noise_var=1.0).fit(explored)
+    assert run.fits[0].prior == fit.prior
+    assert [(held.first, held.episodes) for held in run.history[0]] == [(1, 80), (81, 40)]
+    held = pw.simulate(problem.prior, THOMPSON, horizon=10, tasks=120, seed=seed, believed=fit.prior, keep=True)
+    np.testing.assert_array_equal(run.actions[0, 80:], held.actions[80:])
+    np.testing.assert_allclose(run.rewards[0, 80:], held.rewards[80:].sum(axis=1))
+    assert run.fits[1].prior != fit.prior
+
+
+def test_exploration_in_segments(seed: int) -> None:
+    class Recorder:
+        def fit(self, data: pw.Run, *, start: Any = None) -> PriorFit:
+            return PriorFit(BETA, "recorder", data.tasks, statistics=data.actions)
+
+    learner = ExploreThenCommit(10, Recorder(), OneArmBlocks(3))
+    run = simulate_meta(BETA, learner, episodes=12, replicates=1, horizon=3, seed=seed, jobs=1, keep=True)
+    assert run.actions[0, :10, 0].tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert run.fits[0].tasks == 10
+    np.testing.assert_array_equal(run.fits[0].statistics, run.actions[0, :10])
+
+
+@pytest.mark.parametrize("largest", [None, 16])
+def test_running_mean_by_hand(largest: int | None, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Episode by episode: nu_t from the first pulls before it, Thompson sampling with N(nu_t, I) after its own first pull."""
+    from priorwise.meta import simulate_meta as module
+
+    if largest is not None:
+        monkeypatch.setattr(module, "block_size", lambda *_: largest)
+    problem = problems.gaussian()
+    estimator = GaussianMoments("no-cov", noise_var=1.0, cov=np.eye(6))
+    learner = ExploreThenCommit(40, estimator, UniformThen(1, THOMPSON), exploring_with=RunningMean(np.eye(6)))
+    run = simulate_meta(problem.prior, learner, episodes=50, replicates=1, horizon=5, seed=seed, jobs=1, keep=True)
+    total = np.zeros(6)
+    for t in range(50):
+        policy = UniformThen(1, THOMPSON) if t < 40 else THOMPSON
+        believed = pw.GaussianPrior(total / min(max(t, 1), 40), np.eye(6))  # nu_1 = 0, and the commitment to all 40
+        alone = pw.simulate(problem.prior, policy, horizon=5, tasks=t + 1, seed=seed, believed=believed, keep=True)
+        np.testing.assert_array_equal(run.actions[0, t], alone.actions[t], err_msg=f"episode {t}")
+        assert run.rewards[0, t] == pytest.approx(alone.rewards[t].sum())
+        if t < 40:
+            total[alone.actions[t, 0]] += 6 * alone.rewards[t, 0]
+    np.testing.assert_allclose(run.fits[0].prior.mean, total / 40)
+
+
+def test_running_mean_needs_a_blind_first_pull() -> None:
+    learner = ExploreThenCommit(5, GaussianMoments("full", noise_var=1.0), THOMPSON, exploring_with=RunningMean(np.eye(6)))
+    with pytest.raises(ValueError, match="UniformThen"):
+        simulate_meta(problems.gaussian().prior, learner, episodes=5, replicates=1, horizon=3, seed=0, jobs=1)
+
+
+# --- empirical Bayes ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stub:
+    """Remembers what it was given, in the fit it returns."""
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        return PriorFit(GAUSSIAN, "stub", data.tasks, warnings=(f"{type(start).__name__}",), statistics=data)
+
+
+def test_schedules() -> None:
+    times = [0]
+    while times[-1] < 40:
+        times.append(Geometric(1.2).after(times[-1]))
+    assert times == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 19, 22, 26, 31, 37, 44]
+    assert Every(25).after(50) == 75
+    with pytest.raises(ValueError, match="above 1"):
+        Geometric(1.0)
+
+
+def test_empirical_bayes_fits_all_data_on_schedule(seed: int) -> None:
+    learner = EmpiricalBayes(Stub(), THOMPSON, Every(8))
+    run = simulate_meta(GAUSSIAN, learner, episodes=20, replicates=2, horizon=4, seed=seed, jobs=1, keep=True)
+    assert [(held.first, held.episodes) for held in run.history[0]] == [(1, 8), (9, 8), (17, 4)]
+    assert run.history[0][0].believed == Setting(GAUSSIAN, 4).blank
+    assert run.history[0][1].believed is GAUSSIAN
+    fit = run.fits[1]
+    assert fit.tasks == 16
+    assert fit.warnings == ("PriorFit",)  # warm start
+    kept = run.kept[1].trajectory
+    expected = GaussianStatistics.from_trajectory(kept.actions[:16], kept.rewards[:16], arms=3)
+    np.testing.assert_array_equal(fit.statistics.sums, expected.sums)
+    assert run.states[1].statistics.tasks == 20
+
+
+def test_empirical_bayes_recovers_the_prior(seed: int) -> None:
+    """Thompson sampling learns a normal prior from its own choices; a learner that learns nothing is the control."""
+    problem = problems.gaussian()
+    options: dict[str, Any] = {"episodes": 150, "replicates": 30, "horizon": 10, "seed": seed, "jobs": 1}
+    oracle = simulate_meta(problem.prior, FixedPrior(THOMPSON), **options)
+    learned = simulate_meta(problem.prior, EmpiricalBayes(GaussianMarginalLikelihood(), schedule=Geometric(1.5)), **options)
+    never = simulate_meta(problem.prior, FixedPrior(THOMPSON, Setting(problem.prior, 10).blank), **options)
+    gained, lost = never.shortfall(learned, 101, 150), never.shortfall(oracle, 101, 150)
+    assert gained.mean > 0.6 * lost.mean + 5 * gained.std_error
+    control = never.shortfall(never, 101, 150)
+    assert not control.mean > 0.6 * lost.mean + 5 * control.std_error
+
+
+@pytest.mark.parametrize(
+    ("problem", "estimator", "policy", "episodes"),
+    [
+        ("linear", LinearMarginalLikelihood(contexts=pw.SphereContexts(arms=6)), THOMPSON, 60),
+        ("finite", None, pw.KnowledgeGradient(10, 10), 100),
+        ("beta", BetaMarginalLikelihood(), THOMPSON, 100),
+    ],
+)
+def test_empirical_bayes_learns_in_every_family(problem: str, estimator: Any, policy: Any, episodes: int, seed: int) -> None:
+    truth: Any = pw.BetaPrior([30.0, 4.0, 8.0, 8.0], [10.0, 16.0, 12.0, 12.0])
+    if problem == "linear":
+        truth = problems.linear().prior
+    elif problem == "finite":
+        truth = problems.discrete().prior
+        estimator = FiniteMarginalLikelihood(truth.means)
+    options: dict[str, Any] = {"episodes": episodes, "replicates": 30, "horizon": 10, "seed": seed, "jobs": 1}
+    oracle = simulate_meta(truth, FixedPrior(policy), **options)
+    learned = simulate_meta(truth, EmpiricalBayes(estimator, policy, Geometric(1.5)), **options)
+    never = simulate_meta(truth, FixedPrior(policy, Setting(truth, 10).blank), **options)
+    half = episodes // 2
+    gained, lost = never.shortfall(learned, half, episodes), never.shortfall(oracle, half, episodes)
+    assert gained.mean > 5 * gained.std_error
+    assert gained.mean > 0.6 * lost.mean - 5 * (gained.std_error + lost.std_error)
+
+
+def test_a_start_prior_without_statistics_is_refused() -> None:
+    with pytest.raises(TypeError, match="start"):
+        simulate_meta(GAUSSIAN, EmpiricalBayes(Stub(), start=MIXED), episodes=2, replicates=1, horizon=2, seed=0, jobs=1)
+
+
+# --- robustness --------------------------------------------------------------------------------------------------------------
+
+
+def rng(seed: int) -> Any:
+    return Streams(seed, np.zeros(1, dtype=np.uint64)).at(Purpose.POLICY, 1)
+
+
+def test_mean_covariance_is_that_of_generalised_least_squares(seed: int) -> None:
+    """``(sum_t X_t' C_t^-1 X_t + K^-1)^-1`` over the tasks' full covariances; also from groups."""
+    for prior in (GAUSSIAN, LINEAR):
+        data = played(prior, seed, tasks=9, horizon=4)
+        noise = prior.noise_var if prior is GAUSSIAN else np.ones(3)
+        held = (
+            pw.GaussianPrior(prior.mean, prior.cov, noise)
+            if prior is GAUSSIAN
+            else pw.LinearGaussianPrior(prior.mean, prior.cov, 1.0, prior.contexts)
+        )
+        reading = EmpiricalBayes(Stub(), start=held)
+        state = reading.step(reading.init(Setting(held, 4)), reading.plan(reading.init(Setting(held, 4)), rng(0)), data)
+        x = features(prior, data)
+        precision = np.eye(prior.mean.size) / np.mean(noise)
+        for t in range(9):
+            precision += x[t].T @ np.linalg.solve(x[t] @ held.cov @ x[t].T + np.diag(noise[data.actions[t]]), x[t])
+        fit = PriorFit(held, "by hand", 9, statistics=state.statistics)
+        np.testing.assert_allclose(mean_covariance(fit), np.linalg.inv(precision), rtol=1e-9)
+        wide = Widened(2.0).hold(fit, rng(seed))
+        np.testing.assert_allclose(wide.cov, held.cov + 2.0 * np.linalg.inv(precision), rtol=1e-9)
+        np.testing.assert_array_equal(wide.mean, held.mean)
+    grouped = PriorFit(
+        GAUSSIAN, "by hand", 9, statistics=GaussianStatistics.from_trajectory(data.actions, data.rewards, arms=3).grouped()
+    )
+    single = PriorFit(GAUSSIAN, "by hand", 9, statistics=GaussianStatistics.from_trajectory(data.actions, data.rewards, arms=3))
+    np.testing.assert_allclose(mean_covariance(grouped), mean_covariance(single))
+    raised = Widened(0.0, raised=2.0).hold(single, rng(seed))
+    np.testing.assert_allclose(raised.mean, GAUSSIAN.mean + 2.0 * np.sqrt(np.diag(mean_covariance(single))))
+    with pytest.raises(ValueError, match="statistics"):
+        mean_covariance(PriorFit(GAUSSIAN, "loaded", 9))
+    with pytest.raises(ValueError, match="negative"):
+        Widened(-1.0)
+
+
+def test_rules_turn_fits_into_priors(seed: int) -> None:
+    beta = BetaMarginalLikelihood().fit(as_run(played(BETA, seed, tasks=60, horizon=8, policy=pw.Uniform())))
+    finite = FiniteMarginalLikelihood(FINITE.means, noise="bernoulli").fit(pw.simulate(FINITE, pw.Uniform(), horizon=8, tasks=60, seed=seed, keep=True))
+    for fit in (beta, finite):
+        assert AsFitted().hold(fit, rng(seed)) is fit.prior
+        assert Drawn().hold(fit, rng(seed)) != fit.prior
+        assert Drawn().hold(fit, rng(seed)) == Drawn().hold(fit, rng(seed))
+        assert type(Widened().hold(fit, rng(seed))) is type(fit.prior)
+    wide = Widened().hold(beta, rng(seed))
+    strength, mean = wide.alpha + wide.beta, wide.alpha / (wide.alpha + wide.beta)
+    many = beta.draw(np.random.default_rng(seed), 4000)
+    np.testing.assert_allclose(mean, np.mean([p.alpha / (p.alpha + p.beta) for p in many], axis=0), atol=0.05)
+    assert (strength > 0).all()
+    mixed = Mixed(WIDE, 0.25).hold(PriorFit(GAUSSIAN, "by hand", 9), rng(seed))
+    assert isinstance(mixed, MixturePrior)
+    assert mixed.probs.tolist() == [0.75, 0.25]
+    with pytest.raises(ValueError, match="share"):
+        Mixed(WIDE, 1.0)
+    with pytest.raises(ValueError, match="components must share"):
+        MixturePrior([GAUSSIAN, BETA], [0.5, 0.5])
+
+
+def test_a_mixture_forgives_what_the_learned_prior_does_not(seed: int) -> None:
+    """Tasks from a law that the learned prior nearly excludes: a small vague share recovers most of the loss."""
+    learned = pw.GaussianPrior([2.0, 0.0, 0.0], 0.01 * np.eye(3))
+    vague = pw.GaussianPrior(np.zeros(3), 4.0 * np.eye(3))
+    truth = pw.GaussianPrior([-1.0, 0.0, 1.0], 0.25 * np.eye(3))
+    options: dict[str, Any] = {"horizon": 15, "tasks": 1500, "seed": seed}
+    policies = {
+        "learned": (THOMPSON, learned),
+        "mixed": (THOMPSON, MixturePrior([learned, vague], [0.95, 0.05])),
+        "vague": (THOMPSON, vague),
+    }
+    result = pw.compare(truth, policies, **options)
+    gain, possible = result.difference("mixed", "learned"), result.difference("vague", "learned")
+    assert gain.mean > 0.7 * possible.mean > 5 * possible.std_error
+    calm = pw.compare(learned, policies, **options)  # and costs little where the learned prior is right
+    loss = calm.difference("learned", "mixed")
+    assert loss.mean < 0.1 * calm.difference("learned", "vague").mean + 5 * loss.std_error
+
+
+def test_alarm_has_its_false_alarm_rate_and_power(seed: int) -> None:
+    """600 sequences of 40 tasks, Thompson sampling: at level 0.1 more than 98 alarms have probability below 1e-6."""
+    other = MixturePrior([WIDE, pw.GaussianPrior(GAUSSIAN.mean - 0.8, GAUSSIAN.cov, GAUSSIAN.noise_var)], [0.5, 0.5])
+    shifted = pw.GaussianPrior(GAUSSIAN.mean - 1.0, GAUSSIAN.cov, GAUSSIAN.noise_var)
+
+    def alarms(truth: Any) -> int:
+        data = played(truth, seed, tasks=600 * 40, horizon=5, believed=GAUSSIAN)
+        count = 0
+        for k in range(600):
+            part = slice(40 * k, 40 * (k + 1))
+            count += Alarm(GAUSSIAN, other, 0.1).observe(Trajectory(data.actions[part], data.rewards[part], None)).raised
+        return count
+
+    assert stats.binom.sf(98, 600, 0.1) < 1e-6
+    assert alarms(GAUSSIAN) <= 98
+    assert alarms(shifted) > 590
+
+
+def test_alarm_adds_up_and_meets_the_impossible(seed: int) -> None:
+    data = played(GAUSSIAN, seed, tasks=30, horizon=4)
+    whole = Alarm(GAUSSIAN, WIDE).observe(data)
+    parts = Alarm(GAUSSIAN, WIDE)
+    for t in range(30):
+        parts = parts.observe(Trajectory(data.actions[t : t + 1], data.rewards[t : t + 1], None))
+    assert parts.log_evidence == pytest.approx(whole.log_evidence)
+    assert parts.largest == pytest.approx(whole.largest)
+    assert whole.p_value == pytest.approx(min(1.0, np.exp(-whole.largest)))
+    held = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0])
+    other = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])
+    alarm = Alarm(held, other).observe(Trajectory(np.array([[0]]), np.array([[0.0]]), None))
+    assert alarm.raised
+    assert alarm.p_value == 0.0
+    gone = Alarm(other, held).observe(Trajectory(np.array([[0]]), np.array([[0.0]]), None))
+    assert gone.log_evidence == -np.inf
+    assert not gone.raised
+    with pytest.raises(ValueError, match="level"):
+        Alarm(GAUSSIAN, WIDE, level=0.0)
+    assert information(GAUSSIAN, data)[0].shape == (30, 3, 3)
