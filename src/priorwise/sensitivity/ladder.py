@@ -20,8 +20,9 @@ from priorwise.core import validation
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.types import FloatArray
 from priorwise.priors.finite import FinitePrior
+from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.sensitivity.bound import monte_carlo_n
-from priorwise.sensitivity.diameter import diameter_law
+from priorwise.sensitivity.diameter import DRAWS, diameter_law
 from priorwise.sensitivity.distance import Distance, total_variation
 from priorwise.sensitivity.exact_chain import ExactChain, exact_chain
 from priorwise.sensitivity.finite_actions import finite_action_law
@@ -102,7 +103,8 @@ def sensitivity_ladder(
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
     pair_of(p, q)  # refuses priors that differ in more than their law over tasks
     tv = total_variation(p, q, seed=seed)
-    law = diameter_law(p, horizon, seed=seed)
+    contextual = isinstance(p, LinearGaussianPrior)  # there a draw costs as much as a task
+    law = diameter_law(p, horizon, seed=seed, draws=max(DRAWS // horizon, DRAWS // 10) if contextual else DRAWS)
 
     def in_reward(delta: float, std_error: float) -> tuple[float, float]:
         level = min(1.0, delta)
