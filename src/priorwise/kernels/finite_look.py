@@ -49,8 +49,10 @@ HEADS = float(streams.HEADS)
 SLACK = streams.SLACK
 TWO_16, TWO_32, TWO_52 = 2.0**16, 2.0**32, 2.0**52
 FIELD = np.uint64(0xFFFF)
+NO_SIGN = np.uint64(0x7FFFFFFFFFFFFFFF)
 LOW_48 = np.uint64(0x0000FFFFFFFFFFFF)
 SIGNS = np.uint64(0x8000800080008000)  # flipped on both sides of a comparison: machines compare signed fields
+EACH_FIELD = np.uint64(0x0001000100010001)
 EVEN_16 = np.uint64(0x0000FFFF0000FFFF)
 LOW_32 = np.uint64(0x00000000FFFFFFFF)
 
@@ -80,20 +82,20 @@ def draw_tasks(key, slots, pull, rows, first, running, active, values):
         value = load(rows, peek(first, 0) + v)
         for k in range(1, active):
             value = where_at_least(target, splat(peek(running, k - 1)), load(rows, peek(first, k) + v), value)
-        store(values, v, value)
+        store(values, pull + v, value)
 
 
 @inline
-def draw_rewards(noise, key, slots, pull, odd, deviations, values, rewards):
+def draw_rewards(noise, key, slots, pull, odd, rows, deviations, values, rewards):
     """Draw the rewards of a batch."""
     one, zero = splat(1.0), splat(0.0)
     for v in range(0, BATCH, WIDTH):
-        reward = load(values, v)
+        reward = load(values, pull + v)
         if noise == BERNOULLI:
             reward = where_at_least(unit(mix(load(slots, pull + v) + key)), reward, zero, one)
         elif noise == GAUSSIAN:
             pair = box_muller(load(slots, pull + v) + key)
-            reward = load(deviations, v) * (pair[0] if odd else pair[1]) + reward
+            reward = load(rows, deviations + v) * (pair[0] if odd else pair[1]) + reward
         store(rewards, v, reward)
 
 
@@ -105,7 +107,7 @@ def condition(noise, rewards, rows, first, weights, logs, active, tolerance, dev
         for pull in range(BATCH):
             best = -np.inf
             for k in range(active):
-                deviation = (rewards[pull] - rows[first[k] + pull]) / deviations[pull]
+                deviation = (rewards[pull] - rows[first[k] + pull]) / rows[deviations + pull]
                 after[k * BATCH + pull] = logs[k] - 0.5 * deviation * deviation
                 best = max(best, after[k * BATCH + pull])
             for k in range(active):
@@ -119,7 +121,7 @@ def condition(noise, rewards, rows, first, weights, logs, active, tolerance, dev
                 left = weight * where_at_least(reward, one, mean, 1.0 - mean)
             else:
                 apart = mean - reward
-                left = where_at_least(splat(tolerance), maximum(apart, 0.0 - apart), weight, zero)
+                left = where_at_least(splat(tolerance), float_of(bits_of(apart) & NO_SIGN), weight, zero)
             store(after, k * BATCH + v, left)
 
 
@@ -194,10 +196,22 @@ def field_of(rows, row, pull):
 
 
 @inline
+def any_from(heads, k2, pull, end):
+    """Whether any head of one pull is at or past an end."""
+    found = False
+    for j in range(k2):
+        found = found or field_of(heads, j, pull) ^ 0x8000 >= end
+    return found
+
+
+@inline
 def draw_remainders(key, slots, place, pitch, pull, heads, k2, after, scale, tops, active, remainders, counts):
     """Draw those tasks of one pull whose heads nobody owns: in proportion to what the whole numbers leave of the shares."""
     total = 0.0
     last = 0
+    end = field_of(tops, active - 1, pull) ^ 0x8000
+    if not any_from(heads, k2, pull, end):
+        return
     end = 0
     for k in range(active):
         top = field_of(tops, k, pull) ^ 0x8000
@@ -249,11 +263,10 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     word_slots = np.zeros(words * pitch, np.uint64)
     slot_keys(step, call, noise, arms, k1, pitch, task_slots, noise_slots, word_slots)
     rows = np.empty((support + 1) * row)
-    for s in range(support):
+    for s in range(support + 1):
+        source = s * arms if s < support else support * arms + support + arms
         for place in range(row):
-            rows[s * row + place] = p[s * arms + place % arms]
-    for place in range(row):
-        rows[support * row + place] = p[support * arms + support + arms + place % arms]
+            rows[s * row + place] = p[source + place] if place < arms else rows[s * row + place - arms]
     tolerance = p[support * arms + support + 2 * arms]
     ids = np.empty(support, np.int64)
     known = np.full(support, -1)
@@ -264,7 +277,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     ends = np.empty(arms, np.int64)
     mask_row = np.empty(arms)
     values, best = np.empty(pitch), np.empty(pitch)
-    drawn, rewards, scales = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
+    rewards, scales = np.empty(BATCH), np.empty(BATCH)
     after, counts = np.empty(support * BATCH), np.empty(support * BATCH)
     tops = np.zeros((support + 1) * WIDTH, np.uint64)
     below = np.zeros((support + 1) * WIDTH, np.uint64)
@@ -309,16 +322,18 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
             start = pull % arms
             for k in range(active):
                 poke(first, k, peek(ids, k) * row + start)
-            deviations = rows[support * row + start : support * row + start + BATCH]
-            draw_tasks(key, task_slots, pull, rows, first, running, active, drawn)
-            draw_rewards(noise, key, noise_slots, pull, step == pair_start(step), deviations, drawn, rewards)
+            deviations = support * row + start
+            draw_tasks(key, task_slots, pull, rows, first, running, active, values)
+            draw_rewards(noise, key, noise_slots, pull, step == pair_start(step), rows, deviations, values, rewards)
             condition(noise, rewards, rows, first, weights, logs, active, tolerance, deviations, after)
             own_heads(after, active, scales, tops)
             draw_heads(key, word_slots, pull, pitch, words, heads)
             count_draws(heads, tops, active, k2, below, counts)
-            for i in range(min(BATCH, pulls - pull)):
-                poke(values, pull + i, peek(drawn, i))
-                if field_of(below, active - 1, i) != k2:
+            short = ZERO
+            for field in range((active - 1) * WIDTH, active * WIDTH):
+                short |= peek(below, field) ^ (np.uint64(k2) * EACH_FIELD)
+            if short != ZERO:
+                for i in range(BATCH):
                     draw_remainders(
                         key, word_slots, pull + i, pitch, i, heads, k2, after, scales[i], tops, active, remainders, counts
                     )
