@@ -6,7 +6,8 @@ A counter is (step, call, draw, index, word), each with 32 bits of room but ``wo
 * ``call``: the how-manieth request a stream has answered at this step;
 * ``draw`` and ``index``: the place within the array that the request returns; the last draw, 2^32 - 1, is kept for single
   normals, of which those of two neighbouring steps are one pair and have the first one's step;
-* ``word``: numbers that one element needs beyond its first (a gamma takes more than a normal, a rejected one more still).
+* ``word``: numbers that one element needs beyond its first (a gamma takes more than a normal, a rejected one more still);
+  of :meth:`Stream.counts` an element is four draws, word 0 their heads, words 1 to 4 what few of them need besides.
 
 No state is carried from one number to the next. So a run does not depend on threads, blocks, engine or the number of tasks;
 a new policy shifts nobody's noise; and two policies on one seed meet the same environments and the same reward noise.
@@ -30,6 +31,8 @@ MASK_64: Final = (1 << 64) - 1
 ONE_BITS: Final = 0x3FF0000000000000  # the bits of 1.0
 PAIRED: Final = 0xFFFFFFFF  # the draw that pairs of single normals have to themselves
 WORDS_PER_ATTEMPT: Final = 4  # words of one attempt at a gamma or a beta
+HEADS: Final = 1 << 16  # values of a head; a word holds four, one for each of four draws
+SLACK: Final = 2.0**-20  # a share this little above a whole number of heads counts as below it, however it was rounded
 
 
 class Purpose(IntEnum):
@@ -151,11 +154,29 @@ class Stream:
 
     def choice(self, weights: FloatArray, *shape: int) -> IntArray:
         """Indices drawn in proportion to ``weights`` ``(task, n)``, by inversion of the running sum."""
-        cumulative = np.cumsum(weights, axis=-1)
-        targets = self.uniform(*shape).reshape(self.tasks, -1, 1) * cumulative[:, None, -1:]
-        index = (cumulative[:, None, :] <= targets).sum(axis=-1)
-        last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0.0, axis=-1)  # rounding must not pick a weight of 0
-        return np.minimum(index, last[:, None]).reshape(self.tasks, *shape)
+        return _invert(weights, self.uniform(*shape).reshape(self.tasks, -1)).reshape(self.tasks, *shape)
+
+    def counts(self, weights: FloatArray, draws: int) -> IntArray:
+        """How many of ``draws`` indices, drawn in proportion to ``weights`` ``(task, n)``, fall on each: ``(task, n)``.
+
+        Of 2^16 equally likely heads an index with share x = 2^16 w / sum(w) owns a whole number f <= x; a draw whose head nobody
+        owns is made from the remainders x - f. So an index has probability f / 2^16 + (x - f) / 2^16, its share, and nearly
+        every draw costs 16 bits.
+        """
+        elements = self._elements((-(-draws // 4),))
+        heads = _word(elements, 0).astype("<u8", copy=False).view("<u2")[:, :draws].T.copy()  # (draw, task), for speed
+        w = weights.T.copy()
+        shares = w * (HEADS / np.cumsum(w, axis=0)[-1])
+        owned = np.trunc(shares - SLACK)
+        tops = np.cumsum(owned, axis=0).astype(np.uint16)  # below 2^16, by the slack
+        below = np.add.reduce((heads[:, None] < tops).view(np.uint8), axis=0, dtype=np.min_scalar_type(draws)).astype(np.int64)
+        counts = np.diff(below, axis=0, prepend=0)
+        if (below[-1] < draws).any():
+            places, rows = np.nonzero(heads >= tops[-1])
+            words = (places % 4 + 1).astype(np.uint64) * np.uint64(GOLDEN)
+            tails = unit(mix_array(elements[rows, places // 4] + words))
+            np.add.at(counts, (_invert((shares - owned).T[rows], tails[:, None])[:, 0], rows), 1)
+        return counts.T
 
     def beta(self, alpha: FloatArray, beta: FloatArray, draws: int = 1) -> FloatArray:
         """Beta draws, ``(task, draw, n)``, for parameters ``(task, n)``.
@@ -185,6 +206,15 @@ class Stream:
             pending.flat[places[accept]] = False
             attempt += 1
         return out
+
+
+def _invert(weights: FloatArray, uniform: FloatArray) -> IntArray:
+    """Indices ``(task, draw)``: the first whose running sum of ``weights`` ``(task, n)`` exceeds a uniform share of the total."""
+    cumulative = np.cumsum(weights, axis=-1)
+    targets = uniform[:, :, None] * cumulative[:, None, -1:]
+    index = (cumulative[:, None, :] <= targets).sum(axis=-1)
+    last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0.0, axis=-1)  # rounding must not pick a weight of 0
+    return np.minimum(index, last[:, None])
 
 
 def _word(elements: UIntArray, word: int) -> UIntArray:

@@ -48,8 +48,8 @@ def _key_on_all_sources(function: Any) -> Any:
 
 
 def inline(function: Any) -> Any:
-    """Compile a helper that other kernels call; it is compiled into each of them."""
-    return numba.njit(forceinline=True, **FLAGS)(function)
+    """Compile a helper that other kernels call; it is compiled into each of them, allocates nothing and counts no references."""
+    return numba.njit(forceinline=True, _nrt=False, **FLAGS)(function)
 
 
 def entry(signature: Any) -> Any:

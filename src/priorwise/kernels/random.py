@@ -14,7 +14,7 @@ MIX_2 = np.uint64(streams.MIX_2)
 ONE_BITS = np.uint64(streams.ONE_BITS)
 PAIRED = np.uint64(streams.PAIRED)
 WORDS_PER_ATTEMPT = np.uint64(streams.WORDS_PER_ATTEMPT)
-S12, S27, S29, S30, S31, S32, S52, S62, S63 = (np.uint64(n) for n in (12, 27, 29, 30, 31, 32, 52, 62, 63))
+S12, S16, S27, S29, S30, S31, S32, S48, S52, S62, S63 = (np.uint64(n) for n in (12, 16, 27, 29, 30, 31, 32, 48, 52, 62, 63))
 ZERO, ONE, TWO, THREE = (np.uint64(n) for n in range(4))
 
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)

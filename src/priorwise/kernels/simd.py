@@ -225,6 +225,19 @@ def count_at_least(typingctx, count, a, b):
 
 
 @intrinsic
+def count_fields_below(typingctx, count, a, b):
+    """Of each of the 16-bit fields of the lanes, signed: return ``count`` plus one where ``a < b``."""
+
+    def generate(context, builder, signature, args):
+        fields = ir.VectorType(ir.IntType(16), 4 * WIDTH)
+        counts, left, right = (builder.bitcast(arg, fields) for arg in args)
+        hit = builder.icmp_signed("<", left, right)
+        return builder.bitcast(builder.sub(counts, builder.sext(hit, fields)), bits_type.vector)  # true is -1
+
+    return bits_type(bits_type, bits_type, bits_type), generate
+
+
+@intrinsic
 def zeros(typingctx):
     """Return the integer 0 in every lane."""
 
@@ -232,6 +245,16 @@ def zeros(typingctx):
         return ir.Constant(bits_type.vector, [0] * WIDTH)
 
     return bits_type(), generate
+
+
+@intrinsic
+def trunc(typingctx, a):
+    """Return the whole number towards 0, lane by lane."""
+
+    def generate(context, builder, signature, args):
+        return _llvm(builder, "trunc", args)
+
+    return lanes_type(lanes_type), generate
 
 
 @intrinsic

@@ -19,6 +19,7 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.kernels import finite as kernels
+from priorwise.kernels import finite_look
 from priorwise.kernels.gaussian import arm_values, no_signal
 from priorwise.kernels.loop import FamilyTiles
 from priorwise.kernels.simd import WIDTH
@@ -146,7 +147,7 @@ class FinitePrior(Serializable):
             draw=kernels.draw,
             mean=kernels.mean,
             update=kernels.update,
-            look=kernels.look,
+            look=finite_look.look,
             certain=kernels.certain,
         )
 
@@ -178,8 +179,8 @@ class FiniteBelief:
         return self.prior.means[rng.choice(self.weights(), draws)]
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Mean of ``draws`` drawn mean vectors."""
-        return np.asarray(self.sample(rng, draws, seen).mean(axis=1))
+        """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
+        return np.einsum("ts,sa->ta", rng.counts(self.weights(), draws) / draws, self.prior.means)
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
