@@ -86,4 +86,5 @@ POLICIES = {
     "top-two": pw.TopTwoThompson(),
     "exact-knowledge-gradient": pw.ExactKnowledgeGradient(),
     "exact-knowledge-gradient-only": pw.ExactKnowledgeGradient(alpha=1.0),
+    "uniform-then": pw.UniformThen(2, pw.ThompsonSampling()),
 }

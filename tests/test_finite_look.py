@@ -157,3 +157,9 @@ def test_counts_never_pick_a_weight_of_zero(seed: int) -> None:
     counts = Stream(np.arange(2000, dtype=np.uint64), seed % 1000).counts(weights, 50)
     assert (counts.sum(axis=1) == 50).all()
     assert (counts[np.broadcast_to(weights == 0.0, counts.shape)] == 0).all()
+
+
+def test_more_draws_than_can_be_counted_run_in_numpy():
+    prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
+    runs = [pw.simulate(prior, pw.RecedingHorizon(1, k, 0.5), horizon=2, tasks=2, seed=0) for k in (65_535, 65_536)]
+    assert [run.engine for run in runs] == ["compiled", "numpy"]

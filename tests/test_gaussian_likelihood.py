@@ -229,7 +229,8 @@ class TestExactness:
         assert_same_prior(whole, estimator.fit(adaptive.grouped()), 1e-5)
         assert_same_prior(whole, estimator.fit(adaptive[:100].grouped() + adaptive[100:].grouped()), 1e-5)
         assert_same_prior(whole, estimator.fit(adaptive, start=estimator.fit(adaptive[:50])), 1e-4)
-        assert estimator.fit(adaptive, start=whole.prior).iterations <= 1
+        if structure != "factor":  # whose coordinates are not found from a covariance in closed form
+            assert estimator.fit(adaptive, start=whole.prior).iterations <= 1
         many = GaussianStatistics(*(np.tile(each, (5, 1)) for each in (adaptive.pulls, adaptive.sums, adaptive.squares)))
         assert GaussianMarginalLikelihood(structure, noise_var=None, regulariser=0).fit(many).log_likelihood == pytest.approx(
             5 * GaussianMarginalLikelihood(structure, noise_var=None, regulariser=0).fit(adaptive).log_likelihood, abs=1e-3

@@ -3,6 +3,8 @@
 Learn the prior from past tasks, see how much is lost if it is wrong, and run the policy that earns most in the few pulls there are.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Seen
 from priorwise.core.serial import Serializable
@@ -32,36 +34,105 @@ from priorwise.sensitivity.tail import TailExpectation, tail_expectation
 from priorwise.simulate.results import Comparison, Estimate, Run
 from priorwise.simulate.run import compare, simulate
 
+if TYPE_CHECKING:
+    from priorwise.meta.ada_thompson import AdaThompson
+    from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
+    from priorwise.meta.complexity import SampleComplexity, sample_complexity
+    from priorwise.meta.empirical_bayes import EmpiricalBayes, Every, Geometric
+    from priorwise.meta.exploration import OneArmBlocks, PairedArms, UniformThen
+    from priorwise.meta.explore_then_commit import ExploreThenCommit
+    from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
+    from priorwise.meta.fit import PriorFit
+    from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
+    from priorwise.meta.gaussian_statistics import GaussianStatistics
+    from priorwise.meta.hier_thompson import HierThompson
+    from priorwise.meta.learner import FixedPrior, MetaLearner, Play, Setting
+    from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
+    from priorwise.meta.meta_run import MetaRun
+    from priorwise.meta.meta_thompson import MetaThompson
+    from priorwise.meta.mixture import MixturePrior
+    from priorwise.meta.moments_beta import BetaMoments
+    from priorwise.meta.moments_finite import FiniteCounts
+    from priorwise.meta.moments_gaussian import GaussianMoments
+    from priorwise.meta.moments_linear import LinearMoments
+    from priorwise.meta.robust import Alarm, AsFitted, Drawn, Mixed, Widened
+    from priorwise.meta.running_mean import RunningMean
+    from priorwise.meta.selection import (
+        ModelComparison,
+        PolicyComparison,
+        compare_models,
+        compare_policies,
+        log_marginal_likelihood,
+    )
+    from priorwise.meta.simulate_meta import simulate_meta
+    from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, LinearStatistics
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaThompson",
+    "Alarm",
+    "AsFitted",
     "BayesOptimalPolicy",
     "BayesUCB",
+    "BetaMarginalLikelihood",
+    "BetaMoments",
     "BetaPrior",
+    "BetaStatistics",
     "Bound",
     "Bounded",
     "BreakEven",
     "Comparison",
     "Distance",
+    "Drawn",
+    "EmpiricalBayes",
     "Estimate",
+    "Every",
     "ExactKnowledgeGradient",
     "ExchangeableBetaPrior",
     "ExchangeableGaussianPrior",
+    "ExploreThenCommit",
+    "FiniteCounts",
+    "FiniteMarginalLikelihood",
     "FinitePrior",
+    "FiniteStatistics",
+    "FixedPrior",
+    "GaussianMarginalLikelihood",
+    "GaussianMoments",
     "GaussianPrior",
+    "GaussianStatistics",
+    "Geometric",
     "GivenContexts",
     "Greedy",
+    "HierThompson",
     "KShotThompson",
     "KnowledgeGradient",
     "Ladder",
     "LinearGaussianPrior",
+    "LinearMarginalLikelihood",
+    "LinearMoments",
+    "LinearStatistics",
+    "MetaLearner",
+    "MetaRun",
+    "MetaThompson",
+    "Mixed",
+    "MixturePrior",
+    "ModelComparison",
+    "OneArmBlocks",
+    "PairedArms",
+    "Play",
+    "PolicyComparison",
     "PosteriorSampling",
+    "PriorFit",
     "RecedingHorizon",
     "Run",
     "Rung",
+    "RunningMean",
+    "SampleComplexity",
     "SamplingPolicy",
     "Seen",
     "Serializable",
+    "Setting",
     "SphereContexts",
     "Stream",
     "SubGamma",
@@ -70,10 +141,14 @@ __all__ = [
     "ThompsonSampling",
     "TopTwoThompson",
     "Uniform",
+    "UniformThen",
+    "Widened",
     "__version__",
     "bayes_optimal",
     "break_even",
     "compare",
+    "compare_models",
+    "compare_policies",
     "exact_evaluation",
     "exact_rewards",
     "exact_trajectory_tv",
@@ -81,6 +156,7 @@ __all__ = [
     "kl",
     "kveton_comparison",
     "load_prior",
+    "log_marginal_likelihood",
     "lower_bound_gap",
     "noiseless_instance",
     "pick",
@@ -88,10 +164,90 @@ __all__ = [
     "pomdp_trajectory_bound",
     "reward_bound",
     "reward_tails",
+    "sample_complexity",
     "sensitivity_ladder",
     "simulate",
+    "simulate_meta",
     "tail_expectation",
     "total_variation",
     "trajectory_bound",
     "two_point_instance",
 ]
+
+# Learning the prior brings optimisers and process pools along, which a simulation does without: imported when first used.
+_LATER = {
+    "priorwise.meta.ada_thompson": ("AdaThompson",),
+    "priorwise.meta.beta_likelihood": ("BetaMarginalLikelihood",),
+    "priorwise.meta.complexity": (
+        "SampleComplexity",
+        "sample_complexity",
+    ),
+    "priorwise.meta.empirical_bayes": (
+        "EmpiricalBayes",
+        "Every",
+        "Geometric",
+    ),
+    "priorwise.meta.exploration": (
+        "OneArmBlocks",
+        "PairedArms",
+        "UniformThen",
+    ),
+    "priorwise.meta.explore_then_commit": ("ExploreThenCommit",),
+    "priorwise.meta.finite_likelihood": ("FiniteMarginalLikelihood",),
+    "priorwise.meta.fit": ("PriorFit",),
+    "priorwise.meta.gaussian_likelihood": ("GaussianMarginalLikelihood",),
+    "priorwise.meta.gaussian_statistics": ("GaussianStatistics",),
+    "priorwise.meta.hier_thompson": ("HierThompson",),
+    "priorwise.meta.learner": (
+        "FixedPrior",
+        "MetaLearner",
+        "Play",
+        "Setting",
+    ),
+    "priorwise.meta.linear_likelihood": ("LinearMarginalLikelihood",),
+    "priorwise.meta.meta_run": ("MetaRun",),
+    "priorwise.meta.meta_thompson": ("MetaThompson",),
+    "priorwise.meta.mixture": ("MixturePrior",),
+    "priorwise.meta.moments_beta": ("BetaMoments",),
+    "priorwise.meta.moments_finite": ("FiniteCounts",),
+    "priorwise.meta.moments_gaussian": ("GaussianMoments",),
+    "priorwise.meta.moments_linear": ("LinearMoments",),
+    "priorwise.meta.robust": (
+        "Alarm",
+        "AsFitted",
+        "Drawn",
+        "Mixed",
+        "Widened",
+    ),
+    "priorwise.meta.running_mean": ("RunningMean",),
+    "priorwise.meta.selection": (
+        "ModelComparison",
+        "PolicyComparison",
+        "compare_models",
+        "compare_policies",
+        "log_marginal_likelihood",
+    ),
+    "priorwise.meta.simulate_meta": ("simulate_meta",),
+    "priorwise.meta.statistics": (
+        "BetaStatistics",
+        "FiniteStatistics",
+        "LinearStatistics",
+    ),
+}
+_HOMES = {name: module for module, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List what there is, imported or not."""
+    return sorted({*globals(), *_HOMES})

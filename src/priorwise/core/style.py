@@ -6,6 +6,7 @@ Matplotlib is imported when a figure is made, never before.
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 INK: Final = "#333333"
 FAINT: Final = "#8a8a8a"
+TITLE_SIZE: Final = 11.0
+NOTE: Final = "#666666"
+NOTE_SIZE: Final = 8.0
+NOTE_LINE: Final = 0.155  # inches
 LABEL_SIZE: Final = 8.5
 LINE_SPACING: Final = 1.3
 LABEL_SHADE: Final = 0.8
@@ -84,6 +89,25 @@ def render(figure: Figure) -> dict[str, bytes]:
         figure.savefig(buffer, format=suffix, metadata={"Date": None} if suffix == "svg" else None)
         out[suffix] = buffer.getvalue()
     return out
+
+
+def write_title(figure: Figure, text: str, left: float) -> None:
+    """Write a title at the head of the figure, ``left`` inches from its edge, as large as it fits."""
+    width, height = figure.get_size_inches()
+    size = min(TITLE_SIZE, 72 * (width - left - 0.1) / (0.58 * max(len(text), 1)))
+    figure.text(left / width, 1 - 0.28 / height, text, fontsize=size, va="center")
+
+
+def note_lines(text: str, inches: float) -> list[str]:
+    """Break a note into lines that fit so many inches."""
+    return textwrap.wrap(text, max(20, int(inches / 0.058)))
+
+
+def write_note(figure: Figure, lines: Sequence[str], left: float) -> None:
+    """Write a note at the foot of the figure, ``left`` inches from its edge."""
+    width, height = figure.get_size_inches()
+    for index, line in enumerate(reversed(lines)):
+        figure.text(left / width, (0.16 + NOTE_LINE * index) / height, line, fontsize=NOTE_SIZE, color=NOTE, va="center")
 
 
 def look(index: int) -> tuple[str, str]:

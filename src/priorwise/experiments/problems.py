@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -12,14 +14,16 @@ from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
 
+P = TypeVar("P", bound=Prior)
+
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Generic[P]):
     """A true prior, the misspecified one of the paper, and the number of pulls."""
 
     name: str
-    prior: Prior
-    misspecified: Prior
+    prior: P
+    misspecified: P
     horizon: int
 
 
@@ -28,7 +32,7 @@ def blocks() -> np.ndarray:
     return np.kron(np.eye(2), np.full((3, 3), 0.9) + 0.1 * np.eye(3))
 
 
-def gaussian() -> Problem:
+def gaussian() -> Problem[GaussianPrior]:
     """Six arms with a joint normal prior, ten pulls."""
     return Problem(
         "gaussian",
@@ -38,7 +42,7 @@ def gaussian() -> Problem:
     )
 
 
-def linear() -> Problem:
+def linear() -> Problem[LinearGaussianPrior]:
     """Six arms with six features each on the sphere, twenty pulls."""
     contexts = SphereContexts(arms=6)
     return Problem(
@@ -49,7 +53,7 @@ def linear() -> Problem:
     )
 
 
-def discrete() -> Problem:
+def discrete() -> Problem[FinitePrior]:
     """Sixteen noiseless tasks over twenty arms, ten pulls.
 
     The paper draws the reward matrix and does not print it; this is a reconstruction. Arms 0, 5, 10 and 15 identify: each tells
@@ -62,3 +66,7 @@ def discrete() -> Problem:
         means[task, 5 * group + 1 + index] = 1.0
     probs = np.where(np.arange(16) < 4, 9 / 40, 1 / 120)
     return Problem("discrete", FinitePrior(means, probs), FinitePrior(means, np.full(16, 1 / 16)), horizon=10)
+
+
+ALL: Final[dict[str, Callable[[], Problem[Any]]]] = {"gaussian": gaussian, "linear": linear, "discrete": discrete}
+"""By name."""

@@ -27,6 +27,7 @@ draw_values, mean_values, look_ahead, is_certain = caller(DRAW), caller(MEAN), c
 
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
+MOST_COUNTED = (1 << 16) - 1  # look-ahead draws; finite families count them in 16 bits
 
 
 @inline

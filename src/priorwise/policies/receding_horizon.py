@@ -127,8 +127,10 @@ class RecedingHorizon:
             chosen = np.where(belief.certain(), pick(seen.masked(belief.mean(seen)), breaker), chosen)
         return chosen
 
-    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
-        """Tile function for the compiled loop."""
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None with more look-ahead draws than it can count."""
+        if self.k2 > kernels.MOST_COUNTED:
+            return None
         alphas = np.array([alpha_at(self.alpha, step, horizon) for step in range(1, horizon + 1)])
         sizes = [family.arms, self.k1, self.k2, masked]
         switches = [

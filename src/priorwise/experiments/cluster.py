@@ -1,0 +1,56 @@
+"""Blocks on a Dask cluster. Imported only when one is asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, Final, final
+
+from joblib import parallel_config
+from joblib._dask import DaskDistributedBackend
+
+from priorwise.experiments.workers import Workers, WorkersError
+
+SECONDS_TO_CONNECT: Final = 10.0
+
+
+@final
+class Backend(DaskDistributedBackend):  # type: ignore[misc]  # joblib has no types
+    """Joblib's backend, which by itself waits for ever for a block that the cluster has given up."""
+
+    def submit(self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None) -> Future[Any]:
+        """Submit a batch, and report it also when all workers that tried it died."""
+
+        def report(done: Future[Any]) -> None:
+            error = done.exception()
+            if error is not None and callback is not None:
+                callback(error)
+
+        future: Future[Any] = super().submit(func, callback)
+        future.add_done_callback(report)
+        return future
+
+
+@contextmanager
+def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
+    """Connect to the cluster, or start one of ``jobs`` worker processes on this machine."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise WorkersError("Dask is not installed; pip install 'priorwise[dask]'") from None
+    here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.ERROR}
+    try:
+        client = Client(scheduler, timeout=SECONDS_TO_CONNECT) if scheduler else Client(**here)
+    except (OSError, ValueError) as error:
+        raise WorkersError(f"no Dask scheduler answers at {scheduler}") from error
+    with client, parallel_config(Backend(client=client)):
+        try:
+            client.wait_for_workers(1, timeout=SECONDS_TO_CONNECT)
+        except TimeoutError:
+            raise WorkersError(f"no worker is connected; start one: dask worker {client.scheduler.address}") from None
+        threads = sum(client.ncores().values())
+        yield Workers(
+            f"{threads} threads of " + (f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"), "all"
+        )

@@ -1,0 +1,47 @@
+"""What the paper says of the discrete bandit, and the values known of it, held against the tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorwise.experiments.envelope import envelope
+from priorwise.experiments.judging import Known, above, equals, first_pull_shares, last, overtakes, rewards, share, within
+from priorwise.experiments.work import Claim, Tables
+
+IDENTIFYING = [0, 5, 10, 15]
+LIKELY = [1, 2, 3, 4]
+ORDINARY = [arm for arm in range(20) if arm not in IDENTIFYING]
+
+
+def claims(tables: Tables) -> list[Claim]:
+    """Judge the tables."""
+    curves, test, pulls = tables["curves"], tables["test"], tables["first_pulls"]
+    best = envelope(curves)
+    shares = {name: first_pull_shares(pulls, name) for name in np.unique(pulls["algorithm"])}
+    ts, kg = rewards(test, "OracleTS"), rewards(test, "OracleKG")
+    likely = shares["OracleTS"][LIKELY]
+    wrong = shares["MisTS"][ORDINARY]
+    spread = shares["MisKG"][IDENTIFYING]
+    return [
+        equals("OracleTS", last(curves, "OracleTS"), Known(7.4536, 0.0005)),
+        equals("MisTS", last(curves, "MisTS"), Known(55 / 16, 0.0005)),
+        equals("OracleKG", last(curves, "OracleKG"), Known(9.04, 0.02)),
+        equals("MisKG", last(curves, "MisKG"), Known(7.67, 0.02)),
+        share("OracleTS first plays one of A2 to A5 in 90 % of episodes", float(likely.sum()), 0.89, 0.91),
+        share("... and those four evenly: largest minus smallest share", float(np.ptp(likely)), 0.0, 0.02),
+        share("MisTS first plays the 16 ordinary arms evenly: largest minus smallest share", float(np.ptp(wrong)), 0.0, 0.02),
+        share("Thompson sampling never first plays an identifying arm", float(_first(shares, "TS", IDENTIFYING)), 0.0, 0.0),
+        share("OracleKG first plays A1", float(shares["OracleKG"][0]), 0.98),
+        share("MisKG first plays one of the identifying arms", float(spread.sum()), 0.90),
+        share("... and those four evenly: largest minus smallest share", float(np.ptp(spread)), 0.0, 0.05),
+        above("OracleKG earns much more than OracleTS, which no other Thompson sampling exceeds", kg, ts, 1.0),
+        within("MetaTS becomes competitive with OracleTS", ts, rewards(test, "MetaTS"), 0.05 * float(ts.mean())),
+        within("MetaKG becomes competitive with OracleKG", kg, rewards(test, "MetaKG"), 0.05 * float(kg.mean())),
+        overtakes("MetaKG beats MisKG within the 400 episodes", best, "MetaKG", "MisKG", 400),
+        overtakes("MetaTS beats MisTS soon", best, "MetaTS", "MisTS", 200),
+    ]
+
+
+def _first(shares: dict[str, np.ndarray], kind: str, arms: list[int]) -> float:
+    """Largest share of these arms among the first pulls of the algorithms of a kind that do not explore."""
+    return float(max(each[arms].sum() for name, each in shares.items() if name.endswith(kind) and not name.startswith("Meta")))

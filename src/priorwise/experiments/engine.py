@@ -1,0 +1,214 @@
+"""Runs experiments: blocks in parallel, each stored as it finishes, then tables, figures and claims.
+
+What is written depends on the experiment, the seed and the replicates, never on the engine, the number of processes, or how
+often the work was interrupted: tables are made of the stored blocks, figures and claims of the stored tables.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, final, get_args, runtime_checkable
+
+from priorwise.core import validation
+from priorwise.experiments.parquet import read_parquet, to_parquet
+from priorwise.experiments.progress import Progress, show_progress
+from priorwise.experiments.store import BlockStore, Finished, claimed, code_stamp, digest_of, write_whole
+from priorwise.experiments.work import Block, Claim, Experiment, Files, Tables
+from priorwise.experiments.workers import Call, Where, Workers, start_workers
+
+BLOCKS: Final = "blocks"
+"""Directory of finished blocks; no experiment has this name."""
+
+
+@runtime_checkable
+class Costed(Protocol):
+    """An experiment that knows how long its blocks take; without it, they count alike in the time left."""
+
+    def cost(self, block: Block) -> float:
+        """Time that a block takes, in units that are the same for all of them."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of one experiment."""
+
+    name: str
+    title: str
+    constants: Mapping[str, Any]
+    digest: str
+    tables: Tables
+    figures: Mapping[str, Files]
+    claims: tuple[Claim, ...]
+    seconds: float  # on the wall, in this call
+    block_seconds: float  # of all blocks together, when they ran
+    blocks: int
+    resumed: int  # blocks that were there already, and cost nothing in this call
+
+    @property
+    def failed(self) -> tuple[Claim, ...]:
+        """Claims that do not hold."""
+        return tuple(claim for claim in self.claims if not claim.holds)
+
+
+@final
+@dataclass(frozen=True)
+class Results:
+    """What came out of all experiments, and how."""
+
+    outcomes: tuple[Outcome, ...]
+    seed: int
+    replicates: int
+    out: Path
+    workers: str  # how many, and where
+
+    @property
+    def seconds(self) -> float:
+        """Time on the wall."""
+        return sum(each.seconds for each in self.outcomes)
+
+    @property
+    def failed(self) -> tuple[Claim, ...]:
+        """Claims that do not hold."""
+        return tuple(claim for each in self.outcomes for claim in each.failed)
+
+
+def run_experiments(
+    experiments: Sequence[Experiment],
+    *,
+    seed: int,
+    replicates: int,
+    out: Path,
+    jobs: int | None = None,
+    engine: Where = "local",
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> Results:
+    """Run experiments, and write their tables and figures.
+
+    Finished blocks are kept in ``out/blocks``. Interrupted at any moment, even killed, the same call goes on from there and
+    writes the same tables, bit for bit.
+
+    Parameters
+    ----------
+    experiments
+        One after the other, the blocks of each in parallel.
+    seed, replicates
+        Of every experiment.
+    out
+        Directory for ``<experiment>/<table>.parquet``, ``<experiment>/<figure>.png`` and ``.svg``, and the blocks. One run at a
+        time.
+    jobs
+        Worker processes; by default one for each processor. Not used with a scheduler.
+    engine, scheduler
+        ``"local"``: processes on this machine. ``"dask"``: the Dask cluster at the address ``scheduler``, or one on this machine.
+    progress
+        Show a progress bar with the time left.
+    """
+    if engine not in get_args(Where):
+        raise ValueError(f"engine must be one of {', '.join(get_args(Where))}, got {engine!r}")
+    if jobs is not None:
+        validation.count("jobs", jobs)
+    validation.count("replicates", replicates)
+    _check_names(experiments)
+    plans = [_plan(each, validation.seed(seed), replicates, out) for each in experiments]
+    total = sum(plan.cost(block) for plan in plans for block in plan.blocks)
+    with claimed(out), start_workers(engine, jobs, scheduler) as workers, show_progress(total, shown=progress) as bar:
+        outcomes = [_run(plan, workers, bar) for plan in plans]
+        return Results(tuple(outcomes), seed, replicates, out, workers.about)
+
+
+def _check_names(experiments: Sequence[Experiment]) -> None:
+    names = [each.name for each in experiments]
+    for name in names:
+        if not name.replace("-", "_").isidentifier() or name == BLOCKS or names.count(name) > 1:
+            raise ValueError(f"experiments need names that differ and can name a directory other than {BLOCKS!r}; got {name!r}")
+
+
+@final
+@dataclass(frozen=True)
+class _Plan:
+    """An experiment and its blocks, before it runs."""
+
+    experiment: Experiment
+    seed: int
+    replicates: int
+    out: Path
+    store: BlockStore
+    blocks: tuple[Block, ...]
+
+    def cost(self, block: Block) -> float:
+        return self.experiment.cost(block) if isinstance(self.experiment, Costed) else 1.0
+
+
+def _plan(experiment: Experiment, seed: int, replicates: int, out: Path) -> _Plan:
+    digest = digest_of(experiment, seed)
+    store = BlockStore(out / BLOCKS / experiment.name / digest, digest)
+    return _Plan(experiment, seed, replicates, out, store, tuple(experiment.blocks(replicates)))
+
+
+def _run(plan: _Plan, workers: Workers, bar: Progress) -> Outcome:
+    start = time.perf_counter()
+    experiment = plan.experiment
+    bar.start(experiment.name)
+    done = _blocks(plan, workers, bar)
+    resumed = sum(not fresh for _, fresh in done.values())
+    directory = plan.out / experiment.name
+    about = {"experiment": experiment.name, "seed": plan.seed, "replicates": plan.replicates, "digest": plan.store.digest}
+    tables = experiment.tables([(block, done[block][0].arrays) for block in plan.blocks])
+    for name, table in tables.items():
+        write_whole(directory / f"{name}.parquet", to_parquet(name, table, about))
+    tables = {name: read_parquet(directory / f"{name}.parquet") for name in tables}
+    claims = tuple(experiment.claims(tables))
+    figures = experiment.figures(tables)
+    for name, files in figures.items():
+        for suffix, content in files.items():
+            write_whole(directory / f"{name}.{suffix}", content)
+    return Outcome(
+        name=experiment.name,
+        title=experiment.title,
+        constants=experiment.constants(),
+        digest=plan.store.digest,
+        tables=tables,
+        figures=figures,
+        claims=claims,
+        seconds=time.perf_counter() - start,
+        block_seconds=sum(finished.seconds for finished, _ in done.values()),
+        blocks=len(plan.blocks),
+        resumed=resumed,
+    )
+
+
+def _blocks(plan: _Plan, workers: Workers, bar: Progress) -> dict[Block, tuple[Finished, bool]]:
+    """Read the blocks that are there and run the others, longest first; each with whether it ran now.
+
+    What ran now is read back too: arrays come from the same files, in the same layout, whenever they were made.
+    """
+    store = plan.store
+    out: dict[Block, tuple[Finished, bool]] = {}
+    for block in plan.blocks:
+        found = store.load(block)
+        if found is not None:
+            out[block] = found, False
+            bar.skip(plan.cost(block))
+    missing = sorted((block for block in plan.blocks if block not in out), key=plan.cost, reverse=True)
+    calls = [Call(plan.experiment, block, plan.seed, code_stamp()) for block in missing]
+    if calls:
+        with closing(workers.run(calls)) as running:
+            for block, finished in running:
+                store.save(block, finished)
+                out[block] = _read_back(store, block), True
+                bar.finish(plan.cost(block))
+    return out
+
+
+def _read_back(store: BlockStore, block: Block) -> Finished:
+    found = store.load(block)
+    if found is None:
+        raise OSError(f"{store.path(block)} does not hold what was just written to it; is the disk full or failing?")
+    return found

@@ -1,0 +1,166 @@
+"""The figure of the discrete instance: the reward of each arm in each task, and the prior beside the tasks.
+
+It reads a table and never simulates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorwise.core.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    NOTE,
+    NOTE_LINE,
+    new_figure,
+    note_lines,
+    render,
+    style,
+    write_note,
+    write_title,
+)
+from priorwise.core.types import FloatArray
+from priorwise.experiments.envelope import checked
+from priorwise.experiments.work import Files, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+INSTANCE: Final = {"task": "whole", "arm": "whole", "reward": "real", "probability": "real"}
+IDENTIFYING: Final = (0, 5, 10, 15)
+"""Arms whose reward tells tasks apart: A1, A6, A11, A16."""
+PALETTE: Final = "Blues"
+MARK: Final = COLOURS[1]
+EVEN: Final = 0.245
+"""Relative luminance on which white and ink contrast alike."""
+CELL: Final = 0.36  # inches
+
+
+def instance_map(instance: Table, title: str, *, identifying: Sequence[int] = IDENTIFYING, note: str = "") -> Files:
+    """Draw rewards as a heat map, tasks down and arms across, and the probability of each task as a bar.
+
+    ``instance`` has the columns ``task`` and ``arm`` (from 0; shown from 1), ``reward``, and ``probability`` of the task.
+    Returns the content of the files, by suffix.
+    """
+    table = checked("instance", instance, INSTANCE)
+    rewards = grid("instance", table["task"], table["arm"], table["reward"], ("task", "arm"))
+    each = grid("instance", table["task"], table["arm"], table["probability"], ("task", "arm"))
+    probability = each[:, 0]
+    if np.ptp(each, axis=1).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"instance must give each task one probability, and they must sum to 1; got a sum of {probability.sum():g}"
+        )
+    tasks, arms = rewards.shape
+    left, gap, bars, right, top, bottom = 0.62, 0.14, 1.1, 0.95, 0.92, 0.3
+    wide, tall = CELL * arms, 0.27 * tasks
+    width = left + wide + gap + bars + right
+    said = "▾ Identifying arms: best in no task, but their reward tells the tasks of a group apart. Blank: 0."
+    notes = note_lines(f"{said} {note}" if note else said, width - left - 0.1)
+    bottom += NOTE_LINE * len(notes)
+    height = top + tall + bottom
+    with style():
+        from matplotlib.colors import Normalize
+
+        figure = new_figure(width, height)
+        axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))
+        scale = Normalize(min(0.0, rewards.min()), max(rewards.max(), 1e-12))
+        colours = heat(axes, rewards, scale, [[f"{value:.2g}" if value else "" for value in row] for row in rewards])
+        name_arms(axes, arms, identifying)
+        axes.set_yticks(np.arange(tasks) + 0.5, [str(task + 1) for task in range(tasks)])
+        axes.set_ylabel("task")
+        beside = figure.add_axes(((left + wide + gap) / width, bottom / height, bars / width, tall / height))
+        _prior(beside, probability)
+        bar = figure.add_axes(((width - right + 0.2) / width, bottom / height, 0.13 / width, tall / height))
+        figure.colorbar(colours, cax=bar, label="reward").outline.set_visible(False)
+        write_title(figure, title, left)
+        write_note(figure, notes, left)
+        return render(figure)
+
+
+def grid(name: str, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any], axes: tuple[str, str]) -> FloatArray:
+    """Values as a matrix; every pair of a row and a column must be there once."""
+    shape = int(rows.max()) + 1, int(columns.max()) + 1
+    index = rows.astype(np.int64) * shape[1] + columns.astype(np.int64)
+    if index.size != shape[0] * shape[1] or np.unique(index).size != index.size:
+        raise ValueError(
+            f"{name} must have each pair of {axes[0]} and {axes[1]} once, "
+            f"{shape[0]} x {shape[1]} rows, got {index.size} rows and {np.unique(index).size} pairs"
+        )
+    out = np.empty(shape)
+    out.flat[index] = values
+    return out
+
+
+def heat(axes: Axes, values: FloatArray, scale: Normalize, texts: Sequence[Sequence[str]]) -> ScalarMappable:
+    """Draw a matrix as coloured cells, the first row on top, with a text in each cell that is read on its colour."""
+    import matplotlib as mpl
+
+    cells = axes.pcolormesh(values, cmap=PALETTE, norm=scale, edgecolors="#dddddd", linewidth=0.6, clip_on=False)
+    axes.set_ylim(values.shape[0], 0)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    colours = mpl.colormaps[PALETTE](scale(values))
+    light = colours[..., :3] ** 2.2 @ [0.2126, 0.7152, 0.0722] > EVEN
+    for (row, column), pale in np.ndenumerate(light):
+        if not texts[row][column]:
+            continue
+        axes.text(
+            column + 0.5, row + 0.5, texts[row][column], ha="center", va="center", fontsize=7, color=INK if pale else "white"
+        )  # fmt: skip
+    return cells
+
+
+def name_arms(axes: Axes, arms: int, identifying: Sequence[int]) -> None:
+    """Write A1, A2, ... above the columns, and mark the identifying ones."""
+    wrong = [arm for arm in identifying if not 0 <= arm < arms]
+    if wrong:
+        raise ValueError(f"identifying must be arms from 0 to {arms - 1}, got {wrong}")
+    axes.xaxis.tick_top()
+    axes.set_xticks(np.arange(arms) + 0.5, [f"A{arm + 1}" for arm in range(arms)], fontsize=8)
+    axes.tick_params(axis="x", length=0, pad=2)
+    for arm in identifying:
+        label: Any = axes.get_xticklabels()[arm]
+        label.set(color=MARK, weight="bold")
+        axes.annotate(
+            "▾", (arm + 0.5, 1.0), (0, 13), xycoords=axes.get_xaxis_transform(), textcoords="offset points",
+            ha="center", va="bottom", color=MARK, fontsize=9, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _prior(axes: Axes, probability: FloatArray) -> None:
+    places = np.arange(probability.size) + 0.5
+    axes.barh(places, probability, height=0.72, color=FAINT)
+    for place, value in zip(places, probability, strict=True):
+        axes.annotate(_fraction(value), (value, place), (3, 0), textcoords="offset points", va="center", fontsize=7.5, color=INK)
+    axes.set_ylim(probability.size, 0)
+    axes.set_xlim(0, 1.55 * probability.max())
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    for side in ("bottom", "right", "top"):
+        axes.spines[side].set_visible(False)
+    axes.annotate(
+        "prior",
+        (0, 1.0),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize=8,
+        color=NOTE,
+        annotation_clip=False,
+    )
+
+
+def _fraction(value: float) -> str:
+    fraction = Fraction(float(value)).limit_denominator(1000)
+    return str(fraction) if abs(float(fraction) - value) < 1e-9 else f"{value:.3g}"

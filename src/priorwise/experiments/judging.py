@@ -1,0 +1,90 @@
+"""From tables to claims: means over replicates with their standard errors, and statements that hold or do not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from priorwise.core.types import FloatArray
+from priorwise.experiments.work import Claim, Table
+from priorwise.simulate.results import Estimate
+
+SIGMAS: Final = 5.0
+"""Standard errors of the replicate mean within which a known value must lie; chance alone misses once in two million."""
+
+
+@final
+@dataclass(frozen=True)
+class Known:
+    """A value known from elsewhere, and half a unit of the last digit it is known to."""
+
+    value: float
+    rounding: float
+
+
+def rewards(test: Table, algorithm: str) -> FloatArray:
+    """Test reward of each replicate, in order."""
+    chosen = test["algorithm"] == algorithm
+    return np.asarray(test["reward"][chosen][np.argsort(test["replicate"][chosen])])
+
+
+def last(curves: Table, algorithm: str) -> FloatArray:
+    """Average reward over all episodes of each replicate, for an algorithm without exploration."""
+    chosen = (curves["algorithm"] == algorithm) & (curves["episode"] == curves["episode"].max())
+    return np.asarray(curves["average"][chosen][np.argsort(curves["replicate"][chosen])])
+
+
+def mean(values: FloatArray) -> Estimate:
+    """Mean over replicates with its standard error."""
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
+    return Estimate(float(values.mean()), float(error))
+
+
+def equals(what: str, values: FloatArray, known: Known, source: str = "ours") -> Claim:
+    """Claim that a mean is the known value."""
+    found = mean(values)
+    near = abs(found.mean - known.value) <= SIGMAS * found.std_error + known.rounding
+    return Claim(f"{what} earns {known.value:g} per episode", f"{found.mean:.4g} ± {found.std_error:.2g}", near, source)
+
+
+def within(what: str, first: FloatArray, second: FloatArray, most: float, source: str = "paper") -> Claim:
+    """Claim that the paired shortfall of the second against the first is at most ``most``."""
+    gap = mean(first - second)
+    return Claim(what, f"short by {gap.mean:.3g} ± {gap.std_error:.2g} (allowed {most:g})", gap.mean <= most, source)
+
+
+def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0, source: str = "paper") -> Claim:
+    """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the same tasks."""
+    gap = mean(larger - smaller)
+    clear = gap.mean > max(least, SIGMAS * gap.std_error if len(larger) > 1 else 0.0)
+    return Claim(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", clear, source)
+
+
+def overtakes(what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper") -> Claim:
+    """Claim that one envelope is above the other from some episode on, at the latest from ``by``."""
+    curves = {}
+    for name in (first, second):
+        chosen = envelope["algorithm"] == name
+        order = np.argsort(envelope["episode"][chosen])
+        curves[name] = envelope["episode"][chosen][order], envelope["mean"][chosen][order]
+    episodes, ahead = curves[first][0], curves[first][1] > curves[second][1]
+    behind = np.flatnonzero(~ahead)
+    if behind.size == len(ahead) or (behind.size and behind[-1] == len(ahead) - 1):
+        return Claim(what, f"{first} is not above {second} at the end", False, source)
+    start = int(episodes[behind[-1] + 1]) if behind.size else int(episodes[0])
+    return Claim(what, f"above from episode {start:,} on", start <= by, source)
+
+
+def share(what: str, measured: float, least: float = 0.0, most: float = 1.0, source: str = "paper") -> Claim:
+    """Claim that a share lies between two limits."""
+    return Claim(what, f"{100.0 * measured:.2f} %", least <= measured <= most, source)
+
+
+def first_pull_shares(first_pulls: Table, algorithm: str) -> FloatArray:
+    """Share of each arm among an algorithm's first pulls."""
+    chosen = first_pulls["algorithm"] == algorithm
+    counts = first_pulls["count"][chosen][np.argsort(first_pulls["arm"][chosen])].astype(np.float64)
+    return np.asarray(counts / counts.sum())

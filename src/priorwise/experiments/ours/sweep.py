@@ -1,0 +1,107 @@
+"""Beyond the paper: learners that never stop learning and policies that earn more, on the paper's problems and its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from priorwise.experiments import problems
+from priorwise.experiments.problems import Problem
+from priorwise.meta.empirical_bayes import EmpiricalBayes
+from priorwise.meta.explore_then_commit import ExploreThenCommit
+from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
+from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
+from priorwise.meta.learner import FixedPrior, MetaLearner
+from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
+from priorwise.meta.moments_finite import FiniteCounts
+from priorwise.meta.moments_gaussian import GaussianMoments
+from priorwise.meta.moments_linear import LinearMoments
+from priorwise.policies.baselines import ExactKnowledgeGradient
+from priorwise.policies.receding_horizon import KnowledgeGradient
+from priorwise.policies.sampling import PosteriorSampling, ThompsonSampling
+from priorwise.priors.contexts import SphereContexts
+
+TS: Final = ThompsonSampling()
+SUM: Final = PosteriorSampling(8, "sum")
+EXACT_KG: Final = ExactKnowledgeGradient("online")
+KG: Final = KnowledgeGradient(10, 10, ties="random", when_certain="best")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A problem, the learners that meet it, and for how long; ``ours`` are those the paper does not have."""
+
+    problem: Callable[[], Problem[Any]]
+    episodes: int
+    grid: tuple[int, ...]
+    paper: Mapping[str, MetaLearner]
+    ours: Mapping[str, MetaLearner]
+    sizes: Mapping[str, int]  # T0 of explore-then-commit learners, by name
+    windows: tuple[tuple[str, str, int, int], ...]  # learner, its oracle, first and last episode of a shortfall
+
+    @property
+    def learners(self) -> dict[str, MetaLearner]:
+        """All of them, the paper's first."""
+        return {**self.paper, **self.ours}
+
+
+_GAUSSIAN: Final = GaussianMarginalLikelihood()
+_LINEAR: Final = LinearMarginalLikelihood(contexts=SphereContexts(arms=6))
+_WRONG: Final = {name: make().misspecified for name, make in problems.ALL.items()}
+
+SWEEPS: Final[dict[str, Sweep]] = {
+    "gaussian": Sweep(
+        problem=problems.gaussian,
+        episodes=1000,
+        grid=tuple(range(10, 1001, 10)),
+        paper={
+            "OracleTS": FixedPrior(TS),
+            "MisTS": FixedPrior(TS, _WRONG["gaussian"]),
+            **{f"MetaTS:full {size}": ExploreThenCommit(size, GaussianMoments("full")) for size in (100, 200, 400)},
+        },
+        ours={
+            "Empirical Bayes, TS": EmpiricalBayes(_GAUSSIAN, TS),
+            "Empirical Bayes, sum of 8": EmpiricalBayes(_GAUSSIAN, SUM),
+            "Empirical Bayes, exact KG": EmpiricalBayes(_GAUSSIAN, EXACT_KG),
+            "Oracle, exact KG": FixedPrior(EXACT_KG),
+        },
+        sizes={f"MetaTS:full {size}": size for size in (100, 200, 400)},
+        windows=tuple(
+            (learner, oracle, 1, last)
+            for learner, oracle in (("Empirical Bayes, TS", "OracleTS"), ("Empirical Bayes, exact KG", "Oracle, exact KG"))
+            for last in (200, 1000)
+        ),
+    ),
+    "linear": Sweep(
+        problem=problems.linear,
+        episodes=300,
+        grid=tuple(range(5, 301, 5)),
+        paper={
+            "OracleTS": FixedPrior(TS),
+            "MisTS": FixedPrior(TS, _WRONG["linear"]),
+            **{
+                f"MetaTS:full {size}": ExploreThenCommit(size, LinearMoments(contexts=SphereContexts(arms=6))) for size in (50, 100)
+            },
+        },
+        ours={"Empirical Bayes, TS": EmpiricalBayes(_LINEAR, TS)},
+        sizes={f"MetaTS:full {size}": size for size in (50, 100)},
+        windows=(("Empirical Bayes, TS", "OracleTS", 51, 100),),
+    ),
+    "discrete": Sweep(
+        problem=problems.discrete,
+        episodes=400,
+        grid=tuple(range(5, 401, 5)),
+        paper={
+            "OracleKG": FixedPrior(KG),
+            "MisKG": FixedPrior(KG, _WRONG["discrete"]),
+            **{
+                f"MetaKG {size}": ExploreThenCommit(size, FiniteCounts(_WRONG["discrete"], smoothing=0.0), policy=KG)
+                for size in (25, 50, 100)
+            },
+        },
+        ours={"Empirical Bayes, KG": EmpiricalBayes(FiniteMarginalLikelihood(problems.discrete().misspecified.means), KG)},
+        sizes={f"MetaKG {size}": size for size in (25, 50, 100)},
+        windows=(("Empirical Bayes, KG", "OracleKG", 101, 400),),
+    ),
+}

@@ -1,0 +1,68 @@
+"""Which experiments there are, by name and group. Nothing is imported before it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Final
+
+from priorwise.experiments.work import Experiment
+
+ALL: Final = "all"
+
+# Name: (group, module and attribute). In the order in which they run. A name whose module is missing is left out.
+EXPERIMENTS: Final[dict[str, tuple[str, str]]] = {
+    "gaussian": ("paper", "priorwise.experiments.gaussian:EXPERIMENT"),
+    "linear": ("paper", "priorwise.experiments.linear:EXPERIMENT"),
+    "discrete": ("paper", "priorwise.experiments.discrete:EXPERIMENT"),
+    "theory": ("theory", "priorwise.experiments.theory:EXPERIMENT"),
+    "ours": ("ours", "priorwise.experiments.ours:EXPERIMENT"),
+}
+
+
+def groups() -> dict[str, list[str]]:
+    """Names of the experiments that are there, by group, and ``all``."""
+    there = [name for name, (_, where) in EXPERIMENTS.items() if _is_there(where.partition(":")[0])]
+    out: dict[str, list[str]] = {}
+    for name in there:
+        out.setdefault(EXPERIMENTS[name][0], []).append(name)
+    return out | {ALL: there}
+
+
+def group_of(name: str) -> str:
+    """Group of an experiment; its own name for one that is not registered."""
+    return EXPERIMENTS[name][0] if name in EXPERIMENTS else name
+
+
+def names_of(targets: Sequence[str]) -> list[str]:
+    """Experiments that names and groups stand for, each once, in the order in which they run."""
+    known = groups()
+    chosen: set[str] = set()
+    for target in targets:
+        if target not in known and target not in known[ALL]:
+            words = list(dict.fromkeys([*known[ALL], *known]))
+            near = get_close_matches(target, words, 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"no experiment is called {target!r}; {hint}there are {', '.join(words)}")
+        chosen.update(known.get(target, [target]))
+    return [name for name in known[ALL] if name in chosen]
+
+
+def load(name: str) -> Experiment:
+    """Import an experiment."""
+    module, _, attribute = EXPERIMENTS[name][1].partition(":")
+    experiment: Experiment = getattr(import_module(module), attribute)
+    return experiment
+
+
+def _is_there(module: str) -> bool:
+    """Look for a module without importing it; only the packages around it are imported."""
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            return False
+        raise
+    return found is not None and found.origin is not None  # a bare directory has no origin

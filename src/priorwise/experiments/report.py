@@ -1,0 +1,146 @@
+"""One HTML page about a run: claims, figures, tables, times. It needs no other file and nothing from the network."""
+
+from __future__ import annotations
+
+import platform
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from priorwise.experiments.engine import Outcome, Results
+from priorwise.experiments.headline import headline
+from priorwise.experiments.report_css import CSS
+from priorwise.experiments.store import write_whole
+from priorwise.experiments.summary import group_seconds, reduced, resumed_text, seconds_text
+from priorwise.experiments.work import Claim, Files, Table
+from priorwise.simulate.engine import available_threads
+
+NAME: Final = "report.html"
+LARGEST_SVG: Final = 1_500_000  # bytes; beyond, the PNG is embedded instead
+PACKAGES: Final = ("priorwise", "numpy", "scipy", "numba", "pyarrow", "joblib", "matplotlib")
+
+
+def write_report(results: Results) -> Path:
+    """Write the page into the directory of the results."""
+    path = results.out / NAME
+    write_whole(path, as_html(results).encode())
+    return path
+
+
+def as_html(results: Results) -> str:
+    """Return the page."""
+    title = "Reproduction report"
+    body = "\n".join(_experiment(each) for each in results.outcomes)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>priorwise: {title}</title>\n'
+        f"<style>{CSS}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{_top(results)}</header>\n"
+        f"<main>\n{body}\n</main>\n{_foot(results)}\n</body>\n</html>\n"
+    )
+
+
+def _top(results: Results) -> str:
+    claims = sum(len(each.claims) for each in results.outcomes)
+    held = claims - len(results.failed)
+    facts = [
+        (f"{held} of {claims}", "claims hold"),
+        *((seconds_text(seconds), f"{group}, time on the wall") for group, seconds in group_seconds(results).items()),
+        (f"{results.replicates:,}", "replicates"),
+        (str(results.seed), "seed"),
+    ]
+    shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for value, what in facts)
+    names = " · ".join(f'<a href="#{escape(each.name)}">{escape(each.title)}</a>' for each in results.outcomes)
+    note = f'<p class="note">{escape(reduced(results))}</p>' if reduced(results) else ""
+    lead = "Every number on this page is computed from the tables of this run."
+    failed = f"<h3>Claims that do not hold</h3>\n{_claims(results.failed)}" if results.failed else ""
+    return f'<p class="soft">{lead}</p>\n<div class="facts">{shown}</div>\n{note}\n<p>{names}</p>\n{failed}\n'
+
+
+def _experiment(outcome: Outcome) -> str:
+    held = len(outcome.claims) - len(outcome.failed)
+    time = f"{seconds_text(outcome.seconds)} on the wall; {outcome.blocks:,} blocks, {seconds_text(outcome.block_seconds)} together"
+    if resumed_text(outcome):
+        time += f" when they ran; {resumed_text(outcome)}"
+    parts = [
+        f'<section id="{escape(outcome.name)}">\n<h2>{escape(outcome.title)}</h2>',
+        f'<p class="soft small">{escape(time)}.</p>',
+        f"<h3>Claims: {held} of {len(outcome.claims)} hold</h3>\n{_claims(outcome.claims)}",
+        *(_figure(outcome.title, name, files) for name, files in outcome.figures.items()),
+        *(_headline(name, table) for name, table in outcome.tables.items()),
+        _files(outcome),
+        _constants(outcome),
+        "</section>",
+    ]
+    return "\n".join(parts)
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    rows = "".join(
+        f'<tr><td>{escape(each.statement)}</td><td class="measured">{escape(each.measured)}</td>'
+        f'<td class="soft source">{escape(each.source)}</td>'
+        f'<td class="holds"><span class="{"yes" if each.holds else "no"}">{"✓ yes" if each.holds else "✗ no"}</span></td></tr>'
+        for each in claims
+    )
+    head = "<tr><th>Statement</th><th>Measured</th><th>From</th><th>Holds</th></tr>"
+    return f'<div class="wide"><table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+
+
+def _figure(title: str, name: str, files: Files) -> str:
+    svg = files.get("svg", b"")
+    small = bool(svg) and (len(svg) <= LARGEST_SVG or "png" not in files)
+    kind, content = ("svg+xml", svg) if small else ("png", files["png"])
+    words = name.replace("_", " ").replace("-", " ")
+    source = f"data:image/{kind};base64,{b64encode(content).decode()}"
+    caption = f"{words[:1].upper()}{words[1:]}"
+    return f'<figure><img src="{source}" alt="{escape(title)}: {escape(words)}"><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _headline(name: str, table: Table) -> str:
+    shown = headline(table)
+    if shown is None:
+        return ""
+    over = "" if shown.replicates is None else f", mean over {shown.replicates:,} replicates ± standard error"
+
+    def cells(tag: str, values: Iterable[str]) -> str:
+        marked = zip(values, shown.numbers, strict=True)
+        return "".join(f'<{tag} class="{"number" if number else "word"}">{escape(value)}</{tag}>' for value, number in marked)
+
+    rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in shown.rows)
+    head = cells("th", (column.replace("_", " ") for column in shown.columns))
+    return (
+        f"<h3>Table {escape(name)}{over}</h3>\n"
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _files(outcome: Outcome) -> str:
+    items = "".join(
+        f"<tr><td><code>{escape(outcome.name)}/{escape(name)}.parquet</code></td>"
+        f'<td class="number">{len(next(iter(table.values()))):,}</td><td>{escape(", ".join(table))}</td></tr>'
+        for name, table in outcome.tables.items()
+    )
+    head = '<tr><th>File</th><th class="number">Rows</th><th>Columns</th></tr>'
+    return f'<details><summary>All tables</summary><div class="wide"><table>{head}{items}</table></div></details>'
+
+
+def _constants(outcome: Outcome) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(str(name))}</td><td><code>{escape(_value(value))}</code></td></tr>"
+        for name, value in outcome.constants.items()
+    )
+    return f'<details><summary>Constants</summary><div class="wide"><table>{rows}</table></div></details>'
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _foot(results: Results) -> str:
+    versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
+    machine = f"{platform.system()} {platform.machine()}, {available_threads()} processors; blocks ran on {results.workers}"
+    digests = ", ".join(f"{each.name} {each.digest}" for each in results.outcomes)
+    lines = (" · ".join(versions), machine, f"Digests of constants, seed and sources: {digests}")
+    return '<footer class="soft small">' + "".join(f"<p>{escape(line)}</p>" for line in lines) + "</footer>"

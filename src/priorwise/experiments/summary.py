@@ -1,0 +1,74 @@
+"""A run in about ten lines, for the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from priorwise.experiments.engine import Outcome, Results
+from priorwise.experiments.registry import group_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FULL_SIZE: Final = 100
+"""Replicates of the paper. With fewer, claims may fail by chance."""
+
+
+def reduced(results: Results) -> str:
+    """Say that there are fewer replicates than the paper has; "" if there are not."""
+    if results.replicates >= FULL_SIZE:
+        return ""
+    return f"{results.replicates} replicates instead of the paper's {FULL_SIZE}: claims may fail by chance, and bands are wide."
+
+
+def seconds_text(seconds: float) -> str:
+    """``0.8 s``, ``12 s``, ``3 min 05 s``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+def resumed_text(outcome: Outcome) -> str:
+    """Say how much of the work was there already."""
+    if not outcome.resumed:
+        return ""
+    which = "all" if outcome.resumed == outcome.blocks else f"{outcome.resumed:,} of"
+    return f"{which} {outcome.blocks:,} blocks were there already and cost nothing"
+
+
+def group_seconds(results: Results) -> dict[str, float]:
+    """Time on the wall of each group of experiments."""
+    out: dict[str, float] = {}
+    for each in results.outcomes:
+        out[group_of(each.name)] = out.get(group_of(each.name), 0.0) + each.seconds
+    return out
+
+
+def print_summary(results: Results, report: Path, console: Console) -> None:
+    """Print each experiment's time and claims, those that failed, and where the report is."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for each in results.outcomes:
+        held = len(each.claims) - len(each.failed)
+        table.add_row(
+            Text(each.name, "bold"),
+            Text(seconds_text(each.seconds), justify="right"),
+            Text(f"{held} of {len(each.claims)} claims hold", "red" if each.failed else "green"),
+            Text(resumed_text(each), "dim"),
+        )
+    console.print(table)
+    times = ", ".join(f"{group} {seconds_text(seconds)}" for group, seconds in group_seconds(results).items())
+    console.print(
+        Text(f"Time: {times}; on {results.workers}. Seed {results.seed}, {results.replicates:,} replicates."), soft_wrap=True
+    )
+    for each in results.outcomes:
+        for claim in each.failed:
+            line = Text.assemble(("Fails  ", "bold red"), f"{each.name}: {claim.statement}. Measured: {claim.measured}")
+            console.print(line, soft_wrap=True)
+    if reduced(results):
+        console.print(Text(reduced(results), "yellow"), soft_wrap=True)
+    console.print(Text(f"Report: {report}"), soft_wrap=True)

@@ -1,0 +1,43 @@
+"""What the theory says, held against the tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorwise.experiments.work import Claim, Table, Tables
+
+
+def claims(tables: Tables) -> list[Claim]:
+    """Judge the tables."""
+    ladder, gaps = tables["ladder"], tables["gaps"]
+    out = []
+    for policy in dict.fromkeys(ladder["policy"].tolist()):
+        chosen = ladder["policy"] == policy
+        ordered = ladder["in_order"][chosen] == 1.0
+        statement = f"{policy}: every rung bounds those below it, at every misspecification"
+        out.append(Claim(statement, f"{int(ordered.sum())} of {ordered.size} rungs in order", bool(ordered.all()), "paper"))
+    low = (gaps["measured"] >= gaps["theorem"] - 5 * gaps["std_error"]) & (gaps["exact"] >= gaps["theorem"])
+    high = gaps["measured"] <= gaps["upper"]
+    out += [
+        Claim("The lower bound holds on its instance", f"{int(low.sum())} of {low.size} horizons", bool(low.all()), "paper"),
+        Claim("The upper bound holds there too", f"{int(high.sum())} of {high.size} horizons", bool(high.all()), "paper"),
+    ]
+    ratio = float((gaps["upper"] / gaps["exact"])[-1])
+    out.append(Claim("The upper bound is within a small factor there", f"{ratio:.1f} times the exact gap", ratio < 8.0, "paper"))
+    table = tables["estimators"]
+    for estimator in dict.fromkeys(table["estimator"].tolist()):
+        for of in ("mean", "covariance"):
+            slope, error = log_log_slope(table, estimator, of)
+            statement = f"{estimator}: the error of the {of} falls as T^(-1/2)"
+            out.append(Claim(statement, f"slope {slope:.3f} ± {error:.3f}", abs(slope + 0.5) <= 0.05 + 4 * error, "paper"))
+    return out
+
+
+def log_log_slope(table: Table, estimator: str, of: str) -> tuple[float, float]:
+    """Slope of the log error in the log number of tasks, with its standard error over replicates; from 300 tasks on."""
+    chosen = (table["estimator"] == estimator) & (table["of"] == of) & (table["tasks"] >= 300)
+    slopes = []
+    for replicate in np.unique(table["replicate"][chosen]):
+        rows = chosen & (table["replicate"] == replicate)
+        slopes.append(np.polyfit(np.log(table["tasks"][rows]), np.log(table["error"][rows]), 1)[0])
+    return float(np.mean(slopes)), float(np.std(slopes, ddof=1) / np.sqrt(len(slopes))) if len(slopes) > 1 else np.inf

@@ -1,0 +1,95 @@
+"""What an experiment is: blocks of work that return arrays, tables made of them, figures and claims that read the tables.
+
+A block is a range of replicates. What it returns depends on the experiment, the seed and the range alone, so blocks may run
+anywhere and in any order, and a finished block never has to run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+"""What a block returns: named arrays, replicate axis first."""
+
+Table = dict[str, NDArray[Any]]
+"""A tidy table: columns of one length, by name."""
+
+Tables = Mapping[str, Table]
+
+Files = dict[str, bytes]
+"""Content of a figure's files, by suffix."""
+
+
+@final
+@dataclass(frozen=True)
+class Block:
+    """Replicates ``first`` to ``first + count - 1`` of one part of an experiment."""
+
+    part: str
+    first: int
+    count: int
+
+
+@final
+@dataclass(frozen=True)
+class Claim:
+    """A statement, what was measured about it, and whether it holds; computed from tables, never typed in."""
+
+    statement: str
+    measured: str
+    holds: bool
+    source: str  # "paper" or "ours"
+
+
+class Experiment(Protocol):
+    """One experiment: constants, blocks of work, tables, figures, claims."""
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``gaussian``; also that of its directory."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """One line for people."""
+        ...
+
+    def constants(self) -> Mapping[str, Any]:
+        """Everything that the results depend on besides the seed: numbers, strings and lists of them."""
+        ...
+
+    def blocks(self, replicates: int) -> Sequence[Block]:
+        """Split the work; the sum of what they return must not depend on the split."""
+        ...
+
+    def run(self, block: Block, seed: int) -> Arrays:
+        """Do a block of work."""
+        ...
+
+    def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
+        """Put the blocks, in order, into tidy tables."""
+        ...
+
+    def figures(self, tables: Tables) -> dict[str, Files]:
+        """Draw from the tables alone."""
+        ...
+
+    def claims(self, tables: Tables) -> list[Claim]:
+        """Judge from the tables alone."""
+        ...
+
+
+def stacked(done: Sequence[tuple[Block, Arrays]], part: str) -> Arrays:
+    """Arrays of one part with all replicates, in order."""
+    chosen = sorted((each for each in done if each[0].part == part), key=lambda each: each[0].first)
+    return {name: np.concatenate([arrays[name] for _, arrays in chosen]) for name in chosen[0][1]} if chosen else {}
+
+
+def ranges(part: str, replicates: int, size: int) -> list[Block]:
+    """Blocks of at most ``size`` replicates."""
+    return [Block(part, first, min(size, replicates - first)) for first in range(0, replicates, size)]

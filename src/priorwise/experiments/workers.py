@@ -1,0 +1,116 @@
+"""Where blocks run: processes on this machine, or a Dask cluster through the same joblib call."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from typing import Final, Literal, final
+
+from priorwise.experiments.store import Finished, code_stamp
+from priorwise.experiments.work import Block, Experiment
+from priorwise.simulate.engine import available_threads
+
+Where = Literal["local", "dask"]
+
+SECONDS_BETWEEN_LOOKS: Final = 1.0
+
+
+class WorkersError(RuntimeError):
+    """The processes that compute could not be reached, differ from this one, or died."""
+
+
+@final
+@dataclass(frozen=True)
+class Call:
+    """A block to run; a value that travels to a worker."""
+
+    experiment: Experiment
+    block: Block
+    seed: int
+    stamp: str  # of the code that asks
+
+
+def run_block(call: Call) -> tuple[Block, Finished]:
+    """Run a block here, if this is the code that was asked for."""
+    if code_stamp() != call.stamp:
+        raise WorkersError(
+            "a worker has other sources or versions of priorwise, numpy, scipy, numba or Python than this process; "
+            "install the same on both, and start again"
+        )
+    start = time.perf_counter()
+    try:
+        arrays = call.experiment.run(call.block, call.seed)
+    except Exception as error:
+        error.add_note(f"in {call.block} of the experiment {call.experiment.name}, seed {call.seed}")
+        raise
+    return call.block, Finished(arrays, time.perf_counter() - start)
+
+
+@final
+@dataclass(frozen=True)
+class Workers:
+    """Processes that run blocks, in any order."""
+
+    about: str
+    """For people: how many, and where."""
+    ahead: str  # how many blocks are handed out before one is done, in joblib's words
+
+    def run(self, calls: Iterable[Call]) -> Generator[tuple[Block, Finished], None, None]:
+        """Yield blocks as they finish. The call is the same wherever they run."""
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(batch_size=1, pre_dispatch=self.ahead, return_as="generator_unordered")
+        running = parallel(delayed(run_block)(call) for call in calls)
+        with closing(running), _deaths_explained():
+            yield from running
+
+
+def start_workers(engine: Where, jobs: int | None, scheduler: str | None) -> AbstractContextManager[Workers]:
+    """Start processes, or connect to a cluster."""
+    if engine == "local":
+        return _local(jobs or available_threads())
+    from priorwise.experiments.cluster import dask_workers
+
+    return dask_workers(jobs or available_threads(), scheduler)
+
+
+@contextmanager
+def _local(jobs: int) -> Iterator[Workers]:
+    from joblib import parallel_config
+
+    about = f"{jobs} processes on this machine" if jobs > 1 else "one process on this machine"
+    # One thread in each process: blocks are the parallelism. Arguments are small: no files for them.
+    settings = {"inner_max_num_threads": 1, "max_nbytes": None, "initializer": _obey_parent, "initargs": (os.getpid(),)}
+    with parallel_config("loky", n_jobs=jobs, **settings):
+        yield Workers(about, "2 * n_jobs")
+
+
+def _obey_parent(parent: int) -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, to the parent; end when the parent has been killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _deaths_explained() -> Iterator[None]:
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise WorkersError("a worker process died, as happens when memory runs out; try fewer jobs") from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "distributed":
+            raise
+        raise WorkersError(f"the Dask cluster gave up: {error}") from error

@@ -1,0 +1,1 @@
+"""Learning the prior: exploration, statistics that merge, estimators with their uncertainty, and learners that use them."""

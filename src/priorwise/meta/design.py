@@ -1,0 +1,63 @@
+"""Were the pulls uniform? A test of the pull counts, which moment estimators run before they trust a log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from scipy.special import chdtrc, gammainc, gammaincc
+
+from priorwise.core.types import FloatArray
+
+FALSE_ALARM: Final = 1e-3
+"""Probability that uniform pulls are called something else."""
+
+FEWEST_TASKS: Final = 10
+
+
+def design_sums(pulls: FloatArray, tasks: FloatArray | None = None) -> FloatArray:
+    """Sums over tasks that :func:`uniformity_p_value` reads, ``(arm + 3,)``; they add up. ``tasks``: how many have each row.
+
+    Pulls of each arm, number of tasks with at least two pulls, and over those the sum of Pearson's
+    ``X^2 = sum_a (n_a - n/A)^2 A/n`` and of its variance ``2 (A - 1) (1 - 1/n)`` under uniform pulls.
+    """
+    arms = pulls.shape[1]
+    weight = np.ones(len(pulls)) if tasks is None else tasks
+    total = pulls.sum(axis=1)
+    several = total >= 2
+    n = np.where(several, total, 1.0)
+    pearson = ((pulls**2).sum(axis=1) * arms / n - n) * several
+    variance = 2.0 * (arms - 1) * (1.0 - 1.0 / n)  # 0 for a single pull
+    rows = np.stack([several.astype(np.float64), pearson, variance], axis=1)
+    return np.concatenate([weight @ pulls, weight @ rows])
+
+
+def uniformity_p_value(design: FloatArray) -> float:
+    """p-value of the hypothesis that every pull was drawn uniformly, whatever was seen before.
+
+    Two tests, with Bonferroni's correction: the arms' totals (chi-square), and how pulls spread over arms within tasks (X^2 summed
+    over tasks, against a gamma law with its mean and variance, on both sides). A policy that learns repeats arms within a task, one
+    that takes turns repeats them too rarely. 1 where there is too little to tell.
+    """
+    pulls, (tasks, pearson, variance) = design[:-3], design[-3:]
+    arms = pulls.size
+    expected = pulls.sum() / arms
+    if arms == 1 or tasks < FEWEST_TASKS or expected < 5.0:
+        return 1.0
+    totals = chdtrc(arms - 1, ((pulls - expected) ** 2).sum() / expected)
+    mean = tasks * (arms - 1)
+    shape, scaled = mean**2 / variance, pearson * mean / variance
+    within = 2.0 * min(gammainc(shape, scaled), gammaincc(shape, scaled))
+    return float(min(1.0, 2.0 * min(totals, within)))
+
+
+def uniformity_warnings(design: FloatArray, instead: str) -> tuple[str, ...]:
+    """One sentence where the pulls were not uniform (false alarms with probability 1e-3), none otherwise."""
+    p_value = uniformity_p_value(design)
+    if p_value >= FALSE_ALARM:
+        return ()
+    message = (
+        f"the pulls were not uniform (p = {p_value:.1e}): moments assume that they were, and overstate the spread between tasks "
+        f"where pulls followed rewards; {instead} does not care how arms were chosen"
+    )
+    return (message,)

@@ -1,0 +1,63 @@
+"""Simulated exploration for estimators: runs, seeds of replicates, and the moment estimator that suits a prior."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.protocols import Policy
+from priorwise.core.streams import mix
+from priorwise.meta.exploration import Exploration, segments
+from priorwise.meta.fit import Estimator
+from priorwise.meta.moments_beta import BetaMoments
+from priorwise.meta.moments_finite import FiniteCounts
+from priorwise.meta.moments_gaussian import GaussianMoments
+from priorwise.meta.moments_linear import LinearMoments
+from priorwise.priors.beta import BetaPrior
+from priorwise.priors.finite import FinitePrior
+from priorwise.priors.gaussian import GaussianPrior
+from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.simulate.results import Run, Trajectory
+from priorwise.simulate.run import simulate
+
+
+def default_estimator(prior: Any) -> Estimator:
+    """Moment estimator of a prior's family, knowing all but the law of tasks."""
+    if isinstance(prior, GaussianPrior):
+        return GaussianMoments("full", noise_var=prior.noise_var, arms=prior.arms)
+    if isinstance(prior, BetaPrior):
+        return BetaMoments(arms=prior.arms)
+    if isinstance(prior, FinitePrior):
+        return FiniteCounts(prior)
+    if isinstance(prior, LinearGaussianPrior):
+        if np.ptp(prior.noise_var) > 0.0:
+            raise ValueError(
+                "prior has a noise_var that differs between arms, which LinearMoments does not take: pass estimator=..."
+            )
+        return LinearMoments(prior.contexts, float(prior.noise_var[0]))
+    raise TypeError(f"no moment estimator is known for {type(prior).__name__}: pass estimator=...")
+
+
+def explored(prior: Any, exploration: Policy | Exploration, episodes: int, horizon: int, *, seed: int) -> Run:
+    """Kept run of an exploration; of one with several segments only the trajectory, tasks and horizon describe the whole."""
+    runs = [
+        simulate(prior, policy, horizon=horizon, tasks=number, seed=seed if i == 0 else mix(seed + i), keep=True)
+        for i, (policy, number) in enumerate(segments(exploration, episodes))
+    ]
+    if len(runs) == 1:
+        return runs[0]
+    kept = [run.trajectory for run in runs if run.trajectory is not None]
+    logs = [each.log for each in kept if each.log is not None]
+    joined = Trajectory(
+        actions=np.concatenate([each.actions for each in kept]),
+        rewards=np.concatenate([each.rewards for each in kept]),
+        log=np.concatenate(logs) if logs else None,
+    )
+    return replace(runs[0], trajectory=joined, tasks=episodes)
+
+
+def replicate_seed(seed: int, replicate: int) -> int:
+    """Seed of one replicate."""
+    return mix(mix(seed) ^ replicate)

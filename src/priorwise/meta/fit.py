@@ -1,0 +1,140 @@
+"""What an estimator returns: a prior, how it was found, and how sure it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.serial import Serializable
+from priorwise.core.types import FloatArray
+
+
+class Uncertainty(Serializable, ABC):
+    """The law of the prior's parameters given the data; each family of estimators has its own, with a ``family`` name."""
+
+    @abstractmethod
+    def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
+        """Return ``n`` plausible priors around the fitted one."""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class PriorFit(Serializable):
+    """A fitted prior with its certainty; round-trips through JSON, except for ``statistics``.
+
+    Parameters
+    ----------
+    prior
+        The fitted prior, always usable.
+    estimator
+        Name of the estimator.
+    tasks
+        Number of tasks that the fit used.
+    left_out
+        Number of tasks given that say nothing about the prior, such as those without a pull.
+    at_boundary
+        Whether the best parameters lie on the boundary of the model (a variance of zero, a Beta law without spread).
+    converged
+        Whether the iterations came to rest; True for closed forms.
+    std_errors
+        Standard errors by parameter, in the parameter's own shape; NaN where there is none, as at a boundary.
+    log_likelihood
+        Log marginal likelihood of the data at the fit, without any regulariser; None for estimators without one.
+    iterations
+        Number of iterations; 0 for closed forms.
+    warnings
+        What the user should know, in sentences.
+    uncertainty
+        How to draw plausible priors; None where the estimator has no law for them.
+    statistics
+        What was fitted, for refits and checks; None after loading.
+
+    """
+
+    family: ClassVar[str] = "prior-fit"
+
+    prior: Any
+    estimator: str
+    tasks: int
+    left_out: int
+    at_boundary: bool
+    converged: bool
+    std_errors: Mapping[str, FloatArray]
+    log_likelihood: float | None
+    iterations: int
+    warnings: tuple[str, ...]
+    uncertainty: Uncertainty | None
+    statistics: Any = field(repr=False)
+
+    def __init__(
+        self,
+        prior: Any,
+        estimator: str,
+        tasks: int,
+        left_out: int = 0,
+        at_boundary: bool = False,
+        converged: bool = True,
+        std_errors: Mapping[str, ArrayLike] | None = None,
+        log_likelihood: float | None = None,
+        iterations: int = 0,
+        warnings: Sequence[str] = (),
+        uncertainty: Uncertainty | None = None,
+        statistics: Any = None,
+    ) -> None:
+        """Freeze the results."""
+        errors = {name: np.asarray(value, dtype=np.float64) for name, value in (std_errors or {}).items()}
+        for array in errors.values():
+            array.setflags(write=False)
+        values = {
+            "prior": prior,
+            "estimator": str(estimator),
+            "tasks": int(tasks),
+            "left_out": int(left_out),
+            "at_boundary": bool(at_boundary),
+            "converged": bool(converged),
+            "std_errors": errors,
+            "log_likelihood": None if log_likelihood is None else float(log_likelihood),
+            "iterations": int(iterations),
+            "warnings": tuple(warnings),
+            "uncertainty": uncertainty,
+            "statistics": statistics,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
+        """Return ``n`` priors that the data leave plausible."""
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, such as np.random.default_rng(seed), got {type(rng).__name__}")
+        if self.uncertainty is None:
+            raise ValueError(f"a fit by {self.estimator} has no law of plausible priors; fit by marginal likelihood to get one")
+        return self.uncertainty.draw(self.prior, rng, validation.count("n", n))
+
+    def _fields(self) -> dict[str, Any]:
+        if self.statistics is not None:
+            kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "statistics"}
+            return PriorFit(**kept)._fields()
+        content = super()._fields()
+        content["std_errors"] = {name: array.tolist() for name, array in self.std_errors.items()}
+        return content
+
+    def __str__(self) -> str:
+        """The prior's family, the number of tasks, and whatever is out of the ordinary."""
+        notes = [f"{self.left_out:,} left out"] * (self.left_out > 0)
+        notes += ["at the boundary"] * self.at_boundary + ["not converged"] * (not self.converged) + list(self.warnings)
+        text = f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks"
+        return text + (f" ({'; '.join(notes)})" if notes else "")
+
+
+class Estimator(Protocol):
+    """A frozen value of hyper-parameters that turns data into a :class:`PriorFit`."""
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        """Fit a kept run or statistics; ``start`` is a fit or prior to begin from, which closed forms ignore."""
+        ...

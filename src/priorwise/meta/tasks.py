@@ -1,0 +1,124 @@
+"""What all per-task statistics share: a task axis that comes first, subsets of tasks, and joining two sets of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.simulate.results import Run
+
+Steps = int | slice | None
+"""Which pulls of a task to read: the first so many, a slice of them, or None for all."""
+
+
+class PerTask:
+    """A frozen dataclass whose array fields all have the task axis first; other fields hold for all tasks.
+
+    ``a + b`` has the tasks of both, ``len(a)`` is their number, ``a[i:j]`` and ``a.take(index)`` are some of them.
+    """
+
+    def __len__(self) -> int:
+        """Number of tasks."""
+        return self.tasks
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return len(next(array for array in self._columns().values() if array is not None))
+
+    def take(self, index: ArrayLike | slice) -> Self:
+        """Return some of the tasks: a slice, a mask, or indices, which may repeat (for a bootstrap)."""
+        rows = np.atleast_1d(np.arange(self.tasks)[index if isinstance(index, slice) else np.asarray(index)])
+        return self._with({name: None if array is None else array[rows] for name, array in self._columns().items()})
+
+    def __getitem__(self, index: ArrayLike | slice) -> Self:
+        """Return some of the tasks."""
+        return self.take(index)
+
+    def __add__(self, other: Self) -> Self:
+        """Join two sets of tasks."""
+        return self._join(other) if type(other) is type(self) else NotImplemented
+
+    def _join(self, other: Any) -> Self:
+        joined: dict[str, Any] = {}
+        theirs = other._columns()
+        for name, mine in self._columns().items():
+            yours = theirs[name]
+            if (mine is None) != (yours is None):
+                raise ValueError(f"cannot join: one of the two has {name} and the other has not; leave them out of both")
+            if mine is None or yours is None:
+                joined[name] = None
+                continue
+            if mine.shape[1:] != yours.shape[1:]:
+                raise ValueError(f"cannot join: {name} is {mine.shape} here and {yours.shape} there; all but the tasks must agree")
+            joined[name] = np.concatenate([mine, yours])
+        return self._with(joined)
+
+    def _columns(self) -> dict[str, Any]:
+        """Fields with a task axis; None where one was not given."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}  # type: ignore[arg-type]
+
+    def _with(self, columns: dict[str, Any]) -> Self:
+        return type(self)(**columns)
+
+
+def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+    """Return a finite array with the task axis first, which must hold at least one task."""
+    if np.ndim(value) and len(np.asarray(value)) == 0:
+        raise ValueError(f"{name} holds no task; statistics need at least one")
+    return validation.matrix(name, value, shape)
+
+
+def counts(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+    """Return non-negative whole numbers, as floats, with the task axis first."""
+    array = table(name, value, shape)
+    if array.min() < 0 or not np.array_equal(array, np.rint(array)):
+        wrong = array[(array < 0) | (array != np.rint(array))][0]
+        raise ValueError(f"{name} must be non-negative whole numbers, got {wrong:g}")
+    return array
+
+
+def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> FloatArray:
+    """Check that an arm that was never pulled in a task has nothing to report."""
+    bad = (pulls == 0) & (value != 0)
+    if bad.any():
+        task, arm = np.argwhere(bad)[0]
+        raise ValueError(f"{name} must be 0 where pulls is 0, but task {task} has {value[task, arm]:g} on arm {arm}")
+    return value
+
+
+def played(run: Run, steps: Steps) -> tuple[IntArray, FloatArray, slice]:
+    """Return actions and rewards ``(task, step)`` of a kept run, and the slice of the steps that they are."""
+    if not isinstance(run, Run):
+        raise TypeError(f"run must be a Run of simulate(..., keep=True), got {type(run).__name__}")
+    chosen = steps if isinstance(steps, slice) else slice(None if steps is None else validation.count("steps", steps))
+    actions = run.actions[:, chosen]
+    if actions.shape[1] == 0:
+        raise ValueError(f"steps={steps!r} leaves no pull of the {run.horizon} that each task has")
+    return actions, run.rewards[:, chosen], chosen
+
+
+def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntArray, FloatArray]:
+    """Check actions and rewards ``(task, step)``."""
+    arms = validation.count("arms", arms)
+    chosen = np.asarray(actions)
+    if chosen.dtype.kind not in "iu" or chosen.ndim != 2 or chosen.size == 0:
+        chosen = counts("actions", actions, (None, None)).astype(np.int64)
+    earned = table("rewards", rewards, chosen.shape)
+    if chosen.min() < 0 or chosen.max() >= arms:
+        wrong = chosen.min() if chosen.min() < 0 else chosen.max()
+        raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {wrong}")
+    return chosen, earned
+
+
+def by_arm(actions: IntArray, weights: FloatArray | None, arms: int) -> FloatArray:
+    """Sum weights ``(task, step)`` (None: ones) over the pulls of each arm: ``(task, arm)``."""
+    tasks = len(actions)
+    cells = (np.arange(tasks)[:, None] * arms + actions).ravel()
+    flat = None if weights is None else weights.ravel()
+    return np.bincount(cells, flat, minlength=tasks * arms).reshape(tasks, arms).astype(np.float64, copy=False)

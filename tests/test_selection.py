@@ -1,0 +1,184 @@
+"""Held-out likelihood between models, and policies under the priors that the data leave plausible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import priorwise as pw
+from priorwise.core.streams import mix
+from priorwise.experiments import problems
+from priorwise.meta import selection
+from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
+from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
+from priorwise.meta.fit import PriorFit
+from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
+from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
+from priorwise.meta.selection import compare_models, compare_policies, log_marginal_likelihood
+from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, GaussianStatistics, LinearStatistics
+
+OWN, POOLED = BetaMarginalLikelihood(), BetaMarginalLikelihood(arms="exchangeable")
+DIFFERENT = pw.BetaPrior([1.0, 6.0, 3.0], [6.0, 2.0, 3.0])
+ALIKE = pw.BetaPrior([2.0, 2.0, 2.0], [4.0, 4.0, 4.0])
+
+
+def beta_run(prior: pw.BetaPrior, tasks: int, seed: int) -> pw.Run:
+    return pw.simulate(prior, pw.ThompsonSampling(), horizon=10, tasks=tasks, seed=seed, keep=True)
+
+
+# -- models -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_those_of_the_other_folds(seed: int) -> None:
+    data = BetaStatistics.from_run(beta_run(DIFFERENT, 50, seed), arms=3)
+    got = compare_models({"own": OWN}, data, folds=5, seed=seed)
+    fold = selection._folds(50, 5, seed)
+    assert np.bincount(fold).tolist() == [10] * 5
+    for k in range(5):
+        prior = OWN.fit(data.take(fold != k)).prior
+        np.testing.assert_allclose(got.scores["own"][fold == k], log_marginal_likelihood(prior, data.take(fold == k)), rtol=1e-12)
+    assert got.estimate("own").mean == pytest.approx(got.scores["own"].mean())
+    assert got.estimate("own").std_error == pytest.approx(got.scores["own"].std(ddof=1) / np.sqrt(50))
+    assert got.fits["own"].prior == OWN.fit(data).prior
+
+
+def test_the_same_seed_gives_the_same_folds(seed: int) -> None:
+    run = beta_run(DIFFERENT, 40, seed)
+    first, second = (compare_models({"own": OWN}, run, seed=seed).scores["own"] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert (compare_models({"own": OWN}, run, seed=seed + 1).scores["own"] != first).any()
+
+
+def test_arms_that_differ_are_told_from_arms_that_do_not(seed: int) -> None:
+    """5 standard errors apart if arms differ (false alarm below 1e-6); control: arms alike, where pooling must not lose."""
+    apart = compare_models({"own": OWN, "pooled": POOLED}, beta_run(DIFFERENT, 1_000, seed), seed=seed)
+    gap = apart.difference("own", "pooled")
+    assert apart.best == "own"
+    assert gap.mean > 5 * gap.std_error
+    back = apart.difference("pooled", "own")
+    assert (back.mean, back.std_error) == (pytest.approx(-gap.mean), pytest.approx(gap.std_error))
+    control = compare_models({"own": OWN, "pooled": POOLED}, beta_run(ALIKE, 1_000, seed), seed=seed).difference("own", "pooled")
+    assert control.mean < 5 * control.std_error
+
+
+def test_covariance_structures(seed: int) -> None:
+    run = pw.simulate(problems.gaussian().prior, pw.ThompsonSampling(), horizon=10, tasks=300, seed=seed, keep=True)
+    models = {name: GaussianMarginalLikelihood(name) for name in ("full", "diagonal")}
+    got = compare_models(models, run, seed=seed)
+    gap = got.difference("full", "diagonal")
+    assert gap.mean > 5 * gap.std_error  # false alarm below 1e-6
+    assert "full" in str(got).splitlines()[1]
+
+
+def test_overfitting_is_punished(seed: int) -> None:
+    """Six independent weights and 25 tasks: plain likelihood with 21 covariances does worse on new tasks than on its own."""
+    prior = pw.LinearGaussianPrior(np.zeros(6), 0.1 * np.eye(6), 1.0, pw.SphereContexts(arms=4))
+    run = pw.simulate(prior, pw.Uniform(), horizon=10, tasks=25, seed=seed, keep=True)
+    models = {
+        name: LinearMarginalLikelihood(prior.contexts, structure=name, regulariser=0.0)  # type: ignore[arg-type]
+        for name in ("full", "diagonal")
+    }
+    got = compare_models(models, run, seed=seed)
+    own = {name: fit.log_likelihood for name, fit in got.fits.items()}
+    assert own["full"] > own["diagonal"]
+    assert got.estimate("full").mean < own["full"] / 25
+
+
+def test_families_of_one_kind_can_be_compared(seed: int) -> None:
+    means = np.array([[0.2, 0.8], [0.8, 0.2]])
+    truth = pw.FinitePrior(means, [0.5, 0.5], "bernoulli")
+    run = pw.simulate(truth, pw.ThompsonSampling(), horizon=12, tasks=400, seed=seed, keep=True)
+    got = compare_models({"finite": FiniteMarginalLikelihood(means, "bernoulli"), "beta": OWN}, run, seed=seed)
+    gap = got.difference("finite", "beta")
+    assert gap.mean > 5 * gap.std_error
+    with pytest.raises(ValueError, match="'beta' and 'normal' cannot be compared"):
+        compare_models({"beta": OWN, "normal": GaussianMarginalLikelihood()}, run, seed=seed)
+
+
+def test_impossible_tasks_score_minus_infinity() -> None:
+    table = np.array([[0.0, -np.inf]] * 5 + [[-np.inf, 0.0]])
+    models = {name: FiniteMarginalLikelihood([[0.0], [1.0]], regulariser=c) for name, c in (("plain", 0.0), ("half", 0.5))}
+    got = compare_models(models, FiniteStatistics(table), folds=6, seed=0)
+    assert got.best == "half"
+    assert got.estimate("plain").mean == -np.inf
+    assert got.difference("plain", "half").mean == -np.inf
+    assert got.difference("plain", "plain").mean == 0.0
+    assert "nan" not in str(got)
+
+
+def test_likelihoods_of_all_families_agree_on_what_they_share() -> None:
+    """One arm, one pull: normal, linear and a finite prior of one candidate, in the limit of no spread."""
+    normal = log_marginal_likelihood(pw.GaussianPrior([0.3], [[0.0]], 2.0), GaussianStatistics([[1]], [[1.5]], [[2.25]]))
+    linear = log_marginal_likelihood(
+        pw.LinearGaussianPrior([0.3], [[0.0]], 2.0, [[1.0]]), LinearStatistics([[[1.0]]], [[1.5]], [2.25], [1])
+    )
+    candidate = pw.FinitePrior([[0.3]], [1.0], "gaussian", 2.0)
+    finite = log_marginal_likelihood(candidate, FiniteStatistics.from_trajectory([[0]], [[1.5]], candidate))
+    np.testing.assert_allclose([normal[0], linear[0]], finite[0], rtol=1e-12)
+    with pytest.raises(TypeError, match="no marginal likelihood for a int"):
+        log_marginal_likelihood(3, None)
+
+
+def test_bad_models(seed: int) -> None:
+    data = BetaStatistics.from_run(beta_run(ALIKE, 10, seed), arms=3)
+    with pytest.raises(TypeError, match="models must be a mapping"):
+        compare_models({}, data, seed=0)
+    with pytest.raises(ValueError, match="folds must not exceed"):
+        compare_models({"own": OWN}, data, folds=11, seed=0)
+    with pytest.raises(TypeError, match="cannot be split into tasks"):
+        compare_models({"own": OWN}, data.grouped(), seed=0)
+    with pytest.raises(KeyError, match="no 'other'"):
+        compare_models({"own": OWN}, data, seed=0).difference("own", "other")
+
+
+# -- policies ---------------------------------------------------------------------------------------------------------------------
+
+POLICIES = {"thompson": pw.ThompsonSampling(), "greedy": pw.Greedy(), "uniform": pw.Uniform()}
+
+
+def test_policies_meet_plausible_priors_and_hold_the_fitted_one(seed: int) -> None:
+    fit = OWN.fit(beta_run(DIFFERENT, 60, seed))
+    got = compare_policies(fit, POLICIES, horizon=8, tasks=200, draws=5, seed=seed)
+    drawn = fit.draw(np.random.Generator(np.random.Philox(key=seed)), 5)
+    assert got.priors == drawn
+    for number, prior in enumerate(drawn):
+        run = pw.simulate(prior, pw.Greedy(), horizon=8, tasks=200, seed=mix(mix(seed) ^ number), believed=fit.prior)
+        assert got.scores["greedy"][number] == run.mean_reward
+    again = compare_policies(fit, {"greedy": pw.Greedy()}, horizon=8, tasks=200, draws=5, seed=seed)
+    np.testing.assert_array_equal(again.scores["greedy"], got.scores["greedy"])
+    assert sum(got.share_best().values()) == pytest.approx(1.0)
+
+
+def test_the_better_policy_is_found(seed: int) -> None:
+    """Thompson against uniform pulls: 5 standard errors (20 draws: false alarm below 1e-4); control: a policy against itself."""
+    fit = OWN.fit(beta_run(DIFFERENT, 200, seed))
+    both = {**POLICIES, "same": pw.ThompsonSampling()}
+    got = compare_policies(fit, both, horizon=10, tasks=500, draws=20, seed=seed)
+    gap = got.difference("thompson", "uniform")
+    assert gap.mean > 5 * gap.std_error
+    assert got.difference("thompson", "same").mean == 0.0
+    assert got.best != "uniform"
+
+
+def test_less_data_more_spread(seed: int) -> None:
+    few, many = (OWN.fit(beta_run(DIFFERENT, tasks, seed)) for tasks in (10, 5_000))
+    spreads = [
+        compare_policies(fit, {"ts": pw.ThompsonSampling()}, horizon=10, tasks=1_000, draws=20, seed=seed).spread("ts")
+        for fit in (few, many)
+    ]
+    assert spreads[0] > 2 * spreads[1]
+
+
+def test_exchangeable_arms_need_a_number(seed: int) -> None:
+    fit = POOLED.fit(beta_run(ALIKE, 100, seed))
+    got = compare_policies(fit, POLICIES, horizon=5, tasks=50, draws=3, seed=seed, arms=7)
+    assert got.priors[0].arms == 7
+    with pytest.raises(ValueError, match="pass arms="):
+        compare_policies(fit, POLICIES, horizon=5, tasks=50, draws=3, seed=seed)
+
+
+def test_bad_fits() -> None:
+    with pytest.raises(TypeError, match="fit must be a PriorFit"):
+        compare_policies(ALIKE, POLICIES, horizon=5, tasks=5, draws=2, seed=0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no law of plausible priors"):
+        compare_policies(PriorFit(ALIKE, "guess", 1), POLICIES, horizon=5, tasks=5, draws=2, seed=0)
