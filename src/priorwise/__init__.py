@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
     from priorwise.meta.gaussian_statistics import GaussianStatistics
     from priorwise.meta.hier_thompson import HierThompson
+    from priorwise.meta.hyper import CandidatePriors, GaussianHyperPrior
     from priorwise.meta.learner import FixedPrior, MetaLearner, Play, Setting
     from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
     from priorwise.meta.meta_run import MetaRun
@@ -82,6 +83,7 @@ __all__ = [
     "Bound",
     "Bounded",
     "BreakEven",
+    "CandidatePriors",
     "Comparison",
     "Distance",
     "Drawn",
@@ -97,6 +99,7 @@ __all__ = [
     "FinitePrior",
     "FiniteStatistics",
     "FixedPrior",
+    "GaussianHyperPrior",
     "GaussianMarginalLikelihood",
     "GaussianMoments",
     "GaussianPrior",
@@ -198,6 +201,7 @@ _LATER = {
     "priorwise.meta.gaussian_likelihood": ("GaussianMarginalLikelihood",),
     "priorwise.meta.gaussian_statistics": ("GaussianStatistics",),
     "priorwise.meta.hier_thompson": ("HierThompson",),
+    "priorwise.meta.hyper": ("CandidatePriors", "GaussianHyperPrior"),
     "priorwise.meta.learner": (
         "FixedPrior",
         "MetaLearner",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -26,7 +26,7 @@ class Kind(StrEnum):
     exchangeable_beta = "exchangeable-beta"
 
 
-PAPER: Final[dict[Kind, Callable[[], problems.Problem]]] = {
+PAPER: Final[dict[Kind, Callable[[], problems.Problem[Any]]]] = {
     Kind.gaussian: problems.gaussian,
     Kind.linear: problems.linear,
     Kind.finite: problems.discrete,

@@ -83,6 +83,19 @@ def share(what: str, measured: float, least: float = 0.0, most: float = 1.0, sou
     return Claim(what, f"{100.0 * measured:.2f} %", least <= measured <= most, source)
 
 
+def even(what: str, shares: FloatArray, count: int, most: float, source: str = "paper") -> Claim:
+    """Claim that shares of ``count`` events differ by no more than ``most`` beyond noise."""
+    share = float(shares.mean())
+    noise = SIGMAS * math.sqrt(2.0 * share * (1.0 - share) / count)
+    gap = float(np.ptp(shares))
+    return Claim(what, f"largest minus smallest share {100.0 * gap:.2f} %", gap <= most + noise, source)
+
+
+def first_pull_counts(first_pulls: Table, algorithm: str) -> int:
+    """Number of an algorithm's first pulls."""
+    return int(first_pulls["count"][first_pulls["algorithm"] == algorithm].sum())
+
+
 def first_pull_shares(first_pulls: Table, algorithm: str) -> FloatArray:
     """Share of each arm among an algorithm's first pulls."""
     chosen = first_pulls["algorithm"] == algorithm

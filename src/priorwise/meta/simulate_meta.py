@@ -22,7 +22,7 @@ from priorwise.meta.learner import MetaLearner, Play, Setting, joined
 from priorwise.meta.meta_run import Held, MetaRun, Replicate
 from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan
 from priorwise.simulate.results import Trajectory
-from priorwise.simulate.run import _check_believed, _check_policy, _check_prior
+from priorwise.simulate.run import check_believed, check_policy, check_prior
 
 NUMBERS: Final = 1 << 32
 """Task numbers that a replicate has; the last one is the learner's own."""
@@ -88,7 +88,7 @@ def simulate_meta(
     for name, value in (("episodes", episodes), ("replicates", first + replicates)):
         if value >= NUMBERS:
             raise ValueError(f"{name} must be below 2**32, got {value}")
-    _check_prior("prior", prior)
+    check_prior("prior", prior)
     _check_learner(learner)
     workers = _workers(jobs, replicates)
     one = (prior, learner, episodes, horizon, seed, keep, engine)
@@ -137,8 +137,8 @@ def _run_replicate(
         if held is None or play.believed is not held.believed or play.policy is not held.policy:
             kinds = (type(play.policy), type(play.believed))
             if kinds not in checked:
-                _check_believed(prior, play.believed)
-                _check_policy(play.policy, play.believed)
+                check_believed(prior, play.believed)
+                check_policy(play.policy, play.believed)
                 checked.add(kinds)
             chosen = plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
             largest = _largest_block(chosen, play, horizon)

@@ -119,10 +119,10 @@ def _run(
     progress: bool,
 ) -> Comparison:
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
-    _check_prior("prior", prior)
+    check_prior("prior", prior)
     for policy, believed in policies.values():
-        _check_believed(prior, believed)
-        _check_policy(policy, believed)
+        check_believed(prior, believed)
+        check_policy(policy, believed)
     mask: BoolArray | None = validation.availability("available", available, tasks, prior.arms)
     plans: dict[str, Plan] = {
         name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
@@ -143,7 +143,8 @@ def _run(
     return Comparison({name: builder.build() for name, builder in builders.items()}, pairs.build())
 
 
-def _check_prior(name: str, prior: Any) -> None:
+def check_prior(name: str, prior: Any) -> None:
+    """Refuse what is not a prior with a number of arms."""
     if isinstance(prior, type):
         raise TypeError(f"{name} must be a prior, not the class {prior.__name__}: pass {prior.__name__}(...)")
     if hasattr(prior, "for_arms"):
@@ -153,8 +154,9 @@ def _check_prior(name: str, prior: Any) -> None:
             raise TypeError(f"{name} must be a prior with arms, sample and belief, but {type(prior).__name__} has no {method}")
 
 
-def _check_believed(prior: Any, believed: Any) -> None:
-    _check_prior("believed", believed)
+def check_believed(prior: Any, believed: Any) -> None:
+    """Refuse a prior that cannot be held on these tasks."""
+    check_prior("believed", believed)
     if believed.arms != prior.arms:
         raise ValueError(f"believed has {believed.arms} arms, but the tasks have {prior.arms}")
     if isinstance(believed, LinearGaussianPrior):
@@ -173,7 +175,8 @@ def _check_believed(prior: Any, believed: Any) -> None:
             raise ValueError(f"believed expects rewards between 0 and 1, but those of prior are {low:g} to {high:g}")
 
 
-def _check_policy(policy: Any, believed: Prior) -> None:
+def check_policy(policy: Any, believed: Prior) -> None:
+    """Refuse what is not a policy, and one that needs more than this prior's belief offers."""
     if isinstance(policy, type):
         raise TypeError(f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)")
     if not hasattr(policy, "act"):

@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.experiments.envelope import envelope
-from priorwise.experiments.judging import Known, above, equals, first_pull_shares, last, overtakes, rewards, share, within
+from priorwise.experiments.judging import (
+    Known,
+    above,
+    equals,
+    even,
+    first_pull_counts,
+    first_pull_shares,
+    last,
+    overtakes,
+    rewards,
+    share,
+    within,
+)
 from priorwise.experiments.work import Claim, Tables
 
 IDENTIFYING = [0, 5, 10, 15]
@@ -18,6 +30,7 @@ def claims(tables: Tables) -> list[Claim]:
     curves, test, pulls = tables["curves"], tables["test"], tables["first_pulls"]
     best = envelope(curves)
     shares = {name: first_pull_shares(pulls, name) for name in np.unique(pulls["algorithm"])}
+    counts = {name: first_pull_counts(pulls, name) for name in shares}
     ts, kg = rewards(test, "OracleTS"), rewards(test, "OracleKG")
     likely = shares["OracleTS"][LIKELY]
     wrong = shares["MisTS"][ORDINARY]
@@ -28,12 +41,12 @@ def claims(tables: Tables) -> list[Claim]:
         equals("OracleKG", last(curves, "OracleKG"), Known(9.04, 0.02)),
         equals("MisKG", last(curves, "MisKG"), Known(7.67, 0.02)),
         share("OracleTS first plays one of A2 to A5 in 90 % of episodes", float(likely.sum()), 0.89, 0.91),
-        share("... and those four evenly: largest minus smallest share", float(np.ptp(likely)), 0.0, 0.02),
-        share("MisTS first plays the 16 ordinary arms evenly: largest minus smallest share", float(np.ptp(wrong)), 0.0, 0.02),
+        even("... and those four evenly", likely, counts["OracleTS"], 0.005),
+        even("MisTS first plays the 16 ordinary arms evenly", wrong, counts["MisTS"], 0.005),
         share("Thompson sampling never first plays an identifying arm", float(_first(shares, "TS", IDENTIFYING)), 0.0, 0.0),
         share("OracleKG first plays A1", float(shares["OracleKG"][0]), 0.98),
         share("MisKG first plays one of the identifying arms", float(spread.sum()), 0.90),
-        share("... and those four evenly: largest minus smallest share", float(np.ptp(spread)), 0.0, 0.05),
+        even("... and those four evenly", spread, counts["MisKG"], 0.02),
         above("OracleKG earns much more than OracleTS, which no other Thompson sampling exceeds", kg, ts, 1.0),
         within("MetaTS becomes competitive with OracleTS", ts, rewards(test, "MetaTS"), 0.05 * float(ts.mean())),
         within("MetaKG becomes competitive with OracleKG", kg, rewards(test, "MetaKG"), 0.05 * float(kg.mean())),

@@ -1,0 +1,161 @@
+"""The paper's experiments: shared work changes no number, the numbers are right, and a broken estimator is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import priorwise as pw
+from priorwise.experiments import discrete, gaussian, linear
+from priorwise.experiments.learning import Exploring, LearningCurves, Sweep
+from priorwise.experiments.ours.experiment import Ours
+from priorwise.experiments.ours.sweep import SWEEPS
+from priorwise.experiments.work import Block
+from priorwise.meta.fit import PriorFit
+
+KG = pw.KnowledgeGradient(10, 10, ties="random", when_certain="best")
+TS = pw.ThompsonSampling()
+
+
+def _small(sweep: Sweep, episodes: int, sizes: tuple[int, ...]) -> Sweep:
+    return replace(
+        sweep,
+        episodes=episodes,
+        sizes=sizes,
+        grid=tuple(range(1, episodes + 1)),
+        test_size=sizes[-1],
+        test_episodes=episodes - sizes[-1],
+        first_pull_size=None,
+    )
+
+
+LEARNERS = {
+    "gaussian": (
+        gaussian.sweep.SWEEP,
+        {
+            "MetaTS:full": lambda size: pw.ExploreThenCommit(size, pw.GaussianMoments("full")),
+            "MetaTS:no-cov": lambda size: pw.ExploreThenCommit(
+                size, pw.GaussianMoments("no-cov"), pw.UniformThen(1, TS), exploring_with=pw.RunningMean(np.eye(6))
+            ),
+        },
+    ),
+    "linear": (
+        linear.sweep.SWEEP,
+        {"MetaTS:full": lambda size: pw.ExploreThenCommit(size, pw.LinearMoments(contexts=pw.SphereContexts(arms=6)))},
+    ),
+    "discrete": (
+        discrete.sweep.SWEEP,
+        {
+            name: lambda size, policy=policy: pw.ExploreThenCommit(
+                size, pw.FiniteCounts(discrete.sweep.SWEEP.problem().misspecified, smoothing=0.0), policy=policy
+            )
+            for name, policy in (("MetaTS", TS), ("MetaKG", KG))
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_shared_work_changes_no_number(name: str, seed: int) -> None:
+    """Each configuration earns, bit for bit, what it earns alone."""
+    sweep, learners = LEARNERS[name]
+    small = _small(sweep, 40, (10, 25))
+    arrays = LearningCurves(small).run(Block("curves", 3, 2), seed)
+    problem = small.problem()
+    grid = np.arange(1, 41)
+    for place, (algorithm, size) in enumerate(small.configurations):
+        if size == 0:
+            policy = {**small.oracle, **small.misspecified}[algorithm]
+            learner: Any = pw.FixedPrior(policy, None if algorithm in small.oracle else problem.misspecified)
+        else:
+            learner = learners[algorithm](size)
+        run = pw.simulate_meta(
+            problem.prior, learner, episodes=40, replicates=2, first=3, horizon=problem.horizon, seed=seed, jobs=1
+        )
+        np.testing.assert_array_equal(
+            arrays["curves"][:, place], np.cumsum(run.rewards, axis=1) / grid, err_msg=f"{algorithm} {size}"
+        )
+
+
+def test_blocks_do_not_depend_on_the_split(seed: int) -> None:
+    experiment = LearningCurves(_small(discrete.sweep.SWEEP, 30, (10, 20)))
+    whole = experiment.run(Block("curves", 0, 4), seed)
+    parts = [experiment.run(Block("curves", first, 2), seed) for first in (0, 2)]
+    np.testing.assert_array_equal(whole["curves"], np.concatenate([part["curves"] for part in parts]))
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, Any]:
+    """Tables of ten replicates of each experiment, at full length."""
+    out = {}
+    for experiment in (gaussian.EXPERIMENT, linear.EXPERIMENT, discrete.EXPERIMENT):
+        block = Block("curves", 0, 10)
+        out[experiment.name] = experiment, experiment.tables([(block, experiment.run(block, 0))])
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gaussian", "linear", "discrete"])
+def test_claims_of_the_paper_hold(name: str, tables: dict[str, Any]) -> None:
+    """A tenth of the replicates: margins are five standard errors where a value is known."""
+    experiment, made = tables[name]
+    failed = [f"{claim.statement}: {claim.measured}" for claim in experiment.claims(made) if not claim.holds]
+    assert not failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gaussian", "linear", "discrete"])
+def test_figures_read_tables(name: str, tables: dict[str, Any]) -> None:
+    experiment, made = tables[name]
+    figures = experiment.figures(made)
+    assert all(files["png"].startswith(b"\x89PNG") for files in figures.values())
+    assert "learning_curves" in figures
+
+
+@dataclass(frozen=True)
+class PrintedCovariance:
+    """The appendix' estimator as printed: products of a task's means, not scaled."""
+
+    def fit_prefixes(self, data: Any, sizes: Sequence[int]) -> list[PriorFit]:
+        """Mean as in MetaTS:full, covariance as printed, projected."""
+        statistics = pw.GaussianStatistics.from_run(data, arms=6)
+        out = []
+        for size in sizes:
+            sums, squares = statistics.sums[:size] / 10.0, statistics.squares[:size]
+            mean = 6.0 * sums.mean(axis=0)
+            second = np.einsum("ta,tb->ab", sums, sums) / size
+            np.fill_diagonal(second, 6.0 / 10.0 * squares.mean(axis=0) - 1.0)
+            values, vectors = np.linalg.eigh(second - np.outer(mean, mean))
+            cov = (vectors * np.maximum(values, 0.0)) @ vectors.T
+            out.append(PriorFit(pw.GaussianPrior(mean, (cov + cov.T) / 2.0), "printed", size))
+        return out
+
+
+@pytest.mark.slow
+def test_the_printed_estimator_fails_its_claim() -> None:
+    sweep = gaussian.sweep.SWEEP
+    broken = replace(
+        sweep, sizes=(5000,), meta=(sweep.meta[0], Exploring(pw.Uniform(), None, PrintedCovariance(), {"MetaTS:full": TS}))
+    )
+    experiment = replace(gaussian.EXPERIMENT, curves=LearningCurves(broken))
+    block = Block("curves", 0, 5)
+    claims = experiment.claims(experiment.tables([(block, experiment.run(block, 0))]))
+    verdicts = {claim.statement: claim.holds for claim in claims}
+    assert not verdicts["With T0 = 5,000, MetaTS:full tests as well as OracleTS"]
+    assert verdicts["OracleTS earns 5.38 per episode"]
+
+
+def test_ours_fills_its_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, sweep in SWEEPS.items():
+        windows = tuple((learner, oracle, 1, 4) for learner, oracle, *_ in sweep.windows[:1])
+        monkeypatch.setitem(SWEEPS, name, replace(sweep, episodes=4, grid=(2, 4), windows=windows))
+    experiment = Ours()
+    done = [(block, experiment.run(block, seed)) for block in experiment.blocks(2)]
+    made = experiment.tables(done)
+    assert set(np.unique(made["curves"]["problem"])) == set(SWEEPS)
+    assert len(made["shortfalls"]["shortfall"]) == 2 * 3
+    assert set(experiment.figures(made)) == set(SWEEPS)
