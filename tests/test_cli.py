@@ -13,8 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import priorwise as pw
-from priorwise.cli import app, files, paper
-from priorwise.cli.paper_figure import reward_by_samples
+from priorwise.cli import app, files
 from priorwise.cli.policies import WORDS, parse_policy
 from priorwise.core.style import spread
 from priorwise.experiments import problems
@@ -225,29 +224,6 @@ def test_labels_keep_their_distance() -> None:
         assert np.diff(placed).min() >= 0.05 - 1e-12
         assert 0.0 <= placed[0] <= placed[-1] <= 1.0 + 1e-12
     assert spread([0.1, 0.5, 0.9], 0.05, 0.0, 1.0) == pytest.approx([0.1, 0.5, 0.9])
-
-
-def test_reproduce_writes_and_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["priorwise.cli.reproduce"], "rows", lambda share: paper.rows(share / 100))
-    result = call("reproduce", "--seed", 5, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    assert "learning-curve experiments are not part of it yet" in result.stdout
-    assert "11 of 11 known values agree" in result.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["reproduce.json", "reproduce.png", "reproduce.svg"]
-    shown = json.loads((tmp_path / "out/reproduce.json").read_text())["rows"]
-    first = problems.gaussian()
-    run = pw.simulate(first.prior, pw.ThompsonSampling(), horizon=10, tasks=2000, seed=5)
-    assert shown[0]["mean_reward"] == run.mean_reward
-
-
-def test_reproduce_fails_on_a_wrong_value() -> None:
-    row = paper.Row("gaussian", "Thompson sampling", pw.ThompsonSampling(), 20_000, True, paper.Known(7.127, 0.0005, "7.127"))
-    assert paper.run_row(row, seed=0).agrees is False
-
-
-def test_figures_are_the_same_bytes_for_the_same_numbers() -> None:
-    results = [paper.run_row(row, seed=1) for row in paper.rows(0.001)]
-    assert reward_by_samples(results) == reward_by_samples(results)
 
 
 def test_script() -> None:

@@ -29,9 +29,11 @@ from priorwise.experiments.store import BlockStore, Finished, InUseError, claime
 from priorwise.experiments.summary import seconds_text
 from priorwise.experiments.work import Block
 from priorwise.experiments.workers import Call, WorkersError, run_block
+from priorwise.testing import base_seed
 
 REPLICATES = 13  # blocks of 2 and of 4: the last ones are shorter
 BLOCKS = 7 + 4
+SEED = 5 + base_seed()
 PATIENCE = 60.0
 
 
@@ -61,7 +63,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | Non
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     """A run that nothing happened to."""
     out = tmp_path_factory.mktemp("whole")
-    return out, run(out, 5)
+    return out, run(out, SEED)
 
 
 def test_run_writes_tables_figures_and_claims(whole: tuple[Path, Results]) -> None:
@@ -71,7 +73,7 @@ def test_run_writes_tables_figures_and_claims(whole: tuple[Path, Results]) -> No
     assert [claim.holds for claim in outcome.claims] == [True, True]
     assert not results.failed
     toy = Toy()
-    expected = toy.tables([(block, toy.run(block, 5)) for block in toy.blocks(REPLICATES)])
+    expected = toy.tables([(block, toy.run(block, SEED)) for block in toy.blocks(REPLICATES)])
     for name, table in expected.items():
         found = read_parquet(out / f"toy/{name}.parquet")
         assert list(found) == list(table)
@@ -86,19 +88,19 @@ def test_run_writes_tables_figures_and_claims(whole: tuple[Path, Results]) -> No
 
 def test_what_is_there_is_not_run_again(whole: tuple[Path, Results], tmp_path: Path) -> None:
     shutil.copytree(whole[0] / "blocks", tmp_path / "blocks")
-    results = run(tmp_path, 5, Toy(fails_at=0))  # any block that ran would raise
+    results = run(tmp_path, SEED, Toy(fails_at=0))  # any block that ran would raise
     assert results.outcomes[0].resumed == BLOCKS
     assert tables(tmp_path) == tables(whole[0])
 
 
 def test_an_error_in_the_middle_keeps_what_is_done(whole: tuple[Path, Results], tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="as asked") as raised:
-        run(tmp_path, 5, Toy(fails_at=9))
+        run(tmp_path, SEED, Toy(fails_at=9))
     assert "count=4" in raised.value.__notes__[0]
     done = len(blocks(tmp_path))
     assert 0 < done < BLOCKS
     assert not (tmp_path / "toy").exists()
-    assert run(tmp_path, 5).outcomes[0].resumed == done
+    assert run(tmp_path, SEED).outcomes[0].resumed == done
     assert tables(tmp_path) == tables(whole[0])
 
 
@@ -134,29 +136,35 @@ def test_damaged_blocks_run_again(whole: tuple[Path, Results], tmp_path: Path, d
     }
     victim.write_bytes(changed[damage])
     if damage == "older":  # whole, but made by another digest
-        store.save(block, Finished(toy.run(block, 5), 0.0))
-    results = run(tmp_path, 5)
+        store.save(block, Finished(toy.run(block, SEED), 0.0))
+    results = run(tmp_path, SEED)
     assert BLOCKS - results.outcomes[0].resumed == 1
     assert tables(tmp_path) == tables(whole[0])
 
 
 def test_jobs_change_nothing(whole: tuple[Path, Results], tmp_path: Path) -> None:
-    results = run(tmp_path, 5, jobs=2)
+    results = run(tmp_path, SEED, jobs=2)
     assert results.workers == "2 processes on this machine"
     assert tables(tmp_path) == tables(whole[0])
-    assert run(tmp_path, 6).outcomes[0].resumed == 0
+    assert run(tmp_path, SEED + 1).outcomes[0].resumed == 0
     assert tables(tmp_path) != tables(whole[0])
 
 
+def test_a_worker_that_dies_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WorkersError, match="a worker process died"):
+        run(tmp_path, SEED, Toy(dies_at=0), jobs=2)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def test_blocks_may_be_cut_otherwise(whole: tuple[Path, Results], tmp_path: Path) -> None:
-    run(tmp_path, 5, Toy(size=5))
+    run(tmp_path, SEED, Toy(size=5))
     for name in ("values", "counts", "fixed"):
         for column, values in read_parquet(tmp_path / f"toy/{name}.parquet").items():
             np.testing.assert_array_equal(values, whole[1].outcomes[0].tables[name][column])
 
 
 def command(out: Path, *options: object) -> subprocess.Popen[str]:
-    script = [sys.executable, toy_experiment.__file__, "reproduce", "toy", "--seed", 5, "--replicates", REPLICATES, "--out", out]
+    script = [sys.executable, toy_experiment.__file__, "reproduce", "toy", "--seed", SEED, "--replicates", REPLICATES, "--out", out]
     environment = {**os.environ, SECONDS: "0.4"}
     return subprocess.Popen(
         [str(each) for each in [*script, *options]], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -167,13 +175,13 @@ def test_killed_and_started_again(whole: tuple[Path, Results], tmp_path: Path) -
     with command(tmp_path, "--jobs", 2) as process:
         wait_for(lambda: len(blocks(tmp_path)) >= 3, process)
         with pytest.raises(InUseError, match="another run"):
-            run(tmp_path, 5)
+            run(tmp_path, SEED)
         process.kill()
     done = len(blocks(tmp_path))
     assert 3 <= done < BLOCKS
     assert not (tmp_path / "toy").exists()
     (tmp_path / "blocks/.cut.npz.1.tmp").write_bytes(b"half")  # as if killed while writing
-    results = run(tmp_path, 5)
+    results = run(tmp_path, SEED)
     assert results.outcomes[0].resumed == done
     assert tables(tmp_path) == tables(whole[0])
     assert not list(tmp_path.rglob("*.tmp"))
@@ -192,16 +200,21 @@ def test_interrupted_and_started_again(whole: tuple[Path, Results], tmp_path: Pa
     )
     assert 2 <= len(blocks(tmp_path)) < BLOCKS
     assert not list(tmp_path.rglob("*.tmp"))
-    run(tmp_path, 5)
+    run(tmp_path, SEED)
     assert tables(tmp_path) == tables(whole[0])
 
 
 @pytest.mark.slow
 def test_dask_loses_a_worker(whole: tuple[Path, Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask
     from distributed import Client, LocalCluster
 
     monkeypatch.setenv(SECONDS, "0.3")
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+    ):
+        there = {"engine": "dask", "scheduler": cluster.scheduler_address, "jobs": None}
         with Client(cluster) as client:
             victim = next(iter(client.run(os.getpid).values()))
 
@@ -211,11 +224,13 @@ def test_dask_loses_a_worker(whole: tuple[Path, Results], tmp_path: Path, monkey
 
         killer = threading.Thread(target=kill)
         killer.start()
-        results = run(tmp_path, 5, engine="dask", scheduler=cluster.scheduler_address, jobs=None)
+        results = run(tmp_path, SEED, **there)
         killer.join()
-    assert "Dask cluster" in results.workers
-    assert results.outcomes[0].resumed == 0
-    assert tables(tmp_path) == tables(whole[0])
+        assert "Dask cluster" in results.workers
+        assert results.outcomes[0].resumed == 0
+        assert tables(tmp_path) == tables(whole[0])
+        with pytest.raises(WorkersError, match="gave up"):  # a block that kills every worker must not be waited for
+            run(tmp_path, SEED, Toy(scale=2.0, dies_at=12), **there)
 
 
 def test_files_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,9 +317,11 @@ def test_command_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "Fails  toy: values are as the environment says" in result.stdout
     assert "all 75 blocks were there already and cost nothing" in result.stdout
     assert "✗ no" in (tmp_path / "report.html").read_text()
-    result = call("toy", "--jobs", 1, "--out", tmp_path, "--quick")
-    assert result.exit_code == 0
-    assert "claims may fail by chance" in result.stdout
+    for fewer in (["--replicates", 99], ["--quick"]):
+        result = call("toy", "--jobs", 1, "--out", tmp_path, *fewer)
+        assert result.exit_code == 0
+        assert "1 of 2 claims hold" in result.stdout
+        assert "claims may fail by chance" in result.stdout
     assert "claims may fail by chance" in (tmp_path / "report.html").read_text()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ class Toy:
     title: str = "A toy <experiment>"
     scale: float = 1.0
     size: int = 2
-    fails_at: int | None = None  # not a constant: the numbers do not depend on it
+    fails_at: int | None = None  # not constants: the numbers do not depend on them
+    dies_at: int | None = None
 
     def constants(self) -> Mapping[str, Any]:
         return {"scale": self.scale, "sizes": [1, 2]}
@@ -37,8 +39,11 @@ class Toy:
 
     def run(self, block: Block, seed: int) -> Arrays:
         time.sleep(float(os.environ.get(SECONDS, "0")))
-        if self.fails_at is not None and block.first <= self.fails_at < block.first + block.count:
+        here = range(block.first, block.first + block.count)
+        if self.fails_at in here:
             raise RuntimeError("as asked")
+        if self.dies_at in here:
+            os.kill(os.getpid(), signal.SIGKILL)
         rngs = [
             np.random.default_rng([seed, replicate, len(block.part)]) for replicate in range(block.first, block.first + block.count)
         ]

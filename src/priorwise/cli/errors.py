@@ -47,10 +47,12 @@ class Group(TyperGroup):
         """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             from rich.console import Console
+            from rich.text import Text
 
-            Console(stderr=True).print("[yellow]Interrupted.[/] No file was written or changed.")
+            kept = str(stop) or "No file was written or changed."  # a command that keeps something says so
+            Console(stderr=True).print(Text.assemble(("Interrupted. ", "yellow"), kept), soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
 
 

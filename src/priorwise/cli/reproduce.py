@@ -1,110 +1,152 @@
-"""``priorwise reproduce``: the paper's three problems, simulated and held against known values."""
+"""``priorwise reproduce``: the experiments, from simulation to tables, figures, claims and a report."""
 
 from __future__ import annotations
 
-import json
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final, get_args
 
 import typer
 
 from priorwise.cli.errors import fail
-from priorwise.cli.files import check_directory, write_all
-from priorwise.cli.inputs import seed_range
+from priorwise.cli.files import check_directory
+from priorwise.cli.inputs import at_least_one, seed_range
 from priorwise.cli.output import output
-from priorwise.cli.paper import MOST_STD_ERRORS, PROBLEMS, Result, Row, rows, run_row
-from priorwise.cli.paper_figure import reward_by_samples
-from priorwise.cli.table import plus_minus
-from priorwise.simulate.results import Estimate
+from priorwise.experiments import registry
+from priorwise.experiments.engine import BLOCKS, run_experiments
+from priorwise.experiments.report import write_report
+from priorwise.experiments.store import InUseError
+from priorwise.experiments.summary import FULL_SIZE, print_summary, reduced
+from priorwise.experiments.work import Experiment
+from priorwise.experiments.workers import Where, WorkersError
 
-if TYPE_CHECKING:
-    from rich.table import Table
+QUICK_REPLICATES: Final = 8
 
-WHAT: Final = "A small real simulation of the paper's three problems; the learning-curve experiments are not part of it yet."
-QUICK_SHARE: Final = 0.1
+_GROUPS: Final = "\n".join(f"[cyan]{group:<9}[/] {', '.join(names)}" for group, names in registry.groups().items())
 
-HELP: Final = f"""Simulate the paper's three problems and hold the rewards against known values.
+HELP: Final = f"""Run the experiments: the paper's figures, and its claims held against what is measured.
 
-{WHAT}
+Writes tables (Parquet), figures and one page with everything, report.html. Ends with 1 if a claim does not hold, \
+unless there are fewer than {FULL_SIZE} replicates: then it may fail by chance.
 
-Writes reproduce.png and .svg (what the receding horizon earns with more and more posterior draws) and reproduce.json.
-
-Takes less than a minute on two processors, and longer the first time, to compile. Exits with 1 if a value does not agree.
+It may be interrupted at any moment, even killed: finished blocks are kept, and the same command goes on from there \
+and writes the same tables. They do not depend on the number of processes, nor on where they run.
 
 \b
 [bold]Examples[/]
+[dim]# everything; the report says what holds[/]
 priorwise reproduce
-priorwise reproduce --quick --seed 7 --out /tmp/paper
+[dim]# one experiment, only to see it work[/]
+priorwise reproduce gaussian --quick --out /tmp/look
+[dim]# the paper again with other random numbers, and more of them[/]
+priorwise reproduce paper --seed 7 --replicates 400 --out seed7
+[dim]# on a cluster: start a scheduler and workers, then name the scheduler[/]
+dask scheduler --port 8786
+dask worker tcp://localhost:8786 --nworkers 4 --nthreads 1
+priorwise reproduce --engine dask --scheduler tcp://localhost:8786
+
+\b
+[bold]What there is[/]
+{_GROUPS}
 """
 
 
 def reproduce(
+    target: Annotated[
+        list[str] | None, typer.Argument(metavar="TARGET", help="Experiments or groups of them.", show_default="all")
+    ] = None,
+    replicates: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            callback=at_least_one,
+            help="Independent repetitions of each experiment; four times as many halve the standard errors.",
+            show_default=str(FULL_SIZE),
+        ),
+    ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", callback=seed_range, help="Any whole number; the same seed gives the same numbers.")
+        int, typer.Option(metavar="N", callback=seed_range, help="Any whole number; the same seed gives the same tables.")
     ] = 0,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for reproduce.png, .svg and .json.")] = Path("out"),
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the tasks.")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks.")] = Path("out"),
+    engine: Annotated[str, typer.Option(metavar="|".join(get_args(Where)), help="This machine, or a Dask cluster.")] = "local",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Dask scheduler, such as tcp://localhost:8786; without it, --engine dask starts a cluster here.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", callback=at_least_one, help="Processes on this machine.", show_default="all processors"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=f"Only {QUICK_REPLICATES} replicates, to see it work.")] = False,
 ) -> None:
-    """Simulate, write, compare."""
+    """Check, run, write, judge."""
+    where = _engine(engine, scheduler, jobs)
+    if quick and replicates is not None:
+        fail("--quick", f"means --replicates {QUICK_REPLICATES}; leave out one of the two")
+    count = QUICK_REPLICATES if quick else replicates or FULL_SIZE
+    chosen = _experiments(target or [registry.ALL])
     check_directory("--out", out)
-    console = output()
-    console.print(WHAT)
-    results = _run(rows(QUICK_SHARE if quick else 1.0), seed)
-    content = {"priorwise": 1, "command": "reproduce", "what": WHAT, "seed": seed, "rows": [each.as_dict() for each in results]}
-    figure = {f"reproduce.{suffix}": data for suffix, data in reward_by_samples(results).items()}
-    try:
-        files = write_all(out, {**figure, "reproduce.json": f"{json.dumps(content, indent=2, allow_nan=False)}\n".encode()})
-    except OSError as error:
-        fail("--out", f"{error}; choose another directory")
-    console.print(_table(results, seed))
-    differing = [each for each in results if each.agrees is False]
-    known = sum(each.agrees is not None for each in results)
-    colour = "red" if differing else "green"
-    console.print(
-        f"[{colour}]{known - len(differing)} of {known} known values agree within {MOST_STD_ERRORS:g} standard errors.[/]"
-    )
-    console.print("Wrote " + ", ".join(str(path) for path in files), soft_wrap=True)
-    if differing:
+    with _interrupts_resume(out):
+        try:
+            results = run_experiments(
+                chosen,
+                seed=seed,
+                replicates=count,
+                out=out,
+                jobs=jobs,
+                engine=where,
+                scheduler=scheduler,
+                progress=sys.stderr.isatty(),
+            )
+            report = write_report(results)
+        except InUseError as error:
+            fail("--out", f"{error}; wait for it, or choose another directory")
+        except OSError as error:
+            fail("--out", f"{error}; make room or choose another directory; finished blocks are kept")
+        except WorkersError as error:
+            fail("--scheduler" if scheduler else "--engine" if where == "dask" else "--jobs", error)
+    print_summary(results, report, output())
+    if results.failed and not reduced(results):
         raise typer.Exit(1)
 
 
-def _run(sweep: Sequence[Row], seed: int) -> list[Result]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    weights = [row.tasks * PROBLEMS[row.problem]().horizon * row.ns_per_pull for row in sweep]
-    columns = (TextColumn("{task.description:<40}"), BarColumn(), TimeRemainingColumn())
-    results = []
-    with Progress(*columns, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=sum(weights))
-        for row, weight in zip(sweep, weights, strict=True):
-            bar.update(task, description=f"{row.problem}: {row.algorithm}")
-            results.append(run_row(row, seed))
-            bar.advance(task, weight)
-    return results
+def _engine(engine: str, scheduler: str | None, jobs: int | None) -> Where:
+    known = {word: word for word in get_args(Where)}
+    if engine not in known:
+        fail("--engine", f"{engine!r} is not one of {', '.join(known)}")
+    if scheduler is not None and engine != "dask":
+        fail("--scheduler", "only for a Dask cluster; add --engine dask")
+    if scheduler is not None and jobs is not None:
+        fail("--jobs", "the cluster has its own number of workers; leave out --jobs or --scheduler")
+    return known[engine]
 
 
-def _table(results: Sequence[Result], seed: int) -> Table:
-    from rich import box
-    from rich.table import Table
+def _experiments(targets: Sequence[str]) -> list[Experiment]:
+    try:
+        names = registry.names_of(targets)
+    except ValueError as error:
+        fail("TARGET", error)
+    return [registry.load(name) for name in names]
 
-    title = f"Mean total reward of a task ± standard error (seed {seed})"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for header in ("problem", "algorithm", "prior held"):
-        table.add_column(header)
-    for header in ("tasks", "measured", "known", "agrees"):
-        table.add_column(header, justify="right")
-    for index, each in enumerate(results):
-        last = index + 1 == len(results) or results[index + 1].row.problem != each.row.problem
-        table.add_row(
-            each.row.problem,
-            each.row.algorithm,
-            each.row.held,
-            f"{each.run.tasks:,}",
-            *plus_minus([Estimate(each.run.mean_reward, each.run.std_error)]),
-            each.row.known.text if each.row.known else "–",
-            {True: "[green]yes[/]", False: "[bold red]NO[/]", None: "–"}[each.agrees],
-            end_section=last,
-        )
-    return table
+
+@contextmanager
+def _interrupts_resume(out: Path) -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does, and say in both cases that nothing is lost."""
+    handles = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if handles else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"Finished blocks are kept in {out / BLOCKS}: the same command goes on from there."
+        raise KeyboardInterrupt(kept) from None
+    finally:
+        if handles:
+            signal.signal(signal.SIGTERM, before)

@@ -11,7 +11,7 @@ from typing import Any, Final, final
 from joblib import parallel_config
 from joblib._dask import DaskDistributedBackend
 
-from priorwise.experiments.workers import Workers, WorkersError
+from priorwise.experiments.workers import Workers, WorkersError, leave_interrupts_to_parent
 
 SECONDS_TO_CONNECT: Final = 10.0
 
@@ -50,6 +50,8 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
             client.wait_for_workers(1, timeout=SECONDS_TO_CONNECT)
         except TimeoutError:
             raise WorkersError(f"no worker is connected; start one: dask worker {client.scheduler.address}") from None
+        if scheduler is None:
+            client.run(leave_interrupts_to_parent)
         threads = sum(client.ncores().values())
         yield Workers(
             f"{threads} threads of " + (f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"), "all"

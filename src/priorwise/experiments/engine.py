@@ -159,7 +159,7 @@ def _run(plan: _Plan, workers: Workers, bar: Progress) -> Outcome:
     done = _blocks(plan, workers, bar)
     resumed = sum(not fresh for _, fresh in done.values())
     directory = plan.out / experiment.name
-    about = {"experiment": experiment.name, "seed": plan.seed, "replicates": plan.replicates, "digest": plan.store.digest}
+    about = {"experiment": experiment.name, "seed": plan.seed, "replicates": plan.replicates}
     tables = experiment.tables([(block, done[block][0].arrays) for block in plan.blocks])
     for name, table in tables.items():
         write_whole(directory / f"{name}.parquet", to_parquet(name, table, about))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +21,7 @@ from priorwise.simulate.engine import available_threads
 
 NAME: Final = "report.html"
 LARGEST_SVG: Final = 1_500_000  # bytes; beyond, the PNG is embedded instead
+MOST_OPEN_ROWS: Final = 12  # longer tables are folded
 PACKAGES: Final = ("priorwise", "numpy", "scipy", "numba", "pyarrow", "joblib", "matplotlib")
 
 
@@ -55,7 +57,8 @@ def _top(results: Results) -> str:
     names = " · ".join(f'<a href="#{escape(each.name)}">{escape(each.title)}</a>' for each in results.outcomes)
     note = f'<p class="note">{escape(reduced(results))}</p>' if reduced(results) else ""
     lead = "Every number on this page is computed from the tables of this run."
-    failed = f"<h3>Claims that do not hold</h3>\n{_claims(results.failed)}" if results.failed else ""
+    wrong = [replace(claim, statement=f"{each.name}: {claim.statement}") for each in results.outcomes for claim in each.failed]
+    failed = f"<h3>Claims that do not hold</h3>\n{_claims(wrong)}" if wrong else ""
     return f'<p class="soft">{lead}</p>\n<div class="facts">{shown}</div>\n{note}\n<p>{names}</p>\n{failed}\n'
 
 
@@ -110,10 +113,11 @@ def _headline(name: str, table: Table) -> str:
 
     rows = "".join(f"<tr>{cells('td', row)}</tr>" for row in shown.rows)
     head = cells("th", (column.replace("_", " ") for column in shown.columns))
-    return (
-        f"<h3>Table {escape(name)}{over}</h3>\n"
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    content = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    title = f"Table {escape(name)}{over}"
+    if len(shown.rows) > MOST_OPEN_ROWS:
+        return f"<details><summary>{title}</summary>{content}</details>"
+    return f"<h3>{title}</h3>\n{content}"
 
 
 def _files(outcome: Outcome) -> str:
@@ -135,7 +139,7 @@ def _constants(outcome: Outcome) -> str:
 
 
 def _value(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else " ".join(str(value).split())
 
 
 def _foot(results: Results) -> str:

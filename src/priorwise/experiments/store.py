@@ -99,7 +99,7 @@ class BlockStore:
                 raise TypeError(f"a block returns arrays of numbers or text without a leading underscore; {name!r} is not one")
         buffer = io.BytesIO()
         extra = {CHECK: np.array(self._check(block, arrays)), SECONDS: np.array(finished.seconds)}
-        np.savez(buffer, **arrays, **extra)
+        np.savez(buffer, **arrays, **extra)  # type: ignore[arg-type]  # names, which the types take for an option
         write_whole(self.path(block), buffer.getvalue())
 
     def load(self, block: Block) -> Finished | None:

@@ -91,15 +91,20 @@ def _local(jobs: int) -> Iterator[Workers]:
 
 
 def _obey_parent(parent: int) -> None:
-    """Leave Ctrl-C, which reaches every process of a terminal, to the parent; end when the parent has been killed."""
+    """Leave interruptions to the parent, and end when it has been killed."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(SECONDS_BETWEEN_LOOKS)
         os._exit(1)
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_parent()
     threading.Thread(target=watch, daemon=True).start()
+
+
+def leave_interrupts_to_parent() -> None:
+    """Do nothing at Ctrl-C, which reaches every process of a terminal."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -109,8 +114,10 @@ def _deaths_explained() -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool as error:
-        raise WorkersError("a worker process died, as happens when memory runs out; try fewer jobs") from error
+        raise WorkersError(
+            "a worker process died, as happens when memory runs out; finished blocks are kept, go on with fewer jobs"
+        ) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             raise
-        raise WorkersError(f"the Dask cluster gave up: {error}") from error
+        raise WorkersError(f"the Dask cluster gave up, finished blocks are kept: {error}") from error

@@ -74,8 +74,10 @@ def block_size(horizon: int, largest_belief: int, engines: set[str]) -> int:
 
 
 def available_threads() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Processors this process may use; at most ``OMP_NUM_THREADS``, which process pools set for their workers."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(processors, int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else processors
 
 
 def run_blocks(

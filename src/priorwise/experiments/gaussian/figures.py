@@ -11,5 +11,5 @@ def figures(tables: Tables) -> dict[str, Files]:
     """Learning curves, and the test performance of the last half."""
     return {
         "learning_curves": learning_curves(tables["curves"], "Gaussian bandit: 6 arms, 10 pulls"),
-        "test": performance_boxes(tables["test"], "Gaussian bandit: last 5,000 episodes, T0 = 5,000"),
+        "test": performance_boxes(tables["test"], "Gaussian bandit: last 5,000 episodes"),
     }
