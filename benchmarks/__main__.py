@@ -22,6 +22,7 @@ from benchmarks.gaussian import beta, gaussian, threads
 from benchmarks.growth import families, growth
 from benchmarks.knowledge_gradient import knowledge_gradient
 from benchmarks.report import Section, SectionMaker, goal_table
+from benchmarks.reproduce import reproduce
 from priorwise.kernels.compiling import sources_stamp
 
 SECTIONS: dict[str, SectionMaker] = {
@@ -32,6 +33,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "families": families,
     "growth": growth,
     "start": start,
+    "reproduce": reproduce,
 }
 FIGURES = (".png", ".svg", ".pdf")
 

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 
 from priorwise.core.types import BoolArray, FloatArray
 
+SINGULAR: Final = 1e-13
+"""Correlations whose smallest eigenvalue is at most this are singular up to rounding."""
+
 LARGEST: Final = 1e100
 """Beyond this, squares and products of a few numbers leave the range of floats."""
 
@@ -99,14 +102,16 @@ def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
 
 
 def square_root(cov: FloatArray) -> FloatArray:
-    """Return L with L L' = cov: the Cholesky factor, or for singular matrices one from the eigenvectors."""
-    if cov.any() and np.all(np.diag(cov) > 0):
-        try:
-            return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            pass
-    values, vectors = np.linalg.eigh(cov)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    """Return L with L L' = cov: the Cholesky factor, or for singular correlations their symmetric root, scaled.
+
+    Both are continuous in the matrix, so that two covariances that differ by rounding give draws that differ by rounding.
+    """
+    scale = np.sqrt(np.diag(cov))
+    divisor = np.where(scale > 0.0, scale, 1.0)
+    values, vectors = np.linalg.eigh(cov / divisor[:, None] / divisor)  # of the correlations: arms of different scales do not matter
+    if values[0] > SINGULAR:
+        return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
+    return np.asarray(scale[:, None] * ((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T))
 
 
 def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | None:

@@ -27,7 +27,7 @@ from priorwise.kernels.loop import Block as Ran
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.learner import as_run
 from priorwise.meta.simulate_meta import NUMBERS
-from priorwise.simulate.engine import plan
+from priorwise.simulate.engine import Engine, plan
 from priorwise.simulate.results import Run, Trajectory
 
 
@@ -82,6 +82,7 @@ class LearningCurves:
 
     sweep: Sweep
     block: int = 5  # replicates
+    engine: Engine = "auto"  # of the episodes; the numbers do not depend on it
 
     @cached_property
     def problem(self) -> Problem[Any]:
@@ -161,7 +162,7 @@ class LearningCurves:
     def _play(self, policy: Policy, held: Prior, seed: int, replicate: int, first: int, count: int, *, keep: bool) -> Ran:
         """Play episodes ``first``, ``first + 1``, ... of a replicate."""
         problem = self.problem
-        chosen = plan(problem.prior, held, policy, problem.horizon, masked=False, engine="auto")
+        chosen = plan(problem.prior, held, policy, problem.horizon, masked=False, engine=self.engine)
         number = replicate * NUMBERS + first
         return chosen.run(seed=seed, first=number, tasks=count, horizon=problem.horizon, available=None, keep=keep)
 

@@ -10,7 +10,6 @@ from priorwise.experiments.first_pulls_figure import first_pull_map
 from priorwise.experiments.instance_figure import instance_map
 from priorwise.experiments.work import Files, Table, Tables
 
-
 RECONSTRUCTED = "The paper draws the rewards without printing them; this is a reconstruction."
 
 
