@@ -108,7 +108,7 @@ def square_root(cov: FloatArray) -> FloatArray:
     """
     scale = np.sqrt(np.diag(cov))
     divisor = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(cov / divisor[:, None] / divisor)  # of the correlations: arms of different scales do not matter
+    values, vectors = np.linalg.eigh(cov / divisor[:, None] / divisor)  # of correlations: scales do not matter
     if values[0] > SINGULAR:
         return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
     return np.asarray(scale[:, None] * ((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T))
