@@ -12,7 +12,7 @@ from priorwise.core.streams import streams
 from priorwise.sensitivity.action_laws import action_law, sampled_distance
 from priorwise.sensitivity.beta_argmax import beta_argmax
 from priorwise.sensitivity.distance import total_variation
-from priorwise.sensitivity.normal_argmax import normal_argmax
+from priorwise.sensitivity.normal_argmax import line_argmax, normal_argmax
 from priorwise.sensitivity.posteriors import posterior_pair
 
 
@@ -43,6 +43,21 @@ def test_correlated_normal_values_match_frequencies(seed):
     assert stats.chisquare(counts, law * 400_000).pvalue > 1e-5  # false alarms: 1e-5
     wrong = normal_argmax(mean[None], np.diag(np.diag(cov))[None], points=5003)[0]  # control: correlations left out
     assert stats.chisquare(counts, wrong * 400_000).pvalue < 1e-5
+
+
+@pytest.mark.parametrize(("arms", "rank"), [(10, 2), (12, 3), (8, 1), (20, 10), (15, 14)])
+def test_values_of_low_rank_match_frequencies(arms, rank, seed):
+    rng = np.random.default_rng([seed, arms, rank])
+    root, mean = rng.normal(size=(arms, rank)), 0.3 * rng.normal(size=arms)
+    best = (mean + rng.normal(size=(200_000, rank)) @ root.T).argmax(axis=1)
+    frequencies = np.bincount(best, minlength=arms) / len(best)
+    argmax, most = (line_argmax, {1: 0.006, 2: 0.01, 3: 0.03}[rank]) if rank <= 5 else (normal_argmax, 0.06)
+    assert np.abs(argmax(mean[None], (root @ root.T)[None])[0] - frequencies).sum() / 2.0 < most
+
+
+def test_arms_of_very_different_scales():
+    law = normal_argmax(np.zeros((1, 5)), np.diag([1e12, 1e-6, 1e-6, 1e-6, 1e-6])[None])
+    np.testing.assert_allclose(law, [[0.5, 0.125, 0.125, 0.125, 0.125]], atol=2e-3)
 
 
 @pytest.mark.parametrize("cov", [np.zeros((3, 3)), np.ones((3, 3)), np.diag([1.0, 0.0, 0.0]), 1e-20 * np.eye(3), 1e20 * np.eye(3)])
@@ -147,6 +162,14 @@ PAIRS = {
     ),
     "singular": (pw.GaussianPrior([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), pw.GaussianPrior([0.5, 0.5], [[2.0, 2.0], [2.0, 2.0]])),
     "beta": (pw.BetaPrior([2.0, 1.0], [1.0, 3.0]), pw.BetaPrior([2.5, 1.0], [1.0, 2.0])),
+    "scales apart": (
+        pw.GaussianPrior([0.0, 0.0], np.diag([1e8, 1e-7]), [1.0, 1e-7]),
+        pw.GaussianPrior([0.0, 0.0], np.diag([1e8, 9e-7]), [1.0, 1e-7]),
+    ),
+    "singular scales": (
+        pw.GaussianPrior([0.0, 0.0], [[1e6, 1.0], [1.0, 1e-6]]),
+        pw.GaussianPrior([1e3, 1e-3], [[4e6, 4.0], [4.0, 4e-6]]),
+    ),
     "finite": (
         pw.FinitePrior([[0.2, 0.8], [0.7, 0.1]], [0.5, 0.5], noise="bernoulli"),
         pw.FinitePrior([[0.7, 0.1], [0.2, 0.8], [0.4, 0.4]], [0.3, 0.5, 0.2], noise="bernoulli"),
@@ -183,6 +206,16 @@ def test_distances_of_posteriors_match_those_of_priors(name, seed):
         assert abs(found.mean() - before.value) > 5.0 * found.std() / np.sqrt(tasks)
     shared = pair.shared(streams(seed, tasks)(1), 1)
     assert abs(1.0 - shared.mean() - exact.value) <= 5.0 * np.hypot(shared.std() / np.sqrt(tasks), exact.std_error) + 1e-9
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [((5.0, 5.0), (0.01, 0.03)), ((1e-3, 2e-3), (1.0, 1.0)), ((5.0, 5.0), (1e-3, 2e-3))])
+def test_draws_of_small_beta_parameters_do_not_underflow(alpha, beta, seed):
+    """Before the first pull the posteriors are the priors; 5 standard errors, so false alarms below 1e-6."""
+    p, q = (pw.BetaPrior([a, 1.0], [b, 1.0]) for a, b in zip(alpha, beta, strict=True))
+    pair = posterior_pair(p, q, 40_000)
+    assert pair is not None
+    found = pair.total_variation(streams(seed, 40_000)(1))
+    assert abs(found.mean() - total_variation(p, q).value) <= 5.0 * found.std() / np.sqrt(len(found)) + 1e-9
 
 
 def test_priors_that_exclude_each_other_stay_apart():

@@ -128,8 +128,64 @@ def test_linear_and_beta_problems(seed):
 def test_equal_priors_have_a_flat_ladder(raised):
     ladder = sensitivity_ladder(raised[0], raised[0], pw.ThompsonSampling(), 3, seed=0, tasks=1000, histories=50)
     assert all(rung.delta == rung.reward == 0.0 for rung in ladder.rungs)
+    assert ladder[COMMON].std_error == 1e-3, "what was not seen in 1,000 tasks may still happen"
     assert ladder.gap.mean == 0.0
     assert ladder.in_order
+
+
+@pytest.mark.parametrize(("arms", "dim"), [(12, 2), (8, 3), (12, 7)])
+def test_more_arms_than_features(arms, dim, seed):
+    """Values of low rank, where a plain factorisation of their differences breaks down."""
+    contexts = pw.SphereContexts(arms=arms)
+    p, q = (pw.LinearGaussianPrior(shift * np.eye(dim)[0], np.eye(dim), contexts=contexts) for shift in (0.0, 0.1))
+    ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=seed, tasks=5000, histories=60)
+    assert ladder.in_order, ladder.disorders
+    assert 0.0 < ladder[COUPLED].delta < ladder[POSTERIORS].delta
+
+
+def test_standard_errors_shrink_with_the_shift(raised):
+    """A rung of 1e-4 is not lost in a floor on its error, so that order is really checked."""
+    prior = raised[0]
+    near = pw.GaussianPrior(prior.mean + 1e-5 * np.eye(6)[0], prior.cov, prior.noise_var)
+    ladder = sensitivity_ladder(prior, near, pw.ThompsonSampling(), 3, seed=0, tasks=1000, histories=100)
+    assert ladder[POSTERIORS].std_error < 0.1 * ladder[POSTERIORS].delta
+
+
+def test_supports_too_large_to_enumerate_are_walked(seed):
+    rng = np.random.default_rng(seed)
+    p = pw.FinitePrior(rng.uniform(size=(3, 2)), np.full(3, 1 / 3), noise="bernoulli")
+    q = pw.FinitePrior(np.concatenate([p.means, rng.uniform(size=(57, 2))]), np.full(60, 1 / 60), noise="bernoulli")
+    ladder = sensitivity_ladder(p, q, pw.KShotThompson(3), 2, seed=seed, tasks=2000, histories=50)
+    assert not ladder.exact
+    assert ladder.in_order, ladder.disorders
+
+
+def test_a_family_of_ones_own_takes_part_with_its_distance(raised):
+    class Mine:
+        """A prior that the package knows nothing of."""
+
+        def __init__(self, inner):
+            self.inner, self.arms, self.reward_law = inner, inner.arms, inner.reward_law
+
+        def sample(self, rng, tasks):
+            return self.inner.sample(rng, tasks)
+
+        def belief(self, tasks):
+            return self.inner.belief(tasks)
+
+    p, q = (Mine(prior) for prior in raised)
+    ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=0, tasks=2000, histories=50, tv=0.052)
+    assert POSTERIORS not in {rung.name for rung in ladder.rungs}
+    assert ladder[WORST].delta == pytest.approx(0.312)
+    with pytest.raises(TypeError, match="distances are known for"):
+        sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=0)
+
+
+@pytest.mark.parametrize("policy", [pw.BayesUCB(), pw.ExactKnowledgeGradient("online")])
+def test_policies_with_known_scores_are_coupled(raised, policy):
+    ladder = sensitivity_ladder(*raised, policy, 3, seed=0, tasks=500, histories=60)
+    assert ladder[COUPLED].how == "actions coupled maximally"
+    assert ladder[ACTIONS].how == "action laws exact"
 
 
 def test_bad_input_is_refused(raised):
@@ -164,7 +220,7 @@ class TestBreakEven:
         found = break_even(prior, np.eye(6)[0], pw.ThompsonSampling(), 10, seed=seed, tasks=20_000)
         assert found.scale is None
         assert (found.losses[1:] > 2.0 * found.losses_std_errors[1:]).all()
-        assert "at every scale up to 1" in str(found)
+        assert "no less than Uniform at every scale up to 1" in str(found)
 
     def test_vague_prior_as_fallback(self, seed):
         vague = pw.GaussianPrior([0.0, 0.0], np.eye(2))
@@ -194,6 +250,8 @@ class TestBreakEven:
             ([1.0, 2.0, 3.0], "must have shape"),
             ({"spread": 1.0}, "must shift one of mean, cov"),
             (pw.BetaPrior([1.0], [1.0]), "must be of the family"),
+            (pw.GaussianPrior([0.0, 0.5], np.eye(2), 9.0), "must have the reward law"),
+            ({"cov": -np.eye(2)}, "leads out of the family at scale"),
         ],
     )
     def test_bad_directions_are_refused(self, direction, problem):

@@ -28,8 +28,8 @@ DEFAULT_OUT: Final = Path("out")
 
 HELP: Final = """How much may a policy lose by holding one prior where another is true?
 
-Prints the sensitivity ladder, from the worst case over all problems down to the measured difference, and draws it. Every rung
-bounds those below; grey ones say no more than what holds for any two policies.
+Prints the sensitivity ladder, from the worst case over all problems down to the measured difference, and draws it. Each rung of
+the chain bounds the next, and all of them the gap; grey ones say no more than what holds for any two policies.
 
 \b
 [bold]Examples[/]
@@ -47,7 +47,7 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 [cyan]posteriors[/]             n times that between the posteriors, summed over pulls
 [cyan]actions[/]                that between the laws of the actions, summed over pulls
 [cyan]coupled trajectories[/]   how often trajectories part at best, pull by pull
-[cyan]common random numbers[/]  how often two simulations with the same numbers part
+[cyan]common random numbers[/]  how often two simulations part; a bound too, outside the chain
 [cyan]measured gap[/]           what the wrong prior earns more or less; signed
 """
 
@@ -100,12 +100,14 @@ def bound(
         rule = parse_policy(policy)
     except (TypeError, ValueError) as error:
         fail("--policy", f"{policy}: {error}")
+    if histories == 1:
+        fail("--histories", "must be at least 2, to have a standard error; leave it out for the default")
     try:
         ladder = sensitivity_ladder(truth, held, rule, horizon, seed=seed, tasks=tasks, histories=histories)
     except (TypeError, ValueError) as error:
         fail("BELIEVED", error)
     certified = None if ladder.left_out and "Monte-Carlo" in ladder.left_out[0] else reward_bound(truth, held, rule, horizon)
-    text = json.dumps(_numbers(ladder, certified, policy), indent=2)
+    text = json.dumps(_numbers(ladder, certified, policy), indent=2, allow_nan=False)
     files: list[Path] = []
     if directory is not None:
         title = f"How far a wrong prior can move {policy} in {counted(horizon, 'pull')}"
@@ -196,9 +198,9 @@ def _numbers(ladder: Ladder, certified: Bound | None, word: str) -> dict[str, An
 def _rung(rung: Rung) -> dict[str, Any]:
     return {
         "name": rung.name,
-        "delta": rung.delta,
+        "delta": _finite(rung.delta),
         "std_error": _finite(rung.std_error),
-        "reward": rung.reward,
+        "reward": _finite(rung.reward),
         "reward_std_error": _finite(rung.reward_std_error),
         "how": rung.how,
     }

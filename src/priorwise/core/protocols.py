@@ -86,6 +86,15 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class ScoredPolicy(Policy, Protocol):
+    """Plays the arm with the largest score, any of them where several tie: its law given the belief is known."""
+
+    def scores(self, belief: Any, seen: Seen) -> FloatArray:
+        """Score of each action, ``(task, arm)``; -inf for those that are not available."""
+        ...
+
+
 # What some environments and beliefs offer beyond their role. A policy that needs it says so in `needs`.
 
 

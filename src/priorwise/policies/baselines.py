@@ -48,7 +48,11 @@ class Greedy:
 
     def act(self, belief: MeanBelief, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a E[mu_a]``."""
-        return pick(seen.masked(belief.mean(seen)), rng.uniform())
+        return pick(self.scores(belief, seen), rng.uniform())
+
+    def scores(self, belief: MeanBelief, seen: Seen) -> FloatArray:
+        """Posterior means."""
+        return seen.masked(belief.mean(seen))
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
@@ -67,7 +71,11 @@ class BayesUCB:
 
     def act(self, belief: QuantileBelief, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a Q(1 - 1/(h + 1); mu_a)``."""
-        return pick(seen.masked(belief.quantile(1.0 - 1.0 / (seen.step + 1), seen)), rng.uniform())
+        return pick(self.scores(belief, seen), rng.uniform())
+
+    def scores(self, belief: QuantileBelief, seen: Seen) -> FloatArray:
+        """Posterior quantiles."""
+        return seen.masked(belief.quantile(1.0 - 1.0 / (seen.step + 1), seen))
 
 
 @final
@@ -139,10 +147,14 @@ class ExactKnowledgeGradient:
 
     def act(self, belief: LookaheadBelief, seen: Seen, rng: Stream) -> IntArray:
         """Play the arm with the largest value; where the look-ahead ties, the one with the largest posterior mean."""
+        return pick(self.scores(belief, seen), rng.uniform())
+
+    def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
+        """Posterior means of the arms with the largest value, -inf for the others."""
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
         now = seen.masked(belief.mean(seen))
         if alpha == 0.0:
-            return pick(now, rng.uniform())
+            return now
         total = np.where(
             np.isfinite(now),
             (1.0 - alpha) * np.where(np.isfinite(now), now, 0.0) + alpha * belief.best_after(seen),
@@ -151,4 +163,4 @@ class ExactKnowledgeGradient:
         best = total.max(axis=1, keepdims=True)
         spread = best - np.where(np.isfinite(total), total, best).min(axis=1, keepdims=True)
         tied = total >= best - 1e-9 * spread - 1e-14 * np.abs(best)  # equal but for the rounding of the integrals
-        return pick(np.where(tied, now, -np.inf), rng.uniform())
+        return np.where(tied, now, -np.inf)

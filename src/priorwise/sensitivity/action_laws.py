@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 
-from priorwise.core.protocols import Belief, MeanBelief, Policy, Seen
+from priorwise.core.protocols import Belief, Policy, ScoredPolicy, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
-from priorwise.policies.baselines import Greedy, Uniform
+from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
 from priorwise.priors.beta import BetaBelief
 from priorwise.priors.gaussian import GaussianBelief
@@ -18,7 +18,12 @@ from priorwise.priors.linear import LinearBelief
 from priorwise.sensitivity.beta_argmax import beta_argmax
 from priorwise.sensitivity.enumeration import tied_law
 from priorwise.sensitivity.finite_actions import finite_action_law
-from priorwise.sensitivity.normal_argmax import normal_argmax
+from priorwise.sensitivity.gaussian_distance import covariance_rank
+from priorwise.sensitivity.normal_argmax import RANK, line_argmax, normal_argmax
+
+MOST_ARMS: Final = 30
+MOST_ARMS_LOW: Final = 100
+"""Arms up to which the law of normal values is integrated: in general, and where they move in few directions only."""
 
 Source = Literal["exact", "quadrature"]
 
@@ -38,8 +43,10 @@ def action_law(policy: Policy, belief: Belief, seen: Seen) -> ActionLaw | None:
     * finite posteriors: by enumeration of the draws
     * Beta posteriors: Thompson sampling and its k-shot form, by quadrature to rounding
     * normal posteriors (bandits and linear contextual bandits): Thompson sampling, and the largest sum of k draws, whose mean is
-      itself normal with a k-th of the covariance; by lattice quadrature, to about three digits
-    * uniform and greedy play, for any belief
+      itself normal with a k-th of the covariance; by lattice quadrature, for up to 30 arms, or 100 that
+      move in few directions; a law is within about 0.01 in total variation (0.03 with ten arms or more), and the error is nearly
+      the same for nearby posteriors
+    * uniform play and the largest of known scores (greedy, Bayes-UCB, exact knowledge gradient), for any belief
     """
     enumerated = finite_action_law(policy, belief, seen)
     if enumerated is not None:
@@ -47,16 +54,26 @@ def action_law(policy: Policy, belief: Belief, seen: Seen) -> ActionLaw | None:
     if isinstance(policy, Uniform):
         tasks = len(_leading(belief))
         return ActionLaw(tied_law(seen.masked(np.zeros((tasks, seen.arms)))), "exact")
-    if isinstance(policy, Greedy) and isinstance(belief, MeanBelief):
-        return ActionLaw(tied_law(seen.masked(belief.mean(seen))), "exact")
+    if isinstance(policy, ScoredPolicy):
+        return ActionLaw(tied_law(policy.scores(belief, seen)), "exact")
     if isinstance(belief, BetaBelief) and (k := _largest_of(policy)):
         return ActionLaw(beta_argmax(belief.a, belief.b, k, seen.mask), "quadrature")
     if isinstance(belief, (GaussianBelief, LinearBelief)) and (k := _mean_of(policy)):
-        cov = belief.covariance()
-        if isinstance(belief, LinearBelief):
-            cov = np.einsum("tai,tij,tbj->tab", seen.signal, cov, seen.signal)
-        return ActionLaw(normal_argmax(belief.mean(seen), cov / k, seen.mask), "quadrature")
+        return _normal_law(belief, seen, k)
     return None
+
+
+def _normal_law(belief: GaussianBelief | LinearBelief, seen: Seen, k: int) -> ActionLaw | None:
+    """Law of the largest of jointly normal values; None where sampling is cheaper."""
+    cov = belief.covariance()
+    if isinstance(belief, LinearBelief):
+        cov = np.einsum("tai,tij,tbj->tab", seen.signal, cov, seen.signal)
+    rank = covariance_rank(belief.prior.cov)
+    low = rank <= RANK + 1 and rank < seen.arms - 1
+    if seen.arms > (MOST_ARMS_LOW if low else MOST_ARMS):
+        return None
+    argmax = line_argmax if low else normal_argmax
+    return ActionLaw(argmax(belief.mean(seen), cov / k, seen.mask), "quadrature")
 
 
 def _leading(belief: Any) -> FloatArray:

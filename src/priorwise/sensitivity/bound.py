@@ -38,12 +38,14 @@ class Bound:
 
 def monte_carlo_n(policy: Any, prior: Any) -> int:
     """Return the policy's Monte-Carlo constant; refuse policies without one."""
+    if not hasattr(prior, "arms"):
+        raise TypeError(f"a {type(prior).__name__} has no fixed number of arms: pass prior.for_arms(n) for both priors")
     if isinstance(policy, type):
         raise TypeError(f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)")
     try:
         constant = policy.monte_carlo_n
     except AttributeError as error:
-        reason = str(error) if str(error).startswith("monte_carlo_n:") else "it looks at more than draws from the posterior"
+        reason = str(error) if str(error).startswith("monte_carlo_n:") else "it does not choose from posterior draws alone"
         raise TypeError(
             f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant ({reason}); "
             "take one that chooses from draws, such as ThompsonSampling or PosteriorSampling"

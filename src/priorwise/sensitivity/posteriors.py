@@ -19,7 +19,7 @@ from priorwise.priors.beta import BetaBelief, BetaPrior
 from priorwise.priors.finite import FiniteBelief, FinitePrior
 from priorwise.priors.gaussian import GaussianBelief, GaussianPrior
 from priorwise.priors.linear import LinearBelief, LinearGaussianPrior
-from priorwise.sensitivity.gaussian_distance import GaussianPair
+from priorwise.sensitivity.gaussian_distance import GaussianPair, covariance_rank
 
 
 class PosteriorPair(Protocol):
@@ -188,8 +188,9 @@ class _NormalRatio:
     def of(cls, p: Any, q: Any) -> _NormalRatio:
         """Invert both covariances in their common range."""
         apart = GaussianPair.of(p.mean, p.cov, q.mean, q.cov).singular
-        inverse_p, level_p = _inverse(p.cov)
-        inverse_q, level_q = _inverse(q.cov)
+        scale = np.sqrt((np.diag(p.cov) + np.diag(q.cov)) / 2.0)
+        inverse_p, level_p = _inverse(p.cov, scale)
+        inverse_q, level_q = _inverse(q.cov, scale)
         shift = inverse_p @ (q.mean - p.mean) if np.array_equal(p.cov, q.cov) else None
         return cls((p.mean, q.mean), (inverse_p, inverse_q), (level_p - level_q) / 2.0, shift, apart)
 
@@ -202,12 +203,13 @@ class _NormalRatio:
         return np.asarray(self.level + (forms[0] - forms[1]) / 2.0)
 
 
-def _inverse(cov: FloatArray) -> tuple[FloatArray, float]:
-    """Inverse and log determinant of a covariance within its range."""
-    values, vectors = np.linalg.eigh(cov)
-    inside = values > 32 * np.finfo(np.float64).eps * len(values) * max(values.max(), 0.0)
-    kept = vectors[:, inside]
-    return np.asarray((kept / values[inside]) @ kept.T), float(np.log(values[inside]).sum())
+def _inverse(cov: FloatArray, scale: FloatArray) -> tuple[FloatArray, float]:
+    """Inverse of a covariance within its range, and log determinant in coordinates divided by ``scale``, the same for both laws."""
+    unit = np.where(scale > 0.0, scale, 1.0)
+    values, vectors = np.linalg.eigh(cov / unit[:, None] / unit)
+    rank = covariance_rank(cov)
+    kept, largest = vectors[:, len(values) - rank :], values[len(values) - rank :]
+    return np.asarray((kept / largest) @ kept.T / unit[:, None] / unit), float(np.log(largest).sum())
 
 
 @final
@@ -219,24 +221,32 @@ class BetaPosteriors:
     q: BetaBelief
     exact: bool = False
 
-    def _log_ratio(self, drawn: FloatArray) -> FloatArray:
-        """``log q / p`` at means ``(task, draw, arm)``."""
+    def _log_ratio(self, log_mean: FloatArray, log_rest: FloatArray) -> FloatArray:
+        """``log q / p`` at logarithms of means and of one minus them, ``(task, draw, arm)``."""
         from scipy.special import betaln
 
         level = (betaln(self.p.a, self.p.b) - betaln(self.q.a, self.q.b)).sum(axis=1)
-        inner = np.clip(drawn, 1e-300, 1.0 - 1e-16)
-        slopes = (self.q.a - self.p.a)[:, None, :] * np.log(inner) + (self.q.b - self.p.b)[:, None, :] * np.log1p(-inner)
+        slopes = (self.q.a - self.p.a)[:, None, :] * log_mean + (self.q.b - self.p.b)[:, None, :] * log_rest
         return np.asarray(level[:, None] + slopes.sum(axis=2))
 
     def total_variation(self, rng: Stream) -> FloatArray:
-        """``E |tanh(log(q / p) / 2)|`` under the mixture of both, one draw from each."""
-        drawn = np.concatenate([rng.beta(belief.a, belief.b) for belief in (self.p, self.q)], axis=1)
-        return np.asarray(np.abs(np.tanh(self._log_ratio(drawn) / 2.0)).mean(axis=1))
+        """``E |tanh(log(q / p) / 2)|`` under the mixture of both, one draw from each, in log odds."""
+        odds = np.stack([_log_odds(belief, rng) for belief in (self.p, self.q)], axis=1)
+        ratio = self._log_ratio(-np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
+        return np.asarray(np.abs(np.tanh(ratio / 2.0)).mean(axis=1))
 
     def shared(self, rng: Stream, draws: int) -> FloatArray:
-        """``min(1, q / p)`` at the draws."""
-        return np.exp(np.minimum(0.0, self._log_ratio(rng.beta(self.p.a, self.p.b, draws))))
+        """``min(1, q / p)`` at the draws; those that round to 0 or 1 count as the nearest number between."""
+        drawn = np.clip(rng.beta(self.p.a, self.p.b, draws), 1e-300, 1.0 - 1e-16)
+        return np.exp(np.minimum(0.0, self._log_ratio(np.log(drawn), np.log1p(-drawn))))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition both."""
         return replace(self, p=self.p.update(seen, actions, rewards, after), q=self.q.update(seen, actions, rewards, after))
+
+
+def _log_odds(belief: BetaBelief, rng: Stream) -> FloatArray:
+    """Log odds of a posterior draw, ``(task, arm)``: ``Beta(a, b)`` from ``Beta(a + 1, b + 1)`` and two uniforms, no underflow."""
+    x = np.clip(rng.beta(belief.a + 1.0, belief.b + 1.0)[:, 0], 1e-300, 1.0 - 1e-16)
+    u, v = np.moveaxis(rng.uniform(2, belief.a.shape[1]), 1, 0)
+    return np.asarray(np.log(x) - np.log1p(-x) + np.log1p(-u) / belief.a - np.log1p(-v) / belief.b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -76,6 +77,8 @@ class Ladder:
         found = []
         names = {rung.name for rung in self.rungs}
         for rung in self.rungs:
+            if not (math.isfinite(rung.delta) and math.isfinite(rung.reward)):
+                found.append(f"{rung.name} is not a number")
             for name in rung.above:
                 if name in names:
                     upper = self[name]
@@ -126,6 +129,7 @@ class Ladder:
 
 
 def _number(value: float, std_error: float) -> str:
+    value += 0.0  # no minus nought
     return f"{value:.4g} ± {std_error:.1g}" if std_error > 0.0 else f"{value:.4g}"
 
 

@@ -25,8 +25,9 @@ from priorwise.policies.sampling import SamplingPolicy
 from priorwise.sensitivity.action_laws import ActionLaw, SampledDistance, action_law, sampled_distance
 from priorwise.sensitivity.posteriors import PosteriorPair, posterior_pair
 
-BLOCK: Final = 250
+BLOCK: Final = 100
 HISTORIES: Final = 1000
+STEPS: Final = 60_000  # histories times pulls times arms
 DECISIONS: Final = 128
 """How often each belief decides where the law of its action is not known."""
 
@@ -47,16 +48,22 @@ class Steps:
 def walk(p: Any, q: Any, policy: Policy, horizon: int, *, histories: int | None, seed: int) -> Steps:
     """Walk along so many sampled histories: the first of those that ``simulate`` plays on this seed.
 
-    By default :data:`HISTORIES`, or only the first block of them where action laws have to be sampled.
+    By default at most :data:`HISTORIES`, fewer where tasks are long or have many arms, and only the first block of them where
+    action laws have to be sampled.
     """
     parts: list[Steps] = []
-    wanted = HISTORIES if histories is None else validation.count("histories", histories, least=2)
+    wanted = _affordable(p.arms, horizon) if histories is None else validation.count("histories", histories, least=2)
     for first in range(0, wanted, BLOCK):
         if histories is None and parts and parts[0].actions_source == "sampled":
             break
         tasks = np.arange(first, min(first + BLOCK, wanted), dtype=np.uint64)
         parts.append(_walk(p, q, policy, horizon, Streams(seed, tasks), Streams(mix(seed + 1), tasks), len(tasks)))
     return _joined(parts)
+
+
+def _affordable(arms: int, horizon: int) -> int:
+    """Histories whose walk takes seconds: fewer where tasks are long or have many arms."""
+    return int(np.clip(STEPS // (horizon * max(arms, 6)), BLOCK // 2, HISTORIES))
 
 
 def _walk(p: Any, q: Any, policy: Policy, horizon: int, streams: Streams, others: Streams, tasks: int) -> Steps:
