@@ -12,7 +12,8 @@ import typer
 
 from priorwise.cli.errors import fail
 from priorwise.cli.files import check_directory, write_all
-from priorwise.cli.inputs import at_least_one, read_priors, seed_range
+from priorwise.cli.inputs import at_least_one, read_priors
+from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
 from priorwise.cli.output import counted, output
 from priorwise.cli.policies import parse_policy
 from priorwise.sensitivity.bounds import reward_bound
@@ -47,48 +48,32 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 [cyan]posteriors[/]             n times that between the posteriors, summed over pulls
 [cyan]actions[/]                that between the laws of the actions, summed over pulls
 [cyan]coupled trajectories[/]   how often trajectories part at best, pull by pull
-[cyan]common random numbers[/]  how often two simulations part; a bound too, outside the chain
+[cyan]common random numbers[/]  how often two simulations part; not of the chain
 [cyan]measured gap[/]           what the wrong prior earns more or less; signed
 """
 
 
 def bound(
-    prior: Annotated[
-        str,
-        typer.Argument(metavar="PRIOR", help="Prior file the tasks are drawn from; - reads standard input.", show_default=False),
-    ],
+    prior: PriorFile,
     believed: Annotated[str, typer.Argument(metavar="BELIEVED", help="Prior file the policy holds instead.", show_default=False)],
     policy: Annotated[
         str, typer.Option("--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8.", show_default=False)
     ],
-    horizon: Annotated[
-        int, typer.Option(metavar="N", callback=at_least_one, help="Pulls in a task, such as --horizon 10.", show_default=False)
-    ],
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            callback=seed_range,
-            help="Any whole number, such as --seed 0; the same seed gives the same numbers.",
-            show_default=False,
-        ),
-    ],
+    horizon: Horizon,
+    seed: Seed,
     tasks: Annotated[int, typer.Option(metavar="N", callback=at_least_one, help="Tasks simulated for the measured gap.")] = 200_000,
     histories: Annotated[
         int | None,
         typer.Option(
-            metavar="N", callback=at_least_one, help="Histories walked along for the rungs between.", show_default="1000, or 250"
+            metavar="N", callback=at_least_one, help="Histories walked along for the rungs between.", show_default="up to 1000"
         ),
     ] = None,
-    arms: Annotated[
-        int | None,
-        typer.Option(metavar="N", callback=at_least_one, help="Number of arms, for exchangeable priors.", show_default=False),
-    ] = None,
+    arms: Arms = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Directory for bound.png, .svg and .json.", show_default="out; no files with --json"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")] = False,
+    as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table.")] = False,
 ) -> None:
     """Read, check, compute, write."""

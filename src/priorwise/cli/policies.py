@@ -89,7 +89,8 @@ def parse_policy(text: str) -> Policy:
     if word is None:
         near = get_close_matches(name, WORDS, n=1)
         guess = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"no policy is called {name!r}{guess or '.'} Use one of: {', '.join(each.usage for each in WORDS.values())}")
+        known = ", ".join(each.usage for each in WORDS.values())
+        raise ValueError(f"no policy is called {name!r}{guess or '.'} Use one of: {known}")
     given: dict[str, Any] = {}
     for index, part in enumerate(rest.split(",") if colon else []):
         key, equals, value = (each.strip() for each in part.rpartition("="))

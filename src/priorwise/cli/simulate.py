@@ -12,7 +12,8 @@ import typer
 from priorwise.cli import report
 from priorwise.cli.errors import fail
 from priorwise.cli.files import check_directory, write_all
-from priorwise.cli.inputs import at_least_one, entries, name_of, read_priors, seed_range
+from priorwise.cli.inputs import at_least_one, entries, name_of, read_priors
+from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
 from priorwise.cli.output import output
 from priorwise.cli.policies import WORDS
 from priorwise.cli.table import as_tables
@@ -54,28 +55,15 @@ priorwise example exchangeable-beta | priorwise simulate - --arms 4 \\
 
 
 def simulate(
-    prior: Annotated[
-        str,
-        typer.Argument(metavar="PRIOR", help="Prior file the tasks are drawn from; - reads standard input.", show_default=False),
-    ],
+    prior: PriorFile,
     policy: Annotated[
         list[str],
         typer.Option(
             "--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8; repeat it to compare.", show_default=False
         ),
     ],
-    horizon: Annotated[
-        int, typer.Option(metavar="N", callback=at_least_one, help="Pulls in a task, such as --horizon 10.", show_default=False)
-    ],
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            callback=seed_range,
-            help="Any whole number, such as --seed 0; the same seed gives the same numbers.",
-            show_default=False,
-        ),
-    ],
+    horizon: Horizon,
+    seed: Seed,
     tasks: Annotated[
         int, typer.Option(metavar="N", callback=at_least_one, help="Number of tasks; four times as many halve the standard errors.")
     ] = 100_000,
@@ -83,15 +71,12 @@ def simulate(
         str | None,
         typer.Option(metavar="PRIOR", help="Prior file the policies hold instead; the true one is run too.", show_default=False),
     ] = None,
-    arms: Annotated[
-        int | None,
-        typer.Option(metavar="N", callback=at_least_one, help="Number of arms, for exchangeable priors.", show_default=False),
-    ] = None,
+    arms: Arms = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Directory for simulate.png, .svg and .json.", show_default="out; no files with --json"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")] = False,
+    as_json: AsJson = False,
     threads: Annotated[
         int | None,
         typer.Option(metavar="N", callback=at_least_one, help="Threads of the compiled loop.", show_default="all processors"),

@@ -96,7 +96,8 @@ def _factor(spread: FloatArray) -> FloatArray:
 def line_argmax(mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = LINES) -> FloatArray:
     """Return the same for covariances of low rank: exact along the leading direction, a lattice over the few others.
 
-    Within about 0.005 in total variation for values that move in two directions, 0.02 in five. Along a line the largest of several linear functions changes at finitely many points, and between them it is the same arm.
+    Within about 0.005 in total variation for values that move in two directions, 0.02 in five. Along a line the largest of several
+    linear functions changes at finitely many points, and between them it is the same arm.
     """
     out = np.empty(mean.shape)
     size = max(1, ENTRIES // (mean.shape[1] * points))
