@@ -159,3 +159,44 @@ def test_ours_fills_its_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert set(np.unique(made["curves"]["problem"])) == set(SWEEPS)
     assert len(made["shortfalls"]["shortfall"]) == 2 * 3
     assert set(experiment.figures(made)) == set(SWEEPS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "statement"),
+    [
+        ("halved covariance", "With T0 = 5,000, MetaTS:full exceeds OracleTS by 0.024 per episode"),
+        ("wrong horizon", "OracleTS earns 5.38 per episode"),
+    ],
+)
+def test_broken_configurations_are_caught(change: str, statement: str) -> None:
+    """Too good to be true is caught as well as too bad."""
+    sweep = replace(gaussian.sweep.SWEEP, sizes=(5000,))
+    if change == "halved covariance":
+        sweep = replace(sweep, meta=(sweep.meta[0], Exploring(pw.Uniform(), None, HalvedCovariance(), {"MetaTS:full": TS})))
+    else:
+        problem = sweep.problem()
+        sweep = replace(sweep, problem=lambda: replace(problem, horizon=9))
+    experiment = replace(gaussian.EXPERIMENT, curves=LearningCurves(sweep))
+    block = Block("curves", 0, 10)
+    claims = experiment.claims(experiment.tables([(block, experiment.run(block, 0))]))
+    assert not {claim.statement: claim.holds for claim in claims}[statement]
+
+
+@dataclass(frozen=True)
+class HalvedCovariance:
+    """Less spread than there is, which earns Thompson sampling more."""
+
+    def fit_prefixes(self, data: Any, sizes: Sequence[int]) -> list[PriorFit]:
+        """MetaTS:full with half its covariance."""
+        fits = pw.GaussianMoments("full").fit_prefixes(data, sizes)
+        return [PriorFit(pw.GaussianPrior(fit.prior.mean, fit.prior.cov / 2.0), "halved", fit.tasks) for fit in fits]
+
+
+def test_one_replicate_judges_nothing() -> None:
+    block = Block("curves", 0, 1)
+    experiment = replace(
+        discrete.EXPERIMENT, curves=LearningCurves(replace(_small(discrete.sweep.SWEEP, 40, (10, 25)), first_pull_size=10))
+    )
+    claims = experiment.claims(experiment.tables([(block, experiment.run(block, 0))]))
+    assert [claim.holds for claim in claims if claim.measured == "needs 2 replicates"] == [False] * 8

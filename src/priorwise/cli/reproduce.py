@@ -122,6 +122,8 @@ def _engine(engine: str, scheduler: str | None, jobs: int | None) -> Where:
     known = {word: word for word in get_args(Where)}
     if engine not in known:
         fail("--engine", f"{engine!r} is not one of {', '.join(known)}")
+    if scheduler is not None and not scheduler.strip():
+        fail("--scheduler", "is empty; name an address such as tcp://localhost:8786, or leave it out for a local cluster")
     if scheduler is not None and engine != "dask":
         fail("--scheduler", "only for a Dask cluster; add --engine dask")
     if scheduler is not None and jobs is not None:

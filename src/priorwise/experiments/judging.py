@@ -16,10 +16,14 @@ SIGMAS: Final = 5.0
 """Standard errors of the replicate mean within which a known value must lie; chance alone misses once in two million."""
 
 
+NOISE: Final = 3.0
+"""Standard errors that a limit allows for."""
+
+
 @final
 @dataclass(frozen=True)
 class Known:
-    """A value known from elsewhere, and half a unit of the last digit it is known to."""
+    """A value known from elsewhere, and how well: half a unit of its last digit, or a few of its standard errors."""
 
     value: float
     rounding: float
@@ -47,20 +51,26 @@ def equals(what: str, values: FloatArray, known: Known, source: str = "ours") ->
     """Claim that a mean is the known value."""
     found = mean(values)
     near = abs(found.mean - known.value) <= SIGMAS * found.std_error + known.rounding
-    return Claim(f"{what} earns {known.value:g} per episode", f"{found.mean:.4g} ± {found.std_error:.2g}", near, source)
+    return _judged(f"{what} {known.value:g} per episode", f"{found.mean:.4g} ± {found.std_error:.2g}", near, source, values)
 
 
 def within(what: str, first: FloatArray, second: FloatArray, most: float, source: str = "paper") -> Claim:
-    """Claim that the paired shortfall of the second against the first is at most ``most``."""
+    """Claim that the paired shortfall of the second against the first is at most ``most``, up to noise."""
     gap = mean(first - second)
-    return Claim(what, f"short by {gap.mean:.3g} ± {gap.std_error:.2g} (allowed {most:g})", gap.mean <= most, source)
+    measured = f"short by {gap.mean:.3g} ± {gap.std_error:.2g} (allowed {most:.3g})"
+    return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, source, first)
 
 
 def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0, source: str = "paper") -> Claim:
     """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the same tasks."""
     gap = mean(larger - smaller)
-    clear = gap.mean > max(least, SIGMAS * gap.std_error if len(larger) > 1 else 0.0)
-    return Claim(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", clear, source)
+    clear = gap.mean > max(least, NOISE * gap.std_error)
+    return _judged(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", clear, source, larger)
+
+
+def _judged(what: str, measured: str, holds: bool, source: str, values: FloatArray) -> Claim:
+    """One replicate tells nothing of the noise, so nothing is claimed from it."""
+    return Claim(what, measured, holds, source) if len(values) > 1 else Claim(what, "needs 2 replicates", False, source)
 
 
 def overtakes(what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper") -> Claim:

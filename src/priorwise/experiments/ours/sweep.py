@@ -100,7 +100,7 @@ SWEEPS: Final[dict[str, Sweep]] = {
                 for size in (25, 50, 100)
             },
         },
-        ours={"Empirical Bayes, KG": EmpiricalBayes(FiniteMarginalLikelihood(problems.discrete().misspecified.means), KG)},
+        ours={"Empirical Bayes, KG": EmpiricalBayes(FiniteMarginalLikelihood(_WRONG["discrete"]), KG)},
         sizes={f"MetaKG {size}": size for size in (25, 50, 100)},
         windows=(("Empirical Bayes, KG", "OracleKG", 101, 400),),
     ),

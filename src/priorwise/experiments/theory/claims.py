@@ -12,18 +12,21 @@ def claims(tables: Tables) -> list[Claim]:
     ladder, gaps = tables["ladder"], tables["gaps"]
     out = []
     for policy in dict.fromkeys(ladder["policy"].tolist()):
-        chosen = ladder["policy"] == policy
+        chosen = (ladder["policy"] == policy) & (ladder["rung"] == ladder["rung"][0])
         ordered = ladder["in_order"][chosen] == 1.0
-        statement = f"{policy}: every rung bounds those below it, at every misspecification"
-        out.append(Claim(statement, f"{int(ordered.sum())} of {ordered.size} rungs in order", bool(ordered.all()), "paper"))
+        statement = f"{policy}: every rung of the chain bounds the next, at every misspecification"
+        out.append(Claim(statement, f"{int(ordered.sum())} of {ordered.size} ladders in order", bool(ordered.all()), "paper"))
     low = (gaps["measured"] >= gaps["theorem"] - 5 * gaps["std_error"]) & (gaps["exact"] >= gaps["theorem"])
     high = gaps["measured"] <= gaps["upper"]
     out += [
         Claim("The lower bound holds on its instance", f"{int(low.sum())} of {low.size} horizons", bool(low.all()), "paper"),
         Claim("The upper bound holds there too", f"{int(high.sum())} of {high.size} horizons", bool(high.all()), "paper"),
     ]
-    ratio = float((gaps["upper"] / gaps["exact"])[-1])
-    out.append(Claim("The upper bound is within a small factor there", f"{ratio:.1f} times the exact gap", ratio < 8.0, "paper"))
+    ratio = gaps["upper"] / gaps["exact"]
+    measured = f"{ratio.min():.1f} to {ratio.max():.1f} times the exact gap"
+    out.append(Claim("The upper bound is within a small factor there", measured, bool(ratio.max() < 8.0), "paper"))
+    far = float((np.abs(gaps["measured"] - gaps["exact"]) / gaps["std_error"]).max())
+    out.append(Claim("The simulated gap is the exact one", f"within {far:.1f} standard errors", far <= 5.0, "ours"))
     table = tables["estimators"]
     for estimator in dict.fromkeys(table["estimator"].tolist()):
         for of in ("mean", "covariance"):

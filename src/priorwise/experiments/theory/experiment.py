@@ -8,6 +8,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from priorwise.core.streams import mix
 from priorwise.experiments import problems
 from priorwise.experiments.theory import sweep
 from priorwise.experiments.theory.claims import claims
@@ -32,6 +33,8 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
     "marginal likelihood": GaussianMarginalLikelihood(regulariser=0.0),
 }
 SIZE: Final = 5  # replicates in a block
+FEW: Final = 20  # replicates of a smoke run
+MASK: Final = (1 << 64) - 1
 MOST_REPLICATES: Final = 40  # for the estimators
 
 
@@ -49,7 +52,8 @@ class Theory:
 
     def blocks(self, replicates: int) -> Sequence[Block]:
         """One ladder, one horizon, or a few replicates of the estimators at a time."""
-        ladders = [Block(f"ladder {name}", index, 1) for name in sweep.POLICIES for index in range(len(sweep.SHIFTS))]
+        shifts = range(0, len(sweep.SHIFTS), 3 if replicates < FEW else 1)
+        ladders = [Block(f"ladder {name}", index, 1) for name in sweep.POLICIES for index in shifts]
         gaps = [Block("gap", index, 1) for index in range(len(sweep.PULLS))]
         return [*reversed(ladders), *ranges("estimators", min(replicates, MOST_REPLICATES), SIZE), *gaps]
 
@@ -100,22 +104,25 @@ def _ladder(policy: str, shift: float, seed: int) -> Arrays:
 
 
 def _ladder_table(done: Sequence[tuple[Block, Arrays]]) -> Table:
+    done = sorted(done, key=lambda each: each[0].first)
     names = (*LADDER_COLUMNS, "gap", "gap_std_error", "trivial", "in_order")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for policy in sweep.POLICIES:
-        arrays = stacked(done, f"ladder {policy}")
-        for index, shift in enumerate(sweep.SHIFTS):
-            for place, rung in enumerate(RUNGS):
-                row = (policy, shift, rung, *arrays["rungs"][index, place], *arrays["rest"][index])
-                for column, value in zip(columns.values(), row, strict=True):
-                    column.append(value)
+        for block, arrays in done:
+            if block.part == f"ladder {policy}":
+                for rung, numbers in zip(RUNGS, arrays["rungs"][0], strict=True):
+                    row = (policy, sweep.SHIFTS[block.first], rung, *numbers, *arrays["rest"][0])
+                    for column, value in zip(columns.values(), row, strict=True):
+                        column.append(value)
     return {name: np.array(column) for name, column in columns.items()}
 
 
 def _errors(replicate: int, seed: int) -> np.ndarray:
     """Errors of mean and covariance, ``(estimator, tasks, 2)``: Euclidean and Frobenius norms."""
     prior = problems.gaussian().prior
-    run = simulate(prior, Uniform(), horizon=sweep.HORIZON, tasks=max(sweep.TASKS), seed=seed + 1000 * (replicate + 1), keep=True)
+    run = simulate(
+        prior, Uniform(), horizon=sweep.HORIZON, tasks=max(sweep.TASKS), seed=mix(mix(seed) + replicate & MASK), keep=True
+    )
     out = np.empty((len(ESTIMATORS), len(sweep.TASKS), 2))
     for row, estimator in enumerate(ESTIMATORS.values()):
         for column, tasks in enumerate(sweep.TASKS):
