@@ -17,7 +17,7 @@ from priorwise.meta.beta_counts import ArmCounts, BetaObjective, maximise
 from priorwise.meta.beta_likelihood import BetaMarginalLikelihood, BetaUncertainty, log_marginal_likelihood
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.rising import TABLE, RisingSums, log_rising
-from priorwise.meta.statistics import BetaStatistics
+from priorwise.meta.statistics import BetaGroups, BetaStatistics
 
 PLAIN = BetaMarginalLikelihood(regulariser=0.0)
 
@@ -202,8 +202,8 @@ def test_merged_data_and_groups_give_the_same_fit(seed: int) -> None:
     n = rng.integers(0, 6, size=(60, 3))
     whole = BetaStatistics(rng.binomial(n, 0.3), n)
     first, second = whole[:25], whole[25:]
-    for arms in ("separate", "exchangeable"):
-        estimator = BetaMarginalLikelihood(arms=arms)
+    for structure in ("separate", "exchangeable"):
+        estimator = BetaMarginalLikelihood(structure)
         fits = [estimator.fit(each) for each in (whole, first + second, whole.grouped(), first.grouped() + second.grouped())]
         for fit in fits[1:]:
             np.testing.assert_allclose(fit.prior.alpha, fits[0].prior.alpha, rtol=1e-9)
@@ -214,7 +214,7 @@ def test_exchangeable_arms_are_tasks_of_one_arm(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = rng.integers(0, 9, size=(80, 4))
     data = BetaStatistics(rng.binomial(n, rng.beta(2, 5, size=n.shape)), n)
-    pooled = BetaMarginalLikelihood(arms="exchangeable").fit(data)
+    pooled = BetaMarginalLikelihood("exchangeable").fit(data)
     stacked = BetaMarginalLikelihood().fit(BetaStatistics(data.successes.reshape(-1, 1), data.pulls.reshape(-1, 1)))
     assert isinstance(pooled.prior, pw.ExchangeableBetaPrior)
     assert pooled.prior.alpha == pytest.approx(stacked.prior.alpha[0], rel=1e-10)
@@ -284,11 +284,36 @@ def test_regulariser_fades_with_tasks() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"arms": "all"}, "arms must be one of"), ({"regulariser": -1.0}, "regulariser must not be negative")],
+    [
+        ({"structure": "all"}, "structure must be one of"),
+        ({"arms": 0}, "arms must be"),
+        ({"regulariser": -1.0}, "regulariser must not be negative"),
+    ],
 )
 def test_bad_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BetaMarginalLikelihood(**options)  # type: ignore[arg-type]
+
+
+def test_arms_that_no_task_pulled_are_counted_if_told() -> None:
+    """The largest action of a run need not be the last arm."""
+    truth = pw.BetaPrior([8.0, 1.0, 1.0], [1.0, 8.0, 8.0])
+    run = pw.simulate(truth, pw.Greedy(), horizon=1, tasks=5, seed=0, keep=True)
+    assert run.actions.max() == 0
+    assert BetaMarginalLikelihood().fit(run).prior.arms == 1
+    told = BetaMarginalLikelihood(arms=3).fit(run)
+    assert told.prior.arms == 3
+    assert "was never pulled" in " ".join(told.warnings)
+    one = one_arm([(1, 3), (2, 3)])
+    for data in (one, one.grouped()):
+        with pytest.raises(ValueError, match="1 arms, but arms=3"):
+            BetaMarginalLikelihood(arms=3).fit(data)
+
+
+def test_groups_of_different_tasks_are_refused() -> None:
+    BetaGroups([0, 1, 1], [1, 2, 0], [3, 3, 0], [4, 1, 3])
+    with pytest.raises(ValueError, match="arm 0 has 4 and arm 1 has 1"):
+        BetaGroups([0, 1], [1, 2], [3, 3], [4, 1])
 
 
 def test_bad_arguments() -> None:

@@ -141,3 +141,25 @@ def test_bad_arguments():
         moment_errors(pw.BetaPrior([1.0], 1.0), [10], horizon=2, replicates=2, seed=0)
     with pytest.raises(ValueError, match="not singular"):
         kl_lemma(pw.GaussianPrior([0.0, 0.0], np.ones((2, 2))), pw.GaussianPrior([0.0, 0.0], np.eye(2)))
+
+
+@pytest.mark.parametrize(
+    ("prior", "estimator"),
+    [
+        (pw.GaussianPrior(np.zeros(8), np.eye(8)), pw.GaussianMoments("two-round")),
+        (pw.GaussianPrior(np.zeros(8), np.eye(8)), pw.GaussianMarginalLikelihood("exchangeable")),
+        (pw.BetaPrior(np.ones(8), np.ones(8)), pw.BetaMoments()),
+        (pw.BetaPrior(np.ones(8), np.ones(8)), pw.BetaMarginalLikelihood("exchangeable")),
+    ],
+)
+def test_arms_that_were_never_pulled_are_arms_all_the_same(prior, estimator, seed):
+    """Two tasks of two pulls leave at least four of eight arms out."""
+    found = sample_complexity(prior, 0.5, 0.5, horizon=2, seed=seed, estimator=estimator, replicates=12, least=2, most=2, draws=100)
+    assert [each.tasks for each in found.curve] == [2]
+    if isinstance(prior, pw.GaussianPrior) and isinstance(estimator, GaussianMoments):
+        assert moment_errors(prior, [2], horizon=2, replicates=2, seed=seed, estimator=estimator).mean.shape == (1,)
+
+
+def test_what_is_no_estimator_is_refused():
+    with pytest.raises(TypeError, match="not the class"):
+        sample_complexity(PRIOR, 0.5, 0.5, horizon=2, seed=0, estimator=GaussianMoments)

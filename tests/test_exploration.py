@@ -64,39 +64,50 @@ def test_play_arms_plays_them(seed):
 
 
 def test_blocks_of_one_arm():
-    plan = segments(OneArmBlocks(3), 8)
+    plan = segments(OneArmBlocks(3), 8, seed=0)
     assert [(policy.arms, number) for policy, number in plan] == [((0,), 3), ((1,), 3), ((2,), 2)]
-    plan = segments(OneArmBlocks(2, rounds=3, then=pw.Uniform()), 4)
+    plan = segments(OneArmBlocks(2, rounds=3, then=pw.Uniform()), 4, seed=0)
     assert [(policy.arms, policy.then) for policy, _ in plan] == [((0, 0, 0), pw.Uniform()), ((1, 1, 1), pw.Uniform())]
-    assert segments(OneArmBlocks(5), 2) == [(PlayArms((0,)), 1), (PlayArms((1,)), 1)]
+    assert segments(OneArmBlocks(5), 2, seed=0) == [(PlayArms((0,)), 1), (PlayArms((1,)), 1)]
     with pytest.raises(ValueError, match="belong together"):
         OneArmBlocks(2, rounds=3)
 
 
 def test_pairs_of_arms_come_twice_and_uniformly(seed):
     """Each pair of arms with probability 1/A^2, in an even number of episodes; false alarms with probability 1e-4."""
-    plan = segments(PairedArms(3, seed=seed), 9001)
+    plan = segments(PairedArms(3), 9001, seed=seed)
     assert sum(number for _, number in plan) == 9001
     assert [number % 2 for _, number in plan] == [0] * (len(plan) - 1) + [1]
     drawn = np.concatenate([np.full(number // 2, 3 * policy.arms[0] + policy.arms[1]) for policy, number in plan])
     assert uniform_p_value(drawn, 9) > FALSE_ALARM
-    run = explored(PRIOR, PairedArms(3, seed=seed), 40, 2, seed=seed)
+    run = explored(PRIOR, PairedArms(3), 40, 2, seed=seed)
     assert run.actions.shape == (40, 2)
     np.testing.assert_array_equal(run.actions[::2], run.actions[1::2])
 
 
+def test_pairs_of_arms_are_drawn_anew_in_every_replicate(seed):
+    learner = pw.ExploreThenCommit(20, pw.GaussianMoments("difference"), PairedArms(3))
+    options = {"episodes": 21, "replicates": 3, "horizon": 2, "jobs": 1, "keep": True}
+    run = pw.simulate_meta(PRIOR, learner, seed=seed, **options)
+    played = {actions[:20].tobytes() for actions in run.actions}
+    assert len(played) == 3
+    again = pw.simulate_meta(PRIOR, learner, seed=seed + 1, **options)
+    assert not played & {actions[:20].tobytes() for actions in again.actions}
+    np.testing.assert_array_equal(run.actions[:, :20:2], run.actions[:, 1:20:2])
+
+
 def test_a_policy_is_an_exploration_and_other_things_are_not():
-    assert segments(pw.Uniform(), 7) == [(pw.Uniform(), 7)]
-    assert segments(pw.Uniform(), 0) == []
+    assert segments(pw.Uniform(), 7, seed=0) == [(pw.Uniform(), 7)]
+    assert segments(pw.Uniform(), 0, seed=0) == []
     with pytest.raises(TypeError, match="must be a policy or have segments"):
-        segments(3, 7)
+        segments(3, 7, seed=0)
 
     class Short:
-        def segments(self, episodes):
+        def segments(self, episodes, *, seed):
             return [(pw.Uniform(), episodes - 1)]
 
     with pytest.raises(ValueError, match="must add up to 7"):
-        segments(Short(), 7)
+        segments(Short(), 7, seed=0)
 
 
 def test_bad_arguments():

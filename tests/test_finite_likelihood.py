@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy.stats import beta as beta_law
 from scipy.stats import chi2, kstest
 
@@ -17,8 +18,12 @@ from priorwise.meta.statistics import FiniteStatistics
 MEANS = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.3], [0.4, 0.4, 0.9], [0.2, 0.7, 0.1]])
 
 
+def candidates(means: ArrayLike) -> pw.FinitePrior:
+    return pw.FinitePrior(means, np.full(len(np.asarray(means)), 1.0 / len(np.asarray(means))), "gaussian", 1.0)
+
+
 def estimator(regulariser: float = 0.5, support: int = 4) -> FiniteMarginalLikelihood:
-    return FiniteMarginalLikelihood(MEANS[:support], "gaussian", 1.0, regulariser)
+    return FiniteMarginalLikelihood(candidates(MEANS[:support]), regulariser)
 
 
 def noisy(rng: np.random.Generator, tasks: int, support: int = 4, sharpness: float = 1.0) -> FiniteStatistics:
@@ -65,8 +70,13 @@ def test_agrees_with_expectation_maximisation(pseudo: float, seed: int) -> None:
         assert fit.converged
         want = em(data.log_likelihood, pseudo)
         np.testing.assert_allclose(fit.prior.probs, want, atol=2e-5 if pseudo == 0 else 1e-9)  # EM crawls towards 0
-        reference = pw.FinitePrior(MEANS, want / want.sum(), "gaussian", 1.0)
-        assert fit.log_likelihood >= log_marginal_likelihood(reference, data).sum() - 1e-8 or pseudo > 0
+        likelihoods = np.exp(data.log_likelihood)
+
+        def value(p: np.ndarray) -> float:
+            return float(np.log(likelihoods @ p).sum() + (pseudo * np.log(p).sum() if pseudo else 0.0))  # noqa: B023
+
+        assert value(fit.prior.probs) >= value(want / want.sum()) - 1e-8
+        assert value(fit.prior.probs) > value(np.full(4, 0.25)) + 1e-3  # not every law would do
 
 
 def test_optimality(seed: int) -> None:
@@ -138,7 +148,7 @@ def test_tasks_that_say_nothing_and_impossible_ones_are_left_out() -> None:
 def test_twins_cannot_be_told_apart() -> None:
     table = np.zeros((40, 3))
     table[:20, 2] = table[20:, :2] = -3.0
-    model = FiniteMarginalLikelihood([[0.0], [0.0], [1.0]], "gaussian", 1.0, 0.0)
+    model = FiniteMarginalLikelihood(candidates([[0.0], [0.0], [1.0]]), 0.0)
     fit = model.fit(FiniteStatistics(table))
     assert any("do not tell some candidates apart" in note for note in fit.warnings)
     assert fit.std_errors["probs"][0] > 0.2
@@ -146,13 +156,27 @@ def test_twins_cannot_be_told_apart() -> None:
     drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(0), 500)])
     assert drawn[:, 0].std() > 1.25 * drawn[:, 2].std()
     assert np.corrcoef(drawn.T)[0, 1] < -0.5
-    with pytest.raises(ValueError, match="no task tells the candidates apart"):
-        model.fit(FiniteStatistics(np.zeros((3, 3))))
 
 
-def test_one_candidate() -> None:
-    fit = FiniteMarginalLikelihood([[1.0, 2.0]], regulariser=0.5).fit(FiniteStatistics(np.zeros((3, 1))))
+@pytest.mark.parametrize("regulariser", [0.0, 0.5])
+def test_no_telling_task_is_a_result(regulariser: float) -> None:
+    fit = estimator(regulariser).fit(FiniteStatistics([[-1.0] * 4, [-2.0] * 4, [-np.inf] * 4]))
+    np.testing.assert_allclose(fit.prior.probs, 0.25)
+    assert (fit.tasks, fit.left_out, fit.log_likelihood) == (0, 3, pytest.approx(-3.0))
+    assert fit.at_boundary
+    assert any("no task tells the candidates apart" in note for note in fit.warnings)
+    assert np.isnan(fit.std_errors["probs"]).all() == (regulariser == 0)
+    drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(0), 500)])
+    assert drawn.std(axis=0).min() > 0.15
+
+
+@pytest.mark.parametrize("regulariser", [0.0, 0.5])
+def test_one_candidate(regulariser: float) -> None:
+    fit = FiniteMarginalLikelihood(candidates([[1.0, 2.0]]), regulariser).fit(FiniteStatistics(np.zeros((3, 1))))
     assert fit.prior.probs.tolist() == [1.0]
+    assert fit.std_errors["probs"].tolist() == [0.0]
+    assert fit.warnings == ()
+    assert not fit.at_boundary
     assert fit.draw(np.random.default_rng(0), 2)[0].probs.tolist() == [1.0]
 
 
@@ -173,10 +197,10 @@ def test_recovery_of_the_discrete_problem(seed: int) -> None:
     """Noiseless, Thompson sampling that stops exploring: false alarm 1e-6. Control: the uniform law."""
     prior = problems.discrete().prior
     run = pw.simulate(prior, pw.ThompsonSampling(), horizon=10, tasks=4_000, seed=seed, keep=True)
-    fit = FiniteMarginalLikelihood(prior.means).fit(run)
+    fit = FiniteMarginalLikelihood(prior).fit(run)
 
     def misfit(probs: np.ndarray) -> float:
-        table = FiniteMarginalLikelihood(prior.means).statistics(run).log_likelihood
+        table = FiniteMarginalLikelihood(prior).statistics(run).log_likelihood
         _, information = MixtureObjective.of(table, 0.5).slopes(fit.prior.probs)
         gap = probs - fit.prior.probs
         return float(gap @ information @ gap)
@@ -201,6 +225,8 @@ def test_recovery_with_noise(seed: int) -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="regulariser must not be negative"):
         estimator(-1.0)
+    with pytest.raises(TypeError, match="candidates must be a FinitePrior"):
+        FiniteMarginalLikelihood(MEANS)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the statistics have 3 candidates"):
         estimator().fit(FiniteStatistics(np.zeros((2, 3))))
     with pytest.raises(TypeError, match="data must be"):

@@ -6,6 +6,7 @@ below 1e-5; each has a control that must fail.
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,12 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.streams import Purpose, Streams
+from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.experiments import problems
 from priorwise.meta.ada_thompson import AdaThompson
 from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
 from priorwise.meta.empirical_bayes import EmpiricalBayes, Every, Geometric
-from priorwise.meta.evidence import information, log_marginal, log_predictive, squared_surprise
+from priorwise.meta.evidence import information, log_marginal, log_predictive
 from priorwise.meta.exploration import OneArmBlocks, UniformThen
 from priorwise.meta.explore_then_commit import ExploreThenCommit
 from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
@@ -27,15 +28,17 @@ from priorwise.meta.fit import PriorFit
 from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
 from priorwise.meta.hier_thompson import HierarchicalPrior, HierThompson
 from priorwise.meta.hyper import CandidatePriors, GaussianHyperPrior
-from priorwise.meta.learner import FixedPrior, Setting, as_run
+from priorwise.meta.learner import FixedPrior, Setting, as_run, joined
 from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
 from priorwise.meta.meta_thompson import MetaThompson
 from priorwise.meta.mixture import MixturePrior
+from priorwise.meta.moments_beta import BetaMoments
 from priorwise.meta.moments_gaussian import GaussianMoments
 from priorwise.meta.robust import Alarm, AsFitted, Drawn, Mixed, Widened, mean_covariance
 from priorwise.meta.running_mean import RunningMean
 from priorwise.meta.simulate_meta import simulate_meta
 from priorwise.meta.statistics import GaussianStatistics
+from priorwise.meta.watch import Watch, Watched
 from priorwise.simulate.results import Trajectory
 from priorwise.testing import PriorContract
 
@@ -95,19 +98,6 @@ def test_normal_marginal_likelihood_is_a_density(prior: Any, seed: int) -> None:
         cov = x[t] @ prior.cov @ x[t].T + np.diag(prior.noise_var[data.actions[t]])
         law = stats.multivariate_normal(x[t] @ prior.mean, cov)
         assert log_marginal(prior, data)[t] == pytest.approx(law.logpdf(data.rewards[t]))
-        gap = data.rewards[t] - x[t] @ prior.mean
-        assert squared_surprise(prior, data)[t] == pytest.approx(gap @ np.linalg.solve(cov, gap))
-
-
-@pytest.mark.parametrize("prior", [GAUSSIAN, LINEAR], ids=["gaussian", "linear"])
-def test_surprise_is_chi_square_whatever_the_policy(prior: Any, seed: int) -> None:
-    for policy in (THOMPSON, pw.Greedy()):
-        data = played(prior, seed, tasks=5000, horizon=6, policy=policy)
-        assert stats.kstest(squared_surprise(prior, data), stats.chi2(6).cdf).pvalue > 1e-6
-    other = pw.simulate(prior, THOMPSON, horizon=6, tasks=5000, seed=seed, keep=True).trajectory
-    assert other is not None
-    wrong = type(prior)(prior.mean + 0.5, prior.cov, prior.noise_var, **({"contexts": prior.contexts} if prior is LINEAR else {}))
-    assert stats.kstest(squared_surprise(wrong, other), stats.chi2(6).cdf).pvalue < 1e-6
 
 
 def test_unknown_families_are_refused() -> None:
@@ -243,6 +233,18 @@ def test_candidates_follow_bayes_rule(seed: int) -> None:
     np.testing.assert_array_equal(state.probabilities(), [0.0, 1.0])  # 0.3 is passed over, 0 rules out the first
 
 
+def test_candidates_do_not_depend_on_blocks() -> None:
+    """The first task leaves the first candidate, which the second one then does not rule out any more."""
+    sure = [pw.FinitePrior(np.eye(2), probs) for probs in ([1.0, 0.0], [0.0, 1.0])]
+    data = Trajectory(np.array([[0], [0], [0]]), np.array([[1.0], [0.0], [0.3]]), None)
+    start = CandidatePriors(sure).start(Setting(sure[0], 1))
+    one_by_one = start
+    for t in range(3):
+        one_by_one = one_by_one.observe(Trajectory(data.actions[t : t + 1], data.rewards[t : t + 1], None))
+    for state in (one_by_one, start.observe(data)):
+        np.testing.assert_array_equal(state.probabilities(), [1.0, 0.0])
+
+
 def test_baselines_approach_the_oracle(seed: int) -> None:
     """The order of the papers: learners of the mean beat a prior with a wrong one, and end close to the oracle."""
     cov = 0.3 * np.eye(4) + 0.1
@@ -341,6 +343,56 @@ def test_running_mean_needs_a_blind_first_pull() -> None:
         simulate_meta(problems.gaussian().prior, learner, episodes=5, replicates=1, horizon=3, seed=0, jobs=1)
 
 
+SIX = {"gaussian": pw.GaussianPrior(np.zeros(6), np.eye(6)), "beta": pw.BetaPrior(np.ones(6), np.ones(6))}
+FEW: dict[str, Any] = {"episodes": 8, "replicates": 3, "horizon": 3, "jobs": 1, "keep": True}
+
+
+@pytest.mark.parametrize(
+    ("family", "estimator"),
+    [
+        ("gaussian", GaussianMarginalLikelihood()),
+        ("gaussian", GaussianMarginalLikelihood("exchangeable")),
+        ("gaussian", GaussianMoments("two-round")),
+        ("gaussian", GaussianMoments("no-cov")),
+        ("beta", BetaMarginalLikelihood()),
+        ("beta", BetaMarginalLikelihood("exchangeable")),
+        ("beta", BetaMoments(steps=2)),
+    ],
+)
+def test_arms_that_exploration_missed_are_arms_all_the_same(family: str, estimator: Any, seed: int) -> None:
+    """One task of three pulls leaves at least three of six arms out; moments read the pulls that they read of a run."""
+    run = simulate_meta(SIX[family], ExploreThenCommit(1, estimator), seed=seed, **FEW)
+    for fit, held in zip(run.fits, run.history, strict=True):
+        assert held[-1].believed.arms == fit.statistics.arms == 6
+        pulls = {"two-round": 2, "no-cov": 1}.get(getattr(estimator, "variant", ""), getattr(estimator, "steps", None) or 3)
+        assert fit.statistics.pulls.sum() == pulls
+
+
+@pytest.mark.parametrize("learner", [EmpiricalBayes, lambda estimator: ExploreThenCommit(5, estimator)], ids=["eb", "etc"])
+def test_what_is_no_estimator_is_refused(learner: Any) -> None:
+    with pytest.raises(TypeError, match="not the class"):
+        learner(GaussianMarginalLikelihood)
+    with pytest.raises(TypeError, match="method fit"):
+        learner(object())
+
+
+def test_a_noise_that_the_tasks_do_not_have_is_refused(seed: int) -> None:
+    noisy = pw.GaussianPrior(np.zeros(2), np.eye(2), noise_var=4.0)
+    linear = pw.LinearGaussianPrior(np.ones(2), np.eye(2), 4.0, pw.SphereContexts(arms=3))
+    for truth, learner in (
+        (noisy, EmpiricalBayes(GaussianMarginalLikelihood())),
+        (noisy, EmpiricalBayes(GaussianMarginalLikelihood(noise_var=[4.0, 4.0, 4.0]))),
+        (noisy, ExploreThenCommit(2, GaussianMoments())),
+        (linear, EmpiricalBayes(LinearMarginalLikelihood(contexts=linear.contexts))),
+    ):
+        with pytest.raises(ValueError, match="noise_var"):
+            simulate_meta(truth, learner, seed=seed, **FEW)
+    for known in (4.0, [4.0, 4.0]):
+        simulate_meta(noisy, EmpiricalBayes(GaussianMarginalLikelihood(noise_var=known)), seed=seed, **FEW)
+    meant = EmpiricalBayes(GaussianMarginalLikelihood(), start=pw.GaussianPrior(np.zeros(2), np.eye(2)))
+    simulate_meta(noisy, meant, seed=seed, **FEW)
+
+
 # --- empirical Bayes ---------------------------------------------------------------------------------------------------------
 
 
@@ -404,7 +456,7 @@ def test_empirical_bayes_learns_in_every_family(problem: str, estimator: Any, po
         truth = problems.linear().prior
     elif problem == "finite":
         truth = problems.discrete().prior
-        estimator = FiniteMarginalLikelihood(truth.means)
+        estimator = FiniteMarginalLikelihood(truth)
     options: dict[str, Any] = {"episodes": episodes, "replicates": 20, "horizon": 10, "seed": seed, "jobs": 1}
     oracle = simulate_meta(truth, FixedPrior(policy), **options)
     learned = simulate_meta(truth, EmpiricalBayes(estimator, policy, Geometric(2.0)), **options)
@@ -413,6 +465,61 @@ def test_empirical_bayes_learns_in_every_family(problem: str, estimator: Any, po
     gained, lost = never.shortfall(learned, half, episodes), never.shortfall(oracle, half, episodes)
     assert gained.mean > 5 * gained.std_error
     assert gained.mean > 0.6 * lost.mean - 5 * (gained.std_error + lost.std_error)
+
+
+@dataclass(frozen=True)
+class Picky:
+    """Fits nothing below so many tasks."""
+
+    least: int
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        if data.tasks < self.least:
+            raise ValueError("too few tasks")
+        return PriorFit(GAUSSIAN, "picky", data.tasks)
+
+
+def test_too_little_data_for_a_fit_are_no_end(seed: int) -> None:
+    options: dict[str, Any] = {"replicates": 1, "horizon": 3, "seed": seed, "jobs": 1, "keep": True}
+    run = simulate_meta(GAUSSIAN, EmpiricalBayes(Picky(7), THOMPSON, Every(3)), episodes=12, **options)
+    blank = Setting(GAUSSIAN, 3).blank
+    assert [held.believed == blank for held in run.history[0]] == [True, True, True, False]
+    assert run.states[0].problem is None
+    early = simulate_meta(GAUSSIAN, EmpiricalBayes(Picky(7), THOMPSON, Every(3)), episodes=6, **options)
+    assert early.states[0].problem == "too few tasks"
+    with pytest.raises(ValueError, match="too few tasks"):  # more data would not help
+        simulate_meta(GAUSSIAN, EmpiricalBayes(Picky(1000), THOMPSON, Every(10)), episodes=60, **options)
+
+
+@pytest.mark.parametrize("noise", [None, "per-arm"])
+def test_an_unknown_noise_is_learned_from_the_first_task_on(noise: Any, seed: int) -> None:
+    estimator = GaussianMarginalLikelihood(noise_var=noise)
+    run = simulate_meta(SIX["gaussian"], EmpiricalBayes(estimator), seed=seed, **{**FEW, "replicates": 6})
+    assert run.rewards.shape == (6, 8)
+
+
+def test_own_estimators_need_not_hand_on_the_statistics(seed: int) -> None:
+    run = simulate_meta(GAUSSIAN, EmpiricalBayes(Picky(1), pw.Greedy(), Every(4)), seed=seed, **FEW)
+    assert run.fits[0].statistics.tasks == 8
+    assert run.history[0][-1].believed != GAUSSIAN  # widened
+
+
+def test_moments_are_not_for_choices_that_followed_rewards() -> None:
+    for estimator in (GaussianMoments(), BetaMoments()):
+        with pytest.raises(ValueError, match="marginal likelihood"):
+            EmpiricalBayes(estimator)
+        EmpiricalBayes(estimator, pw.Uniform())
+
+
+@pytest.mark.parametrize("hold", [None, Drawn(), Widened(), Mixed(pw.GaussianPrior(np.zeros(6), 4.0 * np.eye(6)))])
+def test_priors_of_exchangeable_arms_are_held_for_the_arms_of_the_tasks(hold: Any, seed: int) -> None:
+    learner = EmpiricalBayes(GaussianMarginalLikelihood("exchangeable"), hold=hold)
+    run = simulate_meta(SIX["gaussian"], learner, seed=seed, **FEW)
+    assert all(held.believed.arms == 6 for held in run.history[0])
+    if not isinstance(hold, Mixed):
+        beta = EmpiricalBayes(BetaMarginalLikelihood("exchangeable"), hold=hold)
+        believed = simulate_meta(SIX["beta"], beta, seed=seed, **FEW).history[0][-1].believed
+        assert np.ptp(believed.alpha) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_start_prior_without_statistics_is_refused() -> None:
@@ -455,17 +562,27 @@ def test_mean_covariance_is_that_of_generalised_least_squares(seed: int) -> None
     np.testing.assert_allclose(mean_covariance(grouped), mean_covariance(single))
     raised = Widened(0.0, raised=2.0).hold(single, rng(seed))
     np.testing.assert_allclose(raised.mean, GAUSSIAN.mean + 2.0 * np.sqrt(np.diag(mean_covariance(single))))
-    with pytest.raises(ValueError, match="statistics"):
+    with pytest.raises(ValueError, match=r"statistics=data"):
         mean_covariance(PriorFit(GAUSSIAN, "loaded", 9))
     with pytest.raises(ValueError, match="negative"):
         Widened(-1.0)
 
 
+def test_widening_needs_little_memory(seed: int) -> None:
+    """Twenty thousand tasks of ten arms: an array of a matrix each is 16 MB."""
+    run = played(pw.GaussianPrior(np.zeros(10), np.eye(10)), seed, tasks=20_000, horizon=5, policy=pw.Uniform())
+    prior = pw.GaussianPrior(np.zeros(10), np.eye(10))
+    fit = PriorFit(prior, "by hand", 9, statistics=GaussianStatistics.from_trajectory(run.actions, run.rewards, arms=10))
+    tracemalloc.start()
+    mean_covariance(fit)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 12e6
+
+
 def test_rules_turn_fits_into_priors(seed: int) -> None:
     beta = BetaMarginalLikelihood().fit(as_run(played(BETA, seed, tasks=60, horizon=8, policy=pw.Uniform())))
-    finite = FiniteMarginalLikelihood(FINITE.means, noise="bernoulli").fit(
-        pw.simulate(FINITE, pw.Uniform(), horizon=8, tasks=60, seed=seed, keep=True)
-    )
+    finite = FiniteMarginalLikelihood(FINITE).fit(pw.simulate(FINITE, pw.Uniform(), horizon=8, tasks=60, seed=seed, keep=True))
     for fit in (beta, finite):
         assert AsFitted().hold(fit, rng(seed)) is fit.prior
         assert Drawn().hold(fit, rng(seed)) != fit.prior
@@ -483,6 +600,25 @@ def test_rules_turn_fits_into_priors(seed: int) -> None:
         Mixed(WIDE, 1.0)
     with pytest.raises(ValueError, match="components must share"):
         MixturePrior([GAUSSIAN, BETA], [0.5, 0.5])
+    elsewhere = pw.LinearGaussianPrior(LINEAR.mean, LINEAR.cov, LINEAR.noise_var, np.eye(3)[:, :2])
+    with pytest.raises(ValueError, match="contexts"):
+        MixturePrior([LINEAR, elsewhere], [0.5, 0.5])
+
+
+@pytest.mark.parametrize("noise", [1.0, None])
+def test_empirical_bayes_with_a_mixture(noise: float | None, seed: int) -> None:
+    """End to end: the vague part takes the noise of the fit, known or estimated, and the mixture is what is held."""
+    truth, vague = problems.gaussian().prior, pw.GaussianPrior(np.zeros(6), 4.0 * np.eye(6))
+    learner = EmpiricalBayes(GaussianMarginalLikelihood(noise_var=noise), schedule=Geometric(2.0), hold=Mixed(vague, 0.1))
+    run = simulate_meta(truth, learner, episodes=40, replicates=2, horizon=10, seed=seed, jobs=1, keep=True)
+    for fit, history in zip(run.fits, run.history, strict=True):
+        held = history[-1].believed
+        assert isinstance(held, MixturePrior)
+        assert held.components[0] == fit.prior
+        np.testing.assert_array_equal(held.components[1].noise_var, fit.prior.noise_var)
+        np.testing.assert_array_equal(held.components[1].cov, vague.cov)
+    if noise is not None:
+        assert run.fits[0].prior.reward_law == truth.reward_law
 
 
 def test_a_mixture_forgives_what_the_learned_prior_does_not(seed: int) -> None:
@@ -539,6 +675,17 @@ def test_alarm_adds_up_and_meets_the_impossible(seed: int) -> None:
     gone = Alarm(other, held).observe(Trajectory(np.array([[0]]), np.array([[0.0]]), None))
     assert gone.log_evidence == -np.inf
     assert not gone.raised
+    for task in (0.0, 0.3):  # neither a task that only the prior excludes nor one that both do brings NaN
+        later = gone.observe(Trajectory(np.array([[1], [0]]), np.array([[0.0], [task]]), None))
+        assert not np.isnan(later.log_evidence)
+    certain = gone.observe(Trajectory(np.array([[0]]), np.array([[0.3]]), None))
+    assert certain.raised is True
+    assert certain.observe(Trajectory(np.array([[0]]), np.array([[1.0]]), None)).log_evidence == np.inf
+    for other, message in ((pw.GaussianPrior([0.0], [[1.0]]), "arms"), (BETA, "kind of rewards")):
+        with pytest.raises(ValueError, match=message):
+            Alarm(GAUSSIAN, other)
+    with pytest.raises(TypeError, match="other: marginal"):
+        Alarm(BETA, pw.ExchangeableBetaPrior(1, 1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="level"):
         Alarm(GAUSSIAN, WIDE, level=0.0)
     assert information(GAUSSIAN, data)[0].shape == (30, 3, 3)
@@ -551,3 +698,77 @@ def test_policies_that_do_not_explore_hold_a_widened_prior(seed: int) -> None:
         run = simulate_meta(GAUSSIAN, EmpiricalBayes(estimator, policy, Every(8)), **options)
         gap = run.history[0][-1].believed.cov - run.fits[0].prior.cov
         assert (np.linalg.eigvalsh(gap).min() > 1e-3) == wider
+
+
+# --- a change of the law of tasks ---------------------------------------------------------------------------------------------
+
+
+def drive(learner: EmpiricalBayes, laws: list[tuple[Any, int]], *, horizon: int, seed: int, cut: int = 1000) -> tuple[Any, Any]:
+    """Play tasks of one law after those of another, at most ``cut`` at a time: rewards (episode,) and the last state."""
+    state, rewards, number = learner.init(Setting(laws[0][0], horizon)), [], 0
+    for prior, episodes in laws:
+        last = number + episodes
+        while number < last:
+            play = learner.plan(state, rng(seed))
+            count = min(play.episodes, last - number, cut)
+            blocks = [
+                played(prior, mix(mix(seed) ^ (number + k)), tasks=1, horizon=horizon, believed=play.believed) for k in range(count)
+            ]
+            data = joined(blocks)
+            state = learner.step(state, play, data)
+            rewards.append(data.rewards.sum(axis=1))
+            number += count
+    return np.concatenate(rewards), state
+
+
+def test_a_watching_learner_starts_again_after_a_change(seed: int) -> None:
+    """The best arm becomes the worst after 80 tasks: with a watch the learner is soon as good as before, without it is not."""
+    old, new = (pw.GaussianPrior(mean, 0.2 * np.eye(4)) for mean in ([1.5, 0.0, 0.0, -0.5], [-1.0, 0.0, 0.0, 1.0]))
+    estimator, schedule = GaussianMarginalLikelihood(), Geometric(1.5)
+    watching = EmpiricalBayes(estimator, THOMPSON, schedule, watch=Watch(level=1e-4))
+    gains = []
+    for k in range(4):
+        earned, state = drive(watching, [(old, 80), (new, 60)], horizon=8, seed=mix(seed) + k)
+        plain, blind = drive(EmpiricalBayes(estimator, THOMPSON, schedule), [(old, 80), (new, 60)], horizon=8, seed=mix(seed) + k)
+        np.testing.assert_array_equal(earned[:80], plain[:80])  # a watch changes nothing before
+        assert state.restarts >= 1
+        assert state.statistics.tasks < 75 < blind.statistics.tasks == 140
+        assert blind.restarts == 0
+        gains.append(earned[100:].mean() - plain[100:].mean())
+    assert min(gains) > 2.0  # about 8, with a standard error of 1
+
+
+def test_a_watching_learner_does_not_depend_on_blocks(seed: int) -> None:
+    old, new = (pw.GaussianPrior([mean, 0.0], 0.2 * np.eye(2)) for mean in (1.5, -1.5))
+    learner = EmpiricalBayes(GaussianMarginalLikelihood(), THOMPSON, Geometric(1.5), watch=Watch(least=10, episodes=6))
+    runs = [drive(learner, [(old, 30), (new, 20)], horizon=5, seed=seed, cut=cut) for cut in (1000, 4)]
+    np.testing.assert_array_equal(runs[0][0], runs[1][0])
+    assert runs[0][1].restarts == runs[1][1].restarts >= 1
+
+
+def test_watching_has_its_rate_of_false_alarms(seed: int) -> None:
+    """At level 0.05 at least 20 tasks pass on average while tasks follow the held prior, and far fewer after a change.
+
+    Cut at 100 tasks the mean of 40 times is about 60 with a standard error of 6, and 4 with one of 0.5 after a change.
+    """
+
+    def times(truth: Any) -> np.ndarray:
+        data = played(truth, seed, tasks=40 * 100, horizon=3, believed=GAUSSIAN)
+        out = []
+        for first in range(0, 40 * 100, 100):
+            state = Watched()
+            while not state.raised and state.tasks < 100:
+                part = slice(first + state.tasks, first + state.tasks + 1)
+                state = state.observe(Watch(level=0.05), GAUSSIAN, WIDE, Trajectory(data.actions[part], data.rewards[part], None))
+            out.append(state.tasks)
+        return np.array(out)
+
+    calm, changed = times(GAUSSIAN), times(WIDE)
+    assert calm.mean() > 20
+    assert changed.mean() < 20  # the control
+
+
+def test_bad_watches_are_refused() -> None:
+    for wrong in ({"level": 1.0}, {"episodes": 0}, {"least": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Watch(**wrong)  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,38 @@ class TestGaussian:
         with pytest.raises(ValueError, match=message):
             GaussianStatistics(**arguments)
 
+    def test_units_of_precision_are_positive_and_agree(self) -> None:
+        for noise_var in (-1.0, 0.0):
+            with pytest.raises(ValueError, match="noise_var must be positive"):
+                GaussianStatistics.from_estimates([1.0], [1.0], noise_var=noise_var)
+        one, other = (GaussianStatistics.from_estimates([1.0], [1.0], noise_var=v) for v in (1.0, 2.0))
+        counted = GaussianStatistics([[1]], [[1.0]])
+        assert (one + counted).unit == (counted + one)[:1].grouped().unit == 1.0
+        for a, b in ((one, other), (one.grouped(), other.grouped())):
+            with pytest.raises(ValueError, match="cannot join estimates given with noise_var=1"):
+                a + b
+
+    def test_arrays_are_kept_row_by_row(self) -> None:
+        n = np.asfortranarray(np.ones((4, 3)))
+        stats = GaussianStatistics(n, n, n)
+        assert all(each.flags.c_contiguous for each in (stats.pulls, stats.sums, stats.squares))
+        n[0, 0] = 5.0
+        assert stats.pulls[0, 0] == 1.0
+
+    def test_sum_joins_many(self, run: pw.Run) -> None:
+        stats = GaussianStatistics.of(run, arms=ARMS)
+        np.testing.assert_array_equal(sum([stats[:100], stats[100:300], stats[300:]]).sums, stats.sums)
+        assert sum([stats[:100].grouped(), stats[100:].grouped()]).total == 400
+        beta = BetaStatistics([[1, 0]], [[3, 1]]).grouped()
+        assert sum([beta, beta]).total == 2
+        with pytest.raises(TypeError):
+            3 + stats  # type: ignore[operator]
+
+    @pytest.mark.parametrize("index", [np.ones(3, dtype=bool), [400], [-401], [0.5]])
+    def test_tasks_that_are_not_there(self, run: pw.Run, index) -> None:
+        with pytest.raises(IndexError, match=r"400 tasks|mask or whole numbers"):
+            GaussianStatistics.of(run, arms=ARMS).take(index)
+
     def test_unlike_parts_do_not_join(self) -> None:
         one = GaussianStatistics([[1]], [[1.0]], [[1.0]])
         with pytest.raises(ValueError, match="squares"):
@@ -208,6 +242,20 @@ def test_fits_round_trip_and_draw(seed: int) -> None:
         fit.draw(seed, 1)  # type: ignore[arg-type]
 
 
+def test_json_is_standard() -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    errors = {"mean": [1.0, np.nan], "cov": [[np.inf, np.nan], [-np.inf, 2.0]], "var": np.nan}
+    for value in (-np.inf, np.nan, 1.5):
+        fit = PriorFit(pw.GaussianPrior([0.0], [[1.0]]), "by hand", 5, std_errors=errors, log_likelihood=value)
+        json.loads(fit.to_json(), parse_constant=refuse)
+        again = PriorFit.load(fit.to_json())
+        for name, array in errors.items():
+            np.testing.assert_array_equal(again.std_errors[name], array)
+        np.testing.assert_array_equal(again.log_likelihood, value)
+
+
 def test_projection_is_the_nearest(seed: int) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.standard_normal((4, 4))
@@ -228,3 +276,4 @@ def test_root_of_an_inverse(seed: int) -> None:
     np.testing.assert_allclose(inverse @ inverse.T @ precision, np.eye(5), atol=1e-8)
     assert determined
     assert not positive_root(np.diag([1.0, 0.0]))[1]
+    assert not positive_root(np.array([[1e10, 1e9], [1e9, -1e3]]))[1]  # and no overflow on the way

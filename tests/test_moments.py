@@ -58,7 +58,7 @@ def unprojected(variant, statistics):
 
 
 def sample(variant, tasks, seed, horizon=4, prior=PRIOR):
-    explore = PairedArms(prior.arms, seed=seed) if variant == "difference" else pw.Uniform()
+    explore = PairedArms(prior.arms) if variant == "difference" else pw.Uniform()
     return explored(prior, explore, tasks, horizon, seed=seed)
 
 
@@ -137,7 +137,7 @@ def replicates():
 
 def _pairs(tasks, seed):
     """Paired arms in random order, so that every few tasks are a sample."""
-    run = explored(PRIOR, PairedArms(3, seed=seed), tasks, 2, seed=seed)
+    run = explored(PRIOR, PairedArms(3), tasks, 2, seed=seed)
     order = np.random.default_rng(seed).permutation(tasks // 2)
     index = np.stack([2 * order, 2 * order + 1], axis=1).ravel()
     return replace(run, trajectory=replace(run.trajectory, actions=run.actions[index], rewards=run.rewards[index]))
@@ -518,7 +518,7 @@ def test_linear_is_unbiased_and_calibrated(seed):
 
 def test_linear_singular_designs_are_left_out_and_counted():
     gram = np.array([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 3.0]]])
-    statistics = LinearStatistics(gram, [[2.0, 1.0], [1.0, 1.0], [0.0, 0.0], [3.0, 3.0]], [3.0, 1.0, 0.0, 9.0], [3, 1, 0, 4])
+    statistics = LinearStatistics(gram, [[2.0, 1.0], [1.0, 1.0], [0.0, 0.0], [3.0, 3.0]], [3.0, 1.0, 0.0, 12.0], [3, 1, 0, 4])
     fit = LinearMoments(LINEAR.contexts).fit(statistics)
     assert (fit.tasks, fit.left_out) == (2, 2)
     np.testing.assert_allclose(fit.prior.mean, [2.0, 1.0])
@@ -577,3 +577,60 @@ def test_finite_finds_the_prior_of_the_discrete_experiment(seed):
 
 def test_replicate_seeds_differ():
     assert len({replicate_seed(seed, r) for seed in range(20) for r in range(50)}) == 1000
+
+
+# ---- arms without pulls, pulls that were not uniform
+
+
+@pytest.mark.parametrize("variant", ["two-round", "full", "known-mean", "no-cov"])
+def test_nothing_is_known_of_an_arm_never_pulled(variant, seed):
+    run = pw.simulate(PRIOR, pw.Uniform(), horizon=4, tasks=50, seed=seed, keep=True, available=np.array([True, False, True]))
+    known = {"mean": PRIOR.mean} if variant == "known-mean" else {}
+    fit = GaussianMoments(variant, noise_var=PRIOR.noise_var, arms=3, **known).fit(run)
+    mean, cov = fit.std_errors["mean"], fit.std_errors["cov"]
+    assert fit.at_boundary
+    assert fit.uncertainty is None
+    assert any("no task pulled arm 1" in note for note in fit.warnings)
+    assert np.isfinite(mean[[0, 2]]).all()
+    assert mean[1] == (0.0 if variant == "known-mean" else np.inf)
+    if variant == "no-cov":
+        assert fit.prior.mean[1] == 0.0  # as in the paper
+        assert (cov == 0.0).all()  # assumed
+    else:
+        assert np.isinf(cov[1]).all()
+        assert np.isfinite(cov[np.ix_([0, 2], [0, 2])]).all()
+
+
+def test_single_pulls_that_are_not_uniform_are_noticed(seed):
+    """Totals alone tell; false alarms with probability 1e-3 a fit, so that 5 of 20 have probability below 2e-11."""
+    prior = pw.GaussianPrior([2.0, 0.0, 0.0], np.eye(3))
+    estimator = GaussianMoments("no-cov")
+    biased = pw.simulate(prior, pw.ThompsonSampling(), horizon=3, tasks=200, seed=seed, keep=True)
+    assert any("not uniform" in note for note in estimator.fit(biased).warnings)
+    calm = [pw.simulate(prior, pw.Uniform(), horizon=3, tasks=200, seed=seed + k, keep=True) for k in range(20)]
+    assert sum(bool(estimator.fit(run).warnings) for run in calm) < 5
+
+
+def test_groups_of_successes_are_tested_too(seed):
+    prior = pw.BetaPrior([8.0, 2.0, 2.0], [2.0, 8.0, 8.0])
+
+    def warned(exploration):
+        run = explored(prior, exploration, 200, 10, seed=seed)
+        return any("not uniform" in note for note in BetaMoments().fit(BetaStatistics.from_run(run, arms=3).grouped()).warnings)
+
+    assert warned(pw.ThompsonSampling())
+    assert not warned(pw.Uniform())
+    assert not warned(OneArmBlocks(3))
+
+
+def test_linear_moments_count_the_arms_of_the_contexts(seed):
+    """Two of three arms, evenly: not uniform, though uniform among those that were pulled."""
+    prior = pw.LinearGaussianPrior(np.zeros(2), np.eye(2), contexts=pw.SphereContexts(arms=3))
+    run = pw.simulate(prior, pw.Uniform(), horizon=6, tasks=200, seed=seed, keep=True, available=np.array([True, True, False]))
+    assert any("not uniform" in note for note in LinearMoments(prior.contexts).fit(run).warnings)
+
+
+@pytest.mark.parametrize("noise", [np.inf, np.nan, [[1.0, 2.0]], 0.0])
+def test_impossible_noise_is_refused(noise):
+    with pytest.raises(ValueError, match="noise_var"):
+        GaussianMoments(noise_var=noise)

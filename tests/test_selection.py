@@ -14,10 +14,11 @@ from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
 from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
+from priorwise.meta.moments_gaussian import GaussianMoments
 from priorwise.meta.selection import compare_models, compare_policies, log_marginal_likelihood
 from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, GaussianStatistics, LinearStatistics
 
-OWN, POOLED = BetaMarginalLikelihood(), BetaMarginalLikelihood(arms="exchangeable")
+OWN, POOLED = BetaMarginalLikelihood(), BetaMarginalLikelihood("exchangeable")
 DIFFERENT = pw.BetaPrior([1.0, 6.0, 3.0], [6.0, 2.0, 3.0])
 ALIKE = pw.BetaPrior([2.0, 2.0, 2.0], [4.0, 4.0, 4.0])
 
@@ -70,6 +71,25 @@ def test_covariance_structures(seed: int) -> None:
     assert "full" in str(got).splitlines()[1]
 
 
+def test_all_models_are_scored_on_all_pulls(seed: int) -> None:
+    """Estimators that read the first pull or two predict whole tasks; what they do not read would be a bonus otherwise."""
+    run = pw.simulate(pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.Uniform(), horizon=8, tasks=60, seed=seed, keep=True)
+    models = {name: GaussianMoments(name, arms=3) for name in ("no-cov", "two-round", "full")}  # type: ignore[arg-type]
+    got = compare_models({**models, "likelihood": GaussianMarginalLikelihood(arms=3)}, run, folds=4, seed=seed)
+    whole, fold = GaussianStatistics.from_run(run, arms=3), selection._folds(60, 4, seed)
+    for name, model in models.items():
+        read = got.fits[name].statistics
+        assert (name == "full") == (read.pulls.sum() == whole.pulls.sum())
+        for k in range(4):
+            want = log_marginal_likelihood(model.fit(read.take(fold != k)).prior, whole.take(fold == k))
+            np.testing.assert_allclose(got.scores[name][fold == k], want, rtol=1e-10)
+    # no model can be far better than the truth: 5 standard errors of the paired difference, false alarm 3e-7 each
+    truth = log_marginal_likelihood(pw.GaussianPrior(np.zeros(3), np.eye(3)), whole)
+    for name, score in got.scores.items():
+        gap = score - truth
+        assert gap.mean() < 5 * gap.std(ddof=1) / np.sqrt(60), name
+
+
 def test_overfitting_is_punished(seed: int) -> None:
     """Six independent weights and 25 tasks: plain likelihood with 21 covariances does worse on new tasks than on its own."""
     prior = pw.LinearGaussianPrior(np.zeros(6), 0.1 * np.eye(6), 1.0, pw.SphereContexts(arms=4))
@@ -88,7 +108,7 @@ def test_families_of_one_kind_can_be_compared(seed: int) -> None:
     means = np.array([[0.2, 0.8], [0.8, 0.2]])
     truth = pw.FinitePrior(means, [0.5, 0.5], "bernoulli")
     run = pw.simulate(truth, pw.ThompsonSampling(), horizon=12, tasks=400, seed=seed, keep=True)
-    got = compare_models({"finite": FiniteMarginalLikelihood(means, "bernoulli"), "beta": OWN}, run, seed=seed)
+    got = compare_models({"finite": FiniteMarginalLikelihood(truth), "beta": OWN}, run, seed=seed)
     gap = got.difference("finite", "beta")
     assert gap.mean > 5 * gap.std_error
     with pytest.raises(ValueError, match="'beta' and 'normal' cannot be compared"):
@@ -97,7 +117,8 @@ def test_families_of_one_kind_can_be_compared(seed: int) -> None:
 
 def test_impossible_tasks_score_minus_infinity() -> None:
     table = np.array([[0.0, -np.inf]] * 5 + [[-np.inf, 0.0]])
-    models = {name: FiniteMarginalLikelihood([[0.0], [1.0]], regulariser=c) for name, c in (("plain", 0.0), ("half", 0.5))}
+    two = pw.FinitePrior([[0.0], [1.0]], [0.5, 0.5])
+    models = {name: FiniteMarginalLikelihood(two, regulariser=c) for name, c in (("plain", 0.0), ("half", 0.5))}
     got = compare_models(models, FiniteStatistics(table), folds=6, seed=0)
     assert got.best == "half"
     assert got.estimate("plain").mean == -np.inf

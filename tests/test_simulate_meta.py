@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.experiments import problems
 from priorwise.meta import simulate_meta as module
 from priorwise.meta.learner import FixedPrior, Play, Setting
-from priorwise.meta.meta_run import MetaRun
+from priorwise.meta.meta_run import MetaRun, mean_estimate
 from priorwise.meta.simulate_meta import NUMBERS, simulate_meta
 from priorwise.simulate.engine import plan
 from priorwise.simulate.results import Trajectory
@@ -182,6 +182,86 @@ def test_refused(changed: dict[str, Any], message: str) -> None:
     arguments = {"prior": GAUSSIAN, "learner": FixedPrior(THOMPSON), "seed": 0, **OPTIONS, **changed}
     with pytest.raises((ValueError, TypeError), match=message):
         simulate_meta(arguments.pop("prior"), arguments.pop("learner"), **arguments)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A learner that holds one prior after the other."""
+
+    priors: tuple[Any, ...]
+
+    def init(self, setting: Setting) -> int:
+        return 0
+
+    def plan(self, state: int, rng: Stream) -> Play:
+        return Play(THOMPSON, self.priors[min(state, len(self.priors) - 1)])
+
+    def step(self, state: int, play: Play, played: Trajectory) -> int:
+        return state + 1
+
+
+@pytest.mark.parametrize(
+    ("prior", "later", "message"),
+    [
+        (GAUSSIAN, pw.GaussianPrior(np.zeros(6), np.eye(6)), "6 arms"),
+        (GAUSSIAN, pw.GaussianPrior(np.zeros(2), np.eye(2)), "2 arms"),
+        (BETA, pw.BetaPrior(np.ones(5), np.ones(5)), "5 arms"),
+        (FINITE, pw.FinitePrior(np.eye(4), np.full(4, 0.25)), "4 arms"),
+        (LINEAR, pw.LinearGaussianPrior(np.ones(3), np.eye(3), contexts=pw.SphereContexts(arms=3)), "3 features"),
+        (LINEAR, pw.LinearGaussianPrior(np.ones(2), np.eye(2), contexts=np.eye(3)[:, :2]), "contexts"),
+    ],
+)
+def test_every_prior_that_is_held_is_checked(prior: Any, later: Any, message: str, seed: int) -> None:
+    """Also those of a family that was held before: the compiled loop would write beyond its arrays."""
+    with pytest.raises(ValueError, match=message):
+        simulate_meta(prior, Changes((prior, later)), seed=seed, **OPTIONS)
+    assert simulate_meta(prior, Changes((prior, prior)), seed=seed, **OPTIONS).episodes == 30
+
+
+@runtime_checkable
+class Wishful(Protocol):
+    """A belief that no prior has."""
+
+    def wish(self) -> None: ...
+
+
+class Demanding:
+    """A policy that needs such a belief."""
+
+    needs = (Wishful,)
+
+    def act(self, belief: Any, seen: pw.Seen, rng: Stream) -> Any:
+        return np.zeros(rng.tasks, dtype=np.int64)
+
+
+def test_every_policy_that_is_held_is_checked(seed: int) -> None:
+    """Also one of a type that was held before."""
+
+    class Later(Changes):
+        def plan(self, state: int, rng: Stream) -> Play:
+            return Play(pw.UniformThen(1, THOMPSON if state == 0 else Demanding()), GAUSSIAN)
+
+    with pytest.raises(TypeError, match="needs a belief with wish"):
+        simulate_meta(GAUSSIAN, Later(()), seed=seed, **OPTIONS)
+
+
+def test_parts_of_the_replicates(seed: int) -> None:
+    whole = simulate_meta(GAUSSIAN, Wanderer(), seed=seed, **OPTIONS)
+    part = simulate_meta(GAUSSIAN, Wanderer(), seed=seed, first=1, **{**OPTIONS, "replicates": 2})
+    np.testing.assert_array_equal(part.rewards, whole.rewards[1:])
+    other = simulate_meta(GAUSSIAN, Wanderer(), seed=seed, **{**OPTIONS, "replicates": 2})
+    with pytest.raises(ValueError, match="first_replicate is 0 instead of 1"):
+        part.shortfall(other)
+    for wrong in ("1", -1, 1 << 32):
+        with pytest.raises((ValueError, TypeError), match="first"):
+            simulate_meta(GAUSSIAN, Wanderer(), seed=seed, first=wrong, **OPTIONS)  # type: ignore[arg-type]
+
+
+def test_estimates_of_infinite_values() -> None:
+    assert mean_estimate(np.array([1.0, 3.0])).std_error == 1.0
+    assert mean_estimate(np.array([1.0, -np.inf])).mean == -np.inf
+    assert np.isnan(mean_estimate(np.array([np.inf, -np.inf])).mean)
+    assert mean_estimate(np.array([1.0, -np.inf])).std_error == np.inf
 
 
 def test_shortfalls_need_the_same_tasks(seed: int) -> None:

@@ -36,6 +36,7 @@ from priorwise.simulate.run import compare, simulate
 
 if TYPE_CHECKING:
     from priorwise.meta.ada_thompson import AdaThompson
+    from priorwise.meta.alarm import Alarm
     from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
     from priorwise.meta.complexity import SampleComplexity, sample_complexity
     from priorwise.meta.empirical_bayes import EmpiricalBayes, Every, Geometric
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from priorwise.meta.moments_finite import FiniteCounts
     from priorwise.meta.moments_gaussian import GaussianMoments
     from priorwise.meta.moments_linear import LinearMoments
-    from priorwise.meta.robust import Alarm, AsFitted, Drawn, Mixed, Widened
+    from priorwise.meta.robust import AsFitted, Drawn, Mixed, Widened
     from priorwise.meta.running_mean import RunningMean
     from priorwise.meta.selection import (
         ModelComparison,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     )
     from priorwise.meta.simulate_meta import simulate_meta
     from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, LinearStatistics
+    from priorwise.meta.watch import Watch
 
 __version__ = "0.1.0"
 
@@ -145,6 +147,7 @@ __all__ = [
     "TopTwoThompson",
     "Uniform",
     "UniformThen",
+    "Watch",
     "Widened",
     "__version__",
     "bayes_optimal",
@@ -180,6 +183,7 @@ __all__ = [
 # Learning the prior brings optimisers and process pools along, which a simulation does without: imported when first used.
 _LATER = {
     "priorwise.meta.ada_thompson": ("AdaThompson",),
+    "priorwise.meta.alarm": ("Alarm",),
     "priorwise.meta.beta_likelihood": ("BetaMarginalLikelihood",),
     "priorwise.meta.complexity": (
         "SampleComplexity",
@@ -217,7 +221,6 @@ _LATER = {
     "priorwise.meta.moments_gaussian": ("GaussianMoments",),
     "priorwise.meta.moments_linear": ("LinearMoments",),
     "priorwise.meta.robust": (
-        "Alarm",
         "AsFitted",
         "Drawn",
         "Mixed",
@@ -237,6 +240,7 @@ _LATER = {
         "FiniteStatistics",
         "LinearStatistics",
     ),
+    "priorwise.meta.watch": ("Watch",),
 }
 _HOMES = {name: module for module, names in _LATER.items() for name in names}
 

@@ -7,7 +7,7 @@ ray of fixed mean, which is finite only with over-dispersion (Levin and Reeds 19
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
@@ -22,7 +22,7 @@ from priorwise.meta.statistics import BetaGroups, BetaStatistics
 from priorwise.priors.beta import BetaPrior
 from priorwise.priors.exchangeable import ExchangeableBetaPrior
 
-Arms = Literal["separate", "exchangeable"]
+Structure = Literal["separate", "exchangeable"]
 
 LEAST: Final = 1e-6  # of alpha and beta, as BetaPrior has it
 
@@ -34,9 +34,11 @@ class BetaMarginalLikelihood:
 
     Parameters
     ----------
-    arms
+    structure
         ``"separate"``: each arm has its own Beta law, and the fit holds a :class:`BetaPrior`. ``"exchangeable"``: one law for all
         arms of all tasks, as where arms are new in every task, and the fit holds an :class:`ExchangeableBetaPrior`.
+    arms
+        Number of arms; by default that of the statistics, or the largest action of a run plus 1.
     regulariser
         Weight r of ``r / 2 * (log m (1 - m) + log rho (1 - rho))`` that is added to the log likelihood, with m the mean and
         ``rho = 1 / (alpha + beta + 1)`` the correlation between two pulls of an arm in one task. With the default 1, half a success
@@ -59,19 +61,23 @@ class BetaMarginalLikelihood:
 
     """
 
-    arms: Arms = "separate"
+    structure: Structure = "separate"
+    _: KW_ONLY
+    arms: int | None = None
     regulariser: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if self.arms not in get_args(Arms):
-            raise ValueError(f"arms must be one of {', '.join(get_args(Arms))}, got {self.arms!r}")
+        if self.structure not in get_args(Structure):
+            raise ValueError(f"structure must be one of {', '.join(get_args(Structure))}, got {self.structure!r}")
+        if self.arms is not None:
+            validation.count("arms", self.arms)
         if validation.number("regulariser", self.regulariser) < 0:
             raise ValueError(f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum likelihood")
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run of Bernoulli arms, :class:`BetaStatistics` or their groups; ``start`` is a fit or prior to begin from."""
-        statistics: BetaStatistics | BetaGroups = data if isinstance(data, BetaGroups) else BetaStatistics.of(data)
+        statistics = self._statistics(data)
         counts, tasks, left_out = self._counts(statistics)
         if tasks == 0:
             raise ValueError("no task has a pull, so there is nothing to fit")
@@ -80,7 +86,7 @@ class BetaMarginalLikelihood:
         parameters = np.array([_parameters(each.at) for each in fits])  # (arm, alpha and beta)
         errors = np.array([_errors(each) for each in fits])
         prior: Any = BetaPrior(parameters[:, 0], parameters[:, 1])
-        if self.arms == "exchangeable":
+        if self.structure == "exchangeable":
             prior = ExchangeableBetaPrior(*parameters[0].tolist())
             errors = errors[0]
         log_likelihood = sum(BetaObjective(count, 0.0).log_likelihood(*each.at) for count, each in zip(counts, fits, strict=True))
@@ -94,16 +100,23 @@ class BetaMarginalLikelihood:
             std_errors=dict(zip(("alpha", "beta", "mean", "concentration"), np.moveaxis(errors, -1, 0), strict=True)),
             log_likelihood=log_likelihood,
             iterations=max(each.iterations for each in fits),
-            warnings=_warnings([each.reason for each in fits], separate=self.arms == "separate"),
+            warnings=_warnings([each.reason for each in fits], separate=self.structure == "separate"),
             uncertainty=BetaUncertainty([each.centre for each in fits], [each.covariance for each in fits]),
             statistics=statistics,
         )
+
+    def _statistics(self, data: Any) -> BetaStatistics | BetaGroups:
+        if not isinstance(data, BetaGroups):
+            return BetaStatistics.of(data, arms=self.arms)
+        if self.arms is not None and data.arms != self.arms:
+            raise ValueError(f"the groups have {data.arms} arms, but arms={self.arms} was asked for")
+        return data
 
     def _counts(self, statistics: BetaStatistics | BetaGroups) -> tuple[list[ArmCounts], int, int]:
         """What each Beta law is fitted to, the number of tasks with a pull and of those without."""
         if isinstance(statistics, BetaGroups):
             left_out = statistics.total if not statistics.pulls.any() else 0  # groups do not say which rows were one task
-            if self.arms == "exchangeable":
+            if self.structure == "exchangeable":
                 return (
                     [ArmCounts.of(statistics.successes, statistics.pulls, statistics.tasks)],
                     statistics.total - left_out,
@@ -112,7 +125,7 @@ class BetaMarginalLikelihood:
             rows = [statistics.of_arm(arm) for arm in range(statistics.arms)]
             return [ArmCounts.of(*row) for row in rows], statistics.total - left_out, left_out
         pulled = int(statistics.pulls.any(axis=1).sum())
-        if self.arms == "exchangeable":
+        if self.structure == "exchangeable":
             return [ArmCounts.of(statistics.successes.ravel(), statistics.pulls.ravel())], pulled, statistics.tasks - pulled
         columns = zip(np.ascontiguousarray(statistics.successes.T), np.ascontiguousarray(statistics.pulls.T), strict=True)
         return [ArmCounts.of(s, n) for s, n in columns], pulled, statistics.tasks - pulled

@@ -14,6 +14,7 @@ from priorwise.meta.complexity_theory import Rate, open_share, theory_rate
 from priorwise.meta.exploration import Exploration
 from priorwise.meta.explored import default_estimator, explored, replicate_seed
 from priorwise.meta.fit import Estimator
+from priorwise.meta.reading import check_estimator, run_for, with_arms
 from priorwise.policies.baselines import Uniform
 from priorwise.priors.beta import BetaPrior
 from priorwise.priors.gaussian import GaussianPrior
@@ -115,6 +116,7 @@ def sample_complexity(
     if not validation.number("precision", precision) > 1.0:
         raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
     used = default_estimator(prior) if estimator is None else estimator
+    check_estimator(used)
     explore = Uniform() if exploration is None else exploration
     tried: dict[int, Tried] = {}
 
@@ -122,8 +124,9 @@ def sample_complexity(
         errors = np.empty(replicates)
         for r in range(replicates):
             key = replicate_seed(seed, r)
-            fitted = used.fit(explored(prior, explore, tasks, horizon, seed=key)).prior
-            errors[r] = _distance(prior, fitted, key, draws)
+            run = explored(prior, explore, tasks, horizon, seed=key)
+            fitted = used.fit(run_for(used, run, arms=prior.arms)).prior
+            errors[r] = _distance(prior, with_arms(fitted, prior.arms), key, draws)
         tried[tasks] = Tried(tasks, float(np.mean(errors <= eps)), float(np.quantile(errors, 1.0 - delta, method="higher")))
         return tried[tasks].share >= 1.0 - delta
 

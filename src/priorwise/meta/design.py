@@ -37,14 +37,17 @@ def uniformity_p_value(design: FloatArray) -> float:
 
     Two tests, with Bonferroni's correction: the arms' totals (chi-square), and how pulls spread over arms within tasks (X^2 summed
     over tasks, against a gamma law with its mean and variance, on both sides). A policy that learns repeats arms within a task, one
-    that takes turns repeats them too rarely. 1 where there is too little to tell.
+    that takes turns repeats them too rarely. Where fewer than ten tasks have two pulls, the totals alone; 1 where these say too
+    little.
     """
     pulls, (tasks, pearson, variance) = design[:-3], design[-3:]
     arms = pulls.size
     expected = pulls.sum() / arms
-    if arms == 1 or tasks < FEWEST_TASKS or expected < 5.0:
+    if arms == 1 or expected < 5.0:
         return 1.0
     totals = chdtrc(arms - 1, ((pulls - expected) ** 2).sum() / expected)
+    if tasks < FEWEST_TASKS:
+        return float(totals)
     mean = tasks * (arms - 1)
     shape, scaled = mean**2 / variance, pearson * mean / variance
     within = 2.0 * min(gammainc(shape, scaled), gammaincc(shape, scaled))

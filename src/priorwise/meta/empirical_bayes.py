@@ -7,7 +7,6 @@ parameters. Moment estimators assume uniform pulls and must not be used here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, final
 
@@ -16,14 +15,22 @@ from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.meta.fit import Estimator, PriorFit
 from priorwise.meta.learner import Play, Setting
+from priorwise.meta.moments_beta import BetaMoments
+from priorwise.meta.moments_finite import FiniteCounts
+from priorwise.meta.moments_gaussian import GaussianMoments
+from priorwise.meta.moments_linear import LinearMoments
+from priorwise.meta.reading import check_estimator, check_noise, has_statistics, statistics, with_arms
 from priorwise.meta.robust import AsFitted, PriorRule, Widened
-from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, GaussianStatistics, LinearStatistics
+from priorwise.meta.watch import Watch, Watched
+from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import SamplingPolicy, ThompsonSampling
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.finite import FinitePrior
+from priorwise.priors.exchangeable import ExchangeableGaussianPrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.simulate.results import Trajectory
+
+PATIENCE: Final = 50
+"""With fewer tasks, an estimator that raises a ValueError is taken to have too little data, and the start prior is held."""
 
 
 class Schedule(Protocol):
@@ -80,11 +87,16 @@ class Learned:
     """Where an empirical Bayes learner stands."""
 
     start: Prior
-    statistics: Any  # of all episodes; None before the first
-    episodes: int
+    arms: int
+    statistics: Any  # of all episodes, or of those since a change; None before the first
+    episodes: int  # their number
     refit_at: int
+    stop_at: int  # the next fit or the next look
     fit: PriorFit | None
     held: Play | None  # what is being played; None right after a fit
+    watched: Watched
+    restarts: int  # changes of the law of tasks that were noticed
+    problem: str | None  # what the estimator said when it last could not fit
 
 
 @final
@@ -96,17 +108,23 @@ class EmpiricalBayes:
     ----------
     estimator
         Fits the prior, warm-started from the fit before; one that allows for adaptive choices, such as a marginal likelihood.
+        If it raises a ValueError on fewer than 50 tasks, these are taken to be too few, the prior before is held on, and the
+        state's ``problem`` says why.
     policy
         What plays.
     schedule
         When to fit again: :class:`Geometric` or :class:`Every`.
     hold
         How to turn a fit into the prior that is held. By default as fitted; but a normal prior is widened by the uncertainty of its
-        mean (:class:`~priorwise.meta.robust.Widened`) for policies that do not choose from posterior draws alone: these do not
-        explore by themselves, and would not come back to an arm whose fitted mean is too low by accident.
+        mean (:class:`~priorwise.meta.robust.Widened`) for every policy that is not a
+        :class:`~priorwise.policies.sampling.SamplingPolicy`: those do not choose from posterior draws alone, may not explore by
+        themselves, and would not come back to an arm whose fitted mean is too low by accident. Other families are held as fitted.
     start
         The prior held before the first fit, and its warm start; by default the one that knows nothing of the law of tasks
         (:attr:`~priorwise.meta.learner.Setting.blank`: mean 0 and the covariance of the noise, Beta(1, 1), or uniform).
+    watch
+        Look for a change of the law of tasks, and start learning again from the tasks after it
+        (:class:`~priorwise.meta.watch.Watch`); by default tasks are taken to follow one law for ever.
 
     """
 
@@ -115,49 +133,77 @@ class EmpiricalBayes:
     schedule: Schedule = field(default_factory=Geometric)
     hold: PriorRule | None = None
     start: Prior | None = None
+    watch: Watch | None = None
+
+    def __post_init__(self) -> None:
+        """Check the estimator."""
+        check_estimator(self.estimator)
+        moments = isinstance(self.estimator, (GaussianMoments, BetaMoments, LinearMoments, FiniteCounts))
+        if moments and not isinstance(self.policy, Uniform):
+            raise ValueError(
+                f"estimator must allow for choices that followed rewards, which {type(self.estimator).__name__} does not: take a "
+                "marginal likelihood, or explore uniformly first with ExploreThenCommit"
+            )
 
     def init(self, setting: Setting) -> Learned:
         """Nothing learned yet."""
         start = setting.blank if self.start is None else self.start
-        if type(start) not in _READERS:
-            known = ", ".join(each.__name__ for each in _READERS)
-            raise TypeError(f"start must be a prior whose statistics are known ({known}), got a {type(start).__name__}")
-        return Learned(start, None, 0, self.schedule.after(0), None, None)
+        has_statistics("start", start)
+        check_noise(self.estimator, start)
+        first = self.schedule.after(0)
+        return Learned(start, setting.arms, None, 0, first, self._stop(0, first), None, None, Watched(), 0, None)
 
     def plan(self, state: Learned, rng: Stream) -> Play:
         """Hold one prior until the next fit."""
-        left = state.refit_at - state.episodes
+        left = state.stop_at - state.episodes
         if state.held is not None:
             return replace(state.held, episodes=left)
-        believed = state.start if state.fit is None else self._rule(state.fit).hold(state.fit, rng)
+        believed = state.start if state.fit is None else with_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
         return Play(self.policy, believed, left)
 
     def step(self, state: Learned, play: Play, played: Trajectory) -> Learned:
-        """Gather; fit when it is time."""
-        fresh = _READERS[type(state.start)](state.start, played)
-        statistics = fresh if state.statistics is None else state.statistics + fresh
+        """Gather; fit when it is time, or when tasks no longer follow what was learned."""
+        fresh = statistics(state.start, played)
+        gathered = fresh if state.statistics is None else state.statistics + fresh
         episodes = state.episodes + len(played.rewards)
+        state = replace(state, statistics=gathered, episodes=episodes, held=play, watched=self._observe(state, play, played))
+        if episodes < state.stop_at:
+            return state
+        if state.watched.raised:
+            recent = gathered[state.watched.since :]
+            state = replace(state, statistics=recent, episodes=len(recent), fit=None, watched=Watched(len(recent), len(recent)))
+            return self._refit(replace(state, restarts=state.restarts + 1))
         if episodes < state.refit_at:
-            return replace(state, statistics=statistics, episodes=episodes, held=play)
-        fit = self.estimator.fit(statistics, start=state.start if state.fit is None else state.fit)
-        return Learned(state.start, statistics, episodes, self.schedule.after(episodes), fit, None)
+            return replace(state, stop_at=self._stop(episodes, state.refit_at))
+        return self._refit(state)
+
+    def _observe(self, state: Learned, play: Play, played: Trajectory) -> Watched:
+        """Test against what is held, once that was learned from enough tasks."""
+        if self.watch is None or state.fit is None or state.fit.tasks < self.watch.least:
+            return state.watched.pass_over(len(played.rewards))
+        other = state.start if self.watch.other is None else self.watch.other
+        return state.watched.observe(self.watch, play.believed, other, played)
+
+    def _refit(self, state: Learned) -> Learned:
+        """Fit what was gathered, from the fit before or from the start."""
+        refit_at = self.schedule.after(state.episodes)
+        fit, problem = state.fit, None
+        try:
+            fit = self.estimator.fit(state.statistics, start=state.start if state.fit is None else state.fit)
+        except ValueError as error:
+            if state.episodes >= PATIENCE:
+                raise
+            problem = str(error)
+        if fit is not None and fit.statistics is None:
+            fit = replace(fit, statistics=state.statistics)
+        stop_at = self._stop(state.episodes, refit_at)
+        return replace(state, refit_at=refit_at, stop_at=stop_at, fit=fit, held=None, problem=problem)
+
+    def _stop(self, episodes: int, refit_at: int) -> int:
+        return refit_at if self.watch is None else min(refit_at, episodes + self.watch.episodes)
 
     def _rule(self, fit: PriorFit) -> PriorRule:
         if self.hold is not None:
             return self.hold
-        normal = isinstance(fit.prior, (GaussianPrior, LinearGaussianPrior))
+        normal = isinstance(fit.prior, (GaussianPrior, LinearGaussianPrior, ExchangeableGaussianPrior))
         return Widened() if normal and not isinstance(self.policy, SamplingPolicy) else AsFitted()
-
-
-def _linear(prior: LinearGaussianPrior, played: Trajectory) -> LinearStatistics:
-    if played.log is None:
-        raise ValueError("start is a prior over weights of features, but the tasks show none")
-    return LinearStatistics.from_trajectory(played.log, played.rewards)
-
-
-_READERS: Final[dict[type, Callable[[Any, Trajectory], Any]]] = {
-    GaussianPrior: lambda prior, t: GaussianStatistics.from_trajectory(t.actions, t.rewards, arms=prior.arms),
-    BetaPrior: lambda prior, t: BetaStatistics.from_trajectory(t.actions, t.rewards, arms=prior.arms),
-    LinearGaussianPrior: _linear,
-    FinitePrior: lambda prior, t: FiniteStatistics.from_trajectory(t.actions, t.rewards, prior),
-}

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from scipy.special import betaln, logsumexp
+from scipy.special import logsumexp
 
 from priorwise.core.protocols import Prior, Seen
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.meta.statistics import BetaStatistics, FiniteStatistics
+from priorwise.meta.reading import statistics
+from priorwise.meta.selection import log_marginal_likelihood
 from priorwise.priors.beta import BetaBelief, BetaPrior
 from priorwise.priors.finite import FiniteBelief, FinitePrior
 from priorwise.priors.gaussian import GaussianBelief, GaussianPrior
@@ -55,43 +56,16 @@ def log_marginal(prior: Any, played: Trajectory) -> FloatArray:
     return _lookup(_MARGINALS, prior)(prior, played)
 
 
-def squared_surprise(prior: NormalPrior, played: Trajectory) -> FloatArray:
-    """``(r - X mean)' (diag(v) + X cov X')^-1 (r - X mean)`` of each task, ``(task,)``.
-
-    It is the sum of the squared standardised prediction errors, one a pull. Under the prior these are independent standard
-    normals whatever policy chose the actions from the past, so the sum has a chi-square law with ``horizon`` degrees of freedom.
-    """
-    return _normal_terms(prior, played)[0]
+def _by_statistics(prior: Any, played: Trajectory) -> FloatArray:
+    return log_marginal_likelihood(prior, statistics(prior, played))
 
 
-def _normal_terms(prior: NormalPrior, played: Trajectory) -> tuple[FloatArray, FloatArray]:
-    """Squared surprise, and log determinant of the covariance of the rewards; by the matrix inversion lemma, in ``dim``."""
-    x = _features(prior, played)
-    noise = prior.noise_var[played.actions]
-    residual = played.rewards - np.einsum("tsj,j->ts", x, prior.mean)
-    weighted = x / noise[:, :, None]
-    shrink = np.eye(prior.mean.size) + prior.cov @ (weighted.transpose(0, 2, 1) @ x)  # I + cov P
-    g = np.einsum("tsj,ts->tj", weighted, residual)
-    explained = np.einsum("tj,tj->t", g, np.linalg.solve(shrink, (g @ prior.cov)[:, :, None])[:, :, 0])
-    log_det = np.log(noise).sum(axis=1) + np.linalg.slogdet(shrink)[1]
-    return np.einsum("ts,ts->t", residual / noise, residual) - explained, log_det
-
-
-def _normal(prior: NormalPrior, played: Trajectory) -> FloatArray:
-    surprise, log_det = _normal_terms(prior, played)
-    return -0.5 * (surprise + log_det + played.rewards.shape[1] * np.log(2.0 * np.pi))
-
-
-def _beta(prior: BetaPrior, played: Trajectory) -> FloatArray:
-    data = BetaStatistics.from_trajectory(played.actions, played.rewards, arms=prior.arms)
-    failures = data.pulls - data.successes
-    return np.asarray((betaln(prior.alpha + data.successes, prior.beta + failures) - betaln(prior.alpha, prior.beta)).sum(axis=1))
-
-
-def _finite(prior: FinitePrior, played: Trajectory) -> FloatArray:
-    data = FiniteStatistics.from_trajectory(played.actions, played.rewards, prior)
-    with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(np.log(prior.probs) + data.log_likelihood, axis=1))
+def _linear(prior: LinearGaussianPrior, played: Trajectory) -> FloatArray:
+    """In units of each reward's noise, since sums over arms cannot tell noises apart: ``r / s_a ~ N(x' w / s_a, 1)``."""
+    scale = np.sqrt(prior.noise_var)[played.actions]
+    scaled = Trajectory(played.actions, played.rewards / scale, _features(prior, played) / scale[:, :, None])
+    unit = LinearGaussianPrior(prior.mean, prior.cov, 1.0, prior.contexts)
+    return _by_statistics(unit, scaled) - np.log(scale).sum(axis=1)
 
 
 def log_predictive(belief: Any, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
@@ -135,10 +109,10 @@ Marginal = Callable[[Any, Trajectory], FloatArray]
 Predictive = Callable[[Any, Seen, IntArray, FloatArray], FloatArray]
 
 _MARGINALS: Final[dict[type, Marginal]] = {
-    GaussianPrior: _normal,
-    LinearGaussianPrior: _normal,
-    BetaPrior: _beta,
-    FinitePrior: _finite,
+    GaussianPrior: _by_statistics,
+    LinearGaussianPrior: _linear,
+    BetaPrior: _by_statistics,
+    FinitePrior: _by_statistics,
 }
 _PREDICTIVES: Final[dict[type, Predictive]] = {
     GaussianBelief: _gaussian_next,
@@ -146,6 +120,14 @@ _PREDICTIVES: Final[dict[type, Predictive]] = {
     BetaBelief: _beta_next,
     FiniteBelief: _finite_next,
 }
+
+
+def check_known(name: str, prior: Any) -> None:
+    """Refuse a prior without a marginal likelihood."""
+    try:
+        _lookup(_MARGINALS, prior)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
 
 
 def register(prior: type[Prior], marginal: Marginal, belief: type, predictive: Predictive) -> None:

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Policy, Seen
-from priorwise.core.streams import Purpose, Stream, Streams
+from priorwise.core.streams import Purpose, Stream, Streams, mix
 from priorwise.core.types import IntArray
 from priorwise.kernels.compiling import ACT, LANES, caller, tile
 from priorwise.kernels.loop import CompiledPolicy, FamilyTiles, PolicyTiles
 from priorwise.policies.baselines import Uniform
 
 call_policy = caller(ACT)
+
+PAIRS: Final = 0x5061697273
+"""Sets the draw of pairs of arms apart from what else a seed is used for."""
 
 Segment = tuple[Policy, int]
 """A policy and the number of episodes it plays."""
@@ -33,19 +36,22 @@ Segment = tuple[Policy, int]
 class Exploration(Protocol):
     """A plan of exploration whose policy changes between episodes."""
 
-    def segments(self, episodes: int) -> Sequence[Segment]:
-        """Policies in the order of play, with how many episodes each; their numbers add up to ``episodes``."""
+    def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
+        """Policies in the order of play, with how many episodes each; their numbers add up to ``episodes``.
+
+        ``seed`` is for what is drawn at random about the plan; a learner passes another one in each replicate.
+        """
         ...
 
 
-def segments(exploration: Policy | Exploration, episodes: int) -> Sequence[Segment]:
+def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> Sequence[Segment]:
     """Segments of any exploration; a plain policy plays all episodes."""
     episodes = validation.count("episodes", episodes, least=0)
     if not isinstance(exploration, Exploration):
         if isinstance(exploration, type) or not hasattr(exploration, "act"):
-            raise TypeError(f"exploration must be a policy or have segments(episodes), got {exploration!r}")
+            raise TypeError(f"exploration must be a policy or have segments(episodes, seed=...), got {exploration!r}")
         return [(exploration, episodes)] if episodes else []
-    plan = [(policy, number) for policy, number in exploration.segments(episodes) if number]
+    plan = [(policy, number) for policy, number in exploration.segments(episodes, seed=seed) if number]
     if sum(number for _, number in plan) != episodes:
         raise ValueError(f"the segments of {type(exploration).__name__} must add up to {episodes} episodes")
     return plan
@@ -222,8 +228,8 @@ class OneArmBlocks:
         if (self.rounds is None) != (self.then is None):
             raise ValueError("rounds and then belong together: then plays the rounds after the first ones; give both or none")
 
-    def segments(self, episodes: int) -> Sequence[Segment]:
-        """One block an arm."""
+    def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
+        """One block an arm; nothing is drawn."""
         size, more = divmod(episodes, self.arms)
         return [(PlayArms((arm,) * (self.rounds or 1), self.then), size + (arm < more)) for arm in range(self.arms)]
 
@@ -241,25 +247,21 @@ class PairedArms:
     ----------
     arms
         Number of arms.
-    seed
-        Of the draw of the arms.
     then
         The policy from the third round on; by default the second arm goes on to the end. Fit on the first two pulls either way.
 
     """
 
     arms: int
-    seed: int
     then: Policy | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the number of arms."""
         validation.count("arms", self.arms)
-        validation.seed(self.seed)
 
-    def segments(self, episodes: int) -> Sequence[Segment]:
+    def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One segment a pair of arms that was drawn."""
-        streams = Streams(self.seed, np.arange((episodes + 1) // 2, dtype=np.uint64))
+        streams = Streams(mix(validation.seed(seed) ^ PAIRS), np.arange((episodes + 1) // 2, dtype=np.uint64))
         drawn = streams.at(Purpose.POLICY, 0).integers(self.arms**2) if episodes else np.empty(0, dtype=np.int64)
         last = int(drawn[-1]) if episodes % 2 else -1
         counts = 2 * np.bincount(drawn[: episodes // 2], minlength=self.arms**2)

@@ -14,7 +14,8 @@ from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.meta.exploration import Exploration, Segment, segments
 from priorwise.meta.fit import Estimator, PriorFit
-from priorwise.meta.learner import FOREVER, Play, Setting, as_run, joined
+from priorwise.meta.learner import FOREVER, Play, Setting, joined
+from priorwise.meta.reading import check_estimator, check_noise, data_for, with_arms
 from priorwise.meta.running_mean import RunningMean
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import ThompsonSampling
@@ -26,6 +27,7 @@ from priorwise.simulate.results import Trajectory
 class Explored:
     """Where an explore-then-commit learner stands."""
 
+    arms: int
     held: Prior | RunningMean  # while exploring
     left: tuple[Segment, ...]  # exploration still to be played
     played: tuple[Trajectory, ...]
@@ -44,7 +46,7 @@ class ExploreThenCommit:
     estimator
         Fits the prior to them; it must suit the exploration.
     exploration
-        What plays in them: a policy, or an object with ``segments(episodes)`` where the policy changes between episodes.
+        What plays in them: a policy, or an object with ``segments(episodes, seed=...)`` where the policy changes between episodes.
     policy
         What plays afterwards.
     exploring_with
@@ -71,19 +73,21 @@ class ExploreThenCommit:
     exploring_with: Prior | RunningMean | None = None
 
     def __post_init__(self) -> None:
-        """Check the number of episodes and the exploration."""
+        """Check the number of episodes, the estimator and the exploration."""
         validation.count("episodes", self.episodes)
-        segments(self.exploration, self.episodes)
+        check_estimator(self.estimator)
+        segments(self.exploration, self.episodes, seed=0)
 
     def init(self, setting: Setting) -> Explored:
         """Everything is left to explore."""
         held = setting.blank if self.exploring_with is None else self.exploring_with
-        return Explored(held, tuple(segments(self.exploration, self.episodes)), (), None)
+        check_noise(self.estimator, held)
+        return Explored(setting.arms, held, tuple(segments(self.exploration, self.episodes, seed=setting.seed)), (), None)
 
     def plan(self, state: Explored, rng: Stream) -> Play:
         """Explore the next segment, or hold the fitted prior."""
         if state.fit is not None:
-            return Play(self.policy, state.fit.prior, FOREVER)
+            return Play(self.policy, with_arms(state.fit.prior, state.arms), FOREVER)
         policy, episodes = state.left[0]
         held = state.held
         if isinstance(held, RunningMean):
@@ -100,4 +104,5 @@ class ExploreThenCommit:
         data = (*state.played, played)
         if left:
             return replace(state, left=left, played=data)
-        return Explored(state.held, (), (), self.estimator.fit(as_run(joined(data))))
+        fit = self.estimator.fit(data_for(self.estimator, joined(data), arms=state.arms))
+        return Explored(state.arms, state.held, (), (), fit)

@@ -11,6 +11,7 @@ from priorwise.core.protocols import Policy
 from priorwise.core.streams import mix
 from priorwise.meta.exploration import Exploration, segments
 from priorwise.meta.fit import Estimator
+from priorwise.meta.learner import joined
 from priorwise.meta.moments_beta import BetaMoments
 from priorwise.meta.moments_finite import FiniteCounts
 from priorwise.meta.moments_gaussian import GaussianMoments
@@ -19,7 +20,7 @@ from priorwise.priors.beta import BetaPrior
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Run, Trajectory
+from priorwise.simulate.results import Run
 from priorwise.simulate.run import simulate
 
 
@@ -44,18 +45,12 @@ def explored(prior: Any, exploration: Policy | Exploration, episodes: int, horiz
     """Kept run of an exploration; of one with several segments only the trajectory, tasks and horizon describe the whole."""
     runs = [
         simulate(prior, policy, horizon=horizon, tasks=number, seed=seed if i == 0 else mix(seed + i), keep=True)
-        for i, (policy, number) in enumerate(segments(exploration, episodes))
+        for i, (policy, number) in enumerate(segments(exploration, episodes, seed=seed))
     ]
     if len(runs) == 1:
         return runs[0]
-    kept = [run.trajectory for run in runs if run.trajectory is not None]
-    logs = [each.log for each in kept if each.log is not None]
-    joined = Trajectory(
-        actions=np.concatenate([each.actions for each in kept]),
-        rewards=np.concatenate([each.rewards for each in kept]),
-        log=np.concatenate(logs) if logs else None,
-    )
-    return replace(runs[0], trajectory=joined, tasks=episodes)
+    whole = joined([run.trajectory for run in runs if run.trajectory is not None])
+    return replace(runs[0], trajectory=whole, tasks=episodes)
 
 
 def replicate_seed(seed: int, replicate: int) -> int:

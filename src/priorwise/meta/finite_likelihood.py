@@ -6,7 +6,7 @@ The likelihood and its maximisation stand in ``finite_mixture``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +17,14 @@ from priorwise.core.types import FloatArray
 from priorwise.meta.finite_mixture import MixtureObjective
 from priorwise.meta.fit import PriorFit, Uncertainty
 from priorwise.meta.statistics import FiniteStatistics
-from priorwise.priors.finite import FinitePrior, Noise
+from priorwise.priors.finite import FinitePrior
 from priorwise.simulate.results import Run
+
+REGULARISER: Final = 0.5
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True)
 class FiniteMarginalLikelihood:
     """Probabilities of known candidate tasks by maximum marginal likelihood (type II, empirical Bayes).
 
@@ -31,16 +33,18 @@ class FiniteMarginalLikelihood:
 
     Parameters
     ----------
-    means, noise, noise_var
-        The candidates' mean vectors ``(support, arm)`` and the law of the rewards, as in :class:`FinitePrior`.
+    candidates
+        A finite prior with the possible tasks and the noise; its probabilities are not used.
     regulariser
         Pseudo-count of each candidate: c in ``c sum_s log p_s``, added to the log likelihood. The default 1/2 is the rule of
         Jeffreys, and of Krichevsky and Trofimov, for which no true law costs much more than another; it keeps candidates that
-        were not seen yet possible. 0 is plain maximum likelihood: where every task is identified, relative frequencies.
+        were not seen yet possible. 0 is plain maximum likelihood: where every task is identified, relative frequencies; where
+        no task tells the candidates apart, equal probabilities with a warning.
 
     Examples
     --------
-    >>> estimator = FiniteMarginalLikelihood(means=[[1.0, 0.0], [0.0, 1.0]], regulariser=0.0)
+    >>> candidates = FinitePrior(means=[[1.0, 0.0], [0.0, 1.0]], probs=[0.5, 0.5])
+    >>> estimator = FiniteMarginalLikelihood(candidates, regulariser=0.0)
     >>> seen = FiniteStatistics([[0.0, -np.inf], [0.0, -np.inf], [-np.inf, 0.0], [0.0, 0.0]])
     >>> estimator.fit(seen).prior.probs.round(3).tolist()
     [0.667, 0.333]
@@ -48,17 +52,14 @@ class FiniteMarginalLikelihood:
     """
 
     candidates: FinitePrior
-    regulariser: float
+    regulariser: float = REGULARISER
 
-    def __init__(
-        self, means: ArrayLike, noise: Noise = "none", noise_var: ArrayLike | None = None, regulariser: float = 0.5
-    ) -> None:
+    def __post_init__(self) -> None:
         """Check the candidates and the pseudo-count."""
-        table = validation.matrix("means", means)
-        object.__setattr__(self, "candidates", FinitePrior(table, np.full(len(table), 1.0 / len(table)), noise, noise_var))
-        if validation.number("regulariser", regulariser) < 0:
-            raise ValueError(f"regulariser must not be negative, got {regulariser:g}; 0 is plain maximum likelihood")
-        object.__setattr__(self, "regulariser", float(regulariser))
+        if not isinstance(self.candidates, FinitePrior):
+            raise TypeError(f"candidates must be a FinitePrior, whose support is used, got {type(self.candidates).__name__}")
+        if validation.number("regulariser", self.regulariser) < 0:
+            raise ValueError(f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum likelihood")
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run or :class:`FiniteStatistics` of these candidates; ``start`` is a fit or prior to begin from."""
@@ -66,18 +67,21 @@ class FiniteMarginalLikelihood:
         table = statistics.log_likelihood
         possible = np.isfinite(table).any(axis=1)
         telling = possible & (table != table[:, :1]).any(axis=1)
-        if not telling.any() and self.regulariser == 0:
-            raise ValueError("no task tells the candidates apart, so there is nothing to fit; a positive regulariser has an answer")
-        objective = MixtureObjective.of(table[telling], self.regulariser)
+        silent = not telling.any()
+        objective = MixtureObjective.of(table[telling], REGULARISER if silent and self.regulariser == 0 else self.regulariser)
         probs, converged, iterations = objective.maximise(_start(start, self.candidates))
         prior = FinitePrior(self.candidates.means, probs, self.candidates.noise, self.candidates.noise_var)
         spreads, determined = objective.spreads(probs)
-        variances = probs**2 * (np.diag(spreads) - (probs > 0) / objective.total)  # given that they sum to 1
+        variances = np.maximum(probs**2 * (np.diag(spreads) - (probs > 0) / objective.total), 0.0)  # given that they sum to 1
+        if silent and self.regulariser == 0 and len(probs) > 1:
+            variances = np.full(len(probs), np.nan)
         boundary = objective.without_each(probs) >= 0
         notes = []
         if not possible.all():
             notes.append(f"{(~possible).sum():,} tasks are impossible under every candidate: the support or the noise may be wrong")
-        if boundary.any():
+        if silent and len(probs) > 1:
+            notes.append("no task tells the candidates apart: all probabilities are as likely, and the fitted ones are equal")
+        elif boundary.any():
             which = ", ".join(str(s) for s in np.flatnonzero(boundary)[:8]) + ", ..." * int(boundary.sum() > 8)
             notes.append(f"the tasks are at least as likely without candidate {which}")
         if not determined:
@@ -89,7 +93,7 @@ class FiniteMarginalLikelihood:
             int((~telling).sum()),
             at_boundary=bool(boundary.any()),
             converged=converged,
-            std_errors={"probs": np.sqrt(np.maximum(variances, 0.0))},
+            std_errors={"probs": np.sqrt(variances)},
             log_likelihood=float(log_marginal_likelihood(prior, statistics)[possible].sum()),
             iterations=iterations,
             warnings=notes,
@@ -104,7 +108,7 @@ class FiniteMarginalLikelihood:
         if not isinstance(data, FiniteStatistics):
             raise TypeError(f"data must be a kept Run or FiniteStatistics, got {type(data).__name__}")
         if data.support != self.candidates.support:
-            raise ValueError(f"the statistics have {data.support} candidates, but means has {self.candidates.support}")
+            raise ValueError(f"the statistics have {data.support} candidates, but this estimator has {self.candidates.support}")
         return data
 
 
@@ -171,5 +175,5 @@ def _start(start: Any, candidates: FinitePrior) -> FloatArray:
     if not isinstance(prior, FinitePrior):
         raise TypeError(f"start must be a fit or prior on finitely many tasks, got {type(prior).__name__}")
     if prior.support != candidates.support:
-        raise ValueError(f"start has {prior.support} candidates, but means has {candidates.support}")
+        raise ValueError(f"start has {prior.support} candidates, but this estimator has {candidates.support}")
     return 0.99 * prior.probs + 0.01 / candidates.support

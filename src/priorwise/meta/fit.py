@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -39,11 +40,15 @@ class PriorFit(Serializable):
     left_out
         Number of tasks given that say nothing about the prior, such as those without a pull.
     at_boundary
-        Whether the best parameters lie on the boundary of the model (a variance of zero, a Beta law without spread).
+        Whether the data by themselves, without any regulariser, would rather have parameters on the edge of the model than the
+        fitted ones: a variance of zero, a singular covariance, a Beta law without spread, a candidate of probability zero. Without
+        a regulariser the fitted parameters then lie on that edge; with one it is the regulariser that keeps them off it, and how
+        far off is its choice more than the data's.
     converged
         Whether the iterations came to rest; True for closed forms.
     std_errors
-        Standard errors by parameter, in the parameter's own shape; NaN where there is none, as at a boundary.
+        Standard errors by parameter, in the parameter's own shape; NaN where there is none, as for a variance fitted at zero or an
+        arm never pulled. In JSON, NaN is written as null and an infinity as "inf".
     log_likelihood
         Log marginal likelihood of the data at the fit, without any regulariser; None for estimators without one.
     iterations
@@ -121,7 +126,8 @@ class PriorFit(Serializable):
             kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "statistics"}
             return PriorFit(**kept)._fields()
         content = super()._fields()
-        content["std_errors"] = {name: array.tolist() for name, array in self.std_errors.items()}
+        content["std_errors"] = {name: _standard(array.tolist(), None) for name, array in self.std_errors.items()}
+        content["log_likelihood"] = _standard(self.log_likelihood, "nan")
         return content
 
     def __str__(self) -> str:
@@ -130,6 +136,15 @@ class PriorFit(Serializable):
         notes += ["at the boundary"] * self.at_boundary + ["not converged"] * (not self.converged) + list(self.warnings)
         text = f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks"
         return text + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _standard(value: Any, nan: str | None) -> Any:
+    """Replace what standard JSON has no number for: infinities become "inf" and "-inf", NaN what is given for it."""
+    if isinstance(value, list):
+        return [_standard(each, nan) for each in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return nan if math.isnan(value) else str(value)
 
 
 class Estimator(Protocol):

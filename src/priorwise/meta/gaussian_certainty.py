@@ -1,4 +1,4 @@
-"""What comes after the ascent: variances that are zero, standard errors, and the law of plausible priors."""
+"""What comes after the ascent: variances that are zero or would be, standard errors, and the law of plausible priors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.meta.gaussian_ascent import NEWTON_ARMS, Ascent
-from priorwise.meta.gaussian_model import GaussianUncertainty, Model
-from priorwise.meta.gaussian_objective import Objective
+from priorwise.meta.gaussian_charts import RotatedChart
+from priorwise.meta.gaussian_law import GaussianUncertainty, centred
+from priorwise.meta.gaussian_model import Model
+from priorwise.meta.gaussian_objective import Objective, Point
 from priorwise.meta.numerics import positive_root
 
 DIFFERENCES: Final = 150
@@ -37,34 +39,82 @@ def to_boundary(objective: Objective, ascent: Ascent, tolerance: float) -> tuple
     return ascent, False
 
 
+def would_be_on_edge(objective: Objective, ascent: Ascent, groups: int) -> bool:
+    """Whether the first so many groups, the data without what regularises, are likelier with the smallest variance at zero."""
+    begin, end = objective.cuts
+    x = ascent.point.x.copy()
+    x[begin:end] = objective.chart.trim(x[begin:end], (1.0 + 1e-6) * objective.chart.least(x[begin:end]))
+    trial = replace(objective, avoid=0.0).at(x)
+    return objective.of_data(trial, groups) >= objective.of_data(ascent.point, groups)
+
+
 def certainty(
     model: Model,
     objective: Objective,
     ascent: Ascent,
     *,
     active: BoolArray,
-    known_noise: FloatArray,
-    at_boundary: bool,
+    noise: FloatArray,
+    on_edge: bool,
 ) -> tuple[dict[str, FloatArray], GaussianUncertainty | None, list[str]]:
-    """Standard errors and the law of plausible priors, from the observed information, and what to warn of."""
-    x, data = ascent.point.x, objective.data
-    if data.arms <= NEWTON_ARMS:
-        information = objective.information(ascent.point) if ascent.information is None else ascent.information
-    elif objective.size <= DIFFERENCES:
-        information = _by_differences(objective, x)
-    else:
+    """Standard errors and the law of plausible priors, from the observed information, and what to warn of.
+
+    ``noise`` is that of all arms, in the unit of the rewards.
+    """
+    point, data = ascent.point, objective.data
+    if data.arms > NEWTON_ARMS and objective.size > DIFFERENCES:
         return {}, None, [f"no standard errors: {objective.size} parameters are too many"]
+    if model.structure == "full":
+        objective, point = _rotated(objective, point)
+    elif ascent.information is not None:
+        information = ascent.information.copy()
+    if model.structure == "full" or ascent.information is None:
+        many = data.arms > NEWTON_ARMS
+        information = _by_differences(objective, point.x) if many else objective.information(point)
+    if on_edge:
+        _widen_edge(objective, point, information)
     root, determined = positive_root(information)
     notes = [] if determined else ["the data leave some directions of the covariance undetermined"]
-    errors = model.std_errors(objective, x, root, at_boundary=at_boundary)
+    errors = model.std_errors(objective, point.x, root, on_edge=on_edge)
     power = {"mean": 1, "var": 2, "cov": 2, "noise_var": 2, "correlation": 0}
     errors = {name: error * data.scale ** power[name] for name, error in errors.items()}
     if not active.all():
         errors = {name: _spread(error, active) for name, error in errors.items()}
+    beta, theta, tau = np.split(root, objective.cuts)
+    chart = objective.chart
+    moves = np.stack([chart.root(column) for column in theta.T], axis=-1)
     law = GaussianUncertainty(
-        model.structure, model.factors, len(active), model.noise, known_noise, active, x, root, data.shift, data.scale
+        model.structure,
+        active,
+        data.shift + data.scale * point.parameters.nu,
+        data.scale * (objective.mean_map @ beta),
+        *centred(data.scale * chart.root(point.x[slice(*objective.cuts)]), data.scale * moves, chart.axes),
+        noise,
+        objective.noise_map @ tau,
     )
     return errors, law, notes
+
+
+def _rotated(objective: Objective, point: Point) -> tuple[Objective, Point]:
+    """Go to the coordinates of a full covariance that do not depend on the order of the arms."""
+    chart, theta = RotatedChart.at(point.parameters.psi)
+    begin, end = objective.cuts
+    rotated = replace(objective, chart=chart)
+    return rotated, rotated.at(np.concatenate([point.x[:begin], theta, point.x[end:]]))
+
+
+def _widen_edge(objective: Objective, point: Point, information: FloatArray) -> None:
+    """Add to the information about roots of variances at zero, whose slope N may be flat, what curvature has to say.
+
+    With ``y = x^2`` the likelihood falls as ``exp(-N x^2 - c x^4 / 2)``. For small N the fourth power limits x: it is counted as
+    a further precision ``2 sqrt(c)``, for which ``c = sum P^2 / 2`` is replaced by ``(sum P)^2 / 2T``, its least value.
+    """
+    begin, end = objective.cuts
+    idle = ~objective.chart.jacobian(point.x[begin:end]).any(axis=(1, 2))
+    if idle.any():
+        slope = objective.mean_information(point) / np.sqrt(2.0 * objective.data.tasks.sum())
+        index = begin + np.flatnonzero(idle)
+        information[np.ix_(index, index)] += objective.chart.bend(slope)[np.ix_(idle, idle)]
 
 
 def _by_differences(objective: Objective, x: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ A variance of zero is an ordinary point of these coordinates, so that a fit at t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, final
+from typing import Final, Literal, Protocol, final
 
 import numpy as np
 
@@ -15,9 +15,17 @@ from priorwise.core.types import FloatArray, IntArray
 
 Structure = Literal["full", "diagonal", "exchangeable", "factor"]
 
+ZERO: Final = 1e-12
+"""Eigenvalues this small, relative to the largest, are zero."""
+
 
 class Chart(Protocol):
     """Coordinates ``x`` of a covariance."""
+
+    @property
+    def axes(self) -> FloatArray:
+        """Orthogonal directions, ``(arm, axis)``, each of which has variances of its own."""
+        ...
 
     @property
     def size(self) -> int:
@@ -48,6 +56,10 @@ class Chart(Protocol):
         """Set to zero the variances below ``small``."""
         ...
 
+    def least(self, x: FloatArray) -> float:
+        """Return the smallest of the variances that can be set to zero."""
+        ...
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -68,6 +80,11 @@ class EntryChart:
         if diagonal:
             rows, cols = np.append(rows, np.arange(arms)), np.append(cols, factors + np.arange(arms))
         return cls(arms, factors + arms * diagonal, factors, rows, cols)
+
+    @property
+    def axes(self) -> FloatArray:
+        """The arms."""
+        return np.eye(self.arms)
 
     @property
     def size(self) -> int:
@@ -122,6 +139,13 @@ class EntryChart:
             own[own**2 < small] = 0.0
         return root[self.rows, self.cols]
 
+    def least(self, x: FloatArray) -> float:
+        """Smallest eigenvalue of a full covariance, smallest own variance of an arm otherwise."""
+        root = self.root(x)
+        if self.factors == self.columns:
+            return float(np.linalg.svd(root, compute_uv=False)[-1] ** 2)
+        return float((np.diag(root[:, self.factors :]) ** 2).min())
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -129,6 +153,11 @@ class ExchangeableChart:
     """``Psi = a^2 (I - 11'/n) + b^2 11'/n``: spread of the arms around their task's mean, and of that mean."""
 
     arms: int
+
+    @property
+    def axes(self) -> FloatArray:
+        """The level of all arms, and differences between them."""
+        return np.linalg.eigh(self.parts[-1])[1]
 
     @property
     def parts(self) -> FloatArray:
@@ -164,6 +193,73 @@ class ExchangeableChart:
     def trim(self, x: FloatArray, small: float) -> FloatArray:
         """Drop small variances."""
         return np.where(x**2 < small, 0.0, x)
+
+    def least(self, x: FloatArray) -> float:
+        """Smaller of the two variances."""
+        return float((x**2).min())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RotatedChart:
+    """Entries of ``V' R`` for a full covariance near one with eigenvectors V, from the largest eigenvalue to the smallest.
+
+    The entries are a triangle, and all of the block that belongs to eigenvalues of zero. Unlike a triangle in the arms, the chart
+    does not depend on their order, and what moves the eigenvectors adds to the smaller of two variances only.
+    """
+
+    vectors: FloatArray  # (arm, eigenvalue)
+    entries: EntryChart
+
+    @classmethod
+    def at(cls, cov: FloatArray) -> tuple[RotatedChart, FloatArray]:
+        """Return the chart of a covariance, and the covariance's coordinates in it."""
+        arms = len(cov)
+        values, vectors = np.linalg.eigh(cov)
+        values, vectors = np.where(values > ZERO * values[-1], values, 0.0)[::-1], vectors[:, ::-1]
+        positive = int((values > 0.0).sum())
+        rows, cols = np.tril_indices(arms)
+        more_rows, more_cols = np.triu_indices(arms - positive, 1)
+        rows, cols = np.append(rows, positive + more_rows), np.append(cols, positive + more_cols)
+        return cls(vectors, EntryChart(arms, arms, arms, rows, cols)), np.where(rows == cols, np.sqrt(values)[rows], 0.0)
+
+    @property
+    def axes(self) -> FloatArray:
+        """The eigenvectors."""
+        return self.vectors
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.entries.size
+
+    def root(self, x: FloatArray) -> FloatArray:
+        """Rotate back."""
+        return np.asarray(self.vectors @ self.entries.root(x))
+
+    def pull_back(self, grad: FloatArray) -> FloatArray:
+        """Rotate, and take the entries."""
+        return self.entries.pull_back(self.vectors.T @ grad)
+
+    def jacobian(self, x: FloatArray) -> FloatArray:
+        """Rotate that of the entries."""
+        return np.asarray(self.vectors @ self.entries.jacobian(x) @ self.vectors.T)
+
+    def bend(self, grad: FloatArray) -> FloatArray:
+        """Bend of the entries under the rotated gradient."""
+        return self.entries.bend(self.vectors.T @ grad @ self.vectors)
+
+    def coordinates(self, cov: FloatArray) -> FloatArray:
+        """Triangular root in the eigenvectors."""
+        return self.entries.coordinates(self.vectors.T @ cov @ self.vectors)
+
+    def trim(self, x: FloatArray, small: float) -> FloatArray:
+        """Drop small eigenvalues."""
+        return self.entries.trim(x, small)
+
+    def least(self, x: FloatArray) -> float:
+        """Smallest eigenvalue."""
+        return self.entries.least(x)
 
 
 def chart_of(structure: Structure, arms: int, factors: int) -> Chart:

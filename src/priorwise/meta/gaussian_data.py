@@ -33,7 +33,8 @@ class GaussianData:
     left_out: int
     shift: float
     scale: float
-    counted: bool
+    unit: float | None  # variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of pulls
+    lossy: bool  # whether rounding of large squares is a good part of what remains around the means
 
     @property
     def arms(self) -> int:
@@ -52,12 +53,14 @@ class GaussianData:
             return cls._of_groups(data, arms)
         statistics = GaussianStatistics.of(data, arms=arms)
         shift = _mean_reward(statistics.sums, statistics.pulls, 1.0)
-        centred = statistics.shifted(shift)
+        own = _own_rewards(statistics.sums, statistics.pulls, 1.0, shift)
+        centred = statistics.shifted(own)
+        lossy = _lossy(statistics.squares, centred.squares, statistics.pulls.sum(axis=0))
         if len(centred) > WORTH_GROUPING:
             g = centred.grouped()
-            return cls._standardise(g.pulls, g.tasks, g.sums, g.products, g.squares, shift, counted=g.counted)
-        each = np.ones(len(centred))
-        return cls._standardise(centred.pulls, each, centred.sums, None, centred.squares, shift, counted=centred.counted)
+            return cls._standardise(g.pulls, g.tasks, g.sums, g.products, g.squares, shift, own, unit=g.unit, lossy=lossy)
+        n, s, q = centred.pulls, centred.sums, centred.squares
+        return cls._standardise(n, np.ones(len(n)), s, None, q, shift, own, unit=centred.unit, lossy=lossy)
 
     @classmethod
     def _of_groups(cls, groups: GaussianGroups, arms: int | None) -> Self:
@@ -65,11 +68,15 @@ class GaussianData:
             raise ValueError(f"the groups have {groups.arms} arms, but arms={arms} was asked for")
         n, s, tasks = groups.pulls, groups.sums, groups.tasks[:, None]
         shift = _mean_reward(s, n, tasks)
-        crossed = s[:, :, None] * n[:, None, :]
-        products = groups.products - shift * (crossed + crossed.transpose(0, 2, 1))
-        products += shift**2 * tasks[:, :, None] * n[:, :, None] * n[:, None, :]
-        squares = None if groups.squares is None else groups.squares - 2.0 * shift * s + shift**2 * n * tasks
-        return cls._standardise(n, groups.tasks, s - shift * n * tasks, products, squares, shift, counted=groups.counted)
+        own = _own_rewards(s, n, tasks, shift)
+        crossed = s[:, :, None] * (own * n)[:, None, :]
+        products = groups.products - crossed - crossed.transpose(0, 2, 1)
+        products += tasks[:, :, None] * (own * n)[:, :, None] * (own * n)[:, None, :]
+        squares = None if groups.squares is None else groups.squares - 2.0 * own * s + own**2 * n * tasks
+        lossy = _lossy(groups.squares, squares, (tasks * n).sum(axis=0))
+        lossy |= _lossy(_diagonals(groups.products), _diagonals(products), (tasks * (n > 0.0)).sum(axis=0))
+        sums = s - own * n * tasks
+        return cls._standardise(n, groups.tasks, sums, products, squares, shift, own, unit=groups.unit, lossy=lossy)
 
     @classmethod
     def _standardise(
@@ -80,8 +87,10 @@ class GaussianData:
         products: FloatArray | None,
         squares: FloatArray | None,
         shift: float,
+        own: FloatArray,  # (arm,): what was subtracted from the rewards of each arm
         *,
-        counted: bool,
+        unit: float | None,
+        lossy: bool,
     ) -> Self:
         with np.errstate(divide="ignore"):
             share = np.where(n > 0.0, 1.0 / n, 0.0)  # y = share * s
@@ -95,10 +104,13 @@ class GaussianData:
                 products * share[:, :, None] * share[:, None, :] - tasks[:, None, None] * means[:, :, None] * means[:, None, :]
             )
             scatter[tasks == 1.0] = 0.0
-        scale = float(np.sqrt(second.sum() / (tasks @ (n > 0.0)).sum()))
         within = None
         if squares is not None:
             within = np.maximum((squares - second * n).sum(axis=0), 0.0)
+        means = np.where(n > 0.0, means + (own - shift), 0.0)
+        moment = float(tasks @ (means**2).sum(axis=1) + np.einsum("gaa->", scatter))
+        scale = float(np.sqrt(moment / float((tasks @ (n > 0.0)).sum())))
+        if within is not None:
             scale = scale or float(np.sqrt(within.sum() / max(float((tasks @ n).sum()), 1.0)))
         scale = scale if scale > 1e-150 else 1.0
         used = n.any(axis=1)
@@ -110,22 +122,23 @@ class GaussianData:
             means=means / scale,
             scatter=np.ascontiguousarray(scatter / scale**2),
             within=None if within is None else within / scale**2,
-            freedom=tasks[used] @ np.maximum(n - 1.0, 0.0) if counted else np.zeros(n.shape[1]),
+            freedom=tasks[used] @ np.maximum(n - 1.0, 0.0) if unit is None else np.zeros(n.shape[1]),
             total=round(float(tasks[used].sum())),
             left_out=round(float(tasks[~used].sum())),
             shift=shift,
             scale=scale,
-            counted=counted,
+            unit=unit,
+            lossy=lossy,
         )
 
-    def with_pseudo_tasks(self, tasks: float, pulls: FloatArray, mean: float, cov: FloatArray) -> Self:
+    def with_pseudo_tasks(self, tasks: float, pulls: FloatArray, mean: FloatArray, cov: FloatArray) -> Self:
         """Add a group of so many tasks, pulled so often, whose mean rewards have this mean and covariance."""
         return type(self)(
             **{
                 **vars(self),
                 "pulls": np.vstack([self.pulls, pulls]),
                 "tasks": np.append(self.tasks, tasks),
-                "means": np.vstack([self.means, np.full(self.arms, mean)]),
+                "means": np.vstack([self.means, mean]),
                 "scatter": np.concatenate([self.scatter, tasks * cov[None]]),
             }
         )
@@ -159,3 +172,22 @@ def _mean_reward(sums: FloatArray, pulls: FloatArray, tasks: FloatArray | float)
     if total == 0.0:
         raise ValueError("no task has a pull: there is nothing to fit")
     return float(sums.sum()) / total
+
+
+def _own_rewards(sums: FloatArray, pulls: FloatArray, tasks: FloatArray | float, otherwise: float) -> FloatArray:
+    """Mean reward of each arm, ``(arm,)``; that of all for arms never pulled."""
+    total = (pulls * tasks).sum(axis=0)
+    return np.where(total > 0.0, sums.sum(axis=0) / np.where(total > 0.0, total, 1.0), otherwise)
+
+
+def _diagonals(products: FloatArray) -> FloatArray:
+    return np.einsum("gaa->ga", products)
+
+
+def _lossy(squares: FloatArray | None, centred: FloatArray | None, counts: FloatArray) -> bool:
+    """Whether rounding of sums of so many squares exceeds, for some arm, a twentieth of what centring leaves of all of them."""
+    if squares is None or centred is None:
+        return False
+    rounding = np.finfo(np.float64).eps * squares.sum(axis=0)
+    usual = max(float(centred.sum()), 0.0) / float(counts.sum())
+    return bool((rounding > 0.05 * usual * counts)[counts > 1.0].any())

@@ -8,6 +8,7 @@ import numpy as np
 
 from priorwise.core.types import FloatArray
 from priorwise.meta.gaussian_kernel import evaluate
+from priorwise.meta.gaussian_noise import check_unit
 from priorwise.meta.gaussian_statistics import GaussianStatistics
 from priorwise.priors.exchangeable import ExchangeableGaussianPrior
 from priorwise.priors.gaussian import GaussianPrior
@@ -30,6 +31,7 @@ def log_marginal_likelihood(prior: GaussianPrior | ExchangeableGaussianPrior, st
     normal = prior.for_arms(data.arms) if isinstance(prior, ExchangeableGaussianPrior) else prior
     if not isinstance(normal, GaussianPrior) or normal.arms != data.arms:
         raise ValueError(f"prior must be a normal prior of {data.arms} arms, as the statistics have, got {prior!r}")
+    check_unit(data.unit, normal.noise_var, "the prior")
     n, arms, noise = data.pulls, data.arms, np.array(normal.noise_var)
     centred = data.shifted(float(normal.mean.mean()))
     safe = np.where(n > 0.0, n, 1.0)
@@ -45,7 +47,7 @@ def log_marginal_likelihood(prior: GaussianPrior | ExchangeableGaussianPrior, st
             centred.sums[block] / safe[block],
             np.zeros((tasks, arms, arms)),
             normal.mean - normal.mean.mean(),
-            np.array(normal.cov),
+            np.array(normal.cov, order="C"),
             noise,
             out[block],
             np.empty((tasks, arms)),

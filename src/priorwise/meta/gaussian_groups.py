@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +41,7 @@ class GaussianGroups:
     sums: FloatArray
     products: FloatArray
     squares: FloatArray | None
-    _counted: bool = field(repr=False)
+    _unit: float | None = field(repr=False)
 
     def __init__(
         self, pulls: ArrayLike, tasks: ArrayLike, sums: ArrayLike, products: ArrayLike, squares: ArrayLike | None = None
@@ -60,7 +60,7 @@ class GaussianGroups:
             raise ValueError(
                 "products must be at least sums sums' / tasks; pass sums over tasks of s s', s the reward sums of a task"
             )
-        self._set(n, t, s, p, q, counted=True)
+        self._set(n, t, s, p, q, unit=None)
 
     def _set(
         self,
@@ -70,7 +70,7 @@ class GaussianGroups:
         products: FloatArray,
         squares: FloatArray | None,
         *,
-        counted: bool,
+        unit: float | None,
     ) -> None:
         """Merge rows with equal pulls and freeze."""
         distinct, place = distinct_rows(pulls)
@@ -82,7 +82,7 @@ class GaussianGroups:
             if array is not None:
                 array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "_counted", counted)
+        object.__setattr__(self, "_unit", unit)
 
     @classmethod
     def of(cls, statistics: GaussianStatistics) -> GaussianGroups:
@@ -96,7 +96,7 @@ class GaussianGroups:
                 products[:, a, b] = products[:, b, a] = np.bincount(place, sums[:, a] * sums[:, b], minlength=groups)
         tasks = np.bincount(place, minlength=groups).astype(np.float64)
         squares = None if statistics.squares is None else sum_rows(statistics.squares, place, groups)
-        made._set(pulls, tasks, sum_rows(sums, place, groups), products, squares, counted=statistics.counted)
+        made._set(pulls, tasks, sum_rows(sums, place, groups), products, squares, unit=statistics.unit)
         return made
 
     @property
@@ -112,7 +112,12 @@ class GaussianGroups:
     @property
     def counted(self) -> bool:
         """Whether ``pulls`` are numbers of pulls; otherwise they are precisions in units of a pull."""
-        return self._counted
+        return self._unit is None
+
+    @property
+    def unit(self) -> float | None:
+        """Variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of pulls."""
+        return self._unit
 
     def __len__(self) -> int:
         """Number of groups."""
@@ -133,8 +138,19 @@ class GaussianGroups:
         pulls, tasks, sums, products = (
             np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("pulls", "tasks", "sums", "products")
         )
-        made._set(pulls, tasks, sums, products, squares, counted=self.counted and other.counted)
+        made._set(pulls, tasks, sums, products, squares, unit=joint_unit(self.unit, other.unit))
         return made
+
+    def __radd__(self, other: Any) -> GaussianGroups:
+        """Let ``sum`` merge many, which starts from 0."""
+        return self if type(other) is int and other == 0 else NotImplemented
+
+
+def joint_unit(one: float | None, other: float | None) -> float | None:
+    """Unit of precision of both together; numbers of pulls take any."""
+    if one is not None and other is not None and one != other:
+        raise ValueError(f"cannot join estimates given with noise_var={one:g} and with noise_var={other:g}; give both the same one")
+    return other if one is None else one
 
 
 def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:

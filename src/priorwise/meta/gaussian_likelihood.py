@@ -12,15 +12,16 @@ from priorwise.core import validation
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.gaussian_ascent import ascend
-from priorwise.meta.gaussian_certainty import certainty, to_boundary
+from priorwise.meta.gaussian_certainty import certainty, to_boundary, would_be_on_edge
 from priorwise.meta.gaussian_charts import Structure
 from priorwise.meta.gaussian_data import GaussianData
 from priorwise.meta.gaussian_density import log_marginal_likelihood
 from priorwise.meta.gaussian_groups import GaussianGroups
-from priorwise.meta.gaussian_model import Model, NoiseKind, extend, scaled, unscaled
+from priorwise.meta.gaussian_model import Model, extend, prior_of, scaled, unscaled
+from priorwise.meta.gaussian_noise import Noise, NoiseKind, given_noise, noise_to_estimate
 from priorwise.meta.gaussian_objective import Objective, Parameters
 from priorwise.meta.gaussian_statistics import GaussianStatistics
-from priorwise.meta.gaussian_target import pooled
+from priorwise.meta.gaussian_target import target
 from priorwise.priors.exchangeable import ExchangeableGaussianPrior
 from priorwise.priors.gaussian import GaussianPrior
 
@@ -65,9 +66,10 @@ class GaussianMarginalLikelihood:
     **The regulariser.** Thirty numbers cannot be had from ten tasks: the likelihood is then highest at singular covariances, and a
     learner that believes them never again tries some of the arms. Two terms prevent that.
 
-    * ``regulariser`` pseudo-tasks, pulled as often as an average task, whose arms are independent with one mean and one variance,
-      those of all arms pooled (the variance plus one standard error). They weigh like that many tasks, not more, whatever the
-      unit of the rewards.
+    * ``regulariser`` pseudo-tasks, pulled as often as an average task, whose arms are independent with one variance, that of tasks
+      around their arm's mean pooled over the arms (plus one standard error), and centred at each arm's own mean, shrunk towards
+      the others' as far as these agree. They weigh like that many tasks, not more, whatever the unit of the rewards and whatever
+      the differences between the arms' means. Exchangeable arms have one mean.
     * ``log det Psi / 4`` (times the regulariser where that is below 1), half of the scale-free prior of Chung et al., "Weakly
       informative prior for point estimation of covariance matrices" (2015), which moves variances away from zero by at most about
       a standard error.
@@ -75,12 +77,26 @@ class GaussianMarginalLikelihood:
     Both vanish against the likelihood as tasks come in. The default, 2, was chosen on the paper's Gaussian problem with data of
     Thompson sampling: against maximum likelihood it more than halves the loss of held-out log likelihood after 3 to 12 tasks and
     gains up to 200. More (4, and the whole of the second term) predicts as well or slightly better, but a wider prior makes
-    Thompson sampling explore more than it has to in its first 200 tasks.
+    Thompson sampling explore more than it has to in its first 200 tasks. It was checked on two problems with arms that differ,
+    with Thompson sampling learning its prior from nothing: against the true prior, the loss per task over tasks 51 to 200 is 0.02
+    with means 0, 5, 10 and variance 1 (5 pulls a task), and none that can be seen with means 0, 1, 2, 3 and variance 1/4 (10
+    pulls); on the paper's problem it is 0.10.
 
     **Arms never pulled** get the mean of the others' means and variances and no correlation, with a warning.
 
     **Boundary.** With ``regulariser=0`` a variance, or a direction of the covariance, may be best at zero. That is a result, with
-    ``at_boundary=True``.
+    ``at_boundary=True``. With a regulariser it never is zero; ``at_boundary`` then says that the data alone are likelier with the
+    smallest variance (of a full covariance: the smallest eigenvalue) set to zero than as fitted.
+
+    **Noise that the data do not tell.** Without any repeated pull, or with rewards that never differ, the noise is held at that of
+    ``start``, with a warning; without a start that is an error. With ``"per-arm"``, an arm that alone is like that takes the noise
+    of all arms together.
+
+    **Factors.** The likelihood of a factor model can have several local maxima. The ascent finds the one uphill of its start, by
+    default independent arms; give fits from several ``start`` priors and keep the one with the highest ``log_likelihood``.
+
+    **Large offsets.** Squares of rewards near 1e8 do not hold a noise of order 1; a fit that needs it warns. Subtract a number near
+    the rewards' mean first.
 
     Examples
     --------
@@ -157,28 +173,32 @@ class GaussianMarginalLikelihood:
         whole = GaussianData.of(data, self.arms)
         if self.structure == "factor" and self.factors >= whole.arms:
             raise ValueError(f"factors must be below the number of arms, {whole.arms}, got {self.factors}; use structure='full'")
-        noise = self._noise(whole)
+        first = self._start(start, whole.arms)
+        noise = self._noise(whole, first)
         active = whole.pulled > 0.0
-        notes = self._notes(whole, active)
+        notes = self._notes(whole, active) + list(noise.notes)
         if self.structure == "exchangeable":
             active = np.ones_like(active)
-        used, own_noise = (whole, noise) if active.all() else (whole.of_arms(active), noise[active])
-        model = Model(self.structure, min(self.factors, max(used.arms - 1, 1)), used.arms, self._kind)
-        objective, begin = self._prepare(model, used, own_noise, active, start)
+        used = whole if active.all() else whole.of_arms(active)
+        model = Model(self.structure, min(self.factors, max(used.arms - 1, 1)), used.arms, noise.kind)
+        objective, begin = self._prepare(model, used, noise, active, first)
         ascent = ascend(objective, begin, tolerance=self.tolerance, max_iterations=self.max_iterations)
-        ascent, at_boundary = to_boundary(objective, ascent, self.tolerance)
+        ascent, on_edge = to_boundary(objective, ascent, self.tolerance)
         if not ascent.converged:
             notes.append(f"not converged after {ascent.iterations} iterations; raise max_iterations")
-        at = extend(unscaled(ascent.point.parameters, used.shift, used.scale), active, self._known(whole.arms))
-        errors, uncertainty, more = certainty(
-            model, objective, ascent, active=active, known_noise=self._known(whole.arms) / used.scale**2, at_boundary=at_boundary
-        )
+        fitted = unscaled(ascent.point.parameters, used.shift, used.scale)
+        estimates = np.where(noise.free[active], fitted.noise, noise.value[active])  # what is known stays as it is, to the last bit
+        noises = noise.value if noise.kind == "known" else np.full(whole.arms, estimates.mean())
+        at = extend(Parameters(fitted.nu, fitted.psi, estimates), active, noises)
+        errors, uncertainty, more = certainty(model, objective, ascent, active=active, noise=at.noise, on_edge=on_edge)
+        if noise.kind != self._kind:
+            errors["noise_var"] = np.full(() if self.structure == "exchangeable" else whole.arms, np.nan)
         return PriorFit(
-            prior=Model(self.structure, self.factors, whole.arms, self._kind).prior(at),
+            prior=prior_of(self.structure, at),
             estimator=self.name,
             tasks=whole.total,
             left_out=whole.left_out,
-            at_boundary=at_boundary,
+            at_boundary=on_edge or noise.silent or would_be_on_edge(objective, ascent, len(used.tasks)),
             converged=ascent.converged,
             std_errors=errors,
             log_likelihood=objective.of_data(ascent.point, len(used.tasks)) + used.log_constant(),
@@ -188,38 +208,20 @@ class GaussianMarginalLikelihood:
             statistics=data,
         )
 
-    def _known(self, arms: int) -> FloatArray:
-        """Return the known noise of each arm; zeros if it is estimated."""
-        if not isinstance(self.noise_var, np.ndarray):
-            return np.zeros(arms)
-        return np.array(validation.per_arm("noise_var", self.noise_var, arms))
+    def _start(self, start: Any, arms: int) -> GaussianPrior | None:
+        """Return the prior to begin at."""
+        prior = start.prior if isinstance(start, PriorFit) else start
+        if isinstance(prior, ExchangeableGaussianPrior):
+            prior = prior.for_arms(arms)
+        if prior is not None and (not isinstance(prior, GaussianPrior) or prior.arms != arms):
+            raise ValueError(f"start must be a fit or a normal prior of {arms} arms, got {prior!r}")
+        return prior
 
-    def _noise(self, data: GaussianData) -> FloatArray:
-        """Known noise, or where its estimate starts: the variance of the rewards around their task's mean."""
+    def _noise(self, data: GaussianData, start: GaussianPrior | None) -> Noise:
+        """Noise that is known, or where its estimate starts."""
         if isinstance(self.noise_var, np.ndarray):
-            return self._known(data.arms) / data.scale**2
-        if not data.counted:
-            raise ValueError(
-                "estimates with standard errors do not tell the noise of a pull; pass the noise_var they were made with"
-            )
-        if data.within is None:
-            raise ValueError("the noise cannot be estimated without squares: give sums of squared rewards, or pass noise_var")
-        within, freedom = data.within, data.freedom
-        pulled = data.pulled > 0.0
-        if freedom.sum() == 0.0 or (self._kind == "per-arm" and (freedom[pulled] == 0.0).any()):
-            what = "some arm is" if self._kind == "per-arm" and freedom.sum() else "no arm is"
-            never = "never" if what.startswith("some") else "ever"
-            raise ValueError(
-                f"the noise cannot be told from the spread of the arms: {what} {never} pulled twice in a task; pass noise_var"
-            )
-        if within.sum() <= 0.0 or (self._kind == "per-arm" and (within[pulled] <= 0.0).any()):
-            raise ValueError(
-                "the rewards of an arm never differ within a task, so that their noise is zero; pass a small noise_var"
-            )
-        shared = within.sum() / freedom.sum()
-        if self._kind == "shared":
-            return np.full(data.arms, shared)
-        return np.where(freedom > 0.0, within / np.maximum(freedom, 1.0), shared)
+            return given_noise(np.array(validation.per_arm("noise_var", self.noise_var, data.arms)), data)
+        return noise_to_estimate(self._kind, data, None if start is None else start.noise_var)
 
     def _notes(self, data: GaussianData, active: BoolArray) -> list[str]:
         notes = []
@@ -227,33 +229,30 @@ class GaussianMarginalLikelihood:
         if missing and self.structure != "exchangeable":
             which = f"arm {missing[0]} was" if len(missing) == 1 else f"arms {', '.join(map(str, missing))} were"
             notes.append(f"{which} never pulled and took mean and variance from the others")
+        if data.lossy:
+            notes.append("rounding hides the spread of rewards so far from zero; subtract a number near their mean first")
         size = Model(self.structure, self.factors, data.arms, self._kind).objective(data, np.ones(data.arms), 0.0).size
         if data.total < size:
             notes.append(f"{data.total} tasks are few for {size} parameters")
         return notes
 
     def _prepare(
-        self, model: Model, data: GaussianData, noise: FloatArray, active: BoolArray, start: Any
+        self, model: Model, data: GaussianData, noise: Noise, active: BoolArray, start: GaussianPrior | None
     ) -> tuple[Objective, FloatArray]:
         """Add the regulariser, and find where to begin."""
-        target = pooled(data, noise)
+        own_noise, free = noise.value[active] / data.scale**2, noise.free[active]
+        lean = target(data, own_noise, alike=self.structure == "exchangeable")
         regularised = data
         if self.regulariser > 0.0:
-            pulls = np.full(data.arms, target.pulls)
-            cov = np.diag(target.var + noise / target.pulls)
-            regularised = data.with_pseudo_tasks(self.regulariser, pulls, target.mean, cov)
-        objective = model.objective(regularised, noise, AVOID * min(self.regulariser, 1.0))
-        least = 1e-2 * target.var
-        begin = Parameters(np.full(data.arms, target.mean), target.var * np.eye(data.arms), noise)
+            cov = np.diag(lean.var + own_noise / lean.pulls)
+            regularised = data.with_pseudo_tasks(self.regulariser, np.full(data.arms, lean.pulls), lean.mean, cov)
+        objective = model.objective(regularised, own_noise, AVOID * min(self.regulariser, 1.0), free)
+        begin = Parameters(lean.mean, np.diag(lean.var), own_noise)
         if start is not None:
-            prior = start.prior if isinstance(start, PriorFit) else start
-            if isinstance(prior, ExchangeableGaussianPrior):
-                prior = prior.for_arms(len(active))
-            if not isinstance(prior, GaussianPrior) or prior.arms != len(active):
-                raise ValueError(f"start must be a fit or a normal prior of {len(active)} arms, got {prior!r}")
-            given = Parameters(prior.mean[active], prior.cov[np.ix_(active, active)], prior.noise_var[active])
+            least = 1e-2 * float(lean.var.mean())
+            given = Parameters(start.mean[active], start.cov[np.ix_(active, active)], start.noise_var[active])
             given = scaled(given, data.shift, data.scale)
             lowest = float(np.linalg.eigvalsh(given.psi)[0])
             psi = given.psi + (least * np.eye(data.arms) if lowest < 1e-3 * least else 0.0)  # zero variances do not move
-            begin = Parameters(given.nu, psi, noise if self._kind == "known" else given.noise)
+            begin = Parameters(given.nu, psi, np.where(free, given.noise, own_noise))
         return objective, objective.coordinates(begin)

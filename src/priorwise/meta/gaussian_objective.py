@@ -53,8 +53,8 @@ class Objective:
     data: GaussianData
     chart: Chart
     mean_map: FloatArray  # (arm, coordinate)
-    noise_map: FloatArray  # (arm, coordinate); no column if the noise is known
-    known_noise: FloatArray  # (arm,)
+    noise_map: FloatArray  # (arm, coordinate); no column if the noise is known, a row of zeros for an arm whose noise is
+    known_noise: FloatArray  # (arm,), read where it is known
     avoid: float = 0.0
     cuts: tuple[int, int] = field(init=False)  # where the coordinates of Psi begin and end
 
@@ -79,7 +79,10 @@ class Objective:
         begin, end = self.cuts
         beta, theta, tau = x[:begin], x[begin:end], x[end:]
         root = self.chart.root(theta)
-        noise = np.exp(np.clip(self.noise_map @ tau, -LARGEST_LOG, LARGEST_LOG)) if tau.size else self.known_noise
+        noise = self.known_noise
+        if tau.size:
+            estimated = np.exp(np.clip(self.noise_map @ tau, -LARGEST_LOG, LARGEST_LOG))
+            noise = np.where(self.noise_map.any(axis=1), estimated, noise)
         return Parameters(self.mean_map @ beta, root @ root.T, noise)
 
     def at(self, x: FloatArray) -> Point:
@@ -173,6 +176,14 @@ class Objective:
         if self.noise_map.size and observed:
             H[end:, end:] -= self.noise_map.T @ (self.noise_map * (point.grad_noise * at.noise)[:, None])
         return np.asarray((H + H.T) / 2.0)
+
+    def mean_information(self, point: Point) -> FloatArray:
+        """``sum_t P_t``, the information about the arms' means, ``(arm, arm)``."""
+        total = np.zeros((self.data.arms, self.data.arms))
+        for block in self._blocks():
+            P = (point.parts or self._evaluate(block, point.parameters, *self._zeros()))[2]
+            total += np.einsum("g,gij->ij", self.data.tasks[block], P)
+        return total
 
     def _blocks(self) -> list[slice]:
         groups = len(self.data.tasks)

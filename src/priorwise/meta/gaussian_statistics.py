@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
+from priorwise.meta.gaussian_groups import GaussianGroups, joint_unit
 from priorwise.meta.tasks import PerTask, Steps, by_arm, counts, played, table, trajectory, zero_where_unpulled
 from priorwise.simulate.results import Run
-
-if TYPE_CHECKING:
-    from priorwise.meta.gaussian_groups import GaussianGroups
 
 
 @final
@@ -47,7 +45,7 @@ class GaussianStatistics(PerTask):
     pulls: FloatArray
     sums: FloatArray
     squares: FloatArray | None
-    _counted: bool = field(repr=False)
+    _unit: float | None = field(repr=False)
 
     def __init__(self, pulls: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> None:
         """Check and freeze the arrays."""
@@ -63,21 +61,21 @@ class GaussianStatistics(PerTask):
                     f"squares must be at least sums^2 / pulls, but task {task} has {q[task, arm]:g} on arm {arm} "
                     f"with a sum of {s[task, arm]:g} over {n[task, arm]:g} pulls; pass sums of squared rewards"
                 )
-        self._set(n, s, q, counted=True)
+        self._set(n, s, q, unit=None)
 
-    def _set(self, pulls: FloatArray, sums: FloatArray, squares: FloatArray | None, *, counted: bool) -> None:
+    def _set(self, pulls: FloatArray, sums: FloatArray, squares: FloatArray | None, *, unit: float | None) -> None:
         object.__setattr__(self, "pulls", pulls)
         object.__setattr__(self, "sums", sums)
         object.__setattr__(self, "squares", squares)
-        object.__setattr__(self, "_counted", counted)
+        object.__setattr__(self, "_unit", unit)
 
     @classmethod
-    def _unchecked(cls, pulls: FloatArray, sums: FloatArray, squares: FloatArray | None, *, counted: bool) -> Self:
+    def _unchecked(cls, pulls: FloatArray, sums: FloatArray, squares: FloatArray | None, *, unit: float | None) -> Self:
         made = object.__new__(cls)
         for array in (pulls, sums, squares):
             if array is not None:
                 array.setflags(write=False)
-        made._set(pulls, sums, squares, counted=counted)
+        made._set(pulls, sums, squares, unit=unit)
         return made
 
     @property
@@ -88,14 +86,19 @@ class GaussianStatistics(PerTask):
     @property
     def counted(self) -> bool:
         """Whether ``pulls`` are numbers of pulls; otherwise they are precisions of :meth:`from_estimates`."""
-        return self._counted
+        return self._unit is None
+
+    @property
+    def unit(self) -> float | None:
+        """Variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of pulls."""
+        return self._unit
 
     @classmethod
     def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
         """Sum up actions and rewards ``(task, step)``."""
         chosen, earned = trajectory(actions, rewards, arms)
         columns = (by_arm(chosen, weights, arms) for weights in (None, earned, earned * earned))
-        return cls._unchecked(*columns, counted=True)
+        return cls._unchecked(*columns, unit=None)
 
     @classmethod
     def from_run(cls, run: Run, *, arms: int, steps: Steps = None) -> Self:
@@ -108,7 +111,7 @@ class GaussianStatistics(PerTask):
         """Take estimates of each task's means that come with their standard errors, as in a meta-analysis.
 
         An estimate with standard error e says as much as ``noise_var / e^2`` pulls with that mean reward; these precisions need
-        not be whole. They are exact for estimators that hold the same ``noise_var``, and cannot tell what the noise is.
+        not be whole. Estimators and priors must hold the same ``noise_var``, which is checked; estimates cannot tell what it is.
 
         Parameters
         ----------
@@ -133,8 +136,10 @@ class GaussianStatistics(PerTask):
         y, e = (np.where(given, each, 1.0).reshape(len(y), -1) for each in (y, e))
         y, e = table("estimates", y, (None, None)), validation.positive("std_errors", table("std_errors", e, (None, None)))
         unit = validation.number("noise_var", noise_var)
+        if unit <= 0.0:
+            raise ValueError(f"noise_var must be positive, got {unit:g}; it is the unit of precision, 1 if nothing else is meant")
         pulls = np.where(given.reshape(y.shape), unit / e**2, 0.0)
-        return cls._unchecked(validation.matrix("noise_var / std_errors^2", pulls), pulls * y, None, counted=False)
+        return cls._unchecked(validation.matrix("noise_var / std_errors^2", pulls), pulls * y, None, unit=unit)
 
     @classmethod
     def of(cls, data: Any, *, arms: int | None = None) -> Self:
@@ -152,22 +157,21 @@ class GaussianStatistics(PerTask):
 
     def without_squares(self) -> Self:
         """Return the same without the sums of squares."""
-        return self._unchecked(self.pulls, self.sums, None, counted=self.counted)
+        return self._unchecked(self.pulls, self.sums, None, unit=self.unit)
 
-    def shifted(self, by: float) -> Self:
-        """Return the statistics of the rewards minus a number."""
+    def shifted(self, by: float | FloatArray) -> Self:
+        """Return the statistics of the rewards minus a number, or minus one for each arm."""
         squares = None if self.squares is None else np.maximum(self.squares - 2.0 * by * self.sums + by**2 * self.pulls, 0.0)
-        return self._unchecked(self.pulls, self.sums - by * self.pulls, squares, counted=self.counted)
+        return self._unchecked(self.pulls, self.sums - by * self.pulls, squares, unit=self.unit)
 
     def grouped(self) -> GaussianGroups:
         """Merge the tasks with equal pull vectors, which loses nothing of the likelihood."""
-        from priorwise.meta.gaussian_groups import GaussianGroups
-
         return GaussianGroups.of(self)
 
     def _join(self, other: Any) -> Self:
+        unit = joint_unit(self.unit, other.unit)
         joined = super()._join(other)
-        return self._unchecked(joined.pulls, joined.sums, joined.squares, counted=self.counted and other.counted)
+        return self._unchecked(joined.pulls, joined.sums, joined.squares, unit=unit)
 
     def _with(self, columns: dict[str, Any]) -> Self:
-        return self._unchecked(**columns, counted=self.counted)
+        return self._unchecked(**columns, unit=self.unit)

@@ -183,11 +183,12 @@ class CandidatePosterior:
     def observe(self, played: Trajectory) -> Self:
         """Add the tasks' log marginal likelihoods; tasks that no remaining candidate deems possible are passed over."""
         each = np.stack([log_marginal(prior, played) for prior in self.candidates.mixture.components])  # (candidate, task)
-        left = np.isfinite(self.log_weights)
-        usable = np.isfinite(each[left]).any(axis=0)
-        moved = self.log_weights + each[:, usable].sum(axis=1)
-        best = moved.max()
-        return self if np.isneginf(best) else type(self)(self.candidates, moved - best)
+        weights = self.log_weights + each.sum(axis=1)
+        if np.isneginf(weights).all():  # task by task, as each decides who remains for the next
+            weights = self.log_weights
+            for moved in each.T:
+                weights = weights if np.isneginf(weights + moved).all() else weights + moved
+        return type(self)(self.candidates, weights - weights.max())
 
     def probabilities(self) -> FloatArray:
         """Posterior probabilities, ``(candidate,)``."""

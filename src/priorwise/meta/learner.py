@@ -41,6 +41,7 @@ class Setting:
 
     truth: Prior = field(repr=False)  # for oracles; learners read `blank`
     horizon: int
+    seed: int = 0  # of what a learner draws before the first task; another one in each replicate
 
     @property
     def arms(self) -> int:

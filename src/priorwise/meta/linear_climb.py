@@ -104,7 +104,7 @@ class Point:
         jacobian[:d, :d] = np.eye(d)
         jacobian[d : d + free, d : d + d * d] = chart.tangents(self.root).reshape(free, d * d)
         jacobian[-1, -1] = self.noise_var
-        out = jacobian @ self.likelihood.information() @ jacobian.T
+        out = jacobian @ self.likelihood.information @ jacobian.T
         # second derivatives of the chart: d^2 S = E_ii' + E_i'i for entries of one column, d^2 v = v
         same = chart.columns[:, None] == chart.columns
         bend = 2.0 * self.likelihood.cov_gradient() - r / FAR * np.eye(d)
@@ -133,12 +133,9 @@ class Point:
 
     def expectation_maximisation(self) -> Point:
         """One step of EM, which gets near from anywhere: S = E[(w - m)(w - m)'], v = E|r - X w|^2 / pulls."""
-        like = self.likelihood
-        u, posterior = like.deviations, like.posterior
-        cov = posterior.mean(axis=0) + u.T @ u / len(u) - np.outer(u.mean(axis=0), u.mean(axis=0))
-        size, trace = like._whitened
-        noise = max(float((size + trace).sum() / self.tasks.pulls.sum()), LEAST_NOISE) if self.chart.noise else self.noise_var
-        return Point(self.tasks, self.chart, self.regulariser, safe_root(cov, self.chart), noise)
+        spread, left = self.likelihood.expectations()
+        noise = max(left / float(self.tasks.pulls.sum()), LEAST_NOISE) if self.chart.noise else self.noise_var
+        return Point(self.tasks, self.chart, self.regulariser, safe_root(spread / len(self.tasks.pulls), self.chart), noise)
 
 
 def definite(matrix: FloatArray) -> bool:

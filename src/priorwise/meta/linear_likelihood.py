@@ -5,22 +5,29 @@ In statistics this is a linear mixed model in which every feature has a random c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
-from priorwise.meta.fit import PriorFit, Uncertainty
-from priorwise.meta.linear_climb import LEAST_NOISE, Chart, Point, climb, definite, safe_root
+from priorwise.meta.fit import PriorFit
+from priorwise.meta.linear_certainty import std_errors, uncertainty
+from priorwise.meta.linear_climb import FAR, LEAST_NOISE, Chart, Point, climb, safe_root
 from priorwise.meta.linear_model import LinearLikelihood, LinearTasks
+from priorwise.meta.numerics import symmetric
 from priorwise.meta.statistics import LinearStatistics
 from priorwise.priors.contexts import Contexts
 from priorwise.priors.linear import LinearGaussianPrior
 
 Structure = Literal["full", "diagonal"]
+
+REGULARISER: Final = 1.0
+
+FEW: Final = 5_000
+"""A cold start looks at so many of the tasks first, up to a factor of two."""
 
 
 @final
@@ -41,7 +48,8 @@ class LinearMarginalLikelihood:
         data: root mean square of each feature, and of what a common regression leaves of the rewards. The default 1 turns the
         maximum-likelihood covariance of T exactly observed tasks, ``SS / T``, into the unbiased ``SS / (T - 1)``, up to a tenth of
         the difference, keeps variances off zero (Chung et al. 2013, 2015) and gives features that were never seen a finite
-        variance. 0 is plain maximum likelihood.
+        variance. 0 is plain maximum likelihood; where it leaves the prior open, in directions of the features that no task has
+        seen, the fit takes the mean 0 and the variance that the default regulariser would choose, and says so.
 
     Notes
     -----
@@ -66,7 +74,7 @@ class LinearMarginalLikelihood:
         contexts: Contexts | ArrayLike,
         structure: Structure = "full",
         noise_var: float | None = 1.0,
-        regulariser: float = 1.0,
+        regulariser: float = REGULARISER,
     ) -> None:
         """Check the options."""
         if structure not in get_args(Structure):
@@ -76,7 +84,8 @@ class LinearMarginalLikelihood:
         if validation.number("regulariser", regulariser) < 0:
             raise ValueError(f"regulariser must not be negative, got {regulariser:g}; 0 is plain maximum likelihood")
         law = _contexts(contexts)
-        for name, value in (("contexts", law), ("structure", structure), ("noise_var", noise_var), ("regulariser", regulariser)):
+        noise = None if noise_var is None else float(noise_var)
+        for name, value in (("contexts", law), ("structure", structure), ("noise_var", noise), ("regulariser", float(regulariser))):
             object.__setattr__(self, name, value)
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
@@ -85,47 +94,67 @@ class LinearMarginalLikelihood:
         used = statistics.pulls > 0
         if not used.any():
             raise ValueError("no task has a pull, so there is nothing to fit")
-        raw = LinearTasks(*(each[used] for each in (statistics.gram, statistics.moments, statistics.squares, statistics.pulls)))
+        kept = statistics if used.all() else statistics.take(used)
+        raw = LinearTasks(kept.gram, kept.moments, kept.squares, kept.pulls)
         features, reward = raw.units()
         tasks = raw.rescaled(features, reward)
+        common = tasks.regression()
+        tasks = tasks.centred(common)
         chart = Chart.of(tasks.dim, diagonal=self.structure == "diagonal", noise=self.noise_var is None)
-        begin = self._start(tasks, chart, start, features, reward)
-        top, converged, iterations = climb(begin, 200)
-        units = reward / features  # of the weights
-        prior = LinearGaussianPrior(
-            top.likelihood.mean * units, _symmetric(top.root) * np.outer(units, units), top.noise_var * reward**2, self.contexts
-        )
+        top, converged, iterations = climb(self._start(tasks, chart, start, features, reward), 200)
         singular, silent = _prefers_singular(top), top.noise_var <= LEAST_NOISE
-        unseen = bool(np.linalg.eigvalsh(top.likelihood.mean_precision)[0] <= 1e-9 * len(raw.pulls))
+        unseen = _unseen(top)
+        units = reward / features  # of the weights
+        cov = symmetric(top.root @ top.root.T if self.regulariser > 0 else _filled(top, unseen))
+        prior = LinearGaussianPrior(
+            (common + top.likelihood.mean) * units,
+            cov * np.outer(units, units),
+            top.noise_var * reward**2 if self.noise_var is None else self.noise_var,  # a known one exactly as it was given
+            self.contexts,
+        )
+        blind = unseen.shape[1] > 0
+        there = "regulariser's" if self.regulariser > 0 else "default regulariser's, as the data's is open"
         notes = [
             "a covariance with a variance of zero in some direction is more likely than the fitted one" * singular,
             "the rewards leave no noise: its variance is at the least that is allowed" * silent,
-            "some direction of the features was never seen: the prior there is the regulariser's" * unseen,
+            f"some direction of the features was never seen: the prior there is the {there}" * blind,
         ]
         notes += [] if converged else ["the iterations did not come to rest"]
+        centre = top
+        if self.regulariser == 0 and (singular or blind):
+            centre, _, _ = climb(Point(tasks, chart, REGULARISER, safe_root(cov, chart), top.noise_var), 200)
         return PriorFit(
             prior,
             type(self).__name__,
             len(raw.pulls),
             int((~used).sum()),
-            at_boundary=singular or silent or unseen,
+            at_boundary=singular or silent or blind,
             converged=converged,
-            std_errors=_errors(top, units, reward, interior=not silent and (self.regulariser > 0 or not singular)),
+            std_errors=std_errors(top, units, reward, interior=not silent and (self.regulariser > 0 or not singular)),
             log_likelihood=top.likelihood.value - float(raw.pulls.sum()) * np.log(reward),
             iterations=iterations,
             warnings=[note for note in notes if note],
-            uncertainty=_uncertainty(top, units),
+            uncertainty=uncertainty(centre, units),
             statistics=statistics,
         )
 
     def _start(self, tasks: LinearTasks, chart: Chart, start: Any, features: FloatArray, reward: float) -> Point:
-        """Begin from a former fit, or from a covariance that explains half of what there is and a few steps of EM."""
+        """Begin from a former fit, or from a covariance that explains half of what there is and a few steps of EM.
+
+        With very many tasks, some of them first.
+        """
         noise = None if self.noise_var is None else self.noise_var / reward**2
         if start is None:
             root = chart.root(np.where(chart.rows == chart.columns, np.sqrt(0.5 / tasks.dim), 0.0), tasks.dim)
             point = Point(tasks, chart, self.regulariser, root, 0.5 if noise is None else noise)
+            few = len(tasks.pulls) // FEW
+            if few > 1:
+                point = replace(point, tasks=tasks.every(few))
             for _ in range(3):
                 point = point.expectation_maximisation()
+            if few > 1:
+                near, _, _ = climb(point, 200)
+                point = Point(tasks, chart, self.regulariser, safe_root(near.root @ near.root.T, chart), near.noise_var)
             return point
         prior = start.prior if isinstance(start, PriorFit) else start
         if not isinstance(prior, LinearGaussianPrior):
@@ -149,53 +178,6 @@ def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatis
     return LinearLikelihood(tasks, validation.square_root(prior.cov), float(prior.noise_var[0]), prior.mean).by_task()
 
 
-@final
-@dataclass(frozen=True, eq=False, init=False)
-class LinearUncertainty(Uncertainty):
-    """Normal law of the mean, of the root L of the covariance ``L L'``, and of the log noise variance where it was estimated.
-
-    Parameters
-    ----------
-    root
-        L at the fit, ``(dim, dim)``: lower triangular, or diagonal.
-    diagonal
-        Whether only the diagonal varies.
-    deviations
-        Draws are these ``(parameter, parameter)`` times standard normals: a root of the inverse observed information, in which
-        directions that the data leave open have the data's own unit. Mean, then entries of L row by row, then the log noise.
-
-    """
-
-    family: ClassVar[str] = "linear-uncertainty"
-
-    root: FloatArray
-    diagonal: bool
-    deviations: FloatArray
-
-    def __init__(self, root: ArrayLike, diagonal: bool, deviations: ArrayLike) -> None:
-        """Check and freeze the law."""
-        object.__setattr__(self, "root", validation.matrix("root", root))
-        object.__setattr__(self, "diagonal", bool(diagonal))
-        object.__setattr__(self, "deviations", validation.matrix("deviations", deviations))
-
-    def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
-        """``(m, L, log v) ~ N``."""
-        d = len(self.root)
-        chart = Chart.of(d, diagonal=self.diagonal, noise=True)
-        free = d + len(chart.rows)
-        out = []
-        for change in rng.standard_normal((n, self.deviations.shape[1])) @ self.deviations.T:
-            root = self.root + chart.root(change[d:free], d)
-            noise = prior.noise_var * np.exp(change[free]) if len(change) > free else prior.noise_var
-            out.append(LinearGaussianPrior(prior.mean + change[:d], _symmetric(root), noise, prior.contexts))
-        return out
-
-
-def _symmetric(root: FloatArray) -> FloatArray:
-    cov = root @ root.T
-    return np.asarray((cov + cov.T) / 2.0)
-
-
 def _prefers_singular(top: Point) -> bool:
     """Whether the likelihood is larger without the smallest of the variances in the fit's principal directions."""
     left, sizes, _ = np.linalg.svd(top.root)
@@ -209,35 +191,20 @@ def _prefers_singular(top: Point) -> bool:
     return LinearLikelihood(top.tasks, flat, top.noise_var).value > top.likelihood.value
 
 
-def _errors(top: Point, units: FloatArray, reward: float, *, interior: bool) -> dict[str, FloatArray]:
-    """Standard errors from the observed information in the chart, by the delta method; NaN at the boundary."""
-    d, chart = top.tasks.dim, top.chart
-    nothing = np.full((d, d), np.nan)
-    if not interior or not definite(top.information):
-        means = np.sqrt(np.where(np.diag(top.likelihood.mean_precision) > 0, np.diag(top.likelihood.mean_covariance), np.nan))
-        errors = {"mean": means * units, "cov": nothing}
-        return errors | ({"noise_var": np.array(np.nan)} if chart.noise else {})
-    covariance = np.linalg.inv(top.information)
-    free = d + len(chart.rows)
-    tangents = chart.tangents(top.root)  # (entry, dim, dim)
-    spread = np.einsum("kab,kl,lab->ab", tangents, covariance[d:free, d:free], tangents)
-    errors = {
-        "mean": np.sqrt(np.diag(covariance)[:d]) * units,
-        "cov": np.sqrt(np.maximum(spread, 0.0)) * np.outer(units, units),
-    }
-    return errors | ({"noise_var": np.sqrt(covariance[-1, -1]) * top.noise_var * reward**2} if chart.noise else {})
+def _unseen(top: Point) -> FloatArray:
+    """Directions of the features that no task has seen, ``(dim, direction)``."""
+    values, axes = np.linalg.eigh(top.likelihood.mean_precision)
+    return np.asarray(axes[:, values <= 1e-9 * len(top.tasks.pulls)])
 
 
-def _uncertainty(top: Point, units: FloatArray) -> LinearUncertainty:
-    """Root of the inverse information, whose eigenvalues count as at least 1 in units of the data."""
-    information = top.information
-    if definite(information - np.eye(len(information))):
-        deviations = np.linalg.inv(np.linalg.cholesky(information)).T
-    else:
-        values, axes = np.linalg.eigh(information)
-        deviations = axes / np.sqrt(np.maximum(values, 1.0))
-    scale = np.concatenate([units, units[top.chart.rows], np.ones(int(top.chart.noise))])
-    return LinearUncertainty(units[:, None] * top.root, len(top.chart.rows) == len(top.root), scale[:, None] * deviations)
+def _filled(top: Point, unseen: FloatArray) -> FloatArray:
+    """Give the covariance of plain likelihood, which says nothing about unseen directions, the regulariser's variance there."""
+    cov = top.root @ top.root.T
+    if len(top.chart.rows) == len(cov):  # the diagonal: features that were never seen
+        alone = (unseen**2).sum(axis=1) > 1.0 - 1e-9
+        return np.diag(np.where(alone, FAR, np.diag(cov)))
+    seen = np.eye(len(cov)) - unseen @ unseen.T
+    return np.asarray(seen @ cov @ seen + FAR * unseen @ unseen.T)
 
 
 def _contexts(contexts: Any) -> Contexts:

@@ -1,23 +1,28 @@
 """Marginal likelihood of normal weights, from normal equations: value, gradient and observed information.
 
-A task with features X and rewards r has ``r ~ N(X m, V)``, ``V = X S X' + v I``, for ``w ~ N(m, S)`` and noise variance v. With
-``C = (S^-1 + X'X / v)^-1`` the posterior covariance and ``K = (I - C X'X / v) / v``, all that is needed follows from X'X, X'r
-and r'r:
+A task with features X and rewards r has ``r ~ N(X m, V)``, ``V = X S X' + v I``, for ``w ~ N(m, S)`` and noise variance v. All that
+is needed follows from X'X, X'r and r'r (see ``linear_kernel``):
 
-    X'V^-1 X = P = X'X K,      X'V^-1 (r - X m) = g = K'(X'r - X'X m),      d log p = g'dm + tr((g g' - P) dS) / 2.
+    P = X'V^-1 X,      g = X'V^-1 (r - X m),      d log p = g'dm + tr((g g' - P) dS) / 2.
 
-The mean is profiled out: for each (S, v) it is the generalised least-squares estimate ``m = (sum P)^-1 sum K'X'r``.
+The mean is profiled out: for each (S, v) it is the generalised least-squares estimate, ``m = (sum P)^-1 sum g`` with the g of
+a mean of 0. Sums over tasks are taken in blocks, so small that a matrix product of one block is not worth a second thread.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import final
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.kernels.compiling import LANES
+from priorwise.meta.linear_kernel import evaluate
+
+SINGLE: Final = 2**18
+"""Multiplications below which a matrix product runs in one thread."""
 
 
 @final
@@ -37,8 +42,23 @@ class LinearTasks:
 
     def rescaled(self, units: FloatArray, reward: float) -> LinearTasks:
         """Features in ``units`` (dim,) and rewards in units of ``reward``."""
-        gram = self.gram / units[:, None] / units
+        gram = self.gram * (1.0 / np.outer(units, units))
         return LinearTasks(gram, self.moments / (units * reward), self.squares / reward**2, self.pulls)
+
+    def centred(self, mean: FloatArray) -> LinearTasks:
+        """Rewards minus ``X mean``."""
+        fitted = self.gram @ mean
+        squares = self.squares - np.einsum("ti,i->t", 2.0 * self.moments - fitted, mean)
+        return LinearTasks(self.gram, self.moments - fitted, np.maximum(squares, 0.0), self.pulls)
+
+    def regression(self) -> FloatArray:
+        """Weights of a regression common to all tasks; 0 in directions never seen."""
+        gram = self.gram.sum(axis=0)
+        return np.asarray(np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ self.moments.sum(axis=0))
+
+    def every(self, step: int) -> LinearTasks:
+        """Every so many of the tasks."""
+        return LinearTasks(*(np.ascontiguousarray(each[::step]) for each in (self.gram, self.moments, self.squares, self.pulls)))
 
     def units(self) -> tuple[FloatArray, float]:
         """Root mean square of each feature, and of what a regression common to all tasks leaves of the rewards.
@@ -57,6 +77,23 @@ class LinearTasks:
 
 @final
 @dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums over tasks, with the derivatives' or without."""
+
+    values: FloatArray  # (task,)
+    scores: FloatArray  # sum of g, (dim,)
+    precision: FloatArray  # sum of P, (dim, dim)
+    outer: FloatArray  # sum of g g', (dim, dim)
+    pairs: FloatArray  # sum of P_bc (g_a g_d - P_ad / 2), (pair, pair)
+    across: FloatArray  # sum of P_ab g_c, (pair, dim)
+    double: FloatArray  # sum of z = X'V^-2 e, (dim,)
+    double_outer: FloatArray  # sum of z g', (dim, dim)
+    double_precision: FloatArray  # sum of X'V^-2 X, (dim, dim)
+    noise: FloatArray  # (4,), see the kernel
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class LinearLikelihood:
     """The likelihood at a root L of the covariance, ``S = L L'``, and a noise variance; the mean is the best one unless given."""
 
@@ -66,31 +103,53 @@ class LinearLikelihood:
     given_mean: FloatArray | None = None
 
     @cached_property
-    def _inner(self) -> FloatArray:
-        """``I + L'X'X L / v``, whose determinant is that of ``V / v``."""
-        gram = self.tasks.gram
-        return np.eye(self.tasks.dim) + self.root.T @ gram @ self.root / self.noise_var
+    def _values(self) -> _Sums:
+        """At the given mean, or at 0, from where the best one is a step of Newton's method away."""
+        mean = np.zeros(self.tasks.dim) if self.given_mean is None else self.given_mean
+        return self._sum(mean, detail=False)
 
     @cached_property
-    def posterior(self) -> FloatArray:
-        """C, ``(task, dim, dim)``."""
-        return np.asarray(self.root @ np.linalg.inv(self._inner) @ self.root.T)
+    def _details(self) -> _Sums:
+        """At the mean."""
+        return self._sum(self.mean, detail=True)
 
-    @cached_property
-    def _k(self) -> FloatArray:
-        v = self.noise_var
-        return (np.eye(self.tasks.dim) - self.posterior @ self.tasks.gram / v) / v
+    def _sum(self, mean: FloatArray, *, detail: bool) -> _Sums:
+        tasks, d = self.tasks, self.tasks.dim
+        place = _places(d)
+        pairs = int(place.max()) + 1
+        block = min(max(SINGLE // pairs**2 // LANES, 1), 16) * LANES
+        root = np.ascontiguousarray(self.root)
+        packed, weights, noise = np.empty((block, pairs)), np.empty((block, pairs)), np.empty((block, 4))
+        g, z = np.empty((block, d)), np.empty((block, d))
+        out = _Sums(
+            np.empty(len(tasks.pulls)), np.zeros(d), np.zeros(pairs), np.zeros((d, d)), np.zeros((pairs, pairs)),
+            np.zeros((pairs, d)), np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(4),
+        )  # fmt: skip
+        for first in range(0, len(tasks.pulls), block):
+            here = slice(first, first + block)
+            n = len(tasks.pulls[here])
+            evaluate(
+                tasks.gram[here], tasks.moments[here], tasks.squares[here], tasks.pulls[here], root, float(self.noise_var), mean,
+                int(detail), out.values[here], g, packed, weights, z, noise, out.double_precision,
+            )  # fmt: skip
+            p, own, other = packed[:n], g[:n], z[:n]
+            _add(out.scores, own.sum(axis=0))
+            _add(out.precision, p.sum(axis=0))
+            if detail:
+                _add(out.outer, own.T @ own)
+                _add(out.pairs, p.T @ weights[:n])
+                _add(out.across, p.T @ own)
+                _add(out.double, other.sum(axis=0))
+                _add(out.double_outer, other.T @ own)
+                _add(out.noise, noise[:n].sum(axis=0))
+        lower = np.tril(out.double_precision)
+        whole = lower + np.tril(lower, -1).T
+        return replace(out, precision=out.precision[place], double_precision=whole)
 
-    @cached_property
-    def precisions(self) -> FloatArray:
-        """P, what each task says about the mean, ``(task, dim, dim)``."""
-        p = self.tasks.gram @ self._k
-        return np.asarray((p + p.transpose(0, 2, 1)) / 2.0)
-
-    @cached_property
+    @property
     def mean_precision(self) -> FloatArray:
         """Sum of P over tasks: the information about the mean."""
-        return np.asarray(self.precisions.sum(axis=0))
+        return self._values.precision
 
     @cached_property
     def mean_covariance(self) -> FloatArray:
@@ -100,82 +159,63 @@ class LinearLikelihood:
     @cached_property
     def mean(self) -> FloatArray:
         """Given mean, or the generalised least-squares estimate."""
-        if self.given_mean is not None:
-            return self.given_mean
-        return np.asarray(self.mean_covariance @ np.tensordot(self._k, self.tasks.moments, axes=([0, 1], [0, 1])))
-
-    @cached_property
-    def _residual(self) -> tuple[FloatArray, FloatArray]:
-        """``X'e`` and ``e'e`` of ``e = r - X m``."""
-        tasks, m = self.tasks, self.mean
-        gm = tasks.gram @ m
-        squares = tasks.squares - 2.0 * tasks.moments @ m + gm @ m
-        return tasks.moments - gm, np.maximum(squares, 0.0)
-
-    @cached_property
-    def scores(self) -> FloatArray:
-        """g, the gradient in the mean, task by task."""
-        return _times(self._k.transpose(0, 2, 1), self._residual[0])
-
-    @cached_property
-    def deviations(self) -> FloatArray:
-        """Posterior means of ``w - m``."""
-        return _times(self.posterior, self._residual[0]) / self.noise_var
+        return np.asarray(self.mean_covariance @ self._values.scores) if self.given_mean is None else self.given_mean
 
     def by_task(self) -> FloatArray:
         """Log marginal likelihood of each task."""
-        moments, squares = self._residual
-        logdet = 2.0 * np.log(np.einsum("tii->ti", np.linalg.cholesky(self._inner))).sum(axis=1)
-        fit = (squares - np.einsum("ti,ti->t", moments, self.deviations)) / self.noise_var
-        return np.asarray(-0.5 * (self.tasks.pulls * np.log(2.0 * np.pi * self.noise_var) + logdet + fit))
+        return self._values.values if self.given_mean is not None else self._sum(self.mean, detail=False).values
 
     @cached_property
     def value(self) -> float:
         """Log marginal likelihood of all tasks."""
-        return float(self.by_task().sum())
-
-    @cached_property
-    def _whitened(self) -> tuple[FloatArray, FloatArray]:
-        """``|V^-1 e|^2 v^2`` and ``tr C X'X`` of each task."""
-        moments, squares = self._residual
-        u, gram = self.deviations, self.tasks.gram
-        size = squares - 2.0 * np.einsum("ti,ti->t", moments, u) + np.einsum("ti,ti->t", u, _times(gram, u))
-        return np.maximum(size, 0.0), np.einsum("tij,tij->t", self.posterior, gram)
+        total = float(self._values.values.sum())
+        return total if self.given_mean is not None else total + 0.5 * float(self._values.scores @ self.mean)
 
     def cov_gradient(self) -> FloatArray:
         """Gradient in S, ``sum (g g' - P) / 2``."""
-        return np.asarray(0.5 * (self.scores.T @ self.scores - self.mean_precision))
+        return 0.5 * (self._details.outer - self._details.precision)
 
     def noise_gradient(self) -> float:
         """Gradient in v, ``sum (|V^-1 e|^2 - tr V^-1) / 2``."""
-        v = self.noise_var
-        size, trace = self._whitened
-        return float(0.5 * (size.sum() / v**2 - (self.tasks.pulls.sum() - trace.sum() / v) / v))
+        v, (size, trace, _, _) = self.noise_var, self._details.noise
+        return float(0.5 * (size / v**2 - (self.tasks.pulls.sum() - trace / v) / v))
 
+    def expectations(self) -> tuple[FloatArray, float]:
+        """Posterior mean of ``sum (w - m)(w - m)'``, which is ``S + S (g g' - P) S`` in each task, and of ``sum |r - X w|^2``."""
+        cov = self.root @ self.root.T
+        size, trace, _, _ = self._details.noise
+        return len(self.tasks.pulls) * cov + 2.0 * cov @ self.cov_gradient() @ cov, float(size + trace)
+
+    @cached_property
     def information(self) -> FloatArray:
         """Observed information of (m, vec S, v), ``(dim + dim^2 + 1)`` squared; S enters through symmetric changes only."""
-        d, v, g, p = self.tasks.dim, self.noise_var, self.scores, self.precisions
-        flat = p.reshape(len(p), d * d)
-        w = (g[:, :, None] * g[:, None, :] - 0.5 * p).reshape(len(p), d * d)
+        d, v, sums, place = self.tasks.dim, self.noise_var, self._details, _places(self.tasks.dim).ravel()
         out = np.zeros((d + d * d + 1, d + d * d + 1))
         cov, noise = slice(d, d + d * d), -1
-        out[:d, :d] = self.mean_precision
+        out[:d, :d] = sums.precision
         # dg'S-part: g'dS P dS'g - tr(P dS P dS') / 2 = sum P_bc (g_a g_d - P_ad / 2) dS_ab dS'_cd
-        out[cov, cov] = (flat.T @ w).reshape(d, d, d, d).transpose(2, 0, 1, 3).reshape(d * d, d * d)
-        across = (flat.T @ g).reshape(d, d * d)  # P_ea g_b
+        pairs = sums.pairs[np.ix_(place, place)].reshape(d, d, d, d)
+        out[cov, cov] = pairs.transpose(2, 0, 1, 3).reshape(d * d, d * d)
+        across = sums.across[place].reshape(d, d * d)  # P_ea g_b
         out[:d, cov], out[cov, :d] = across, across.T
-        z = _times(self._k.transpose(0, 2, 1), g)  # X'V^-2 e
-        q = np.tensordot(self._k, p, axes=([0, 1], [0, 1]))  # sum K'X'X K = sum X'V^-2 X
-        out[:d, noise] = out[noise, :d] = z.sum(axis=0)
-        out[cov, noise] = out[noise, cov] = ((z.T @ g + g.T @ z - q) / 2.0).ravel()
-        size, trace = self._whitened
-        cg = np.eye(d) - v * self._k  # C X'X / v
-        third = (size.sum() - v * np.vdot(g, _times(self.posterior, g))) / v**3  # e'V^-3 e
-        traces = (self.tasks.pulls.sum() - 2.0 * trace.sum() / v + np.vdot(cg, cg.transpose(0, 2, 1))) / v**2  # tr V^-2
+        out[:d, noise] = out[noise, :d] = sums.double
+        mixed = sums.double_outer
+        out[cov, noise] = out[noise, cov] = ((mixed + mixed.T - sums.double_precision) / 2.0).ravel()
+        size, trace, spread, fourth = sums.noise
+        third = (size - v * spread) / v**3  # e'V^-3 e
+        traces = (self.tasks.pulls.sum() - 2.0 * trace / v + fourth / v**2) / v**2  # tr V^-2
         out[noise, noise] = third - 0.5 * traces
         return out
 
 
-def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Matrix times vector, task by task."""
-    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+def _add(total: FloatArray, part: FloatArray) -> None:
+    np.add(total, part, out=total)
+
+
+@cache
+def _places(dim: int) -> IntArray:
+    """Where each entry of a symmetric matrix stands in its lower triangle, ``(dim, dim)``."""
+    place = np.zeros((dim, dim), dtype=np.int64)
+    rows, columns = np.tril_indices(dim)
+    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
+    return place

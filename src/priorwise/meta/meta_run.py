@@ -54,6 +54,7 @@ class MetaRun:
     seed: int
     prior: Prior = field(repr=False)
     kept: tuple[Replicate, ...] | None = field(default=None, repr=False)
+    first_replicate: int = 0  # number of the first one
 
     @property
     def replicates(self) -> int:
@@ -82,15 +83,15 @@ class MetaRun:
 
     def average(self, first: int = 1, last: int | None = None) -> Estimate:
         """Mean reward per episode over the episodes ``first`` to ``last``, both included."""
-        return _estimate(self._window(first, last).mean(axis=1))
+        return mean_estimate(self._window(first, last).mean(axis=1))
 
     def shortfall(self, other: MetaRun, first: int = 1, last: int | None = None) -> Estimate:
         """How much more ``other`` (an oracle) earned per episode, over the episodes ``first`` to ``last``.
 
         The difference is taken replicate by replicate, on the same tasks with the same noise; the two runs must share prior,
-        horizon, seed and number of replicates.
+        horizon, seed and replicates.
         """
-        for name in ("replicates", "horizon", "seed"):
+        for name in ("replicates", "first_replicate", "horizon", "seed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
                 raise ValueError(f"other must be a run on the same tasks, but its {name} is {theirs} instead of {mine}")
@@ -98,7 +99,7 @@ class MetaRun:
             raise ValueError("other must be a run on the same tasks, but its prior is another one")
         if last is None and other.episodes != self.episodes:
             raise ValueError(f"the runs have {self.episodes} and {other.episodes} episodes: pass last=...")
-        return _estimate((other._window(first, last) - self._window(first, last)).mean(axis=1))
+        return mean_estimate((other._window(first, last) - self._window(first, last)).mean(axis=1))
 
     @property
     def actions(self) -> IntArray:
@@ -138,8 +139,14 @@ class MetaRun:
         return self.rewards[:, first - 1 : last]
 
 
-def _estimate(values: FloatArray) -> Estimate:
-    """Mean over replicates ``(replicate,)`` with its standard error."""
+def mean_estimate(values: FloatArray) -> Estimate:
+    """Mean of independent values ``(item,)`` with its standard error, which is infinite for a single or an infinite value.
+
+    NaN where both infinities are among the values.
+    """
+    if not np.isfinite(values).all():
+        both = np.isposinf(values).any() and np.isneginf(values).any()
+        return Estimate(float("nan") if both else float(values.mean()), np.inf)
     return Estimate(float(values.mean()), float(_std_error(values)))
 
 

@@ -12,13 +12,14 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from priorwise.core import validation
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.meta import evidence
-from priorwise.priors.linear import LinearEnvironment
+from priorwise.priors.linear import LinearEnvironment, LinearGaussianPrior
 from priorwise.priors.rewards import BanditEnvironment
 from priorwise.simulate.results import Trajectory
 
@@ -56,6 +57,8 @@ class MixturePrior:
                 ours, theirs = getattr(parts[0], name), getattr(part, name)
                 if ours != theirs:
                     raise ValueError(f"components must share {name}, but have {ours} and {theirs}")
+            if _contexts(parts[0]) != _contexts(part):
+                raise ValueError("components must share the law of contexts: pass the same contexts to all of them")
         object.__setattr__(self, "components", parts)
         object.__setattr__(self, "probs", validation.probabilities("probs", probs, len(parts)))
 
@@ -123,24 +126,20 @@ class MixtureBelief:
         return type(self)(tuple(part.update(seen, actions, rewards, after) for part in self.parts), weights)
 
 
+def _contexts(prior: Any) -> Any:
+    return (prior.dim, prior.contexts) if isinstance(prior, LinearGaussianPrior) else None
+
+
 def _marginal(prior: MixturePrior, played: Trajectory) -> FloatArray:
     each = np.stack([evidence.log_marginal(part, played) for part in prior.components], axis=1)
     with np.errstate(divide="ignore"):
-        return _log_sum(np.log(prior.probs) + each)
+        return np.asarray(logsumexp(np.log(prior.probs) + each, axis=1))
 
 
 def _next(belief: MixtureBelief, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
     each = np.stack([evidence.log_predictive(part, seen, actions, rewards) for part in belief.parts], axis=1)
     with np.errstate(divide="ignore"):
-        return _log_sum(np.log(belief.probabilities()) + each)
-
-
-def _log_sum(logs: FloatArray) -> FloatArray:
-    """``log sum_k exp(logs_k)`` over the last axis."""
-    best = logs.max(axis=1)
-    shift = np.where(np.isneginf(best), 0.0, best)
-    with np.errstate(divide="ignore"):
-        return np.asarray(shift + np.log(np.exp(logs - shift[:, None]).sum(axis=1)))
+        return np.asarray(logsumexp(np.log(belief.probabilities()) + each, axis=1))
 
 
 evidence.register(MixturePrior, _marginal, MixtureBelief, _next)

@@ -15,6 +15,7 @@ from priorwise.meta.complexity_theory import whitened_errors
 from priorwise.meta.explored import default_estimator, explored, replicate_seed
 from priorwise.meta.moments_gaussian import GaussianMoments
 from priorwise.meta.moments_linear import LinearMoments
+from priorwise.meta.reading import run_for
 from priorwise.policies.baselines import Uniform
 from priorwise.priors.gaussian import GaussianPrior
 
@@ -51,7 +52,7 @@ def moment_errors(
     explore = Uniform() if exploration is None else exploration
     for r in range(replicates):
         run = explored(prior, explore, max(sizes), horizon, seed=replicate_seed(seed, r))
-        fits = used.fit_prefixes(run, sizes)
+        fits = used.fit_prefixes(run_for(used, run, arms=prior.arms), sizes)
         squares[r] = np.array([whitened_errors(prior, fit.prior.mean, fit.prior.cov) for fit in fits]).T ** 2
     rms = np.sqrt(squares.mean(axis=0))
     spread = squares.std(axis=0, ddof=1) / np.sqrt(replicates) / (2.0 * rms)

@@ -199,6 +199,13 @@ class MomentUncertainty(Uncertainty):
         return out
 
 
+def with_noise_of(other: Any, prior: Any) -> Any:
+    """Return the prior with the noise of another one of its family."""
+    if isinstance(prior, LinearGaussianPrior):
+        return LinearGaussianPrior(prior.mean, prior.cov, other.noise_var, prior.contexts)
+    return GaussianPrior(prior.mean, prior.cov, other.noise_var)
+
+
 def with_moments(prior: Any, mean: FloatArray, cov: FloatArray) -> Any:
     """Return the prior with another mean and covariance."""
     if isinstance(prior, LinearGaussianPrior):

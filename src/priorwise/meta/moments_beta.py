@@ -80,7 +80,7 @@ class BetaMoments:
         """Fit a kept run or statistics; ``start`` is ignored."""
         if isinstance(data, BetaGroups):
             arms = [_ArmSums.of(*data.of_arm(arm)) for arm in range(data.arms)]
-            return _finish(arms, data.total, 0, (), data)
+            return _finish(arms, data.total, 0, self._group_warnings(data), data)
         statistics = self._statistics(data)
         s, n = statistics.successes, statistics.pulls
         weights = np.ones(len(n), dtype=np.int64)
@@ -105,6 +105,15 @@ class BetaMoments:
         alone = (pulls > 0).sum(axis=1) <= 1
         blocks = bool(alone.all()) and np.unique(pulls[pulls > 0]).size <= 1
         return () if blocks else uniformity_warnings(design_sums(pulls.astype(np.float64)), "BetaMarginalLikelihood")
+
+    @staticmethod
+    def _group_warnings(data: BetaGroups) -> tuple[str, ...]:
+        """Test the arms' totals, unless each task pulled a single arm: groups do not say what was pulled together."""
+        pulled = data.pulls > 0
+        if data.tasks[pulled].sum() <= data.total and np.unique(data.pulls[pulled]).size <= 1:
+            return ()
+        totals = np.bincount(data.arm, data.pulls * data.tasks, minlength=data.arms)
+        return uniformity_warnings(np.concatenate([totals, np.zeros(3)]), "BetaMarginalLikelihood")
 
 
 @final

@@ -68,7 +68,9 @@ class GaussianMoments:
     -----
     A covariance with a negative eigenvalue is projected on the positive semi-definite matrices, and the fit is ``at_boundary``.
     What the data cannot tell is filled in, with a warning: an arm that no task pulled has the average of the other means and the
-    variance ``noise_var`` (a prior worth one pull), and so has every arm where a single task leaves the spread unknown.
+    variance ``noise_var`` (a prior worth one pull), and so has every arm where a single task leaves the spread unknown; such a fit
+    is ``at_boundary`` and the standard errors are infinite there. With ``"no-cov"`` an arm that no task pulled has mean 0, which is
+    what the paper's average of ``A r e_a`` gives, and the assumed variance.
 
     Examples
     --------
@@ -92,7 +94,9 @@ class GaussianMoments:
         """Check the parameters."""
         if self.variant not in get_args(Variant):
             raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant!r}")
-        validation.positive("noise_var", validation.numbers("noise_var", self.noise_var))
+        noise = validation.positive("noise_var", validation.numbers("noise_var", self.noise_var))
+        if noise.ndim > 1 or not np.isfinite(noise).all():
+            raise ValueError(f"noise_var must be one finite variance or one for each arm, got {self.noise_var}")
         if (self.mean is not None) != (self.variant == "known-mean"):
             raise ValueError("variant='known-mean' needs mean=..., the known prior mean; the others estimate it and take none")
         if self.cov is not None and self.variant != "no-cov":
@@ -102,6 +106,11 @@ class GaussianMoments:
         for name in ("noise_var", "mean", "cov"):  # values that compare and hash
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _as_value(validation.numbers(name, value)))
+
+    @property
+    def steps(self) -> int | None:
+        """How many pulls of each task of a run are read; None for all."""
+        return STEPS[self.variant]
 
     def fit(self, data: Run | GaussianStatistics | GaussianGroups, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored. Groups give no standard errors: they keep no fourth moments."""
@@ -136,7 +145,7 @@ class GaussianMoments:
     def _statistics(self, data: Any) -> GaussianStatistics:
         if isinstance(data, Run):
             arms = int(data.actions.max()) + 1 if self.arms is None else self.arms
-            return GaussianStatistics.from_run(data, arms=arms, steps=STEPS[self.variant])
+            return GaussianStatistics.from_run(data, arms=arms, steps=self.steps)
         statistics = GaussianStatistics.of(data, arms=self.arms)
         self._check(statistics)
         return statistics
@@ -196,19 +205,23 @@ class GaussianMoments:
             warnings.append(f"no task pulled arm {names}: what the prior says of it is a guess")
         elif blind.any():
             warnings.append("a single task says nothing about the spread between tasks: each variance is that of a reward")
+        mean_error, cov_error = found.mean_error.copy(), found.cov_error.copy()
+        if self.mean is None:
+            mean_error[unseen] = np.inf
+        cov_error[blind, :], cov_error[:, blind] = np.inf, np.inf
         cov[blind, :], cov[:, blind] = 0.0, 0.0
         cov[blind, blind] = setup.noise_var[blind]
         projected = project_psd(cov)
         uncertainty = None
-        if found.joint is not None and not blind.any():
+        if found.joint is not None and not (blind.any() or unseen.any()):
             uncertainty = MomentUncertainty(mean, cov, found.joint)
         return PriorFit(
             GaussianPrior(mean, projected.matrix, setup.noise_var),
             self._name,
             tasks,
             totals.tasks - tasks,
-            at_boundary=projected.clipped or bool(blind.any()),
-            std_errors={"mean": found.mean_error, "cov": found.cov_error},
+            at_boundary=projected.clipped or bool(blind.any() or unseen.any()),
+            std_errors={"mean": mean_error, "cov": cov_error},
             warnings=warnings,
             uncertainty=uncertainty,
             statistics=data,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,7 +77,8 @@ class LinearMoments:
     def _fits(self, data: Any, statistics: LinearStatistics, sizes: Sequence[int], kept: Sequence[Any]) -> list[PriorFit]:
         pulls = np.ones((statistics.tasks, 1))  # one arm: nothing to test
         if isinstance(data, Run):
-            pulls = by_arm(data.actions, None, int(data.actions.max()) + 1)
+            arms = max(cast("Contexts", self.contexts).arms, int(data.actions.max()) + 1)
+            pulls = by_arm(data.actions, None, arms)
         totals = prefix_totals(lambda rows: self._read(statistics, pulls, rows), sizes)
         return [self._finish(total, keep) for total, keep in zip(totals, kept, strict=True)]
 

@@ -46,13 +46,14 @@ def positive_root(precision: FloatArray, least: float = ROUNDING) -> tuple[Float
     the precision ``least`` times the largest.
     """
     even = symmetric(precision)
-    scale = np.sqrt(np.maximum(np.diag(even), 1e-300))
-    try:
-        root = np.linalg.cholesky(even / scale / scale[:, None] - 10.0 * least * np.eye(len(even)))
-    except np.linalg.LinAlgError:
-        pass
-    else:
-        return np.asarray(np.linalg.inv(root).T / scale[:, None]), True
+    if np.diag(even).min() > 1e-300:
+        scale = np.sqrt(np.diag(even))
+        try:
+            root = np.linalg.cholesky(even / scale / scale[:, None] - 10.0 * least * np.eye(len(even)))
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            return np.asarray(np.linalg.inv(root).T / scale[:, None]), True
     values, vectors = np.linalg.eigh(even)
     floor = max(least * float(values[-1]), 1e-300)
     return np.asarray(vectors / np.sqrt(np.maximum(values, floor))), bool(values[0] > floor)

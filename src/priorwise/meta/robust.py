@@ -1,4 +1,4 @@
-"""Acting on a fitted prior without trusting it too much: what to hold given a fit, and an alarm when tasks contradict it.
+"""Acting on a fitted prior without trusting it too much: what to hold given a fit.
 
 A fit is uncertain, most of all about arms that were rarely pulled. A policy that randomises (Thompson sampling) goes on trying
 them; one that reads the posterior exactly (greedy rules, the knowledge gradient) never comes back to an arm whose fitted mean is
@@ -7,8 +7,8 @@ too low by accident. The rules here turn a fit into the prior to hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, Self, final
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, final
 
 import numpy as np
 
@@ -16,18 +16,23 @@ from priorwise.core import validation
 from priorwise.core.protocols import Prior
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
-from priorwise.meta.evidence import log_marginal
+from priorwise.meta.alarm import Alarm
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.hyper import messages
 from priorwise.meta.learner import generator
 from priorwise.meta.mixture import MixturePrior
-from priorwise.meta.moments import with_moments
-from priorwise.meta.statistics import GaussianGroups, GaussianStatistics, LinearStatistics
+from priorwise.meta.moments import with_moments, with_noise_of
+from priorwise.meta.reading import with_arms
+from priorwise.meta.statistics import BetaGroups, BetaStatistics, GaussianGroups, GaussianStatistics, LinearStatistics
 from priorwise.priors.beta import BetaPrior
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Trajectory
+
+__all__ = ["Alarm", "AsFitted", "Drawn", "Mixed", "PriorRule", "Widened", "mean_covariance"]
+
+BLOCK: Final = 1024
+"""Tasks, or groups of them, whose matrices are held at once."""
 
 DRAWS: Final = 64
 """Plausible priors that an average is taken over."""
@@ -96,27 +101,45 @@ class Widened:
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """Return the widened prior."""
-        prior = fit.prior
+        prior = _with_arms_of(fit)
         if isinstance(prior, (GaussianPrior, LinearGaussianPrior)):
             v = mean_covariance(fit)
             raised = self.raised * np.sqrt(np.diag(v)) if isinstance(prior, GaussianPrior) else 0.0
             return with_moments(prior, prior.mean + raised, prior.cov + self.widened * v)
-        return _averaged(fit.prior, fit.draw(generator(rng), DRAWS))
+        plausible = fit.draw(generator(rng), DRAWS)
+        return _averaged(prior, [with_arms(each, prior.arms) for each in plausible])
 
 
 def mean_covariance(fit: PriorFit) -> FloatArray:
     """Covariance of the fitted mean of a normal prior given its fitted covariance, with the noise as one observation of it."""
-    prior, data = fit.prior, fit.statistics
+    prior, data = _with_arms_of(fit), fit.statistics
     noise = float(np.mean(prior.noise_var))
-    if isinstance(data, (GaussianStatistics, GaussianGroups)):
-        weights = np.ones(len(data.pulls)) if isinstance(data, GaussianStatistics) else data.tasks
-        p = np.eye(prior.arms) * (data.pulls / prior.noise_var)[:, None, :]
+    if isinstance(data, GaussianGroups):
+        rows, weights = data.pulls, data.tasks
+    elif isinstance(data, GaussianStatistics):
+        rows, tasks = np.unique(data.pulls, axis=0, return_counts=True)
+        weights = tasks.astype(np.float64)
     elif isinstance(data, LinearStatistics):
-        weights, p = np.ones(data.tasks), data.gram / noise
+        rows, weights = data.gram, np.ones(data.tasks)
     else:
-        raise ValueError("the fit holds no statistics of normal rewards: fit again, a fit read from JSON has lost them")
-    j, _ = messages(p, np.zeros(p.shape[:2]), prior.cov)
-    return np.linalg.inv(np.eye(len(prior.mean)) / noise + np.einsum("t,tij->ij", weights, j))
+        raise ValueError(
+            "the fit holds no statistics of normal rewards: an estimator of your own must return PriorFit(..., statistics=data), "
+            "and a fit read from JSON has lost them (fit again)"
+        )
+    precision = np.eye(len(prior.mean)) / noise
+    for start in range(0, len(rows), BLOCK):
+        block = rows[start : start + BLOCK]
+        p = block / noise if block.ndim == 3 else np.eye(prior.arms) * (block / prior.noise_var)[:, None, :]
+        j, _ = messages(p, np.zeros(p.shape[:2]), prior.cov)
+        precision += np.einsum("t,tij->ij", weights[start : start + BLOCK], j)
+    return np.asarray(np.linalg.inv(precision), dtype=np.float64)
+
+
+def _with_arms_of(fit: PriorFit) -> Any:
+    """Return the fitted prior; of exchangeable arms, for as many as the data have."""
+    data = fit.statistics
+    known = isinstance(data, (GaussianStatistics, GaussianGroups, BetaStatistics, BetaGroups))
+    return with_arms(fit.prior, data.arms) if known else fit.prior
 
 
 def _averaged(prior: Any, plausible: list[Any]) -> Prior:
@@ -140,7 +163,8 @@ class Mixed:
     Parameters
     ----------
     vague
-        The other prior, with the same arms and reward law.
+        The other prior, with the same arms and kind of rewards. Its noise is replaced by that of the fit, known or estimated: the
+        two differ in what they say about the tasks' means, and not about the rewards around them.
     share
         Its probability.
 
@@ -156,55 +180,7 @@ class Mixed:
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """``(1 - share) P_fit + share P_vague``."""
-        return MixturePrior([fit.prior, self.vague], [1.0 - self.share, self.share])
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Alarm:
-    """Watches whether tasks follow a prior: a test that may be looked at after every task.
-
-    The evidence against the prior is the likelihood ratio ``E_t = prod_{i <= t} p_other(task i) / p_prior(task i)``. If tasks are
-    drawn from ``prior`` then E is a non-negative martingale with mean 1, whatever policy plays, so it ever reaches ``1 / level``
-    with probability at most ``level`` (Ville's inequality): that is the false-alarm rate over all tasks together, however many. It
-    is stated for tasks that follow ``prior`` exactly; with a fitted one, choose an ``other`` wider than the error of the fit.
-
-    Parameters
-    ----------
-    prior
-        The prior that is held.
-    other
-        What the tasks may follow instead: a wider prior, an older one, or a mixture of several.
-    level
-        False-alarm rate.
-
-    """
-
-    prior: Prior
-    other: Prior
-    level: float = 0.01
-    log_evidence: float = 0.0
-    largest: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check the level."""
-        if not 0.0 < validation.number("level", self.level) < 1.0:
-            raise ValueError(f"level must lie in (0, 1), got {self.level:g}")
-
-    def observe(self, played: Trajectory) -> Self:
-        """Add tasks, in their order."""
-        ours, theirs = log_marginal(self.prior, played), log_marginal(self.other, played)
-        ruled_out = np.isneginf(theirs)  # by the alternative: the evidence is gone for good
-        path = self.log_evidence + np.cumsum(np.where(ruled_out, 0.0, theirs - np.where(ruled_out, 0.0, ours)))
-        path = np.where(np.logical_or.accumulate(ruled_out), -np.inf, path)
-        return replace(self, log_evidence=float(path[-1]), largest=float(max(self.largest, path.max())))
-
-    @property
-    def raised(self) -> bool:
-        """Whether the evidence has ever reached ``1 / level``."""
-        return self.largest >= -np.log(self.level)
-
-    @property
-    def p_value(self) -> float:
-        """A p-value that holds at any time: ``1 / max_t E_t``."""
-        return float(min(1.0, np.exp(-self.largest)))
+        learned, vague = with_arms(fit.prior, self.vague.arms), self.vague
+        if isinstance(vague, (GaussianPrior, LinearGaussianPrior)) and isinstance(learned, type(vague)):
+            vague = with_noise_of(learned, vague)
+        return MixturePrior([learned, vague], [1.0 - self.share, self.share])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.meta import beta_likelihood, finite_likelihood, gaussian_likelihood, linear_likelihood
 from priorwise.meta.fit import Estimator, PriorFit
-from priorwise.meta.statistics import GaussianStatistics
+from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, GaussianStatistics, LinearStatistics
 from priorwise.meta.tasks import PerTask
 from priorwise.priors.beta import BetaPrior
 from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Estimate
+from priorwise.simulate.results import Estimate, Run
 from priorwise.simulate.run import compare
 
 
@@ -96,8 +96,9 @@ class PolicyComparison(Paired):
 def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5, seed: int) -> ModelComparison:
     """Score estimators by how well priors fitted to some tasks predict others: K-fold cross-validation over tasks.
 
-    Each task's score is ``log p(its rewards given its actions)`` under the prior that was fitted without its fold. So models with
-    more parameters pay for what they overfit, and families, structures and regularisers can be compared on equal terms.
+    Each task's score is ``log p(its rewards given its actions)`` under the prior that was fitted without its fold: all rewards of
+    the task, also for estimators that read only some of them. So models with more parameters pay for what they overfit, and
+    families, structures and regularisers can be compared on equal terms.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5
     >>> from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
     >>> truth = pw.BetaPrior(alpha=[1, 8, 4], beta=[8, 1, 4])
     >>> run = pw.simulate(truth, pw.ThompsonSampling(), horizon=10, tasks=200, seed=0, keep=True)
-    >>> models = {"own": BetaMarginalLikelihood(), "one for all": BetaMarginalLikelihood(arms="exchangeable")}
+    >>> models = {"own": BetaMarginalLikelihood(), "one for all": BetaMarginalLikelihood("exchangeable")}
     >>> compare_models(models, run, seed=0).best
     'own'
 
@@ -125,8 +126,9 @@ def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5
         raise TypeError("models must be a mapping with at least one {name: estimator}")
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     statistics = {name: _per_task(name, fit) for name, fit in fits.items()}
-    _comparable({name: _measure(fit.prior, statistics[name]) for name, fit in fits.items()})
-    tasks = statistics[next(iter(models))].tasks
+    whole = {name: _whole(fit.prior, data) for name, fit in fits.items()}
+    _comparable({name: _measure(fit.prior, whole[name]) for name, fit in fits.items()})
+    tasks = whole[next(iter(models))].tasks
     folds = validation.count("folds", folds, least=2)
     if folds > tasks:
         raise ValueError(f"folds must not exceed the number of tasks, {tasks}, got {folds}")
@@ -136,7 +138,7 @@ def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5
         held = fold == k
         for name, estimator in models.items():
             prior = estimator.fit(statistics[name].take(~held)).prior
-            scores[name][held] = log_marginal_likelihood(prior, statistics[name].take(held))
+            scores[name][held] = log_marginal_likelihood(prior, whole[name].take(held))
     return ModelComparison(scores, fits)
 
 
@@ -188,18 +190,47 @@ def compare_policies(
 
 def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:
     """Log density of each task's rewards given its actions under a prior, ``(task,)``; see the function of the prior's family."""
-    for kinds, function in _FAMILIES:
-        if isinstance(prior, kinds):
-            return function(prior, statistics)
-    raise TypeError(f"there is no marginal likelihood for a {type(prior).__name__}")
+    return _family(prior).likelihood(prior, statistics)
 
 
-_FAMILIES: tuple[tuple[tuple[type, ...], Callable[[Any, Any], FloatArray]], ...] = (
-    ((GaussianPrior, ExchangeableGaussianPrior), gaussian_likelihood.log_marginal_likelihood),
-    ((BetaPrior, ExchangeableBetaPrior), beta_likelihood.log_marginal_likelihood),
-    ((LinearGaussianPrior,), linear_likelihood.log_marginal_likelihood),
-    ((FinitePrior,), finite_likelihood.log_marginal_likelihood),
+@dataclass(frozen=True)
+class _Family:
+    """What a family of priors can do with a task."""
+
+    likelihood: Callable[[Any, Any], FloatArray]
+    read: Callable[[Any, Run], PerTask]  # prior and kept run to statistics of all pulls
+
+
+def _arms(prior: Any, run: Run) -> int:
+    exchangeable = isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior))
+    return int(run.actions.max()) + 1 if exchangeable else int(prior.arms)
+
+
+_GAUSSIAN: Final = _Family(
+    gaussian_likelihood.log_marginal_likelihood, lambda prior, run: GaussianStatistics.from_run(run, arms=_arms(prior, run))
 )
+_BETA: Final = _Family(
+    beta_likelihood.log_marginal_likelihood, lambda prior, run: BetaStatistics.from_run(run, arms=_arms(prior, run))
+)
+_FAMILIES: Final = {
+    GaussianPrior: _GAUSSIAN,
+    ExchangeableGaussianPrior: _GAUSSIAN,
+    BetaPrior: _BETA,
+    ExchangeableBetaPrior: _BETA,
+    LinearGaussianPrior: _Family(linear_likelihood.log_marginal_likelihood, lambda _, run: LinearStatistics.from_run(run)),
+    FinitePrior: _Family(finite_likelihood.log_marginal_likelihood, lambda prior, run: FiniteStatistics.from_run(run, prior)),
+}
+
+
+def _family(prior: Any) -> _Family:
+    if type(prior) not in _FAMILIES:
+        raise TypeError(f"there is no marginal likelihood for a {type(prior).__name__}")
+    return _FAMILIES[type(prior)]
+
+
+def _whole(prior: Any, data: Any) -> PerTask:
+    """All that the tasks saw, whatever part of it an estimator reads: only so are scores those of the same data."""
+    return _family(prior).read(prior, data) if isinstance(data, Run) else data
 
 
 def _estimate(values: FloatArray) -> Estimate:

@@ -85,7 +85,8 @@ def simulate_meta(
     """
     episodes, replicates = validation.count("episodes", episodes), validation.count("replicates", replicates)
     horizon, seed = validation.count("horizon", horizon), validation.seed(seed)
-    for name, value in (("episodes", episodes), ("replicates", first + replicates)):
+    first = validation.count("first", first, least=0)
+    for name, value in (("episodes", episodes), ("first + replicates" if first else "replicates", first + replicates)):
         if value >= NUMBERS:
             raise ValueError(f"{name} must be below 2**32, got {value}")
     check_prior("prior", prior)
@@ -93,7 +94,6 @@ def simulate_meta(
     workers = _workers(jobs, replicates)
     one = (prior, learner, episodes, horizon, seed, keep, engine)
     size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
-    first = validation.count("first", first, least=0)
     parts = [range(first + start, first + min(start + size, replicates)) for start in range(0, replicates, size)]
     rewards = np.empty((replicates, episodes))
     kept: list[Replicate] = []
@@ -103,7 +103,7 @@ def simulate_meta(
                 rewards[replicate - first] = totals
                 kept += [] if rest is None else [rest]
             advance(len(part))
-    return MetaRun(rewards, horizon, seed, prior, tuple(kept) if keep else None)
+    return MetaRun(rewards, horizon, seed, prior, tuple(kept) if keep else None, first)
 
 
 Result = tuple[FloatArray, Replicate | None]
@@ -124,22 +124,20 @@ def _run_replicate(
     replicate: int, prior: Prior, learner: MetaLearner, episodes: int, horizon: int, seed: int, keep: bool, engine: Engine
 ) -> Result:
     """Alternate between the learner's plans and blocks of episodes."""
-    state = learner.init(Setting(prior, horizon))
+    keys = _learner_keys(seed, replicate)
+    state = learner.init(Setting(prior, horizon, int(Stream(keys, 0).bits()[0])))
     totals = np.empty(episodes)
     history: list[Held] = []
     columns: list[Trajectory] = []
     first_number, done = replicate * NUMBERS, 0
-    keys = _learner_keys(seed, replicate)
-    held, chosen, largest = None, None, 0
-    checked: set[tuple[type, type]] = set()
+    held: Play | None = None
+    chosen, largest = None, 0
     while done < episodes:
         play = learner.plan(state, Stream(keys, done + 1))
         if held is None or play.believed is not held.believed or play.policy is not held.policy:
-            kinds = (type(play.policy), type(play.believed))
-            if kinds not in checked:
-                check_believed(prior, play.believed)
+            check_believed(prior, play.believed)  # the compiled loop trusts its sizes
+            if held is None or play.policy is not held.policy or type(play.believed) is not type(held.believed):
                 check_policy(play.policy, play.believed)
-                checked.add(kinds)
             chosen = plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
             largest = _largest_block(chosen, play, horizon)
         held = play

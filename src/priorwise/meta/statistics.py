@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +15,15 @@ from priorwise.core import validation
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.meta.gaussian_groups import GaussianGroups
 from priorwise.meta.gaussian_statistics import GaussianStatistics
+from priorwise.meta.linear_kernel import impossible
 from priorwise.meta.tasks import PerTask, Steps, by_arm, counts, played, table, trajectory
 from priorwise.priors.finite import FinitePrior
 from priorwise.simulate.results import Run
 
 __all__ = ["BetaGroups", "BetaStatistics", "FiniteStatistics", "GaussianGroups", "GaussianStatistics", "LinearStatistics"]
+
+ROUNDING: Final = 1e-8
+"""How far sums may be from those of any features and rewards, relative to their size."""
 
 
 @final
@@ -122,6 +126,13 @@ class BetaGroups:
             object.__setattr__(self, name, column[order])
         if not np.array_equal(np.unique(self.arm), np.arange(self.arm[-1] + 1)):
             raise ValueError("each arm from 0 to the largest needs a row; an arm without pulls has successes=0, pulls=0")
+        totals = np.bincount(self.arm, self.tasks)
+        if (totals != totals[0]).any():
+            wrong = int((totals != totals[0]).argmax())
+            raise ValueError(
+                f"tasks must add up to the same number for each arm, but arm 0 has {totals[0]:g} and arm {wrong} has "
+                f"{totals[wrong]:g}; tasks that did not pull an arm have a row of it with successes=0, pulls=0"
+            )
 
     @property
     def arms(self) -> int:
@@ -149,6 +160,10 @@ class BetaGroups:
         distinct, place = np.unique(rows, axis=0, return_inverse=True)
         tasks = np.bincount(place.ravel(), np.concatenate([self.tasks, other.tasks]))
         return BetaGroups(distinct[:, 0], distinct[:, 2], distinct[:, 1], tasks)
+
+    def __radd__(self, other: Any) -> BetaGroups:
+        """Let ``sum`` merge many, which starts from 0."""
+        return self if type(other) is int and other == 0 else NotImplemented
 
 
 @final
@@ -185,7 +200,18 @@ class LinearStatistics(PerTask):
         q = table("squares", squares, (tasks,))
         if q.min() < 0:
             raise ValueError(f"squares must not be negative, got {q.min():g}")
-        for name, array in (("gram", g), ("moments", m), ("squares", q), ("pulls", counts("pulls", pulls, (tasks,)))):
+        n = counts("pulls", pulls, (tasks,))
+        for task in np.flatnonzero(n == 0):
+            if g[task].any() or m[task].any() or q[task]:
+                raise ValueError(f"gram, moments and squares must be 0 where pulls is 0, but task {task} has some")
+        g, m, q = (np.ascontiguousarray(array) for array in (g, m, q))
+        if (first := int(impossible(g, m, q, ROUNDING))) >= 0:
+            raise ValueError(
+                f"no features and rewards have the gram, moments and squares of task {first}: gram must be positive semi-definite, "
+                "and squares at least what the regression on the features explains"
+            )
+        for name, array in (("gram", g), ("moments", m), ("squares", q), ("pulls", n)):
+            array.setflags(write=False)
             object.__setattr__(self, name, array)
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.simulate.results import Run
 
 Steps = int | slice | None
@@ -33,7 +33,7 @@ class PerTask:
 
     def take(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks: a slice, a mask, or indices, which may repeat (for a bootstrap)."""
-        rows = np.atleast_1d(np.arange(self.tasks)[index if isinstance(index, slice) else np.asarray(index)])
+        rows = np.atleast_1d(np.arange(self.tasks)[index if isinstance(index, slice) else _index(index, self.tasks)])
         return self._with({name: None if array is None else array[rows] for name, array in self._columns().items()})
 
     def __getitem__(self, index: ArrayLike | slice) -> Self:
@@ -43,6 +43,10 @@ class PerTask:
     def __add__(self, other: Self) -> Self:
         """Join two sets of tasks."""
         return self._join(other) if type(other) is type(self) else NotImplemented
+
+    def __radd__(self, other: Any) -> Self:
+        """Let ``sum`` join many, which starts from 0."""
+        return self if type(other) is int and other == 0 else NotImplemented
 
     def _join(self, other: Any) -> Self:
         joined: dict[str, Any] = {}
@@ -71,7 +75,9 @@ def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatAr
     """Return a finite array with the task axis first, which must hold at least one task."""
     if np.ndim(value) and len(np.asarray(value)) == 0:
         raise ValueError(f"{name} holds no task; statistics need at least one")
-    return validation.matrix(name, value, shape)
+    array = np.ascontiguousarray(validation.matrix(name, value, shape))  # row by row, as compiled code reads it
+    array.setflags(write=False)
+    return array
 
 
 def counts(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
@@ -81,6 +87,19 @@ def counts(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatA
         wrong = array[(array < 0) | (array != np.rint(array))][0]
         raise ValueError(f"{name} must be non-negative whole numbers, got {wrong:g}")
     return array
+
+
+def _index(index: ArrayLike, tasks: int) -> IntArray | BoolArray:
+    """Check a mask or indices of tasks."""
+    rows = np.asarray(index)
+    if rows.dtype == np.bool_ and rows.shape != (tasks,):
+        raise IndexError(f"a mask of tasks needs one entry for each of the {tasks} tasks, got shape {rows.shape}")
+    if rows.dtype.kind not in "biu":
+        raise IndexError(f"tasks are chosen by a slice, a mask or whole numbers, got {rows.dtype}")
+    if rows.size and rows.dtype.kind != "b" and not -tasks <= rows.min() <= rows.max() < tasks:
+        wrong = rows.min() if rows.min() < -tasks else rows.max()
+        raise IndexError(f"there are {tasks} tasks, so that indices run from 0 to {tasks - 1}, got {wrong}")
+    return rows
 
 
 def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> FloatArray:
