@@ -322,7 +322,7 @@ class TestOffsets:
 class TestNoise:
     @pytest.mark.parametrize("structure", STRUCTURES)
     def test_known_noise_comes_back_to_the_last_bit(self, structure, seed: int) -> None:
-        for i, noise in enumerate((1.0, 0.1, 0.7, 1 / 3)):
+        for i, noise in enumerate((1.0, 0.1, 0.7, 1 / 3, *[1.0] * 12)):
             stats = played(pw.GaussianPrior(TRUE.mean, COV, noise), pw.ThompsonSampling(), 10 + i, seed + i)
             fit = GaussianMarginalLikelihood(structure, noise_var=noise).fit(stats)
             for prior in (fit.prior, PriorFit.load(fit.to_json()).prior, *fit.draw(np.random.default_rng(seed), 3)):

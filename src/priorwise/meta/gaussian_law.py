@@ -3,8 +3,8 @@
 A covariance is drawn as ``L L'`` with L normal, so that every draw is one, also at a boundary, where a variance is zero but
 plausible ones are not. By itself that would be too wide: what is not known of L adds to the variances. The mean of L is therefore
 shortened by as much, so that the mean of a drawn covariance is the fitted one, along its principal axes. Standard deviations of
-its entries are their standard errors where these are well below the variances, and lower where they are not, for covariances that
-are far from the fit in every direction at once are not positive.
+its entries are their standard errors where these are well below the smallest eigenvalues. Where they are not, the two differ,
+entry by entry, mostly downwards: covariances as far from the fit as that in every direction at once are not positive.
 """
 
 from __future__ import annotations
