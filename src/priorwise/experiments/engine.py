@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, final, get_args, runtime_checkable
 
@@ -17,7 +18,7 @@ from priorwise.core import validation
 from priorwise.experiments.parquet import read_parquet, to_parquet
 from priorwise.experiments.progress import Progress, show_progress
 from priorwise.experiments.store import BlockStore, Finished, claimed, code_stamp, digest_of, write_whole
-from priorwise.experiments.work import Block, Claim, Experiment, Files, Tables
+from priorwise.experiments.work import WARM_UP, Block, Claim, Experiment, Files, Tables, WarmsUp
 from priorwise.experiments.workers import Call, Where, Workers, start_workers
 
 BLOCKS: Final = "blocks"
@@ -45,7 +46,7 @@ class Outcome:
     tables: Tables
     figures: Mapping[str, Files]
     claims: tuple[Claim, ...]
-    seconds: float  # on the wall, in this call
+    seconds: float  # on the wall, in this call, since the experiment before was done
     block_seconds: float  # of all blocks together, when they ran
     blocks: int
     resumed: int  # blocks that were there already, and cost nothing in this call
@@ -119,8 +120,32 @@ def run_experiments(
     plans = [_plan(each, validation.seed(seed), replicates, out) for each in experiments]
     total = sum(plan.cost(block) for plan in plans for block in plan.blocks)
     with claimed(out), start_workers(engine, jobs, scheduler) as workers, show_progress(total, shown=progress) as bar:
-        outcomes = [_run(plan, workers, bar) for plan in plans]
+        outcomes = _run(plans, workers, bar)
         return Results(tuple(outcomes), seed, replicates, out, workers.about)
+
+
+def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcome]:
+    """Run the blocks of one experiment after the other; tables and figures are made while the next one's blocks run."""
+    marks = [time.perf_counter()]
+    finishing: list[Future[Outcome]] = []
+    with ThreadPoolExecutor(1) as pool:
+        _warm_up(plans, workers)
+        for plan in plans:
+            bar.start(plan.experiment.name)
+            finishing.append(pool.submit(_finish, plan, _blocks(plan, workers, bar)))
+            finishing[-1].add_done_callback(lambda _: marks.append(time.perf_counter()))
+        outcomes = [future.result() for future in finishing]
+    return [replace(each, seconds=end - start) for each, start, end in zip(outcomes, marks, marks[1:], strict=False)]
+
+
+def _warm_up(plans: Sequence[_Plan], workers: Workers) -> None:
+    """Let each worker compile for another experiment, rather than all of them the same; the last one has most to compile."""
+    missing = [plan for plan in plans if isinstance(plan.experiment, WarmsUp) and any(map(plan.lacks, plan.blocks))]
+    calls = [Call(plan.experiment, WARM_UP, plan.seed, code_stamp()) for plan in reversed(missing)]
+    if len(calls) > 1:
+        with closing(workers.run(calls)) as running:
+            for _ in running:
+                pass
 
 
 def _check_names(experiments: Sequence[Experiment]) -> None:
@@ -142,6 +167,9 @@ class _Plan:
     store: BlockStore
     blocks: tuple[Block, ...]
 
+    def lacks(self, block: Block) -> bool:
+        return not self.store.path(block).exists()
+
     def cost(self, block: Block) -> float:
         return self.experiment.cost(block) if isinstance(self.experiment, Costed) else 1.0
 
@@ -152,11 +180,9 @@ def _plan(experiment: Experiment, seed: int, replicates: int, out: Path) -> _Pla
     return _Plan(experiment, seed, replicates, out, store, tuple(experiment.blocks(replicates)))
 
 
-def _run(plan: _Plan, workers: Workers, bar: Progress) -> Outcome:
-    start = time.perf_counter()
+def _finish(plan: _Plan, done: dict[Block, tuple[Finished, bool]]) -> Outcome:
+    """Make tables of the blocks, then figures and claims of the tables."""
     experiment = plan.experiment
-    bar.start(experiment.name)
-    done = _blocks(plan, workers, bar)
     resumed = sum(not fresh for _, fresh in done.values())
     directory = plan.out / experiment.name
     about = {"experiment": experiment.name, "seed": plan.seed, "replicates": plan.replicates}
@@ -177,7 +203,7 @@ def _run(plan: _Plan, workers: Workers, bar: Progress) -> Outcome:
         tables=tables,
         figures=figures,
         claims=claims,
-        seconds=time.perf_counter() - start,
+        seconds=0.0,
         block_seconds=sum(finished.seconds for finished, _ in done.values()),
         blocks=len(plan.blocks),
         resumed=resumed,

@@ -13,7 +13,7 @@ What is left, the episodes after T0, runs with its own fitted prior for every T0
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -111,6 +111,11 @@ class LearningCurves:
         """Run each replicate; see the module."""
         rows = [self._replicate(replicate, seed) for replicate in range(block.first, block.first + block.count)]
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def warm_up(self, seed: int) -> None:
+        """Run a few episodes of every algorithm."""
+        few = replace(self.sweep, episodes=4, sizes=(3,), grid=(4,), test_size=3, test_episodes=1, first_pull_size=None)
+        replace(self, sweep=few).run(Block("curves", 0, 1), seed)
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
         """Return the tables ``curves`` and ``test``, and ``first_pulls`` where they are counted."""

@@ -35,6 +35,10 @@ class PaperExperiment:
         """Run the replicates of a block."""
         return self.curves.run(block, seed)
 
+    def warm_up(self, seed: int) -> None:
+        """Run a few episodes of every algorithm."""
+        self.curves.warm_up(seed)
+
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
         """Learning curves, test rewards, and what else the experiment keeps."""
         return self.curves.tables(done) | self.extra()

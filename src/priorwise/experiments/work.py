@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,19 @@ class Experiment(Protocol):
 
     def claims(self, tables: Tables) -> list[Claim]:
         """Judge from the tables alone."""
+        ...
+
+
+WARM_UP: Final = Block("warm-up", 0, 0)
+"""No replicates: a worker that runs it has compiled what the experiment needs, and the compiled code is in the cache of all."""
+
+
+@runtime_checkable
+class WarmsUp(Protocol):
+    """An experiment whose workers can compile ahead of its blocks, each something else."""
+
+    def warm_up(self, seed: int) -> None:
+        """Run a very small part of every kind of work."""
         ...
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, final
 
 from priorwise.experiments.store import Finished, code_stamp
-from priorwise.experiments.work import Block, Experiment
+from priorwise.experiments.work import WARM_UP, Block, Experiment, WarmsUp
 from priorwise.simulate.engine import available_threads
 
 Where = Literal["local", "dask"]
@@ -44,6 +44,9 @@ def run_block(call: Call) -> tuple[Block, Finished]:
         )
     start = time.perf_counter()
     try:
+        if call.block == WARM_UP and isinstance(call.experiment, WarmsUp):
+            call.experiment.warm_up(call.seed)
+            return call.block, Finished({}, time.perf_counter() - start)
         arrays = call.experiment.run(call.block, call.seed)
     except Exception as error:
         error.add_note(f"in {call.block} of the experiment {call.experiment.name}, seed {call.seed}")
