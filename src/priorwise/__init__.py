@@ -19,18 +19,6 @@ from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGau
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.sensitivity.bounds import Bound, reward_bound, trajectory_bound
-from priorwise.sensitivity.break_even import BreakEven, break_even
-from priorwise.sensitivity.comparison import kveton_comparison
-from priorwise.sensitivity.conditions import Bounded, SubGamma, SubGaussian
-from priorwise.sensitivity.distance import Distance, hellinger, kl, total_variation
-from priorwise.sensitivity.exact import exact_evaluation, exact_rewards, exact_trajectory_tv
-from priorwise.sensitivity.ladder import sensitivity_ladder
-from priorwise.sensitivity.lower_bounds import lower_bound_gap, noiseless_instance, two_point_instance
-from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
-from priorwise.sensitivity.pomdp import pomdp_reward_bound, pomdp_trajectory_bound, reward_tails
-from priorwise.sensitivity.rungs import Ladder, Rung
-from priorwise.sensitivity.tail import TailExpectation, tail_expectation
 from priorwise.simulate.results import Comparison, Estimate, Run
 from priorwise.simulate.run import compare, simulate
 
@@ -69,6 +57,18 @@ if TYPE_CHECKING:
     from priorwise.meta.simulate_meta import simulate_meta
     from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, LinearStatistics
     from priorwise.meta.watch import Watch
+    from priorwise.sensitivity.bounds import Bound, reward_bound, trajectory_bound
+    from priorwise.sensitivity.break_even import BreakEven, break_even
+    from priorwise.sensitivity.comparison import kveton_comparison
+    from priorwise.sensitivity.conditions import Bounded, SubGamma, SubGaussian
+    from priorwise.sensitivity.distance import Distance, hellinger, kl, total_variation
+    from priorwise.sensitivity.exact import exact_evaluation, exact_rewards, exact_trajectory_tv
+    from priorwise.sensitivity.ladder import sensitivity_ladder
+    from priorwise.sensitivity.lower_bounds import lower_bound_gap, noiseless_instance, two_point_instance
+    from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
+    from priorwise.sensitivity.pomdp import pomdp_reward_bound, pomdp_trajectory_bound, reward_tails
+    from priorwise.sensitivity.rungs import Ladder, Rung
+    from priorwise.sensitivity.tail import TailExpectation, tail_expectation
 
 __version__ = "0.1.0"
 
@@ -180,8 +180,57 @@ __all__ = [
     "two_point_instance",
 ]
 
-# Learning the prior brings optimisers and process pools along, which a simulation does without: imported when first used.
+# What a simulation does without is imported when first used: bounds and ladders, estimators, optimisers, process pools.
 _LATER = {
+    "priorwise.sensitivity.bounds": (
+        "Bound",
+        "reward_bound",
+        "trajectory_bound",
+    ),
+    "priorwise.sensitivity.break_even": (
+        "BreakEven",
+        "break_even",
+    ),
+    "priorwise.sensitivity.comparison": ("kveton_comparison",),
+    "priorwise.sensitivity.conditions": (
+        "Bounded",
+        "SubGamma",
+        "SubGaussian",
+    ),
+    "priorwise.sensitivity.distance": (
+        "Distance",
+        "hellinger",
+        "kl",
+        "total_variation",
+    ),
+    "priorwise.sensitivity.exact": (
+        "exact_evaluation",
+        "exact_rewards",
+        "exact_trajectory_tv",
+    ),
+    "priorwise.sensitivity.ladder": ("sensitivity_ladder",),
+    "priorwise.sensitivity.lower_bounds": (
+        "lower_bound_gap",
+        "noiseless_instance",
+        "two_point_instance",
+    ),
+    "priorwise.sensitivity.optimal": (
+        "BayesOptimalPolicy",
+        "bayes_optimal",
+    ),
+    "priorwise.sensitivity.pomdp": (
+        "pomdp_reward_bound",
+        "pomdp_trajectory_bound",
+        "reward_tails",
+    ),
+    "priorwise.sensitivity.rungs": (
+        "Ladder",
+        "Rung",
+    ),
+    "priorwise.sensitivity.tail": (
+        "TailExpectation",
+        "tail_expectation",
+    ),
     "priorwise.meta.ada_thompson": ("AdaThompson",),
     "priorwise.meta.alarm": ("Alarm",),
     "priorwise.meta.beta_likelihood": ("BetaMarginalLikelihood",),

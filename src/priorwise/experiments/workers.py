@@ -13,7 +13,7 @@ from typing import Final, Literal, final
 
 from priorwise.experiments.store import Finished, code_stamp
 from priorwise.experiments.work import WARM_UP, Block, Experiment, WarmsUp
-from priorwise.simulate.engine import available_threads
+from priorwise.simulate.engine import at_most_threads, available_threads
 
 Where = Literal["local", "dask"]
 
@@ -47,7 +47,8 @@ def run_block(call: Call) -> tuple[Block, Finished]:
         if call.block == WARM_UP and isinstance(call.experiment, WarmsUp):
             call.experiment.warm_up(call.seed)
             return call.block, Finished({}, time.perf_counter() - start)
-        arrays = call.experiment.run(call.block, call.seed)
+        with at_most_threads(1):  # blocks are the parallelism
+            arrays = call.experiment.run(call.block, call.seed)
     except Exception as error:
         error.add_note(f"in {call.block} of the experiment {call.experiment.name}, seed {call.seed}")
         raise

@@ -6,6 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -73,11 +75,23 @@ def block_size(horizon: int, largest_belief: int, engines: set[str]) -> int:
     return max(LANES, min(largest, PULLS_PER_BLOCK // horizon) // LANES * LANES)
 
 
+_most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
+
+
+@contextmanager
+def at_most_threads(count: int) -> Iterator[None]:
+    """Let simulations inside use so many threads unless they are told otherwise; for workers that share a machine."""
+    token = _most_threads.set(count)
+    try:
+        yield
+    finally:
+        _most_threads.reset(token)
+
+
 def available_threads() -> int:
-    """Processors this process may use; at most ``OMP_NUM_THREADS``, which process pools set for their workers."""
+    """Processors this process may use, and is allowed to here."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return min(processors, int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else processors
+    return min(processors, _most_threads.get() or processors)
 
 
 def run_blocks(

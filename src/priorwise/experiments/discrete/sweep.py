@@ -14,7 +14,7 @@ from priorwise.policies.sampling import ThompsonSampling
 TS: Final = ThompsonSampling()
 KG: Final = KnowledgeGradient(10, 10, ties="random", when_certain="best")
 SIZES: Final = tuple(range(25, 201, 25))
-GRID: Final = tuple(range(2, 401, 2))
+GRID: Final = tuple(range(4, 401, 4))
 
 SWEEP: Final = Sweep(
     problem=problems.discrete,

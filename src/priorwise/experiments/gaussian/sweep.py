@@ -16,7 +16,7 @@ from priorwise.policies.sampling import ThompsonSampling
 
 TS: Final = ThompsonSampling()
 SIZES: Final = tuple(range(200, 5001, 200))
-GRID: Final = tuple(range(50, 10_001, 50))
+GRID: Final = tuple(range(100, 10_001, 100))
 
 SWEEP: Final = Sweep(
     problem=problems.gaussian,

@@ -13,7 +13,7 @@ from priorwise.priors.contexts import SphereContexts
 
 TS: Final = ThompsonSampling()
 SIZES: Final = tuple(range(100, 1001, 100))
-GRID: Final = tuple(range(10, 2001, 10))
+GRID: Final = tuple(range(20, 2001, 20))
 
 SWEEP: Final = Sweep(
     problem=problems.linear,
