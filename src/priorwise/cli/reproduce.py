@@ -41,7 +41,7 @@ and writes the same tables. They do not depend on the number of processes, nor o
 [dim]# everything; the report says what holds[/]
 priorwise reproduce
 [dim]# one experiment, only to see it work[/]
-priorwise reproduce gaussian --quick --out /tmp/look
+priorwise reproduce gaussian --quick --out look
 [dim]# the paper again with other random numbers, and more of them[/]
 priorwise reproduce paper --seed 7 --replicates 400 --out seed7
 [dim]# on a cluster: start a scheduler and workers, then name the scheduler[/]
