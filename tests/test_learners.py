@@ -39,6 +39,7 @@ from priorwise.meta.running_mean import RunningMean
 from priorwise.meta.simulate_meta import simulate_meta
 from priorwise.meta.statistics import GaussianStatistics
 from priorwise.meta.watch import Watch, Watched
+from priorwise.simulate.engine import plan
 from priorwise.simulate.results import Trajectory
 from priorwise.testing import PriorContract
 
@@ -335,6 +336,31 @@ def test_running_mean_by_hand(largest: int | None, seed: int, monkeypatch: pytes
         if t < 40:
             total[alone.actions[t, 0]] += 6 * alone.rewards[t, 0]
     np.testing.assert_allclose(run.fits[0].prior.mean, total / 40)
+
+
+@pytest.mark.parametrize("before", [0, 70])
+@pytest.mark.parametrize("cov", [np.eye(6), np.kron(np.eye(2), np.full((3, 3), 0.9) + 0.1 * np.eye(3)), np.ones((6, 6))])
+def test_the_running_mean_is_the_same_in_both_engines(cov: Any, before: int, seed: int) -> None:
+    """In whole and in broken tiles, with and without episodes before."""
+    prior = problems.gaussian().prior
+    law = RunningMean(cov, noise_var=[1.0, 2.0, 1.0, 0.5, 1.0, 1.0])
+    run = pw.simulate(prior, UniformThen(1, THOMPSON), horizon=6, tasks=70, seed=seed + 1, keep=True)
+    held = law.exploring(run.trajectory if before else None)
+    options: dict[str, Any] = {"seed": seed, "first": 5, "tasks": 200, "horizon": 6, "available": None, "keep": True}
+    policy = UniformThen(1, THOMPSON)
+    compiled, literal = (plan(prior, held, policy, 6, masked=False, engine=each).run(**options) for each in ("compiled", "numpy"))
+    np.testing.assert_array_equal(compiled.columns.actions, literal.columns.actions)
+    np.testing.assert_allclose(compiled.columns.rewards, literal.columns.rewards, rtol=1e-12, atol=1e-12)
+
+
+def test_a_policy_that_reads_a_running_mean_too_early_is_never_compiled() -> None:
+    prior = problems.gaussian().prior
+    held = RunningMean(np.eye(6)).exploring(None)
+    for policy in (THOMPSON, UniformThen(0, THOMPSON), pw.Greedy()):
+        assert plan(prior, held, policy, 6, masked=False, engine="auto").engine == "numpy"
+    assert plan(prior, held, UniformThen(1, UniformThen(0, THOMPSON)), 6, masked=False, engine="auto").engine == "compiled"
+    with pytest.raises(TypeError, match="can be held but not sampled from"):
+        pw.simulate(held, UniformThen(1, THOMPSON), horizon=2, tasks=2, seed=0)
 
 
 def test_running_mean_needs_a_blind_first_pull() -> None:

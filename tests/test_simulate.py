@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.simulate.engine import block_size, entries
+from priorwise.simulate.engine import Engine, block_size, entries, plan, run_held
 
 GAUSSIAN = pw.GaussianPrior([0.5, 0.0, 0.1], [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
 BETA = pw.BetaPrior([1.0, 2.0, 0.5], [1.0, 3.0, 1.5])
@@ -57,6 +57,41 @@ def test_other_policies_change_nothing(seed: int) -> None:
     slow = {"ucb": pw.BayesUCB()}  # NumPy: other blocks
     for others in ({}, {"greedy": pw.Greedy()}, slow):
         same(pw.compare(GAUSSIAN, {"a": THOMPSON, **others}, seed=seed, **OPTIONS).runs["a"], alone)
+
+
+HELD: dict[str, list[Any]] = {
+    "gaussian": [GAUSSIAN, pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.GaussianPrior([1.0, 0.0, 0.0], np.ones((3, 3)))],
+    "beta": [BETA, pw.BetaPrior(np.ones(3), np.ones(3))],
+    "linear": [LINEAR, pw.LinearGaussianPrior(np.zeros(2), np.eye(2), 4.0, contexts=pw.SphereContexts(arms=3))],
+    "finite": [FINITE, pw.FinitePrior(FINITE.means, [0.1, 0.9])],
+    "mixed": [GAUSSIAN, pw.BetaPrior(np.ones(3), np.ones(3))],
+}
+POLICIES = {"ts": THOMPSON, "3-shot": pw.KShotThompson(3), "softmax": pw.PosteriorSampling(1, "softmax"), "greedy": pw.Greedy()}
+
+
+@pytest.mark.parametrize("engine", ["auto", "numpy"])
+@pytest.mark.parametrize("policy", [*POLICIES, "knowledge-gradient"])
+@pytest.mark.parametrize("name", [name for name in HELD if name != "mixed"])
+def test_priors_held_together_earn_what_each_earns_alone(name: str, policy: str, engine: Engine, seed: int) -> None:
+    prior, held, tasks = PRIORS[name], HELD[name], 300 if engine == "auto" else 70
+    played = POLICIES.get(policy) or pw.KnowledgeGradient(3, 3)
+    begins = [33, 0, 130][: len(held)] if engine == "auto" else [33, 0, 69][: len(held)]
+    options: dict[str, Any] = {"seed": seed, "horizon": 5}
+    together = run_held(prior, held, played, first=7, tasks=tasks, begins=begins, engine=engine, **options)
+    for each, begin, totals in zip(held, begins, together, strict=True):
+        alone = plan(prior, each, played, 5, masked=False, engine=engine)
+        expected = alone.run(first=7 + begin, tasks=tasks - begin, available=None, keep=False, **options).totals
+        np.testing.assert_array_equal(totals, expected)
+        assert len(totals) == tasks - begin
+
+
+def test_priors_of_two_families_are_held_one_after_the_other(seed: int) -> None:
+    bounded = pw.FinitePrior([[0.2, 0.9, 0.4], [0.7, 0.1, 0.4]], [0.5, 0.5], noise="bernoulli")
+    options: dict[str, Any] = {"seed": seed, "first": 0, "tasks": 100, "horizon": 5}
+    together = run_held(bounded, HELD["mixed"], THOMPSON, begins=[0, 0], **options)
+    for each, totals in zip(HELD["mixed"], together, strict=True):
+        np.testing.assert_array_equal(totals, run_held(bounded, [each], THOMPSON, begins=[0], **options)[0])
+    assert not np.array_equal(*together)
 
 
 def test_another_seed_gives_another_run(seed: int) -> None:

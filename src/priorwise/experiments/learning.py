@@ -6,13 +6,14 @@ configuration earns, bit for bit, what it would earn there alone. The work that 
 * The exploration of T0 episodes is the start of the longest one, because neither its actions nor its tasks depend on T0.
 * All priors are fitted in one pass over the exploration, from sums that run along.
 * Learners that explore alike (one estimator, several policies afterwards) share the exploration and the fits.
+* One policy that holds many priors meets the same episodes with the same random numbers: these are drawn once.
 
-What is left, the episodes after T0, runs with its own fitted prior for every T0.
+What is left, the belief and the choice in the episodes after T0, is each configuration's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -27,7 +28,7 @@ from priorwise.kernels.loop import Block as Ran
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.learner import as_run
 from priorwise.meta.simulate_meta import NUMBERS
-from priorwise.simulate.engine import Engine, plan
+from priorwise.simulate.engine import Engine, plan, run_held
 from priorwise.simulate.results import Run, Trajectory
 
 
@@ -136,51 +137,83 @@ class LearningCurves:
         return np.array([0 if name in fixed else size for name in self.sweep.algorithms])
 
     def _replicate(self, replicate: int, seed: int) -> Arrays:
-        s, problem = self.sweep, self.problem
-        curves: list[FloatArray] = []
+        s = self.sweep
+        played = self._played(replicate, seed)
+        ran = self._totals([each for each in played if not each.counted], replicate, seed)
+        out: Arrays = {"curves": np.empty((len(played), len(s.grid)))}
         test: dict[str, float] = {}
         first: dict[str, IntArray] = {}
-        held = [(s.oracle, problem.prior), (s.misspecified, problem.misspecified)]
-        for name, policy, prior in [(name, policy, prior) for policies, prior in held for name, policy in policies.items()]:
-            ran = self._play(policy, prior, seed, replicate, 0, s.episodes, keep=s.first_pull_size is not None)
-            curves.append(self._curve(ran.totals))
-            test[name] = float(ran.totals[-s.test_episodes :].mean())
-            first[name] = self._first_pulls(ran)
-        for each in s.meta:
-            explored = self._play(each.exploration, each.held or problem.misspecified, seed, replicate, 0, max(s.sizes), keep=True)
-            fits = each.estimator.fit_prefixes(as_run(_trajectory(explored)), s.sizes)
-            for name, policy in each.learners.items():
-                for size, fit in zip(s.sizes, fits, strict=True):
-                    counted = size == s.first_pull_size
-                    ran = self._play(policy, fit.prior, seed, replicate, size, s.episodes - size, keep=counted)
-                    totals = np.concatenate([explored.totals[:size], ran.totals])
-                    curves.append(self._curve(totals))
-                    if size == s.test_size:
-                        test[name] = float(totals[-s.test_episodes :].mean())
-                    if counted:
-                        first[name] = self._first_pulls(explored, size) + self._first_pulls(ran)
-        out: Arrays = {"curves": np.stack(curves), "test": np.array([test[name] for name in s.algorithms])}
+        for row, each in enumerate(played):
+            alone = self._play(each.policy, each.held, seed, replicate, each.begin, keep=True) if each.counted else None
+            totals = next(ran) if alone is None else alone.totals
+            if each.explored is not None:
+                totals = np.concatenate([each.explored.totals[: each.begin], totals])
+            if alone is not None:
+                first[each.name] = self._first_pulls(alone) + self._first_pulls(each.explored, each.begin)
+            out["curves"][row] = np.cumsum(totals)[np.array(s.grid) - 1] / np.array(s.grid)
+            if each.begin in (0, s.test_size):
+                test[each.name] = float(totals[-s.test_episodes :].mean())
+        out["test"] = np.array([test[name] for name in s.algorithms])
         if s.first_pull_size is not None:
             out["first_pulls"] = np.stack([first[name] for name in s.algorithms])
         return out
 
-    def _play(self, policy: Policy, held: Prior, seed: int, replicate: int, first: int, count: int, *, keep: bool) -> Ran:
-        """Play episodes ``first``, ``first + 1``, ... of a replicate."""
+    def _played(self, replicate: int, seed: int) -> list[_Played]:
+        """What every configuration holds, in their order: explores, fits."""
+        s, problem = self.sweep, self.problem
+        counts = s.first_pull_size is not None
+        fixed = [(s.oracle, problem.prior), (s.misspecified, problem.misspecified)]
+        out = [_Played(name, policy, held, 0, None, counts) for policies, held in fixed for name, policy in policies.items()]
+        for each in s.meta:
+            held = each.held or problem.misspecified
+            explored = self._play(each.exploration, held, seed, replicate, 0, max(s.sizes), keep=True)
+            fits = each.estimator.fit_prefixes(as_run(_trajectory(explored)), s.sizes)
+            for name, policy in each.learners.items():
+                for size, fit in zip(s.sizes, fits, strict=True):
+                    out.append(_Played(name, policy, fit.prior, size, explored, size == s.first_pull_size))
+        return out
+
+    def _totals(self, played: Sequence[_Played], replicate: int, seed: int) -> Iterator[FloatArray]:
+        """What each earns in its episodes, those of one policy together."""
+        problem, tasks, first = self.problem, self.sweep.episodes, replicate * NUMBERS
+        earned: dict[int, FloatArray] = {}
+        for policy in {id(each.policy): each.policy for each in played}.values():
+            places = [place for place, each in enumerate(played) if each.policy is policy]
+            held, begins = [played[place].held for place in places], [played[place].begin for place in places]
+            totals = run_held(
+                problem.prior, held, policy,
+                seed=seed, first=first, tasks=tasks, horizon=problem.horizon, begins=begins, engine=self.engine,
+            )  # fmt: skip
+            earned |= zip(places, totals, strict=True)
+        return iter([earned[place] for place in range(len(played))])
+
+    def _play(
+        self, policy: Policy, held: Prior, seed: int, replicate: int, first: int, end: int | None = None, *, keep: bool
+    ) -> Ran:
+        """Play episodes ``first``, ``first + 1``, ... of a replicate, to the end."""
         problem = self.problem
         chosen = plan(problem.prior, held, policy, problem.horizon, masked=False, engine=self.engine)
+        count = (self.sweep.episodes if end is None else end) - first
         number = replicate * NUMBERS + first
         return chosen.run(seed=seed, first=number, tasks=count, horizon=problem.horizon, available=None, keep=keep)
 
-    def _curve(self, totals: FloatArray) -> FloatArray:
-        """Cumulative average per-episode reward at the grid."""
-        grid = np.array(self.sweep.grid)
-        return np.asarray(np.cumsum(totals)[grid - 1] / grid)
-
-    def _first_pulls(self, ran: Ran, episodes: int | None = None) -> IntArray:
+    def _first_pulls(self, ran: Ran | None, episodes: int | None = None) -> IntArray:
         """How often each arm was pulled first."""
-        if ran.columns is None:
+        if ran is None or ran.columns is None:
             return np.zeros(self.problem.prior.arms, dtype=np.int64)
         return np.bincount(ran.columns.actions[0, :episodes], minlength=self.problem.prior.arms)
+
+
+@dataclass(frozen=True)
+class _Played:
+    """A configuration: what plays from which episode on, what it holds, and the exploration before."""
+
+    name: str
+    policy: Policy
+    held: Prior
+    begin: int
+    explored: Ran | None
+    counted: bool  # whether first pulls are
 
 
 def _trajectory(ran: Ran) -> Trajectory:

@@ -139,13 +139,19 @@ def sample(p, n, keys, environment):
     spread(p, n, z, environment)
 
 
-@tile(START)
-def start(p, n, state):
-    """Start the belief at the prior."""
+@inline
+def at_prior(p, n, state):
+    """Write the prior's mean and root."""
     for row in range(n[1] + n[1] * n[1]):
         value = splat(p[row])
         for g in range(0, LANES, WIDTH):
             store(state, row * LANES + g, value)
+
+
+@tile(START)
+def start(p, n, state):
+    """Start the belief at the prior."""
+    at_prior(p, n, state)
 
 
 @tile(CERTAIN)
@@ -186,6 +192,12 @@ def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
     affine(state, 0, state, arms, scratch, 1.0, arms, values, 0)
 
 
+@tile(DRAW)
+def arm_redraw(p, n, keys, at, draw, state, signal, scratch, values):
+    """One posterior draw with the normals that the draw of another belief left."""
+    affine(state, 0, state, n[0], scratch, 1.0, n[0], values, 0)
+
+
 @tile(MEAN)
 def arm_mean(p, n, state, signal, scratch, values):
     """Posterior means."""
@@ -194,8 +206,8 @@ def arm_mean(p, n, state, signal, scratch, values):
             store(values, arm * LANES + g, load(state, arm * LANES + g))
 
 
-@tile(UPDATE)
-def arm_update(p, n, state, signal, scratch, actions, rewards):
+@inline
+def observe(p, n, state, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a row of L."""
     arms = n[0]
     noise_var, residual = scratch[arms], scratch[arms + 1]
@@ -208,6 +220,12 @@ def arm_update(p, n, state, signal, scratch, actions, rewards):
         for j in range(arms):
             store(scratch, j * LANES + g, gather(state, row + np.uint64(j * LANES)))
     potter(state, arms, scratch, noise_var, residual)
+
+
+@tile(UPDATE)
+def arm_update(p, n, state, signal, scratch, actions, rewards):
+    """Condition on the chosen arms' rewards."""
+    observe(p, n, state, scratch, actions, rewards)
 
 
 @inline

@@ -82,6 +82,14 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
     project(signal, scratch[dim:], n[0], dim, values)
 
 
+@tile(DRAW)
+def redraw(p, n, keys, at, draw, state, signal, scratch, values):
+    """Values under one posterior draw with the normals that the draw of another belief left."""
+    dim = n[1]
+    affine(state, 0, state, dim, scratch, 1.0, dim, scratch, dim)
+    project(signal, scratch[dim:], n[0], dim, values)
+
+
 @tile(MEAN)
 def mean(p, n, state, signal, scratch, values):
     """Posterior means of the arms' values."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numba import types
@@ -14,6 +15,7 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 from priorwise.kernels.compiling import (
     ACT,
     ACT_AT,
+    DRAW_AT,
     INTS,
     LANES,
     REWARD,
@@ -53,7 +55,7 @@ class FamilyTiles:
     belief_rows: int
     scratch_rows: int
     resets_row: int  # row of the belief that counts impossible trajectories, or -1
-    sample: Tile
+    sample: Tile | None  # None: can be held, but is no law of tasks
     signal: Tile
     values: Tile
     reward: Tile
@@ -63,6 +65,8 @@ class FamilyTiles:
     update: Tile
     look: Tile
     certain: Tile
+    redraw: Tile | None = None  # ``draw`` again, under another belief, with the normals that it left in scratch
+    hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class PolicyTiles:
     n: IntArray
     act: Tile
     uses: frozenset[str]  # which of the belief's draw, mean, look and certain it calls; the others are not even compiled
+    draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
+    blind_pulls: int = 0  # in these first pulls it does not read the belief
 
 
 @runtime_checkable
@@ -96,13 +102,15 @@ class CompiledPolicy(Protocol):
 
 
 _COLUMNS = types.Array(F, 2, "C")
+_SIZES = types.Array(I, 2, "C")
 _SIGNATURE = types.void(
-    types.Array(types.uint64, 1, "C"), types.uint64, I, I, INTS,  # purpose keys, first task, tasks, horizon, table of addresses
+    types.Array(types.uint64, 1, "C"), types.uint64, I, I,  # purpose keys, first task, tasks, horizon
+    _SIZES,  # tables of addresses: of the first belief of a tile, and of those that follow it
     ROW, INTS, INTS,  # environment: p, n, sizes
-    ROW, INTS, INTS,  # belief likewise
+    _COLUMNS, _SIZES, INTS, INTS,  # beliefs: p and n of each, sizes of all, first task of each
     ROW, INTS,  # policy
     types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
-    _COLUMNS, _COLUMNS, _COLUMNS,  # means and squared deviations of each tile's rows, total rewards (1, task)
+    _COLUMNS, _COLUMNS, _COLUMNS,  # means and squared deviations of each tile's rows, or no rows; total rewards (belief, task)
     types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,  # actions, rewards, regrets (step, task), or no rows
     types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
     INTS,  # impossible trajectories, by task
@@ -123,38 +131,43 @@ def _best_available(values, mask, arms, out):
 
 @entry(_SIGNATURE)
 def run_tiles(
-    purposes, first, tasks, horizon, table,
+    purposes, first, tasks, horizon, tables,
     ep, en, esize,
-    bp, bn, bsize,
+    bps, bns, bsize, begins,
     pp, pn,
     available, means, squares, totals_out, actions_out, rewards_out, regrets_out, log_out, resets_out,
 ):  # fmt: skip
-    """Run ``tasks`` tasks from ``first`` on, in whole tiles; reports and columns are of tasks that count."""
-    arms, signal_rows = esize[0], esize[2]
+    """Run ``tasks`` tasks from ``first`` on, in whole tiles, under each of several beliefs; a belief may skip the first of them.
+
+    Signals, values and the policy's normals of a tile are kept, step by step, for the beliefs after the first. Reports and columns
+    are of tasks that count, and of one belief.
+    """
+    arms, signal_rows, beliefs = esize[0], esize[2], bps.shape[0]
+    slots = horizon if beliefs > 1 else 1
     keys = np.empty((4, LANES), np.uint64)
     environment = np.empty((esize[1], LANES))
-    signal = np.empty((max(signal_rows, 1), LANES))
-    state = np.empty((bsize[0], LANES))
-    scratch = np.empty((bsize[1], LANES))
+    signals = np.empty((slots, max(signal_rows, 1), LANES))
+    truths = np.empty((slots if signal_rows > 0 else 1, arms, LANES))
+    bests = np.empty((slots if signal_rows > 0 else 1, LANES))
+    state = np.zeros((bsize[0], LANES))  # rows that ``start`` leaves alone are kept from tile to tile
+    scratches = np.empty((slots, bsize[1], LANES))
+    scratch = np.empty((bsize[1], LANES)) if beliefs > 1 else scratches[0]
     values = np.empty((arms, LANES))
-    truth = np.empty((arms, LANES))
     acc = np.empty((2 * arms + 3, LANES))
     mask = np.zeros((arms, LANES))
-    best = np.empty(LANES)
     rewards = np.empty(LANES)
     chosen = np.empty(LANES)
     spare = np.empty(LANES)
     actions = np.empty(LANES, np.int64)
     regrets = np.empty(LANES)
     totals = np.empty((2, LANES))
-    kept = actions_out.shape[0] > 0
+    reported, kept = means.shape[0] > 0, actions_out.shape[0] > 0
     whole = totals_out.shape[1]
     logged = log_out.shape[1]
     environment_keys, reward_keys, policy_keys, world_keys = keys[0], keys[1], keys[2], keys[3]
     for tile in range(whole // LANES):
         offset = tile * LANES
         lanes = min(LANES, tasks - offset)
-        totals[:] = 0.0
         for purpose in range(4):
             row = keys[purpose]
             for lane in range(LANES):
@@ -163,47 +176,60 @@ def run_tiles(
             for arm in range(arms):
                 for lane in range(LANES):
                     mask[arm, lane] = 0.0 if available[offset + lane, arm] else -np.inf
+        table = tables[0]
         sample(table[SAMPLE_AT], ep, en, environment_keys, environment)
-        start(table[START_AT], bp, bn, state)
         if signal_rows == 0:
-            values_of(table[VALUES_AT], ep, en, environment, signal, truth)
-            _best_available(truth, mask, arms, best)
-        for step in range(1, horizon + 1):
-            if signal_rows > 0:
-                signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
-                values_of(table[VALUES_AT], ep, en, environment, signal, truth)
-                _best_available(truth, mask, arms, best)
-            act(table[ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal, mask, scratch, values, acc, actions)
-            for g in range(0, LANES, WIDTH):
-                store(chosen, g, gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)))
-            reward_of(table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards)
-            for g in range(0, LANES, WIDTH):
-                earned = load(rewards, g)
-                regret = load(best, g) - load(chosen, g)
-                store(regrets, g, regret)
-                store(totals, g, load(totals, g) + earned)
-                store(totals, LANES + g, load(totals, LANES + g) + regret)
-            means[tile, step - 1], squares[tile, step - 1] = spread_of(rewards, 0, lanes)
-            means[tile, horizon + step], squares[tile, horizon + step] = spread_of(regrets, 0, lanes)
-            if kept:
-                place = (step - 1) * whole + offset
-                for lane in range(LANES):
-                    poke(actions_out, place + lane, np.int32(actions[lane]))
+            values_of(table[VALUES_AT], ep, en, environment, signals[0], truths[0])
+            _best_available(truths[0], mask, arms, bests[0])
+        fresh = True
+        for belief in range(beliefs):
+            if begins[belief] >= offset + LANES:
+                continue
+            bp, bn, table = bps[belief], bns[belief], tables[0 if fresh else 1]
+            totals[:] = 0.0
+            start(table[START_AT], bp, bn, state)
+            for step in range(1, horizon + 1):
+                slot = step - 1 if beliefs > 1 else 0
+                of_values = slot if signal_rows > 0 else 0
+                signal, truth, best, draft = signals[slot], truths[of_values], bests[of_values], scratches[slot]
+                if fresh and signal_rows > 0:
+                    signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
+                    values_of(table[VALUES_AT], ep, en, environment, signal, truth)
+                    _best_available(truth, mask, arms, best)
+                act(table[ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal, mask, draft, values, acc, actions)
                 for g in range(0, LANES, WIDTH):
-                    store(rewards_out, place + g, load(rewards, g))
-                    store(regrets_out, place + g, load(regrets, g))
-            for k in range(logged):
+                    store(chosen, g, gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)))
+                reward_of(table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards)
+                for g in range(0, LANES, WIDTH):
+                    earned = load(rewards, g)
+                    regret = load(best, g) - load(chosen, g)
+                    store(regrets, g, regret)
+                    store(totals, g, load(totals, g) + earned)
+                    store(totals, LANES + g, load(totals, LANES + g) + regret)
+                if reported:
+                    means[tile, step - 1], squares[tile, step - 1] = spread_of(rewards, 0, lanes)
+                    means[tile, horizon + step], squares[tile, horizon + step] = spread_of(regrets, 0, lanes)
+                if kept:
+                    place = (step - 1) * whole + offset
+                    for lane in range(LANES):
+                        poke(actions_out, place + lane, np.int32(actions[lane]))
+                    for g in range(0, LANES, WIDTH):
+                        store(rewards_out, place + g, load(rewards, g))
+                        store(regrets_out, place + g, load(regrets, g))
+                for k in range(logged):
+                    for lane in range(LANES):
+                        log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]
+                if step < horizon:
+                    update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
+            if reported:
+                means[tile, horizon], squares[tile, horizon] = spread_of(totals, 0, lanes)
+                means[tile, 2 * horizon + 1], squares[tile, 2 * horizon + 1] = spread_of(totals, LANES, lanes)
+            for g in range(0, LANES, WIDTH):
+                store(totals_out, belief * whole + offset + g, load(totals, g))
+            if bsize[2] >= 0:
                 for lane in range(LANES):
-                    log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]
-            if step < horizon:
-                update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
-        means[tile, horizon], squares[tile, horizon] = spread_of(totals, 0, lanes)
-        means[tile, 2 * horizon + 1], squares[tile, 2 * horizon + 1] = spread_of(totals, LANES, lanes)
-        for g in range(0, LANES, WIDTH):
-            store(totals_out, offset + g, load(totals, g))
-        if bsize[2] >= 0:
-            for lane in range(LANES):
-                resets_out[offset + lane] = np.int64(state[bsize[2], lane])
+                    resets_out[offset + lane] += np.int64(state[bsize[2], lane])
+            fresh = False
 
 
 def purpose_keys(seed: int) -> UIntArray:
@@ -247,7 +273,7 @@ def run_compiled(
     keep: bool,
 ) -> Block:
     """Run a block of tasks in the compiled loop; whole tiles are run and surplus tasks dropped."""
-    whole = -(-tasks // LANES) * LANES
+    whole = _whole_tiles(tasks)
     means, squares = np.empty((2, whole // LANES, 2 * horizon + 2))
     totals = np.empty((1, whole))
     steps = horizon if keep else 0
@@ -261,17 +287,69 @@ def run_compiled(
     else:
         mask = np.ones((whole, environment.arms), dtype=np.bool_)
         mask[:tasks] = available
-    e, b = environment, belief
-    asked = [getattr(b, name).address if name in policy.uses else 0 for name in ("draw", "mean", "look", "certain")]
-    draw, mean, look, certain = asked
-    world = [each.address for each in (e.sample, e.signal, e.values, e.reward)]
-    table = np.array([*world, b.start.address, draw, mean, b.update.address, look, certain, policy.act.address])
     run_tiles(
-        purpose_keys(seed), np.uint64(first), tasks, horizon, table,
-        e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]),
-        b.p, b.n, np.array([b.belief_rows, b.scratch_rows, b.resets_row]),
-        policy.p, policy.n,
+        purpose_keys(seed), np.uint64(first), tasks, horizon,
+        *_roles(environment, [belief], [0], policy),
         mask, means, squares, totals, actions, rewards, regrets, log, resets,
     )  # fmt: skip
     columns = Columns(actions[:, :tasks], rewards[:, :tasks], log[:, :, :tasks] if logged else None) if keep else None
     return Block(means, squares, totals[0, :tasks], resets[:tasks], columns)
+
+
+def run_beliefs(
+    environment: FamilyTiles,
+    beliefs: Sequence[FamilyTiles],
+    policy: PolicyTiles,
+    *,
+    seed: int,
+    first: int,
+    tasks: int,
+    horizon: int,
+    begins: Sequence[int],
+) -> FloatArray:
+    """Total rewards ``(belief, task)`` of one policy under several beliefs that run alike, from each one's first task on.
+
+    What a belief earns is, bit for bit, what it earns alone. Work that does not depend on the belief is done once a task.
+    """
+    whole, arms = _whole_tiles(tasks), environment.arms
+    totals = np.empty((len(beliefs), whole))
+    none, no_rows = np.empty((0, 0)), np.empty((0, whole))
+    run_tiles(
+        purpose_keys(seed), np.uint64(first), tasks, horizon,
+        *_roles(environment, beliefs, begins, policy),
+        np.ones((0, arms), dtype=np.bool_), none, none, totals,
+        np.empty((0, whole), dtype=np.int32), no_rows, no_rows, np.empty((0, 0, whole)), np.zeros(whole, dtype=np.int64),
+    )  # fmt: skip
+    return totals[:, :tasks]
+
+
+def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
+    """Whether two priors differ in their numbers only."""
+    numbers = ("p", "n")
+    alike = (getattr(one, each.name) == getattr(other, each.name) for each in fields(one) if each.name not in numbers)
+    return all(alike) and all(getattr(one, name).shape == getattr(other, name).shape for name in numbers)
+
+
+def _whole_tiles(tasks: int) -> int:
+    return -(-tasks // LANES) * LANES
+
+
+def _roles(e: FamilyTiles, beliefs: Sequence[FamilyTiles], begins: Sequence[int], policy: PolicyTiles) -> tuple[Any, ...]:
+    """Addresses, numbers and sizes of environment, beliefs and policy, as the loop takes them."""
+    b = beliefs[0]
+    assert e.sample is not None
+    asked = {name: getattr(b, name).address if name in policy.uses else 0 for name in ("draw", "mean", "look", "certain")}
+    table = np.array([
+        *(each.address for each in (e.sample, e.signal, e.values, e.reward)),
+        b.start.address, asked["draw"], asked["mean"], b.update.address, asked["look"], asked["certain"], policy.act.address,
+    ])  # fmt: skip
+    later = table.copy()
+    if len(beliefs) > 1 and policy.draws_once and b.redraw is not None:
+        later[DRAW_AT] = b.redraw.address
+    return (
+        np.stack([table, later]),
+        e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]),
+        np.stack([each.p for each in beliefs]), np.stack([each.n for each in beliefs]),
+        np.array([b.belief_rows, b.scratch_rows, b.resets_row]), np.array(begins, dtype=np.int64),
+        policy.p, policy.n,
+    )  # fmt: skip

@@ -136,7 +136,8 @@ class UniformThen:
             return None
         first = Uniform().tiles(family, horizon, masked)
         head = np.array([self.rounds, first.act.address, then.act.address])
-        return PolicyTiles(then.p, np.concatenate([head, first.n, then.n]), _uniform_then, then.uses)
+        sizes = np.concatenate([head, first.n, then.n])
+        return PolicyTiles(then.p, sizes, _uniform_then, then.uses, blind_pulls=max(self.rounds, then.blind_pulls))
 
 
 @final

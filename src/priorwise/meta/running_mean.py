@@ -10,7 +10,8 @@ episodes is run at once: :class:`RunningMeanPrior` looks at the first pulls of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self, final
 
 import numpy as np
@@ -20,8 +21,41 @@ from priorwise.core import validation
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.kernels import gaussian
+from priorwise.kernels.compiling import LANES, START, UPDATE, tile
+from priorwise.kernels.loop import FamilyTiles
 from priorwise.priors.gaussian import GaussianBelief, GaussianPrior
 from priorwise.simulate.results import Trajectory
+
+
+@tile(START)
+def _start(p, n, state):  # type: ignore[no-untyped-def]  # Numba infers the types
+    """Start before the first pulls."""
+    gaussian.at_prior(p, n, state)
+    state[n[0] + n[0] * n[0]] = 0.0
+
+
+@tile(UPDATE)
+def _update(p, n, state, signal, scratch, actions, rewards):  # type: ignore[no-untyped-def]  # Numba infers the types
+    """Condition on the rewards; the first of an episode gives it its prior mean, from the first pulls of the episodes before.
+
+    After the rows of mean and root: whether the first pulls are over, then the episodes and the total so far, kept in lane 0.
+    """
+    arms = n[0]
+    over = arms + arms * arms
+    given = over + 2 * arms  # in p: the total before, and its episodes
+    if state[over, 0] == 0.0:
+        state[over] = 1.0
+        if state[over + 1, 0] == 0.0:
+            for arm in range(arms):
+                state[over + 2 + arm, 0] = p[given + arm]
+        for lane in range(LANES):
+            episodes = max(p[given + arms] + state[over + 1, 0], 1.0)
+            for arm in range(arms):
+                state[arm, lane] = state[over + 2 + arm, 0] / episodes
+            state[over + 2 + actions[lane], 0] += arms * rewards[lane]
+            state[over + 1, 0] += 1.0
+    gaussian.observe(p, n, state, scratch, actions, rewards)
 
 
 @final
@@ -49,6 +83,11 @@ class RunningMean:
         arms = validation.matrix("cov", cov).shape[0]
         object.__setattr__(self, "cov", validation.covariance("cov", cov, arms))
         object.__setattr__(self, "noise_var", validation.per_arm("noise_var", noise_var, arms))
+
+    @cached_property
+    def held(self) -> GaussianPrior:
+        """The prior of an episode less its mean."""
+        return GaussianPrior(np.zeros(len(self.cov)), self.cov, self.noise_var)
 
     def exploring(self, explored: Trajectory | None) -> RunningMeanPrior:
         """Return what to hold in the next episodes of exploration, after those explored so far (None: none)."""
@@ -87,6 +126,26 @@ class RunningMeanPrior:
         """Start before the first pulls."""
         return RunningMeanBelief(self, None)
 
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
+        """Tile functions for the compiled loop, which runs the tiles in the order of the episodes; None to look ahead."""
+        if looks_ahead:
+            return None
+        held = self.law.held.tiles(horizon, looks_ahead)
+        own = np.concatenate([self.total, [self.episodes]])
+        return replace(
+            held,
+            p=np.concatenate([held.p, own]),
+            belief_rows=self.arms**2 + 2 * self.arms + 2,
+            scratch_rows=gaussian.arm_scratch_rows(self.arms, looks_ahead),
+            sample=None,
+            start=_start,
+            draw=gaussian.arm_draw,
+            mean=gaussian.arm_mean,
+            update=_update,
+            redraw=None,
+            hidden_pulls=1,
+        )
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -113,9 +172,9 @@ class RunningMeanBelief:
         """``nu_t`` for each task of the batch, from what came before it."""
         prior = self.prior
         own = prior.law._first_pulls(actions, rewards)
-        before = prior.total + np.cumsum(own, axis=0) - own
+        before = np.cumsum(np.concatenate([prior.total[None], own[:-1]]), axis=0)
         count = prior.episodes + np.arange(len(own))
-        held = GaussianPrior(np.zeros(prior.arms), prior.law.cov, prior.law.noise_var).belief(len(own))
+        held = prior.law.held.belief(len(own))
         return GaussianBelief(held.prior, before / np.maximum(count, 1)[:, None], held.root)
 
     @property

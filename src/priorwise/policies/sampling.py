@@ -52,7 +52,8 @@ class SamplingPolicy(ABC):
 
 
 def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
-    return PolicyTiles(np.zeros(1), np.array([family.arms, draws, rule, masked]), kernels.posterior_sampling, frozenset({"draw"}))
+    sizes = np.array([family.arms, draws, rule, masked])
+    return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1)
 
 
 @final

@@ -104,6 +104,7 @@ class GaussianPrior(Serializable):
             update=wide.update if short else kernels.arm_update,
             look=kernels.arm_look,
             certain=kernels.never_certain,
+            redraw=None if short else kernels.arm_redraw,
         )
 
 

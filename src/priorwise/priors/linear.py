@@ -126,6 +126,7 @@ class LinearGaussianPrior(Serializable):
             update=linear.update,
             look=linear.look,
             certain=gaussian.never_certain,
+            redraw=linear.redraw,
         )
 
 

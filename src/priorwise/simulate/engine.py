@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.types import BoolArray
+from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels.compiling import LANES
-from priorwise.kernels.loop import Block, CompiledPolicy, CompiledPrior, run_compiled
+from priorwise.kernels.loop import Block, CompiledPolicy, CompiledPrior, run_alike, run_beliefs, run_compiled
 from priorwise.simulate.loop import run_numpy
 
 Engine = Literal["auto", "compiled", "numpy"]
@@ -45,7 +45,7 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
             each.tiles(horizon, looks_ahead) if isinstance(each, CompiledPrior) else None for each in (prior, believed)
         )
         rule = policy.tiles(belief, horizon, masked) if belief and isinstance(policy, CompiledPolicy) else None
-        if environment and belief and rule:
+        if environment and environment.sample and belief and rule and rule.blind_pulls >= belief.hidden_pulls:
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))
         if engine == "compiled":
             role, value = ("policy", policy) if environment and belief else ("prior", believed if environment else prior)
@@ -53,6 +53,41 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
                 f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use engine='auto' or 'numpy'"
             )
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
+
+
+def run_held(
+    prior: Prior,
+    held: Sequence[Prior],
+    policy: Policy,
+    *,
+    seed: int,
+    first: int,
+    tasks: int,
+    horizon: int,
+    begins: Sequence[int],
+    engine: Engine = "auto",
+) -> list[FloatArray]:
+    """Total rewards of one policy that holds each of several priors, from each one's first task ``first + begin`` on.
+
+    Each is, bit for bit, what a run by itself gives. In the compiled loop, priors of one family share what does not depend on them:
+    environments, signals, and the policy's normals.
+    """
+    if engine != "numpy" and isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior):
+        environment = prior.tiles(horizon, policy.looks_ahead)
+        beliefs = [each.tiles(horizon, policy.looks_ahead) if isinstance(each, CompiledPrior) else None for each in held]
+        alike = [each for each in beliefs if each is not None and beliefs[0] is not None and run_alike(beliefs[0], each)]
+        rule = policy.tiles(alike[0], horizon, False) if environment and len(alike) == len(held) else None
+        if environment and environment.sample and rule and rule.blind_pulls >= alike[0].hidden_pulls:
+            begin = min(begins)
+            block = {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
+            totals = run_beliefs(environment, alike, rule, begins=[each - begin for each in begins], **block)
+            return [row[each - begin :] for row, each in zip(totals, begins, strict=True)]
+    out = []
+    for each, begin in zip(held, begins, strict=True):
+        chosen = plan(prior, each, policy, horizon, masked=False, engine=engine)
+        block = {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
+        out.append(chosen.run(**block, available=None, keep=False).totals)
+    return out
 
 
 def _bind(function: Callable[..., Block], *roles: Any) -> Callable[..., Block]:
