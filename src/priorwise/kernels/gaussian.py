@@ -60,7 +60,10 @@ def affine(mean, mean_row, root, root_row, z, scale, dim, out, out_row):
 
 @inline
 def potter(state, dim, f, noise_var, residual):
-    """Condition mean and root (rows 0 and on of ``state``) on one observation."""
+    """Condition mean and root (rows 0 and on of ``state``) on one observation; ``noise_var`` and ``residual`` are used up.
+
+    All square roots and divisions come first: they take long, but overlap.
+    """
     for g in range(0, LANES, WIDTH):
         v = load(noise_var, g)
         s = v
@@ -69,8 +72,11 @@ def potter(state, dim, f, noise_var, residual):
             s = fma(fj, fj, s)
         r = s + sqrt(v * s)
         inverse = splat(1.0) / (s * r)  # one division for both 1 / s and 1 / r
-        gain = load(residual, g) * (inverse * r)
-        shrink = inverse * s * -1.0
+        store(residual, g, load(residual, g) * (inverse * r))
+        store(noise_var, g, inverse * s * -1.0)
+    for g in range(0, LANES, WIDTH):
+        gain = load(residual, g)
+        shrink = load(noise_var, g)
         i = 0
         while i + 1 < dim:  # two rows at once share the reads of f
             row = (dim + i * dim) * LANES + g

@@ -20,24 +20,31 @@ from priorwise.kernels.compiling import (
     inline,
     tile,
 )
-from priorwise.kernels.random import call_key, mix, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, largest, load, maximum, splat, store, where_at_least
+from priorwise.kernels.random import MANTISSA, call_key, mix, slot_key, uniforms, unit
+from priorwise.kernels.simd import WIDTH, bits_of, largest, load, maximum, splat, store, where_at_least
 
 draw_values, mean_values, look_ahead, is_certain = caller(DRAW), caller(MEAN), caller(LOOK), caller(CERTAIN)
 
+TWO_52 = 2.0**52
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
 MOST_COUNTED = (1 << 16) - 1  # look-ahead draws; finite families count them in 16 bits
 
 
 @inline
+def least_tie(values, arms, g):
+    """Return the least value that ties with the largest, for a group of lanes."""
+    best = load(values, g)
+    for arm in range(1, arms):
+        best = maximum(best, load(values, arm * LANES + g))
+    return best - maximum(best, 0.0 - best) * TIE_TOLERANCE
+
+
+@inline
 def floor_of_ties(values, arms, floor):
     """Write the least value that ties with the largest."""
     for g in range(0, LANES, WIDTH):
-        best = load(values, g)
-        for arm in range(1, arms):
-            best = maximum(best, load(values, arm * LANES + g))
-        store(floor, g, best - maximum(best, 0.0 - best) * TIE_TOLERANCE)
+        store(floor, g, least_tie(values, arms, g))
 
 
 @inline
@@ -51,11 +58,10 @@ def add_mask(values, mask, arms):
 @inline
 def pick(values, arms, keys, at, floor, count, actions):
     """Choose the arm with the largest value; where several tie, one of them at random."""
-    floor_of_ties(values, arms, floor)
     one, zero = splat(1.0), splat(0.0)
     many = zero
     for g in range(0, LANES, WIDTH):
-        least = load(floor, g)
+        least = least_tie(values, arms, g)
         index, hits = zero, zero
         for arm in range(arms):
             value = load(values, arm * LANES + g)
@@ -63,9 +69,7 @@ def pick(values, arms, keys, at, floor, count, actions):
             hits = hits + where_at_least(value, least, one, zero)
         many = maximum(many, hits)
         store(count, g, hits)
-        store(floor, g, index)
-    for lane in range(LANES):
-        actions[lane] = np.int64(floor[lane])
+        store(actions, g, bits_of(index + TWO_52) & MANTISSA)  # as an integer
     if largest(many) <= 1.0:
         return
     floor_of_ties(values, arms, floor)
