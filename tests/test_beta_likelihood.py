@@ -13,11 +13,13 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2
 
 import priorwise as pw
-from priorwise.meta.beta_counts import ArmCounts, BetaObjective, maximise
-from priorwise.meta.beta_likelihood import BetaMarginalLikelihood, BetaUncertainty, log_marginal_likelihood
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.rising import TABLE, RisingSums, log_rising
-from priorwise.meta.statistics import BetaGroups, BetaStatistics
+from priorwise.meta.likelihood.beta.counts import ArmCounts, BetaObjective, maximise
+from priorwise.meta.likelihood.beta.density import log_marginal_likelihood
+from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
+from priorwise.meta.likelihood.beta.rising import TABLE, RisingSums, log_rising
+from priorwise.meta.likelihood.beta.uncertainty import BetaUncertainty
+from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
 
 PLAIN = BetaMarginalLikelihood(regulariser=0.0)
 

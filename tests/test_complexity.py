@@ -8,10 +8,10 @@ from scipy import stats
 from scipy.linalg import eigh
 
 import priorwise as pw
-from priorwise.meta.complexity import SampleComplexity, sample_complexity
-from priorwise.meta.complexity_theory import gaussian_constants, kl_lemma, theory_rate
-from priorwise.meta.moment_errors import errors_by_arms, moment_errors
-from priorwise.meta.moments_gaussian import GaussianMoments
+from priorwise.meta.complexity.moment_errors import errors_by_arms, moment_errors
+from priorwise.meta.complexity.sample_complexity import SampleComplexity, sample_complexity
+from priorwise.meta.complexity.theory import gaussian_constants, kl_lemma, theory_rate
+from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.sensitivity.bounds import reward_bound
 from priorwise.sensitivity.distance import kl
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.meta.exploration import OneArmBlocks, PairedArms, PlayArms, UniformThen, segments
-from priorwise.meta.explored import explored
+from priorwise.meta.complexity.explored import explored
+from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms, segments
+from priorwise.meta.exploration.policies import PlayArms, UniformThen
 from priorwise.testing import PolicyContract
 from priorwise.testing.laws import uniform_p_value
 

@@ -10,10 +10,11 @@ from scipy.stats import chi2, kstest
 
 import priorwise as pw
 from priorwise.experiments import problems
-from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood, log_marginal_likelihood
-from priorwise.meta.finite_mixture import MixtureObjective
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.statistics import FiniteStatistics
+from priorwise.meta.likelihood.finite.density import log_marginal_likelihood
+from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
+from priorwise.meta.likelihood.finite.weights import MixtureObjective
+from priorwise.meta.statistics.finite import FiniteStatistics
 
 MEANS = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.3], [0.4, 0.4, 0.9], [0.2, 0.7, 0.1]])
 

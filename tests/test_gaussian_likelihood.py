@@ -11,13 +11,14 @@ from scipy.stats import multivariate_normal
 
 import priorwise as pw
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.gaussian_ascent import ascend
-from priorwise.meta.gaussian_charts import chart_of
-from priorwise.meta.gaussian_data import GaussianData
-from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood, log_marginal_likelihood
-from priorwise.meta.gaussian_model import Model
-from priorwise.meta.gaussian_objective import Parameters
-from priorwise.meta.statistics import GaussianStatistics
+from priorwise.meta.likelihood.gaussian.ascent import ascend
+from priorwise.meta.likelihood.gaussian.charts import chart_of
+from priorwise.meta.likelihood.gaussian.data import GaussianData
+from priorwise.meta.likelihood.gaussian.density import log_marginal_likelihood
+from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
+from priorwise.meta.likelihood.gaussian.model import Model
+from priorwise.meta.likelihood.gaussian.objective import Parameters
+from priorwise.meta.statistics.gaussian import GaussianStatistics
 
 BAND = 4.5
 STRUCTURES = ["full", "diagonal", "exchangeable", "factor"]

@@ -17,28 +17,31 @@ from scipy import stats
 import priorwise as pw
 from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.experiments import problems
-from priorwise.meta.ada_thompson import AdaThompson
-from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
-from priorwise.meta.empirical_bayes import EmpiricalBayes, Every, Geometric
-from priorwise.meta.evidence import information, log_marginal, log_predictive
-from priorwise.meta.exploration import OneArmBlocks, UniformThen
-from priorwise.meta.explore_then_commit import ExploreThenCommit
-from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
+from priorwise.meta.evidence.alarm import Alarm
+from priorwise.meta.evidence.mixture import MixturePrior
+from priorwise.meta.evidence.predictive import information, log_marginal, log_predictive
+from priorwise.meta.evidence.watch import Watch, Watched
+from priorwise.meta.exploration.plans import OneArmBlocks
+from priorwise.meta.exploration.policies import UniformThen
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
-from priorwise.meta.hier_thompson import HierarchicalPrior, HierThompson
-from priorwise.meta.hyper import CandidatePriors, GaussianHyperPrior
-from priorwise.meta.learner import FixedPrior, Setting, as_run, joined
-from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
-from priorwise.meta.meta_thompson import MetaThompson
-from priorwise.meta.mixture import MixturePrior
-from priorwise.meta.moments_beta import BetaMoments
-from priorwise.meta.moments_gaussian import GaussianMoments
-from priorwise.meta.robust import Alarm, AsFitted, Drawn, Mixed, Widened, mean_covariance
-from priorwise.meta.running_mean import RunningMean
-from priorwise.meta.simulate_meta import simulate_meta
-from priorwise.meta.statistics import GaussianStatistics
-from priorwise.meta.watch import Watch, Watched
+from priorwise.meta.learners.ada_thompson import AdaThompson
+from priorwise.meta.learners.empirical_bayes import EmpiricalBayes, Every, Geometric
+from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
+from priorwise.meta.learners.hier_thompson import HierarchicalPrior, HierThompson
+from priorwise.meta.learners.hyper import CandidatePriors, GaussianHyperPrior
+from priorwise.meta.learners.learner import FixedPrior, Setting
+from priorwise.meta.learners.meta_thompson import MetaThompson
+from priorwise.meta.learners.robust import AsFitted, Drawn, Mixed, Widened, mean_covariance
+from priorwise.meta.learners.running_mean import RunningMean
+from priorwise.meta.learners.simulate_meta import simulate_meta
+from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
+from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
+from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
+from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
+from priorwise.meta.moments.beta import BetaMoments
+from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.meta.statistics.episodes import as_run, joined
+from priorwise.meta.statistics.gaussian import GaussianStatistics
 from priorwise.simulate.engine import plan
 from priorwise.simulate.results import Trajectory
 from priorwise.testing import PriorContract
@@ -102,7 +105,7 @@ def test_normal_marginal_likelihood_is_a_density(prior: Any, seed: int) -> None:
 
 
 def test_unknown_families_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"evidence\.register"):
+    with pytest.raises(TypeError, match=r"evidence\.predictive\.register"):
         log_marginal(pw.ExchangeableBetaPrior(1, 1), played(BETA, 0, tasks=2, horizon=2))
 
 
@@ -318,7 +321,7 @@ def test_exploration_in_segments(seed: int) -> None:
 @pytest.mark.parametrize("largest", [None, 16])
 def test_running_mean_by_hand(largest: int | None, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Episode by episode: nu_t from the first pulls before it, Thompson sampling with N(nu_t, I) after its own first pull."""
-    from priorwise.meta import simulate_meta as module
+    from priorwise.meta.learners import simulate_meta as module
 
     if largest is not None:
         monkeypatch.setattr(module, "block_size", lambda *_: largest)

@@ -12,11 +12,12 @@ from scipy.stats import chi2, multivariate_normal
 import priorwise as pw
 from priorwise.experiments import problems
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.linear_certainty import basis
-from priorwise.meta.linear_climb import Chart, Point, climb
-from priorwise.meta.linear_likelihood import FEW, LinearMarginalLikelihood, log_marginal_likelihood
-from priorwise.meta.linear_model import LinearLikelihood, LinearTasks
-from priorwise.meta.statistics import LinearStatistics
+from priorwise.meta.likelihood.linear.certainty import basis
+from priorwise.meta.likelihood.linear.climb import Chart, Point, climb
+from priorwise.meta.likelihood.linear.density import log_marginal_likelihood
+from priorwise.meta.likelihood.linear.estimator import FEW, LinearMarginalLikelihood
+from priorwise.meta.likelihood.linear.model import LinearLikelihood, LinearTasks
+from priorwise.meta.statistics.linear import LinearStatistics
 
 # Reaction times (ms) of 18 subjects over 10 days of little sleep: Belenky et al. 2003, Journal of Sleep Research 12.
 SLEEP = """

@@ -9,16 +9,12 @@ import pytest
 
 import priorwise as pw
 from priorwise.meta.fit import PriorFit, Uncertainty
-from priorwise.meta.gaussian_groups import distinct_rows
 from priorwise.meta.numerics import positive_root, project_psd
-from priorwise.meta.statistics import (
-    BetaGroups,
-    BetaStatistics,
-    FiniteStatistics,
-    GaussianGroups,
-    GaussianStatistics,
-    LinearStatistics,
-)
+from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
+from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.meta.statistics.gaussian import GaussianStatistics
+from priorwise.meta.statistics.gaussian_groups import GaussianGroups, distinct_rows
+from priorwise.meta.statistics.linear import LinearStatistics
 
 ARMS = 3
 

@@ -15,19 +15,22 @@ from scipy import stats
 
 import priorwise as pw
 from priorwise.experiments import problems
-from priorwise.meta import moments
-from priorwise.meta.design import FALSE_ALARM, design_sums, uniformity_p_value
-from priorwise.meta.exploration import OneArmBlocks, PairedArms, UniformThen
-from priorwise.meta.explored import explored, replicate_seed
+from priorwise.meta.complexity.explored import explored, replicate_seed
+from priorwise.meta.complexity.moment_errors import moment_errors
+from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms
+from priorwise.meta.exploration.policies import UniformThen
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.gaussian_statistics import GaussianStatistics
-from priorwise.meta.moment_errors import moment_errors
-from priorwise.meta.moments_beta import BetaMoments, beta_of_moments
-from priorwise.meta.moments_finite import FiniteCounts
-from priorwise.meta.moments_gaussian import GaussianMoments
-from priorwise.meta.moments_linear import LinearMoments
-from priorwise.meta.moments_variants import READERS, rows_of
-from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, LinearStatistics
+from priorwise.meta.moments import totals as moment_totals
+from priorwise.meta.moments.beta import BetaMoments, beta_of_moments
+from priorwise.meta.moments.finite import FiniteCounts
+from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.meta.moments.gaussian_variants import READERS, rows_of
+from priorwise.meta.moments.linear import LinearMoments
+from priorwise.meta.statistics.beta import BetaStatistics
+from priorwise.meta.statistics.design import FALSE_ALARM, design_sums, uniformity_p_value
+from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.meta.statistics.gaussian import GaussianStatistics
+from priorwise.meta.statistics.linear import LinearStatistics
 
 PRIOR = pw.GaussianPrior([0.5, -0.3, 0.2], np.array([[1.0, 0.8, 0.0], [0.8, 1.5, -0.4], [0.0, -0.4, 0.7]]), [1.0, 0.5, 2.0])
 VARIANTS = ["two-round", "known-mean", "difference", "full", "no-cov"]
@@ -52,8 +55,8 @@ def raw(fit):
 
 def unprojected(variant, statistics):
     setup = estimator(variant)._setup(3)
-    (totals,) = moments.prefix_totals(lambda rows: READERS[variant](setup, *rows_of(statistics, rows)), [len(statistics)])
-    found = moments.estimate(totals, subtract=variant in ("two-round", "full"))
+    (totals,) = moment_totals.prefix_totals(lambda rows: READERS[variant](setup, *rows_of(statistics, rows)), [len(statistics)])
+    found = moment_totals.estimate(totals, subtract=variant in ("two-round", "full"))
     return np.concatenate([found.mean, found.cov.ravel()])
 
 
@@ -222,7 +225,7 @@ def test_standard_errors_of_many_arms_are_those_of_few(monkeypatch, seed):
     """Beyond some arms the joint law of the moments is not kept; the standard errors are the same numbers."""
     statistics = GaussianStatistics.from_run(sample("full", 700, seed), arms=3)
     joint = {v: estimator(v).fit(statistics) for v in VARIANTS if v != "difference"}
-    monkeypatch.setattr(moments, "LARGEST_JOINT", 2)
+    monkeypatch.setattr(moment_totals, "LARGEST_JOINT", 2)
     for variant, expected in joint.items():
         fit = estimator(variant).fit(statistics)
         assert fit.uncertainty is None

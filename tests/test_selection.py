@@ -8,15 +8,20 @@ import pytest
 import priorwise as pw
 from priorwise.core.streams import mix
 from priorwise.experiments import problems
-from priorwise.meta import selection
-from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
-from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
-from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
-from priorwise.meta.moments_gaussian import GaussianMoments
-from priorwise.meta.selection import compare_models, compare_policies, log_marginal_likelihood
-from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, GaussianStatistics, LinearStatistics
+from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
+from priorwise.meta.likelihood.families import log_marginal_likelihood
+from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
+from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
+from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
+from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.meta.selection import models as model_selection
+from priorwise.meta.selection.models import compare_models
+from priorwise.meta.selection.policies import compare_policies
+from priorwise.meta.statistics.beta import BetaStatistics
+from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.meta.statistics.gaussian import GaussianStatistics
+from priorwise.meta.statistics.linear import LinearStatistics
 
 OWN, POOLED = BetaMarginalLikelihood(), BetaMarginalLikelihood("exchangeable")
 DIFFERENT = pw.BetaPrior([1.0, 6.0, 3.0], [6.0, 2.0, 3.0])
@@ -33,7 +38,7 @@ def beta_run(prior: pw.BetaPrior, tasks: int, seed: int) -> pw.Run:
 def test_scores_are_those_of_the_other_folds(seed: int) -> None:
     data = BetaStatistics.from_run(beta_run(DIFFERENT, 50, seed), arms=3)
     got = compare_models({"own": OWN}, data, folds=5, seed=seed)
-    fold = selection._folds(50, 5, seed)
+    fold = model_selection._folds(50, 5, seed)
     assert np.bincount(fold).tolist() == [10] * 5
     for k in range(5):
         prior = OWN.fit(data.take(fold != k)).prior
@@ -76,7 +81,7 @@ def test_all_models_are_scored_on_all_pulls(seed: int) -> None:
     run = pw.simulate(pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.Uniform(), horizon=8, tasks=60, seed=seed, keep=True)
     models = {name: GaussianMoments(name, arms=3) for name in ("no-cov", "two-round", "full")}  # type: ignore[arg-type]
     got = compare_models({**models, "likelihood": GaussianMarginalLikelihood(arms=3)}, run, folds=4, seed=seed)
-    whole, fold = GaussianStatistics.from_run(run, arms=3), selection._folds(60, 4, seed)
+    whole, fold = GaussianStatistics.from_run(run, arms=3), model_selection._folds(60, 4, seed)
     for name, model in models.items():
         read = got.fits[name].statistics
         assert (name == "full") == (read.pulls.sum() == whole.pulls.sum())

@@ -11,10 +11,11 @@ import pytest
 import priorwise as pw
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.experiments import problems
-from priorwise.meta import simulate_meta as module
-from priorwise.meta.learner import FixedPrior, Play, Setting
-from priorwise.meta.meta_run import MetaRun, mean_estimate
-from priorwise.meta.simulate_meta import NUMBERS, simulate_meta
+from priorwise.meta.learners import simulate_meta as module
+from priorwise.meta.learners.learner import FixedPrior, Play, Setting
+from priorwise.meta.learners.meta_run import MetaRun
+from priorwise.meta.learners.simulate_meta import NUMBERS, simulate_meta
+from priorwise.meta.numerics import mean_estimate
 from priorwise.simulate.engine import plan
 from priorwise.simulate.results import Trajectory
 

@@ -23,40 +23,39 @@ from priorwise.simulate.results import Comparison, Estimate, Run
 from priorwise.simulate.run import compare, simulate
 
 if TYPE_CHECKING:
-    from priorwise.meta.ada_thompson import AdaThompson
-    from priorwise.meta.alarm import Alarm
-    from priorwise.meta.beta_likelihood import BetaMarginalLikelihood
-    from priorwise.meta.complexity import SampleComplexity, sample_complexity
-    from priorwise.meta.empirical_bayes import EmpiricalBayes, Every, Geometric
-    from priorwise.meta.exploration import OneArmBlocks, PairedArms, UniformThen
-    from priorwise.meta.explore_then_commit import ExploreThenCommit
-    from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
+    from priorwise.meta.complexity.sample_complexity import SampleComplexity, sample_complexity
+    from priorwise.meta.evidence.alarm import Alarm
+    from priorwise.meta.evidence.mixture import MixturePrior
+    from priorwise.meta.evidence.watch import Watch
+    from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms
+    from priorwise.meta.exploration.policies import UniformThen
     from priorwise.meta.fit import PriorFit
-    from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
-    from priorwise.meta.gaussian_statistics import GaussianStatistics
-    from priorwise.meta.hier_thompson import HierThompson
-    from priorwise.meta.hyper import CandidatePriors, GaussianHyperPrior
-    from priorwise.meta.learner import FixedPrior, MetaLearner, Play, Setting
-    from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
-    from priorwise.meta.meta_run import MetaRun
-    from priorwise.meta.meta_thompson import MetaThompson
-    from priorwise.meta.mixture import MixturePrior
-    from priorwise.meta.moments_beta import BetaMoments
-    from priorwise.meta.moments_finite import FiniteCounts
-    from priorwise.meta.moments_gaussian import GaussianMoments
-    from priorwise.meta.moments_linear import LinearMoments
-    from priorwise.meta.robust import AsFitted, Drawn, Mixed, Widened
-    from priorwise.meta.running_mean import RunningMean
-    from priorwise.meta.selection import (
-        ModelComparison,
-        PolicyComparison,
-        compare_models,
-        compare_policies,
-        log_marginal_likelihood,
-    )
-    from priorwise.meta.simulate_meta import simulate_meta
-    from priorwise.meta.statistics import BetaStatistics, FiniteStatistics, LinearStatistics
-    from priorwise.meta.watch import Watch
+    from priorwise.meta.learners.ada_thompson import AdaThompson
+    from priorwise.meta.learners.empirical_bayes import EmpiricalBayes, Every, Geometric
+    from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
+    from priorwise.meta.learners.hier_thompson import HierThompson
+    from priorwise.meta.learners.hyper import CandidatePriors, GaussianHyperPrior
+    from priorwise.meta.learners.learner import FixedPrior, MetaLearner, Play, Setting
+    from priorwise.meta.learners.meta_run import MetaRun
+    from priorwise.meta.learners.meta_thompson import MetaThompson
+    from priorwise.meta.learners.robust import AsFitted, Drawn, Mixed, Widened
+    from priorwise.meta.learners.running_mean import RunningMean
+    from priorwise.meta.learners.simulate_meta import simulate_meta
+    from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
+    from priorwise.meta.likelihood.families import log_marginal_likelihood
+    from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
+    from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
+    from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
+    from priorwise.meta.moments.beta import BetaMoments
+    from priorwise.meta.moments.finite import FiniteCounts
+    from priorwise.meta.moments.gaussian import GaussianMoments
+    from priorwise.meta.moments.linear import LinearMoments
+    from priorwise.meta.selection.models import ModelComparison, compare_models
+    from priorwise.meta.selection.policies import PolicyComparison, compare_policies
+    from priorwise.meta.statistics.beta import BetaStatistics
+    from priorwise.meta.statistics.finite import FiniteStatistics
+    from priorwise.meta.statistics.gaussian import GaussianStatistics
+    from priorwise.meta.statistics.linear import LinearStatistics
     from priorwise.sensitivity.bounds import Bound, reward_bound, trajectory_bound
     from priorwise.sensitivity.break_even import BreakEven, break_even
     from priorwise.sensitivity.comparison import kveton_comparison
@@ -231,65 +230,68 @@ _LATER = {
         "TailExpectation",
         "tail_expectation",
     ),
-    "priorwise.meta.ada_thompson": ("AdaThompson",),
-    "priorwise.meta.alarm": ("Alarm",),
-    "priorwise.meta.beta_likelihood": ("BetaMarginalLikelihood",),
-    "priorwise.meta.complexity": (
+    "priorwise.meta.complexity.sample_complexity": (
         "SampleComplexity",
         "sample_complexity",
     ),
-    "priorwise.meta.empirical_bayes": (
+    "priorwise.meta.evidence.alarm": ("Alarm",),
+    "priorwise.meta.evidence.mixture": ("MixturePrior",),
+    "priorwise.meta.evidence.watch": ("Watch",),
+    "priorwise.meta.exploration.plans": (
+        "OneArmBlocks",
+        "PairedArms",
+    ),
+    "priorwise.meta.exploration.policies": ("UniformThen",),
+    "priorwise.meta.fit": ("PriorFit",),
+    "priorwise.meta.learners.ada_thompson": ("AdaThompson",),
+    "priorwise.meta.learners.empirical_bayes": (
         "EmpiricalBayes",
         "Every",
         "Geometric",
     ),
-    "priorwise.meta.exploration": (
-        "OneArmBlocks",
-        "PairedArms",
-        "UniformThen",
+    "priorwise.meta.learners.explore_then_commit": ("ExploreThenCommit",),
+    "priorwise.meta.learners.hier_thompson": ("HierThompson",),
+    "priorwise.meta.learners.hyper": (
+        "CandidatePriors",
+        "GaussianHyperPrior",
     ),
-    "priorwise.meta.explore_then_commit": ("ExploreThenCommit",),
-    "priorwise.meta.finite_likelihood": ("FiniteMarginalLikelihood",),
-    "priorwise.meta.fit": ("PriorFit",),
-    "priorwise.meta.gaussian_likelihood": ("GaussianMarginalLikelihood",),
-    "priorwise.meta.gaussian_statistics": ("GaussianStatistics",),
-    "priorwise.meta.hier_thompson": ("HierThompson",),
-    "priorwise.meta.hyper": ("CandidatePriors", "GaussianHyperPrior"),
-    "priorwise.meta.learner": (
+    "priorwise.meta.learners.learner": (
         "FixedPrior",
         "MetaLearner",
         "Play",
         "Setting",
     ),
-    "priorwise.meta.linear_likelihood": ("LinearMarginalLikelihood",),
-    "priorwise.meta.meta_run": ("MetaRun",),
-    "priorwise.meta.meta_thompson": ("MetaThompson",),
-    "priorwise.meta.mixture": ("MixturePrior",),
-    "priorwise.meta.moments_beta": ("BetaMoments",),
-    "priorwise.meta.moments_finite": ("FiniteCounts",),
-    "priorwise.meta.moments_gaussian": ("GaussianMoments",),
-    "priorwise.meta.moments_linear": ("LinearMoments",),
-    "priorwise.meta.robust": (
+    "priorwise.meta.learners.meta_run": ("MetaRun",),
+    "priorwise.meta.learners.meta_thompson": ("MetaThompson",),
+    "priorwise.meta.learners.robust": (
         "AsFitted",
         "Drawn",
         "Mixed",
         "Widened",
     ),
-    "priorwise.meta.running_mean": ("RunningMean",),
-    "priorwise.meta.selection": (
+    "priorwise.meta.learners.running_mean": ("RunningMean",),
+    "priorwise.meta.learners.simulate_meta": ("simulate_meta",),
+    "priorwise.meta.likelihood.beta.estimator": ("BetaMarginalLikelihood",),
+    "priorwise.meta.likelihood.families": ("log_marginal_likelihood",),
+    "priorwise.meta.likelihood.finite.estimator": ("FiniteMarginalLikelihood",),
+    "priorwise.meta.likelihood.gaussian.estimator": ("GaussianMarginalLikelihood",),
+    "priorwise.meta.likelihood.linear.estimator": ("LinearMarginalLikelihood",),
+    "priorwise.meta.moments.beta": ("BetaMoments",),
+    "priorwise.meta.moments.finite": ("FiniteCounts",),
+    "priorwise.meta.moments.gaussian": ("GaussianMoments",),
+    "priorwise.meta.moments.linear": ("LinearMoments",),
+    "priorwise.meta.selection.models": (
         "ModelComparison",
-        "PolicyComparison",
         "compare_models",
+    ),
+    "priorwise.meta.selection.policies": (
+        "PolicyComparison",
         "compare_policies",
-        "log_marginal_likelihood",
     ),
-    "priorwise.meta.simulate_meta": ("simulate_meta",),
-    "priorwise.meta.statistics": (
-        "BetaStatistics",
-        "FiniteStatistics",
-        "LinearStatistics",
-    ),
-    "priorwise.meta.watch": ("Watch",),
+    "priorwise.meta.statistics.beta": ("BetaStatistics",),
+    "priorwise.meta.statistics.finite": ("FiniteStatistics",),
+    "priorwise.meta.statistics.gaussian": ("GaussianStatistics",),
+    "priorwise.meta.statistics.linear": ("LinearStatistics",),
 }
 _HOMES = {name: module for module, names in _LATER.items() for name in names}
 

@@ -1,6 +1,6 @@
 """A learning-curve experiment: policies that hold a fixed prior, and explore-then-commit learners for many exploration lengths T0.
 
-Episode e of replicate r has the task number that :func:`~priorwise.meta.simulate_meta.simulate_meta` gives it, so each
+Episode e of replicate r has the task number that :func:`~priorwise.meta.learners.simulate_meta.simulate_meta` gives it, so each
 configuration earns, bit for bit, what it would earn there alone. The work that configurations share is done once:
 
 * The exploration of T0 episodes is the start of the longest one, because neither its actions nor its tasks depend on T0.
@@ -26,8 +26,8 @@ from priorwise.experiments.problems import Problem
 from priorwise.experiments.work import Arrays, Block, Table, ranges, stacked
 from priorwise.kernels.loop import Block as Ran
 from priorwise.meta.fit import PriorFit
-from priorwise.meta.learner import as_run
-from priorwise.meta.simulate_meta import NUMBERS
+from priorwise.meta.learners.simulate_meta import NUMBERS
+from priorwise.meta.statistics.episodes import as_run
 from priorwise.simulate.engine import Engine, plan, run_held
 from priorwise.simulate.results import Run, Trajectory
 

@@ -1,1 +1,1 @@
-"""Learning the prior: exploration, statistics that merge, estimators with their uncertainty, and learners that use them."""
+"""Learning the prior: statistics and exploration, estimators, evidence, learners that use them, and choosing between them."""

@@ -1,4 +1,4 @@
-"""Small linear algebra that estimators share."""
+"""Small numerics that all of this folder shares: linear algebra, and means with their standard errors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from priorwise.core.types import FloatArray
+from priorwise.simulate.results import Estimate
 
 ROUNDING: Final = 1e-12
 """Eigenvalues this small, relative to the largest, are rounding of zero."""
@@ -57,3 +58,22 @@ def positive_root(precision: FloatArray, least: float = ROUNDING) -> tuple[Float
     values, vectors = np.linalg.eigh(even)
     floor = max(least * float(values[-1]), 1e-300)
     return np.asarray(vectors / np.sqrt(np.maximum(values, floor))), bool(values[0] > floor)
+
+
+def mean_estimate(values: FloatArray) -> Estimate:
+    """Mean of independent values ``(item,)`` with its standard error, which is infinite for a single or an infinite value.
+
+    NaN where both infinities are among the values.
+    """
+    if not np.isfinite(values).all():
+        both = np.isposinf(values).any() and np.isneginf(values).any()
+        return Estimate(float("nan") if both else float(values.mean()), np.inf)
+    return Estimate(float(values.mean()), float(std_error(values)))
+
+
+def std_error(values: FloatArray) -> FloatArray:
+    """Standard error of the mean over the first axis."""
+    count = len(values)
+    if count < 2:
+        return np.full(values.shape[1:], np.inf)
+    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(count))

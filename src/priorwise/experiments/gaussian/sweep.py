@@ -8,9 +8,9 @@ import numpy as np
 
 from priorwise.experiments import problems
 from priorwise.experiments.learning import Exploring, Sweep
-from priorwise.meta.exploration import UniformThen
-from priorwise.meta.moments_gaussian import GaussianMoments
-from priorwise.meta.running_mean import RunningMean
+from priorwise.meta.exploration.policies import UniformThen
+from priorwise.meta.learners.running_mean import RunningMean
+from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import ThompsonSampling
 

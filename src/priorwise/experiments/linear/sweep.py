@@ -6,7 +6,7 @@ from typing import Final
 
 from priorwise.experiments import problems
 from priorwise.experiments.learning import Exploring, Sweep
-from priorwise.meta.moments_linear import LinearMoments
+from priorwise.meta.moments.linear import LinearMoments
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import ThompsonSampling
 from priorwise.priors.contexts import SphereContexts

@@ -12,7 +12,7 @@ from priorwise.experiments.ours.claims import claims
 from priorwise.experiments.ours.figures import figures
 from priorwise.experiments.ours.sweep import SWEEPS, Sweep
 from priorwise.experiments.work import Arrays, Block, Claim, Files, Table, Tables, ranges, stacked
-from priorwise.meta.simulate_meta import simulate_meta
+from priorwise.meta.learners.simulate_meta import simulate_meta
 
 SIZE: Final = 5  # replicates in a block
 

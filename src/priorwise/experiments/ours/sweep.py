@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from priorwise.experiments import problems
 from priorwise.experiments.problems import Problem
-from priorwise.meta.empirical_bayes import EmpiricalBayes
-from priorwise.meta.explore_then_commit import ExploreThenCommit
-from priorwise.meta.finite_likelihood import FiniteMarginalLikelihood
-from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
-from priorwise.meta.learner import FixedPrior, MetaLearner
-from priorwise.meta.linear_likelihood import LinearMarginalLikelihood
-from priorwise.meta.moments_finite import FiniteCounts
-from priorwise.meta.moments_gaussian import GaussianMoments
-from priorwise.meta.moments_linear import LinearMoments
+from priorwise.meta.learners.empirical_bayes import EmpiricalBayes
+from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
+from priorwise.meta.learners.learner import FixedPrior, MetaLearner
+from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
+from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
+from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
+from priorwise.meta.moments.finite import FiniteCounts
+from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.meta.moments.linear import LinearMoments
 from priorwise.policies.baselines import ExactKnowledgeGradient
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.sampling import PosteriorSampling, ThompsonSampling

@@ -15,9 +15,9 @@ from priorwise.experiments.theory.claims import claims
 from priorwise.experiments.theory.figures import figures
 from priorwise.experiments.work import Arrays, Block, Claim, Files, Table, Tables, ranges, stacked
 from priorwise.meta.fit import Estimator
-from priorwise.meta.gaussian_likelihood import GaussianMarginalLikelihood
-from priorwise.meta.learner import as_run
-from priorwise.meta.moments_gaussian import GaussianMoments
+from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
+from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.meta.statistics.episodes import as_run
 from priorwise.policies.baselines import Uniform
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.sensitivity.ladder import ACTIONS, COMMON, COUPLED, POSTERIORS, WORST, sensitivity_ladder

@@ -1,0 +1,1 @@
+"""How many tasks an estimate takes: measured, and by the theory."""

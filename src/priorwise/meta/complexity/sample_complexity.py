@@ -1,0 +1,153 @@
+"""How many tasks do I need? By simulation: explore, estimate, and measure how far the estimate is from the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.protocols import Policy
+from priorwise.core.streams import Purpose, Streams
+from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
+from priorwise.meta.complexity.theory import Rate, open_share, theory_rate
+from priorwise.meta.exploration.plans import Exploration
+from priorwise.meta.fit import Estimator
+from priorwise.meta.learners.estimators import check_estimator, run_for
+from priorwise.meta.modified import with_arms
+from priorwise.policies.baselines import Uniform
+from priorwise.priors.beta import BetaPrior
+from priorwise.priors.gaussian import GaussianPrior
+from priorwise.sensitivity.bound import Bound
+from priorwise.sensitivity.bounds import reward_bound
+from priorwise.sensitivity.distance import total_variation
+from priorwise.sensitivity.pairs import ordered_pair
+
+DRAWS: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One number of tasks: the share of replicates within eps, and the (1 - delta)-quantile of the total variation."""
+
+    tasks: int
+    share: float
+    quantile: float
+
+
+@dataclass(frozen=True)
+class SampleComplexity:
+    """Number of tasks after which the estimate is within ``eps`` of the truth with probability ``1 - delta``.
+
+    ``tasks`` is the least number tried that reached it (None if even ``most`` did not); the largest one that did not is
+    ``not_enough`` (0 if none). ``curve`` lists every number tried, ``theory`` the rate where the theory has one. A share of
+    replicates is a random number: it is off by about ``sqrt(delta (1 - delta) / replicates)``.
+    """
+
+    eps: float
+    delta: float
+    tasks: int | None
+    not_enough: int
+    curve: tuple[Tried, ...]
+    theory: Rate | None
+    prior: Any
+    replicates: int
+
+    def reward_loss(self, policy: Policy, horizon: int) -> Bound:
+        """What the plug-in policy loses at most, with probability ``1 - delta`` over the exploration (PAC corollary).
+
+        ``|R(theta, alg(theta)) - R(theta, alg(theta^))| <= 2 n H^2 eps Psi(2 n H eps)`` for a policy with a Monte-Carlo constant n.
+        """
+        return reward_bound(self.prior, None, policy, horizon, tv=self.eps)
+
+    def __str__(self) -> str:
+        """Answer in one line."""
+        most = self.curve[-1].tasks if self.curve else 0
+        answer = f"more than {most:,} tasks" if self.tasks is None else f"{self.tasks:,} tasks ({self.not_enough:,} do not)"
+        return f"{answer} bring the estimate within {self.eps:g} in total variation with probability {1 - self.delta:g}"
+
+
+def sample_complexity(
+    prior: Any,
+    eps: float,
+    delta: float,
+    *,
+    horizon: int,
+    seed: int,
+    estimator: Estimator | None = None,
+    exploration: Policy | Exploration | None = None,
+    replicates: int = 100,
+    least: int = 64,
+    most: int = 1_000_000,
+    precision: float = 1.25,
+    draws: int = DRAWS,
+) -> SampleComplexity:
+    """Search for the number of tasks by simulation: doubling, then halving the gap on a logarithmic scale.
+
+    Parameters
+    ----------
+    prior
+        The true prior.
+    eps, delta
+        Accuracy in total variation, and the probability of missing it.
+    horizon
+        Pulls in an exploration episode.
+    seed
+        Of tasks, rewards, exploration and distances. Replicate r meets the same tasks whatever their number, so that a larger
+        number of tasks contains the smaller one's.
+    estimator
+        By default the moment estimator of the family (all rounds).
+    exploration
+        A policy or an :class:`~priorwise.meta.exploration.plans.Exploration`; by default uniform.
+    replicates
+        Simulated meta-learners.
+    least, most
+        Smallest and largest number of tasks tried.
+    precision
+        Stop when the answer is known up to this factor.
+    draws
+        Draws of an estimated total variation, at least 1.
+
+    """
+    eps, delta = open_share("eps", eps), open_share("delta", delta)
+    horizon, replicates = validation.count("horizon", horizon), validation.count("replicates", replicates)
+    seed, least = validation.seed(seed), validation.count("least", least)
+    most, draws = validation.count("most", most, least=least), validation.count("draws", draws)
+    if not validation.number("precision", precision) > 1.0:
+        raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
+    used = default_estimator(prior) if estimator is None else estimator
+    check_estimator(used)
+    explore = Uniform() if exploration is None else exploration
+    tried: dict[int, Tried] = {}
+
+    def enough(tasks: int) -> bool:
+        errors = np.empty(replicates)
+        for r in range(replicates):
+            key = replicate_seed(seed, r)
+            run = explored(prior, explore, tasks, horizon, seed=key)
+            fitted = used.fit(run_for(used, run, arms=prior.arms)).prior
+            errors[r] = _distance(prior, with_arms(fitted, prior.arms), key, draws)
+        tried[tasks] = Tried(tasks, float(np.mean(errors <= eps)), float(np.quantile(errors, 1.0 - delta, method="higher")))
+        return tried[tasks].share >= 1.0 - delta
+
+    low, high = 0, least
+    while not enough(high):
+        low = high
+        if high == most:
+            break
+        high = min(2 * high, most)
+    while 0 < low < high and high > precision * low:
+        middle = round(np.sqrt(low * high))
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    theory = theory_rate(prior, eps, delta) if isinstance(prior, (BetaPrior, GaussianPrior)) else None
+    curve = tuple(tried[tasks] for tasks in sorted(tried))
+    return SampleComplexity(eps, delta, None if low == high else high, low, curve, theory, prior, replicates)
+
+
+def _distance(prior: Any, fitted: Any, seed: int, draws: int) -> float:
+    """Total variation; of Beta priors always by sampling, since exact values take a quadrature of a second or so."""
+    if not isinstance(prior, BetaPrior):
+        return total_variation(prior, fitted, seed=seed, draws=draws).value
+    stream = Streams(seed, np.arange(draws, dtype=np.uint64)).at(Purpose.POLICY, 0)
+    return float(np.mean([np.abs(np.tanh(ratio / 2.0)).mean() for ratio in ordered_pair(prior, fitted).log_ratios(stream)]))

@@ -1,0 +1,77 @@
+"""An alarm when tasks contradict a prior, with a false-alarm rate that holds at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast, final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.protocols import Prior
+from priorwise.meta.evidence.predictive import check_known, log_marginal
+from priorwise.simulate.results import Trajectory
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Alarm:
+    """Watches whether tasks follow a prior: a test that may be looked at after every task.
+
+    The evidence against the prior is the likelihood ratio ``E_t = prod_{i <= t} p_other(task i) / p_prior(task i)``. If tasks are
+    drawn from ``prior`` then E is a non-negative martingale with mean 1, whatever policy plays, so it ever reaches ``1 / level``
+    with probability at most ``level`` (Ville's inequality): that is the false-alarm rate over all tasks together, however many. It
+    is stated for tasks that follow ``prior`` exactly; with a fitted one, choose an ``other`` wider than the error of the fit.
+
+    Parameters
+    ----------
+    prior
+        The prior that is held.
+    other
+        What the tasks may follow instead: a wider prior, an older one, or a mixture of several.
+    level
+        False-alarm rate.
+
+    """
+
+    prior: Prior
+    other: Prior
+    level: float = 0.01
+    log_evidence: float = 0.0
+    largest: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check that the two priors speak about the same rewards, and the level."""
+        for name, prior in (("prior", self.prior), ("other", self.other)):
+            check_known(name, prior)
+        if self.prior.arms != self.other.arms:
+            raise ValueError(f"prior and other must have the same arms, but have {self.prior.arms} and {self.other.arms}")
+        ours, theirs = (type(cast("Any", prior).reward_law).__name__ for prior in (self.prior, self.other))
+        if ours != theirs:
+            raise ValueError(f"prior and other must have the same kind of rewards, but have {ours} and {theirs}")
+        if not 0.0 < validation.number("level", self.level) < 1.0:
+            raise ValueError(f"level must lie in (0, 1), got {self.level:g}")
+
+    def observe(self, played: Trajectory) -> Self:
+        """Add tasks, in their order.
+
+        A task that ``other`` rules out ends the evidence for good. One that ``prior`` rules out raises the alarm for certain,
+        whatever came before and whatever ``other`` says: under ``prior`` that never happens.
+        """
+        ours, theirs = log_marginal(self.prior, played), log_marginal(self.other, played)
+        sure, gone = np.isneginf(ours), np.isneginf(theirs)
+        gained = np.subtract(theirs, ours, out=np.zeros(len(ours)), where=~(sure | gone))
+        path = np.cumsum(gained) + (self.log_evidence if np.isfinite(self.log_evidence) else 0.0)
+        path[np.logical_or.accumulate(gone) | (self.log_evidence == -np.inf)] = -np.inf
+        path[np.logical_or.accumulate(sure) | (self.log_evidence == np.inf)] = np.inf
+        return replace(self, log_evidence=float(path[-1]), largest=float(max(self.largest, path.max())))
+
+    @property
+    def raised(self) -> bool:
+        """Whether the evidence has ever reached ``1 / level``."""
+        return bool(self.largest >= -np.log(self.level))
+
+    @property
+    def p_value(self) -> float:
+        """A p-value that holds at any time: ``1 / max_t E_t``."""
+        return float(min(1.0, np.exp(-self.largest)))

@@ -1,0 +1,145 @@
+"""A mixture of priors, mu ~ sum_k probs_k P_k, with its exact belief: a mixture of beliefs, weighted by how well each predicts.
+
+A learned prior mixed with a little of a vague one forgives: where a task contradicts the learned prior, a few pulls move the
+weight to the vague one. Costs the sum of the components' costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+
+from priorwise.core import validation
+from priorwise.core.protocols import Seen, Signal
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.meta.evidence.predictive import log_marginal, log_predictive, register
+from priorwise.priors.linear import LinearEnvironment, LinearGaussianPrior
+from priorwise.priors.rewards import BanditEnvironment
+from priorwise.simulate.results import Trajectory
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class MixturePrior:
+    """One of several priors, drawn once a task.
+
+    Parameters
+    ----------
+    components
+        Priors with the same arms, reward law and contexts.
+    probs
+        Their probabilities, summing to 1.
+
+    Examples
+    --------
+    >>> from priorwise.priors.beta import BetaPrior
+    >>> MixturePrior([BetaPrior([2, 8], [8, 2]), BetaPrior([1, 1], [1, 1])], [0.9, 0.1]).arms
+    2
+
+    """
+
+    components: tuple[Any, ...]
+    probs: FloatArray
+
+    def __init__(self, components: Sequence[Any], probs: ArrayLike) -> None:
+        """Check and freeze the components."""
+        parts = tuple(components)
+        if not parts:
+            raise ValueError("components must hold at least one prior")
+        for part in parts[1:]:
+            for name in ("arms", "reward_law"):
+                ours, theirs = getattr(parts[0], name), getattr(part, name)
+                if ours != theirs:
+                    raise ValueError(f"components must share {name}, but have {ours} and {theirs}")
+            if _contexts(parts[0]) != _contexts(part):
+                raise ValueError("components must share the law of contexts: pass the same contexts to all of them")
+        object.__setattr__(self, "components", parts)
+        object.__setattr__(self, "probs", validation.probabilities("probs", probs, len(parts)))
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.components[0].arms)
+
+    @property
+    def reward_law(self) -> Any:
+        """How rewards scatter around their means."""
+        return self.components[0].reward_law
+
+    def sample(self, rng: Stream, tasks: int) -> BanditEnvironment | LinearEnvironment:
+        """Draw the component of each task, then the task."""
+        index = rng.choice(np.broadcast_to(self.probs, (tasks, self.probs.size)))
+        drawn = [part.sample(rng, tasks) for part in self.components]
+        first = drawn[0]
+        rows = np.arange(tasks)
+        if isinstance(first, LinearEnvironment):
+            return replace(first, weights=np.stack([each.weights for each in drawn])[index, rows])
+        return replace(first, means=np.stack([each.means for each in drawn])[index, rows])
+
+    def belief(self, tasks: int) -> MixtureBelief:
+        """Start at the prior."""
+        with np.errstate(divide="ignore"):
+            weights = np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
+        return MixtureBelief(tuple(part.belief(tasks) for part in self.components), weights)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MixtureBelief:
+    """Beliefs of the components, and their posterior weights."""
+
+    parts: tuple[Any, ...]
+    log_weights: FloatArray  # (task, component), up to a constant a task
+
+    def probabilities(self) -> FloatArray:
+        """Posterior probabilities of the components, ``(task, component)``."""
+        weights = np.exp(self.log_weights - self.log_weights.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Draw the component of each draw, then the values, ``(task, draw, arm)``."""
+        index = rng.choice(self.probabilities(), draws)
+        drawn = np.stack([part.sample(rng, draws, seen) for part in self.parts])  # (component, task, draw, arm)
+        return np.asarray(np.take_along_axis(drawn, index[None, :, :, None], axis=0)[0])
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means."""
+        means = np.stack([part.mean(seen) for part in self.parts])
+        return np.einsum("tk,kta->ta", self.probabilities(), means)
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition every component, and weigh it by how likely it deemed the reward.
+
+        Where no component deems it possible, the weights stay; a component that is out of question for good is no problem.
+        """
+        gained = np.stack([log_predictive(part, seen, actions, rewards) for part in self.parts], axis=1)
+        moved = self.log_weights + gained
+        best = moved.max(axis=1, keepdims=True)
+        impossible = np.isneginf(best)
+        weights = np.where(impossible, self.log_weights, moved - np.where(impossible, 0.0, best))
+        return type(self)(tuple(part.update(seen, actions, rewards, after) for part in self.parts), weights)
+
+
+def _contexts(prior: Any) -> Any:
+    return (prior.dim, prior.contexts) if isinstance(prior, LinearGaussianPrior) else None
+
+
+def _marginal(prior: MixturePrior, played: Trajectory) -> FloatArray:
+    each = np.stack([log_marginal(part, played) for part in prior.components], axis=1)
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(np.log(prior.probs) + each, axis=1))
+
+
+def _next(belief: MixtureBelief, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+    each = np.stack([log_predictive(part, seen, actions, rewards) for part in belief.parts], axis=1)
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(np.log(belief.probabilities()) + each, axis=1))
+
+
+register(MixturePrior, _marginal, MixtureBelief, _next)

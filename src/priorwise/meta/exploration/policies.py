@@ -1,0 +1,161 @@
+"""Policies that explore: uniform rounds or given arms first, then any policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.choosing import pick
+from priorwise.core.protocols import Policy, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import IntArray
+from priorwise.kernels.compiling import ACT, LANES, caller, tile
+from priorwise.kernels.loop import CompiledPolicy, FamilyTiles, PolicyTiles
+from priorwise.policies.baselines import Uniform
+
+call_policy = caller(ACT)
+
+
+@tile(ACT)
+def _uniform_then(  # type: ignore[no-untyped-def]  # Numba infers the types
+    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
+):
+    """Rounds, the two addresses, the four sizes of the uniform policy, the sizes of the other."""
+    if step <= pn[0]:
+        call_policy(pn[1], pp, pn[3:7], keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+    else:
+        call_policy(pn[2], pp, pn[7:], keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+
+
+@tile(ACT)
+def _arms_then(  # type: ignore[no-untyped-def]  # Numba infers the types
+    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
+):
+    """Length of the sequence, address of the policy after it or 0, the sequence, the sizes of that policy."""
+    length = pn[0]
+    if step <= length or pn[1] == 0:
+        arm = pn[1 + min(step, length)]
+        for lane in range(LANES):
+            actions[lane] = arm
+    else:
+        call_policy(pn[1], pp, pn[2 + length :], keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+
+
+def _then_tiles(then: Policy, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+    return then.tiles(family, horizon, masked) if isinstance(then, CompiledPolicy) else None
+
+
+@final
+@dataclass(frozen=True)
+class UniformThen:
+    """Play any available arm in the first rounds of an episode, then a policy.
+
+    What the rounds before taught is in the belief that the policy then sees.
+
+    Parameters
+    ----------
+    rounds
+        How many rounds are uniform.
+    then
+        The policy of the rounds after.
+
+    Examples
+    --------
+    >>> from priorwise.policies.sampling import ThompsonSampling
+    >>> UniformThen(1, ThompsonSampling()).looks_ahead
+    False
+
+    """
+
+    rounds: int
+    then: Policy
+
+    def __post_init__(self) -> None:
+        """Check the number of rounds."""
+        validation.count("rounds", self.rounds, least=0)
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What the policy needs of a belief."""
+        return getattr(self.then, "needs", ())
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the policy looks ahead."""
+        return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """``a ~ Uniform`` while ``h <= rounds``."""
+        return (Uniform() if seen.step <= self.rounds else self.then).act(belief, seen, rng)
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None where the policy has none."""
+        then = _then_tiles(self.then, family, horizon, masked)
+        if then is None:
+            return None
+        first = Uniform().tiles(family, horizon, masked)
+        head = np.array([self.rounds, first.act.address, then.act.address])
+        sizes = np.concatenate([head, first.n, then.n])
+        return PolicyTiles(then.p, sizes, _uniform_then, then.uses, blind_pulls=max(self.rounds, then.blind_pulls))
+
+
+@final
+@dataclass(frozen=True)
+class PlayArms:
+    """Play given arms one after the other, then a policy, or without one the last of them to the end.
+
+    A task to which the arm is not available plays any that is.
+
+    Parameters
+    ----------
+    arms
+        The arms of the first rounds, in order.
+    then
+        The policy of the rounds after.
+
+    """
+
+    arms: tuple[int, ...]
+    then: Policy | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arms."""
+        if not isinstance(self.arms, tuple) or not self.arms:
+            raise TypeError(f"arms must be a tuple with at least one arm, got {self.arms!r}")
+        for arm in self.arms:
+            validation.count("arms", arm, least=0)
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What the policy after needs of a belief."""
+        return getattr(self.then, "needs", ())
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the policy after looks ahead."""
+        return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """``a_h = arms[h - 1]``."""
+        self._check(seen.arms)
+        if self.then is not None and seen.step > len(self.arms):
+            return self.then.act(belief, seen, rng)
+        wanted = np.arange(seen.arms) == self.arms[min(seen.step, len(self.arms)) - 1]
+        return pick(seen.masked(np.broadcast_to(wanted.astype(np.float64), (rng.tasks, seen.arms))), rng.uniform())
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None where arms are missing or the policy after has none."""
+        self._check(family.arms)
+        then = None if self.then is None else _then_tiles(self.then, family, horizon, masked)
+        if masked or (self.then is not None and then is None):
+            return None
+        if then is None:
+            return PolicyTiles(np.zeros(1), np.array([len(self.arms), 0, *self.arms]), _arms_then, frozenset())
+        return PolicyTiles(then.p, np.array([len(self.arms), then.act.address, *self.arms, *then.n]), _arms_then, then.uses)
+
+    def _check(self, arms: int) -> None:
+        if max(self.arms) >= arms:
+            raise ValueError(f"arms must be among 0..{arms - 1}, got {max(self.arms)}")

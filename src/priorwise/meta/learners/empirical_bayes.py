@@ -1,0 +1,211 @@
+"""Empirical Bayes without an exploration phase: always learning, always earning.
+
+Every task is played by the policy itself, with a prior fitted to all tasks before it. That is sound for estimators that do not
+care how actions were chosen, as the marginal likelihood does not: the policy's choices depend on what it saw and not on the
+parameters. Moment estimators assume uniform pulls and must not be used here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, final
+
+from priorwise.core import validation
+from priorwise.core.protocols import Policy, Prior
+from priorwise.core.streams import Stream
+from priorwise.meta.evidence.watch import Watch, Watched
+from priorwise.meta.fit import Estimator, PriorFit
+from priorwise.meta.learners.estimators import check_estimator, check_noise
+from priorwise.meta.learners.learner import Play, Setting
+from priorwise.meta.learners.robust import AsFitted, PriorRule, Widened
+from priorwise.meta.modified import with_arms
+from priorwise.meta.moments.beta import BetaMoments
+from priorwise.meta.moments.finite import FiniteCounts
+from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.meta.moments.linear import LinearMoments
+from priorwise.meta.statistics.reading import has_statistics, statistics
+from priorwise.policies.baselines import Uniform
+from priorwise.policies.sampling import SamplingPolicy, ThompsonSampling
+from priorwise.priors.exchangeable import ExchangeableGaussianPrior
+from priorwise.priors.gaussian import GaussianPrior
+from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.simulate.results import Trajectory
+
+PATIENCE: Final = 50
+"""With fewer tasks, an estimator that raises a ValueError is taken to have too little data, and the start prior is held."""
+
+
+class Schedule(Protocol):
+    """When to fit again; frozen."""
+
+    def after(self, episodes: int) -> int:
+        """Number of episodes after which to fit next, given that of the fit before (0: the start)."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Geometric:
+    """Fit again whenever the number of tasks has grown by a ratio: 1, 2, 3, ..., then ever more rarely.
+
+    Parameters
+    ----------
+    ratio
+        The fits of n episodes cost about ``1 / (ratio - 1)`` times as much as one fit of n tasks.
+
+    """
+
+    ratio: float = 1.2
+
+    def __post_init__(self) -> None:
+        """Check the ratio."""
+        if validation.number("ratio", self.ratio) <= 1.0:
+            raise ValueError(f"ratio must be above 1, got {self.ratio:g}")
+
+    def after(self, episodes: int) -> int:
+        """``max(n + 1, floor(ratio n))``."""
+        return max(episodes + 1, int(self.ratio * episodes))
+
+
+@final
+@dataclass(frozen=True)
+class Every:
+    """Fit again after each so many episodes."""
+
+    episodes: int
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        validation.count("episodes", self.episodes)
+
+    def after(self, episodes: int) -> int:
+        """``n + episodes``."""
+        return episodes + self.episodes
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Where an empirical Bayes learner stands."""
+
+    start: Prior
+    arms: int
+    statistics: Any  # of all episodes, or of those since a change; None before the first
+    episodes: int  # their number
+    refit_at: int
+    stop_at: int  # the next fit or the next look
+    fit: PriorFit | None
+    held: Play | None  # what is being played; None right after a fit
+    watched: Watched
+    restarts: int  # changes of the law of tasks that were noticed
+    problem: str | None  # what the estimator said when it last could not fit
+
+
+@final
+@dataclass(frozen=True)
+class EmpiricalBayes:
+    """Fit the prior to all past tasks now and then, and play with it in between.
+
+    Parameters
+    ----------
+    estimator
+        Fits the prior, warm-started from the fit before; one that allows for adaptive choices, such as a marginal likelihood.
+        If it raises a ValueError on fewer than 50 tasks, these are taken to be too few, the prior before is held on, and the
+        state's ``problem`` says why.
+    policy
+        What plays.
+    schedule
+        When to fit again: :class:`Geometric` or :class:`Every`.
+    hold
+        How to turn a fit into the prior that is held. By default as fitted; but a normal prior is widened by the uncertainty of its
+        mean (:class:`~priorwise.meta.learners.robust.Widened`) for every policy that is not a
+        :class:`~priorwise.policies.sampling.SamplingPolicy`: those do not choose from posterior draws alone, may not explore by
+        themselves, and would not come back to an arm whose fitted mean is too low by accident. Other families are held as fitted.
+    start
+        The prior held before the first fit, and its warm start; by default the one that knows nothing of the law of tasks
+        (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0 and the covariance of the noise, Beta(1, 1), or uniform).
+    watch
+        Look for a change of the law of tasks, and start learning again from the tasks after it
+        (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are taken to follow one law for ever.
+
+    """
+
+    estimator: Estimator
+    policy: Policy = field(default_factory=ThompsonSampling)
+    schedule: Schedule = field(default_factory=Geometric)
+    hold: PriorRule | None = None
+    start: Prior | None = None
+    watch: Watch | None = None
+
+    def __post_init__(self) -> None:
+        """Check the estimator."""
+        check_estimator(self.estimator)
+        moments = isinstance(self.estimator, (GaussianMoments, BetaMoments, LinearMoments, FiniteCounts))
+        if moments and not isinstance(self.policy, Uniform):
+            raise ValueError(
+                f"estimator must allow for choices that followed rewards, which {type(self.estimator).__name__} does not: take a "
+                "marginal likelihood, or explore uniformly first with ExploreThenCommit"
+            )
+
+    def init(self, setting: Setting) -> Learned:
+        """Nothing learned yet."""
+        start = setting.blank if self.start is None else self.start
+        has_statistics("start", start)
+        check_noise(self.estimator, start)
+        first = self.schedule.after(0)
+        return Learned(start, setting.arms, None, 0, first, self._stop(0, first), None, None, Watched(), 0, None)
+
+    def plan(self, state: Learned, rng: Stream) -> Play:
+        """Hold one prior until the next fit."""
+        left = state.stop_at - state.episodes
+        if state.held is not None:
+            return replace(state.held, episodes=left)
+        believed = state.start if state.fit is None else with_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
+        return Play(self.policy, believed, left)
+
+    def step(self, state: Learned, play: Play, played: Trajectory) -> Learned:
+        """Gather; fit when it is time, or when tasks no longer follow what was learned."""
+        fresh = statistics(state.start, played)
+        gathered = fresh if state.statistics is None else state.statistics + fresh
+        episodes = state.episodes + len(played.rewards)
+        state = replace(state, statistics=gathered, episodes=episodes, held=play, watched=self._observe(state, play, played))
+        if episodes < state.stop_at:
+            return state
+        if state.watched.raised:
+            recent = gathered[state.watched.since :]
+            state = replace(state, statistics=recent, episodes=len(recent), fit=None, watched=Watched(len(recent), len(recent)))
+            return self._refit(replace(state, restarts=state.restarts + 1))
+        if episodes < state.refit_at:
+            return replace(state, stop_at=self._stop(episodes, state.refit_at))
+        return self._refit(state)
+
+    def _observe(self, state: Learned, play: Play, played: Trajectory) -> Watched:
+        """Test against what is held, once that was learned from enough tasks."""
+        if self.watch is None or state.fit is None or state.fit.tasks < self.watch.least:
+            return state.watched.pass_over(len(played.rewards))
+        other = state.start if self.watch.other is None else self.watch.other
+        return state.watched.observe(self.watch, play.believed, other, played)
+
+    def _refit(self, state: Learned) -> Learned:
+        """Fit what was gathered, from the fit before or from the start."""
+        refit_at = self.schedule.after(state.episodes)
+        fit, problem = state.fit, None
+        try:
+            fit = self.estimator.fit(state.statistics, start=state.start if state.fit is None else state.fit)
+        except ValueError as error:
+            if state.episodes >= PATIENCE:
+                raise
+            problem = str(error)
+        if fit is not None and fit.statistics is None:
+            fit = replace(fit, statistics=state.statistics)
+        stop_at = self._stop(state.episodes, refit_at)
+        return replace(state, refit_at=refit_at, stop_at=stop_at, fit=fit, held=None, problem=problem)
+
+    def _stop(self, episodes: int, refit_at: int) -> int:
+        return refit_at if self.watch is None else min(refit_at, episodes + self.watch.episodes)
+
+    def _rule(self, fit: PriorFit) -> PriorRule:
+        if self.hold is not None:
+            return self.hold
+        normal = isinstance(fit.prior, (GaussianPrior, LinearGaussianPrior, ExchangeableGaussianPrior))
+        return Widened() if normal and not isinstance(self.policy, SamplingPolicy) else AsFitted()

@@ -1,0 +1,110 @@
+"""Explore, then commit: T0 episodes collect data, a prior is fitted to them once, and the policy holds it ever after.
+
+The meta-learner of Simchowitz et al. (2021). Exploration that ignores rewards makes moment estimators unbiased, and costs most of
+what the exploration episodes could have earned; :class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes` does without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import final
+
+from priorwise.core import validation
+from priorwise.core.protocols import Policy, Prior
+from priorwise.core.streams import Stream
+from priorwise.meta.exploration.plans import Exploration, Segment, segments
+from priorwise.meta.fit import Estimator, PriorFit
+from priorwise.meta.learners.estimators import check_estimator, check_noise, data_for
+from priorwise.meta.learners.learner import FOREVER, Play, Setting
+from priorwise.meta.learners.running_mean import RunningMean
+from priorwise.meta.modified import with_arms
+from priorwise.meta.statistics.episodes import joined
+from priorwise.policies.baselines import Uniform
+from priorwise.policies.sampling import ThompsonSampling
+from priorwise.simulate.results import Trajectory
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Explored:
+    """Where an explore-then-commit learner stands."""
+
+    arms: int
+    held: Prior | RunningMean  # while exploring
+    left: tuple[Segment, ...]  # exploration still to be played
+    played: tuple[Trajectory, ...]
+    fit: PriorFit | None  # once there is nothing left to explore
+
+
+@final
+@dataclass(frozen=True)
+class ExploreThenCommit:
+    """Explore for a number of episodes, fit once, and hold the fitted prior.
+
+    Parameters
+    ----------
+    episodes
+        T0, the number of exploration episodes.
+    estimator
+        Fits the prior to them; it must suit the exploration.
+    exploration
+        What plays in them: a policy, or an object with ``segments(episodes, seed=...)`` where the policy changes between episodes.
+    policy
+        What plays afterwards.
+    exploring_with
+        The prior that the exploration holds, if it looks at one; :class:`~priorwise.meta.learners.running_mean.RunningMean` for the
+        mean of the first pulls so far. By default the prior that knows nothing of the law of tasks
+        (:attr:`~priorwise.meta.learners.learner.Setting.blank`).
+
+    Examples
+    --------
+    The paper's MetaTS:no-cov, which draws only its first pull uniformly and learns only the mean:
+
+    >>> import numpy as np
+    >>> from priorwise.meta.exploration.policies import UniformThen
+    >>> from priorwise.meta.moments.gaussian import GaussianMoments
+    >>> estimator = GaussianMoments("no-cov", noise_var=1.0, cov=np.eye(6))
+    >>> learner = ExploreThenCommit(200, estimator, UniformThen(1, ThompsonSampling()), exploring_with=RunningMean(np.eye(6)))
+
+    """
+
+    episodes: int
+    estimator: Estimator
+    exploration: Policy | Exploration = field(default_factory=Uniform)
+    policy: Policy = field(default_factory=ThompsonSampling)
+    exploring_with: Prior | RunningMean | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number of episodes, the estimator and the exploration."""
+        validation.count("episodes", self.episodes)
+        check_estimator(self.estimator)
+        segments(self.exploration, self.episodes, seed=0)
+
+    def init(self, setting: Setting) -> Explored:
+        """Everything is left to explore."""
+        held = setting.blank if self.exploring_with is None else self.exploring_with
+        check_noise(self.estimator, held)
+        return Explored(setting.arms, held, tuple(segments(self.exploration, self.episodes, seed=setting.seed)), (), None)
+
+    def plan(self, state: Explored, rng: Stream) -> Play:
+        """Explore the next segment, or hold the fitted prior."""
+        if state.fit is not None:
+            return Play(self.policy, with_arms(state.fit.prior, state.arms), FOREVER)
+        policy, episodes = state.left[0]
+        held = state.held
+        if isinstance(held, RunningMean):
+            held = held.exploring(joined(state.played) if state.played else None)
+        return Play(policy, held, episodes)
+
+    def step(self, state: Explored, play: Play, played: Trajectory) -> Explored:
+        """Put the episodes aside; after the last one, fit."""
+        if state.fit is not None:
+            return state
+        policy, episodes = state.left[0]
+        rest = episodes - len(played.rewards)
+        left = ((policy, rest), *state.left[1:]) if rest else state.left[1:]
+        data = (*state.played, played)
+        if left:
+            return replace(state, left=left, played=data)
+        fit = self.estimator.fit(data_for(self.estimator, joined(data), arms=state.arms))
+        return Explored(state.arms, state.held, (), (), fit)

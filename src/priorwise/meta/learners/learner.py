@@ -1,0 +1,131 @@
+"""What a meta-learner is: it meets one task after the other and decides which prior and which policy to hold in the next ones.
+
+A learner is frozen and its state is a value. ``plan`` says what to play, ``step`` takes in what was played. Between two changes
+of mind a learner holds one prior, so that the tasks in between run in one call of the compiled loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.protocols import Policy, Prior
+from priorwise.core.streams import Stream
+from priorwise.priors.beta import BetaPrior
+from priorwise.priors.finite import FinitePrior
+from priorwise.priors.gaussian import GaussianPrior
+from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.simulate.results import Trajectory
+
+FOREVER: Final = 1 << 62
+"""More episodes than any run has."""
+
+_BLANKS: Final[dict[type, Callable[[Any], Prior]]] = {
+    GaussianPrior: lambda p: GaussianPrior(np.zeros(p.arms), np.diag(p.noise_var), p.noise_var),
+    BetaPrior: lambda p: BetaPrior(np.ones(p.arms), np.ones(p.arms)),
+    LinearGaussianPrior: lambda p: LinearGaussianPrior(
+        np.zeros(p.dim), p.noise_var.mean() * np.eye(p.dim), p.noise_var, p.contexts
+    ),
+    FinitePrior: lambda p: FinitePrior(p.means, np.full(p.support, 1.0 / p.support), p.noise, p.noise_var),
+}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What is known about the tasks before the first one: all but the law they are drawn from."""
+
+    truth: Prior = field(repr=False)  # for oracles; learners read `blank`
+    horizon: int
+    seed: int = 0  # of what a learner draws before the first task; another one in each replicate
+
+    @property
+    def arms(self) -> int:
+        """Number of actions."""
+        return self.truth.arms
+
+    @property
+    def blank(self) -> Any:
+        """A prior that knows the reward law (contexts, possible tasks) and nothing of the law of tasks.
+
+        Normal families: mean 0 and the covariance of the noise, so that it weighs as much as one pull of each arm. Bernoulli
+        arms: Beta(1, 1). Finite: uniform on the possible tasks.
+        """
+        family = type(self.truth)
+        if family not in _BLANKS:
+            known = ", ".join(each.__name__ for each in _BLANKS)
+            raise TypeError(f"no prior to start from is known for {family.__name__} (only for {known}): pass one to the learner")
+        return _BLANKS[family](self.truth)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Play:
+    """Hold this policy and this prior for at most so many episodes.
+
+    The run may cut a play short: at its end, or where a block of tasks would grow too large. The learner is then told what was
+    played and asked again.
+    """
+
+    policy: Policy
+    believed: Prior
+    episodes: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the number of episodes."""
+        validation.count("episodes", self.episodes)
+
+
+class MetaLearner(Protocol):
+    """A rule that turns past tasks into the prior held in the next ones; frozen."""
+
+    def init(self, setting: Setting) -> Any:
+        """State before the first task: a value."""
+        ...
+
+    def plan(self, state: Any, rng: Stream) -> Play:
+        """What to hold in the next episodes; ``rng`` serves one task, the learner, and is fresh for each episode."""
+        ...
+
+    def step(self, state: Any, play: Play, played: Trajectory) -> Any:
+        """State after the episodes ``played`` (episode axis first), of which there are at most ``play.episodes``."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class FixedPrior:
+    """Learn nothing: hold one prior throughout.
+
+    Parameters
+    ----------
+    policy
+        The algorithm that pulls.
+    believed
+        The prior it holds; None: the true one, which makes it the oracle.
+
+    """
+
+    policy: Policy
+    believed: Prior | None = None
+
+    def init(self, setting: Setting) -> Prior:
+        """Look up the prior."""
+        return setting.truth if self.believed is None else self.believed
+
+    def plan(self, state: Prior, rng: Stream) -> Play:
+        """Hold it for ever."""
+        return Play(self.policy, state, FOREVER)
+
+    def step(self, state: Prior, play: Play, played: Trajectory) -> Prior:
+        """Nothing changes."""
+        return state
+
+
+def generator(rng: Stream) -> np.random.Generator:
+    """NumPy generator for the next request of the learner's stream."""
+    return np.random.default_rng(int(rng.bits()[0]))

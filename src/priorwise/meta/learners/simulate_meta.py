@@ -1,0 +1,199 @@
+"""``simulate_meta``: a learner meets a sequence of tasks, many times over.
+
+Episode e = 0, 1, ... of replicate r is task number ``r 2^32 + e`` of the seed's streams. So every learner meets the same tasks
+with the same reward noise, learners are compared in pairs, and nothing depends on how replicates are spread over processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import joblib
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.protocols import Prior
+from priorwise.core.streams import Purpose, Stream, task_keys
+from priorwise.core.types import FloatArray, UIntArray
+from priorwise.kernels.loop import Columns
+from priorwise.meta.learners.learner import MetaLearner, Play, Setting
+from priorwise.meta.learners.meta_run import Held, MetaRun, Replicate
+from priorwise.meta.statistics.episodes import joined
+from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan
+from priorwise.simulate.results import Trajectory
+from priorwise.simulate.run import check_believed, check_policy, check_prior
+
+NUMBERS: Final = 1 << 32
+"""Task numbers that a replicate has; the last one is the learner's own."""
+
+PARTS: Final = 4
+"""Parts of each process's share of the replicates, to even out the load."""
+
+
+def simulate_meta(
+    prior: Prior,
+    learner: MetaLearner,
+    *,
+    episodes: int,
+    replicates: int,
+    horizon: int,
+    seed: int,
+    jobs: int | None = None,
+    progress: bool = False,
+    keep: bool = False,
+    engine: Engine = "auto",
+    first: int = 0,
+) -> MetaRun:
+    """Estimate what a meta-learner earns: ``episodes`` tasks one after the other, drawn from a prior it does not know.
+
+    Parameters
+    ----------
+    prior
+        The law the tasks are drawn from.
+    learner
+        The meta-learner; :class:`~priorwise.meta.learners.learner.FixedPrior` for an oracle or a prior that is never learned.
+    episodes, replicates
+        Tasks in a sequence, and number of independent sequences.
+    horizon
+        Pulls in a task.
+    seed
+        The same seed gives the same tasks and noise to every learner, and the same numbers whatever ``jobs`` and ``engine``.
+    jobs
+        Processes, through joblib. With 1 everything runs in this process; by default what ``joblib.parallel_config`` says, else
+        one process for each processor.
+    progress
+        Show a progress bar.
+    keep
+        Keep actions and step rewards, what the learner held and when, and its last state.
+    engine
+        As in :func:`~priorwise.simulate.run.simulate`.
+    first
+        Number of the first replicate; to run a part of them here and the rest elsewhere.
+
+    Examples
+    --------
+    >>> import priorwise as pw
+    >>> from priorwise.meta.learners.learner import FixedPrior
+    >>> prior = pw.GaussianPrior(mean=[0.5, 0.0], cov=[[1.0, 0.9], [0.9, 1.0]])
+    >>> options = dict(episodes=50, replicates=20, horizon=10, seed=0, jobs=1)
+    >>> oracle = simulate_meta(prior, FixedPrior(pw.ThompsonSampling()), **options)
+    >>> wrong = simulate_meta(prior, FixedPrior(pw.ThompsonSampling(), pw.GaussianPrior([0, 9], np.eye(2))), **options)
+    >>> bool(wrong.shortfall(oracle).mean > 0)
+    True
+
+    """
+    episodes, replicates = validation.count("episodes", episodes), validation.count("replicates", replicates)
+    horizon, seed = validation.count("horizon", horizon), validation.seed(seed)
+    first = validation.count("first", first, least=0)
+    for name, value in (("episodes", episodes), ("first + replicates" if first else "replicates", first + replicates)):
+        if value >= NUMBERS:
+            raise ValueError(f"{name} must be below 2**32, got {value}")
+    check_prior("prior", prior)
+    _check_learner(learner)
+    workers = _workers(jobs, replicates)
+    one = (prior, learner, episodes, horizon, seed, keep, engine)
+    size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
+    parts = [range(first + start, first + min(start + size, replicates)) for start in range(0, replicates, size)]
+    rewards = np.empty((replicates, episodes))
+    kept: list[Replicate] = []
+    with _progress(replicates, shown=progress) as advance:
+        for part, results in zip(parts, _run_parts(parts, workers, one), strict=True):
+            for replicate, (totals, rest) in zip(part, results, strict=True):
+                rewards[replicate - first] = totals
+                kept += [] if rest is None else [rest]
+            advance(len(part))
+    return MetaRun(rewards, horizon, seed, prior, tuple(kept) if keep else None, first)
+
+
+Result = tuple[FloatArray, Replicate | None]
+
+
+def _run_parts(parts: list[range], workers: int, one: tuple[Any, ...]) -> Iterator[list[Result]]:
+    if workers == 1:
+        yield from (_run_part(part, *one) for part in parts)
+    else:
+        yield from joblib.Parallel(n_jobs=workers, return_as="generator")(joblib.delayed(_run_part)(part, *one) for part in parts)
+
+
+def _run_part(part: range, *one: Any) -> list[Result]:
+    return [_run_replicate(replicate, *one) for replicate in part]
+
+
+def _run_replicate(
+    replicate: int, prior: Prior, learner: MetaLearner, episodes: int, horizon: int, seed: int, keep: bool, engine: Engine
+) -> Result:
+    """Alternate between the learner's plans and blocks of episodes."""
+    keys = _learner_keys(seed, replicate)
+    state = learner.init(Setting(prior, horizon, int(Stream(keys, 0).bits()[0])))
+    totals = np.empty(episodes)
+    history: list[Held] = []
+    columns: list[Trajectory] = []
+    first_number, done = replicate * NUMBERS, 0
+    held: Play | None = None
+    chosen, largest = None, 0
+    while done < episodes:
+        play = learner.plan(state, Stream(keys, done + 1))
+        if held is None or play.believed is not held.believed or play.policy is not held.policy:
+            check_believed(prior, play.believed)  # the compiled loop trusts its sizes
+            if held is None or play.policy is not held.policy or type(play.believed) is not type(held.believed):
+                check_policy(play.policy, play.believed)
+            chosen = plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
+            largest = _largest_block(chosen, play, horizon)
+        held = play
+        assert chosen is not None
+        count = min(play.episodes, episodes - done, largest)
+        block = chosen.run(seed=seed, first=first_number + done, tasks=count, horizon=horizon, available=None, keep=True)
+        assert block.columns is not None
+        played = _trajectory(block.columns)
+        state = learner.step(state, play, played)
+        totals[done : done + count] = block.totals
+        if keep:
+            history.append(Held(done + 1, count, play.policy, play.believed))
+            columns.append(played)
+        done += count
+    return totals, Replicate(state, tuple(history), joined(columns)) if keep else None
+
+
+def _learner_keys(seed: int, replicate: int) -> UIntArray:
+    """Key of the learner's own random numbers: their task number is that of no episode."""
+    return task_keys(seed, Purpose.POLICY, np.array([replicate * NUMBERS + NUMBERS - 1], dtype=np.uint64))
+
+
+def _largest_block(chosen: Plan, play: Play, horizon: int) -> int:
+    return block_size(horizon, entries(play.believed) if chosen.engine == "numpy" else 1, {chosen.engine})
+
+
+def _trajectory(columns: Columns) -> Trajectory:
+    log = None if columns.log is None else columns.log.transpose(2, 0, 1)
+    return Trajectory(columns.actions.T.astype(np.int64), columns.rewards.T, log)
+
+
+def _workers(jobs: int | None, replicates: int) -> int:
+    if jobs is not None:
+        return min(validation.count("jobs", jobs), replicates)
+    configured = int(joblib.effective_n_jobs(None))
+    return min(configured if configured > 1 else available_threads(), replicates)
+
+
+def _check_learner(learner: Any) -> None:
+    if isinstance(learner, type):
+        raise TypeError(f"learner must be a meta-learner, not the class {learner.__name__}: pass {learner.__name__}(...)")
+    for method in ("init", "plan", "step"):
+        if not hasattr(learner, method):
+            name = type(learner).__name__
+            hint = f"; FixedPrior({name}()) plays a policy that learns nothing" if hasattr(learner, "act") else ""
+            raise TypeError(f"learner must be a meta-learner with init, plan and step, but {name} has no {method}{hint}")
+
+
+@contextmanager
+def _progress(replicates: int, *, shown: bool) -> Iterator[Any]:
+    if not shown:
+        yield lambda count: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(TextColumn("replicates"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), transient=True) as bar:
+        task = bar.add_task("simulate_meta", total=replicates)
+        yield lambda count: bar.advance(task, count)

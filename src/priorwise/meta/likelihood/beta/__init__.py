@@ -1,0 +1,1 @@
+"""Marginal likelihood of Beta priors."""

@@ -1,0 +1,67 @@
+"""Which marginal likelihood a prior has, and which statistics it reads: one entry a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from priorwise.core.types import FloatArray
+from priorwise.meta.likelihood.beta import density as beta
+from priorwise.meta.likelihood.finite import density as finite
+from priorwise.meta.likelihood.gaussian import density as gaussian
+from priorwise.meta.likelihood.linear import density as linear
+from priorwise.meta.statistics.beta import BetaStatistics
+from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.meta.statistics.gaussian import GaussianStatistics
+from priorwise.meta.statistics.linear import LinearStatistics
+from priorwise.meta.statistics.tasks import PerTask
+from priorwise.priors.beta import BetaPrior
+from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
+from priorwise.priors.finite import FinitePrior
+from priorwise.priors.gaussian import GaussianPrior
+from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.simulate.results import Run
+
+
+def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:
+    """Log density of each task's rewards given its actions under a prior, ``(task,)``; see the function of the prior's family."""
+    return _family(prior).likelihood(prior, statistics)
+
+
+def all_pulls(prior: Any, run: Run) -> PerTask:
+    """Statistics of all pulls of a kept run, as the likelihood of the prior's family reads them."""
+    return _family(prior).read(prior, run)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """What a family of priors can do with a task."""
+
+    likelihood: Callable[[Any, Any], FloatArray]
+    read: Callable[[Any, Run], PerTask]  # prior and kept run to statistics of all pulls
+
+
+def _arms(prior: Any, run: Run) -> int:
+    exchangeable = isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior))
+    return int(run.actions.max()) + 1 if exchangeable else int(prior.arms)
+
+
+_GAUSSIAN: Final = _Family(
+    gaussian.log_marginal_likelihood, lambda prior, run: GaussianStatistics.from_run(run, arms=_arms(prior, run))
+)
+_BETA: Final = _Family(beta.log_marginal_likelihood, lambda prior, run: BetaStatistics.from_run(run, arms=_arms(prior, run)))
+_FAMILIES: Final = {
+    GaussianPrior: _GAUSSIAN,
+    ExchangeableGaussianPrior: _GAUSSIAN,
+    BetaPrior: _BETA,
+    ExchangeableBetaPrior: _BETA,
+    LinearGaussianPrior: _Family(linear.log_marginal_likelihood, lambda _, run: LinearStatistics.from_run(run)),
+    FinitePrior: _Family(finite.log_marginal_likelihood, lambda prior, run: FiniteStatistics.from_run(run, prior)),
+}
+
+
+def _family(prior: Any) -> _Family:
+    if type(prior) not in _FAMILIES:
+        raise TypeError(f"there is no marginal likelihood for a {type(prior).__name__}")
+    return _FAMILIES[type(prior)]

@@ -1,0 +1,1 @@
+"""Marginal likelihood of priors on finitely many known tasks."""

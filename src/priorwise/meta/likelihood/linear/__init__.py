@@ -1,0 +1,1 @@
+"""Marginal likelihood of normal priors over weights."""

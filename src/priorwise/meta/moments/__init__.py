@@ -1,0 +1,1 @@
+"""Moment estimators: closed forms for data from uniform exploration."""

@@ -1,0 +1,1 @@
+"""Choosing between models of the prior and between policies."""

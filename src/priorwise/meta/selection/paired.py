@@ -1,0 +1,47 @@
+"""Several candidates scored on the same items: means, paired differences, and a table of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from priorwise.core.types import FloatArray
+from priorwise.meta.numerics import mean_estimate
+from priorwise.simulate.results import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """Scores of several candidates on the same items, ``(item,)`` each, so that differences are paired."""
+
+    scores: dict[str, FloatArray]
+
+    def estimate(self, name: str) -> Estimate:
+        """Mean score with its standard error."""
+        return mean_estimate(self.scores[self._known(name)])
+
+    def difference(self, first: str, second: str) -> Estimate:
+        """Mean of the score of ``first`` minus that of ``second``, with the standard error of the paired difference."""
+        a, b = self.scores[self._known(first)], self.scores[self._known(second)]
+        with np.errstate(invalid="ignore"):
+            return mean_estimate(np.where(a == b, 0.0, a - b))
+
+    @property
+    def best(self) -> str:
+        """Name of the candidate with the largest mean score."""
+        return max(self.scores, key=lambda name: self.estimate(name).mean)
+
+    def __str__(self) -> str:
+        """Return a table: each candidate's score, and its difference from the best."""
+        width, best = max(len(name) for name in self.scores), self.best
+        lines = [f"{'':{width}}  {'score':>20}  {'minus ' + best:>22}"]
+        for name in sorted(self.scores, key=lambda each: -self.estimate(each).mean):
+            gap = "" if name == best else str(self.difference(name, best))
+            lines.append(f"{name:{width}}  {self.estimate(name)!s:>20}  {gap:>22}".rstrip())
+        return "\n".join(lines)
+
+    def _known(self, name: str) -> str:
+        if name not in self.scores:
+            raise KeyError(f"no {name!r} in this comparison; there are {', '.join(self.scores)}")
+        return name

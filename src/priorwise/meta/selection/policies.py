@@ -1,0 +1,92 @@
+"""Choosing between policies, under the priors that the data leave plausible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.protocols import Policy
+from priorwise.core.streams import mix
+from priorwise.meta.fit import PriorFit
+from priorwise.meta.selection.paired import Paired
+from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
+from priorwise.simulate.run import compare
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PolicyComparison(Paired):
+    """Mean reward of each policy under each plausible prior, ``scores[name]`` ``(draw,)``.
+
+    The standard errors count both the spread over plausible priors and the simulation.
+    """
+
+    priors: list[Any] = field(repr=False)
+
+    def spread(self, name: str) -> float:
+        """Standard deviation of a policy's mean reward over plausible priors: how much hangs on what is not known of the prior."""
+        values = self.scores[self._known(name)]
+        return float(values.std(ddof=1)) if len(values) > 1 else np.inf
+
+    def share_best(self) -> dict[str, float]:
+        """Share of the plausible priors under which each policy earned most."""
+        winners = np.stack(list(self.scores.values())).argmax(axis=0)
+        return {name: float((winners == i).mean()) for i, name in enumerate(self.scores)}
+
+
+def compare_policies(
+    fit: PriorFit,
+    policies: Mapping[str, Policy],
+    *,
+    horizon: int,
+    tasks: int,
+    draws: int,
+    seed: int,
+    arms: int | None = None,
+) -> PolicyComparison:
+    """Compare policies that hold the fitted prior, on tasks drawn from the priors that the data leave plausible.
+
+    A policy that is best if the fitted prior were the truth may not be best on average over what the truth may be: what
+    is simulated here is ``R(theta, alg(theta^))`` with theta drawn from the fit's uncertainty.
+
+    Parameters
+    ----------
+    fit
+        A fit with an uncertainty; its prior is what the policies believe.
+    policies
+        Names and policies.
+    horizon, tasks
+        Pulls in a task, and tasks simulated under each plausible prior.
+    draws
+        Number of plausible priors. Standard errors shrink with it; ``tasks`` can be small.
+    seed
+        The same seed gives the same numbers.
+    arms
+        Number of arms, for priors of exchangeable arms.
+
+    """
+    if not isinstance(fit, PriorFit):
+        raise TypeError(f"fit must be a PriorFit, got {type(fit).__name__}")
+    draws, seed = validation.count("draws", draws), validation.seed(seed)
+    believed = _with_arms(fit.prior, arms)
+    generator = np.random.Generator(np.random.Philox(key=seed))
+    priors = [_with_arms(prior, arms) for prior in fit.draw(generator, draws)]
+    scores: dict[str, list[float]] = {name: [] for name in policies}
+    for number, prior in enumerate(priors):
+        own = mix(mix(seed) ^ number)  # fresh tasks for each prior, so that their errors are independent
+        runs = compare(prior, policies, horizon=horizon, tasks=tasks, seed=own, believed=believed).runs
+        for name, run in runs.items():
+            scores[name].append(run.mean_reward)
+    return PolicyComparison({name: np.array(values) for name, values in scores.items()}, priors)
+
+
+def _with_arms(prior: Any, arms: int | None) -> Any:
+    if isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior)):
+        if arms is None:
+            raise ValueError("the fitted prior has no fixed number of arms: pass arms=...")
+        return prior.for_arms(arms)
+    return prior

@@ -1,0 +1,60 @@
+"""Log likelihoods of candidates: what estimators of finite priors read of past tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.types import FloatArray
+from priorwise.meta.statistics.tasks import PerTask, Steps, played, table, trajectory
+from priorwise.priors.finite import FinitePrior
+from priorwise.simulate.results import Run
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class FiniteStatistics(PerTask):
+    """Log likelihood of each candidate task, ``(task, support)``; minus infinity where a candidate is excluded."""
+
+    log_likelihood: FloatArray
+
+    def __init__(self, log_likelihood: ArrayLike) -> None:
+        """Check and freeze the table."""
+        values = validation.numbers("log_likelihood", log_likelihood)
+        excluded = np.isneginf(values)
+        checked = table("log_likelihood", np.where(excluded, 0.0, values), (None, None))
+        final_values = np.where(excluded, -np.inf, checked)
+        final_values.setflags(write=False)
+        object.__setattr__(self, "log_likelihood", final_values)
+
+    @property
+    def support(self) -> int:
+        """Number of candidates."""
+        return self.log_likelihood.shape[1]
+
+    @classmethod
+    def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, candidates: FinitePrior) -> Self:
+        """Add up the log densities of actions and rewards ``(task, step)`` under each candidate of a prior's support.
+
+        The prior's probabilities are not used. Densities are exact, normal ones with their constant, so that they can be
+        compared with those of other families; noiseless rewards have probability 1 or 0.
+        """
+        if not isinstance(candidates, FinitePrior):
+            raise TypeError(f"candidates must be a FinitePrior, whose support and noise are used, got {type(candidates).__name__}")
+        chosen, earned = trajectory(actions, rewards, candidates.arms)
+        total = np.zeros((len(chosen), candidates.support))
+        for step in range(chosen.shape[1]):
+            total += candidates.log_likelihood(chosen[:, step], earned[:, step])
+        if candidates.noise_var is not None:
+            total -= 0.5 * np.log(2.0 * np.pi * candidates.noise_var)[chosen].sum(axis=1, keepdims=True)
+        return cls(total)
+
+    @classmethod
+    def from_run(cls, run: Run, candidates: FinitePrior, *, steps: Steps = None) -> Self:
+        """Read a kept run, or only its first ``steps`` pulls, or a slice of them."""
+        actions, rewards, _ = played(run, steps)
+        return cls.from_trajectory(actions, rewards, candidates)

@@ -1,0 +1,53 @@
+"""From what was played to the statistics of a prior's family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from priorwise.meta.statistics.beta import BetaStatistics
+from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.meta.statistics.gaussian import GaussianStatistics
+from priorwise.meta.statistics.linear import LinearStatistics
+from priorwise.priors.beta import BetaPrior
+from priorwise.priors.finite import FinitePrior
+from priorwise.priors.gaussian import GaussianPrior
+from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.simulate.results import Trajectory
+
+
+def gaussian_statistics(played: Trajectory, arms: int) -> GaussianStatistics:
+    """Pulls, sums and squares; a trajectory does not say how many arms there were."""
+    return GaussianStatistics.from_trajectory(played.actions, played.rewards, arms=arms)
+
+
+def beta_statistics(played: Trajectory, arms: int) -> BetaStatistics:
+    """Successes and pulls."""
+    return BetaStatistics.from_trajectory(played.actions, played.rewards, arms=arms)
+
+
+def _linear(played: Trajectory) -> LinearStatistics:
+    if played.log is None:
+        raise ValueError("these tasks have no features: they do not come from a linear contextual bandit")
+    return LinearStatistics.from_trajectory(played.log, played.rewards)
+
+
+_READERS: Final[dict[type, Callable[[Any, Trajectory], Any]]] = {
+    GaussianPrior: lambda prior, played: gaussian_statistics(played, prior.arms),
+    BetaPrior: lambda prior, played: beta_statistics(played, prior.arms),
+    LinearGaussianPrior: lambda prior, played: _linear(played),
+    FinitePrior: lambda prior, played: FiniteStatistics.from_trajectory(played.actions, played.rewards, prior),
+}
+
+
+def has_statistics(name: str, prior: Any) -> None:
+    """Refuse a prior whose family has no statistics."""
+    if type(prior) not in _READERS:
+        known = ", ".join(each.__name__ for each in _READERS)
+        raise TypeError(f"{name} must be a prior whose statistics are known ({known}), got a {type(prior).__name__}")
+
+
+def statistics(prior: Any, played: Trajectory) -> Any:
+    """Sufficient statistics of tasks for the family of a prior, with its number of arms (or features, or candidates)."""
+    has_statistics("prior", prior)
+    return _READERS[type(prior)](prior, played)
