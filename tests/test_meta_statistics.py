@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import priorwise as pw
+import priorwise.meta
 from priorwise.meta.fit import PriorFit, Uncertainty
 from priorwise.meta.numerics import positive_root, project_psd
 from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
@@ -236,6 +242,22 @@ def test_fits_round_trip_and_draw(seed: int) -> None:
         PriorFit(prior, "by hand", 5).draw(np.random.default_rng(seed), 1)
     with pytest.raises(TypeError, match="Generator"):
         fit.draw(seed, 1)  # type: ignore[arg-type]
+
+
+def test_a_process_that_fitted_nothing_reads_a_fit(tmp_path: Path) -> None:
+    data = BetaStatistics(successes=[[3], [0], [1], [4]], pulls=[[5], [5], [5], [5]])
+    fit = pw.BetaMarginalLikelihood().fit(data)
+    fit.save(tmp_path / "fit.json")
+    code = "import sys, priorwise as pw; fit = pw.PriorFit.load(sys.argv[1]); fit.save(sys.argv[2])"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "fit.json"), str(tmp_path / "again.json")], check=True)
+    assert PriorFit.load(tmp_path / "again.json") == fit
+
+
+def test_every_family_of_this_folder_is_found() -> None:
+    for module in pkgutil.walk_packages(priorwise.meta.__path__, "priorwise.meta."):
+        import_module(module.name)
+    known = {name: family.__module__ for name, family in pw.Serializable._families.items()}
+    assert {name: home for name, home in known.items() if home.startswith("priorwise.meta.")} == pw.Serializable._homes
 
 
 def test_json_is_standard() -> None:

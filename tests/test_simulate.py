@@ -329,6 +329,7 @@ def changed_json(**changed: Any) -> str:
         ("{}", "no 'priorwise' version field"),
         (changed_json(priorwise=99), "version 99, this priorwise reads version 1"),
         (changed_json(family="cauchy"), "unknown family 'cauchy'; known are .*beta"),
+        (changed_json(family=["beta"]), r"unknown family \['beta'\]"),
         (changed_json(alpha=None), "family 'beta' needs the field 'alpha'"),
         (changed_json(gamma=1.0), "family 'beta' has no field 'gamma'; it has alpha, beta"),
         (changed_json(alpha=[-1.0, 1.0, 1.0]), "alpha must be positive"),

@@ -295,6 +295,20 @@ _LATER = {
 }
 _HOMES = {name: module for module, names in _LATER.items() for name in names}
 
+# Fits and their laws of plausible priors, which JSON files name.
+Serializable.found_in(
+    {
+        "prior-fit": "priorwise.meta.fit",
+        "beta-moment-uncertainty": "priorwise.meta.moments.beta",
+        "beta-uncertainty": "priorwise.meta.likelihood.beta.uncertainty",
+        "dirichlet-uncertainty": "priorwise.meta.moments.finite",
+        "gaussian-uncertainty": "priorwise.meta.likelihood.gaussian.law",
+        "linear-uncertainty": "priorwise.meta.likelihood.linear.certainty",
+        "moment-uncertainty": "priorwise.meta.moments.totals",
+        "simplex-uncertainty": "priorwise.meta.likelihood.finite.estimator",
+    }
+)
+
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""

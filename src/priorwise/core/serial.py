@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import os
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -22,6 +24,7 @@ class Serializable:
 
     family: ClassVar[str]
     _families: ClassVar[dict[str, type[Serializable]]] = {}
+    _homes: ClassVar[dict[str, str]] = {}  # modules of families that are not imported before a file names them
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Register the class under its family name."""
@@ -31,6 +34,11 @@ class Serializable:
             if known is not None and known.__qualname__ != cls.__qualname__:
                 raise TypeError(f"family {cls.family!r} is taken by {known.__qualname__}; choose another name")
             Serializable._families[cls.family] = cls
+
+    @staticmethod
+    def found_in(homes: Mapping[str, str]) -> None:
+        """Say in which module each family stands, for those that are imported only when a file names them."""
+        Serializable._homes.update(homes)
 
     def to_json(self) -> str:
         """Return the JSON text."""
@@ -106,9 +114,13 @@ def _plain(value: Any) -> Any:
 
 def _build(content: dict[str, Any]) -> Serializable:
     name = content.get("family")
-    cls = Serializable._families.get(str(name))
+    families, homes = Serializable._families, Serializable._homes
+    key = str(name)
+    if key not in families and key in homes:
+        import_module(homes[key])
+    cls = families.get(key)
     if cls is None:
-        raise ValueError(f"unknown family {name!r}; known are {', '.join(sorted(Serializable._families))}")
+        raise ValueError(f"unknown family {name!r}; known are {', '.join(sorted({*families, *homes}))}")
     fields = {k: _build(v) if isinstance(v, dict) and "family" in v else v for k, v in content.items() if k != "family"}
     parameters = inspect.signature(cls).parameters
     if unknown := sorted(set(fields) - set(parameters)):
