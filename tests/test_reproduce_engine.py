@@ -212,7 +212,7 @@ def test_dask_loses_a_worker(whole: tuple[Path, Results], tmp_path: Path, monkey
     monkeypatch.setenv(SECONDS, "0.3")
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
     ):
         there = {"engine": "dask", "scheduler": cluster.scheduler_address, "jobs": None}
         with Client(cluster) as client:

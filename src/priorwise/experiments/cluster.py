@@ -40,7 +40,7 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
         from distributed import Client
     except ImportError:
         raise WorkersError("Dask is not installed; pip install 'priorwise[dask]'") from None
-    here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.ERROR}
+    here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
     try:
         client = Client(scheduler, timeout=SECONDS_TO_CONNECT) if scheduler else Client(**here)
     except (OSError, ValueError) as error:
