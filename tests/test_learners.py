@@ -42,7 +42,7 @@ from priorwise.meta.moments.beta import BetaMoments
 from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.meta.statistics.episodes import as_run, joined
 from priorwise.meta.statistics.gaussian import GaussianStatistics
-from priorwise.simulate.engine import plan
+from priorwise.simulate.engine import plan, run_held
 from priorwise.simulate.results import Trajectory
 from priorwise.testing import PriorContract
 
@@ -354,6 +354,15 @@ def test_the_running_mean_is_the_same_in_both_engines(cov: Any, before: int, see
     compiled, literal = (plan(prior, held, policy, 6, masked=False, engine=each).run(**options) for each in ("compiled", "numpy"))
     np.testing.assert_array_equal(compiled.columns.actions, literal.columns.actions)
     np.testing.assert_allclose(compiled.columns.rewards, literal.columns.rewards, rtol=1e-12, atol=1e-12)
+
+
+def test_running_means_held_together_do_not_see_each_other(seed: int) -> None:
+    prior, policy = problems.gaussian().prior, UniformThen(1, THOMPSON)
+    held = [RunningMean(scale * np.eye(6)).exploring(None) for scale in (1.0, 2.0)]
+    options: dict[str, Any] = {"seed": seed, "first": 5, "tasks": 200, "horizon": 6}
+    for each, totals in zip(held, run_held(prior, held, policy, begins=[0, 0], **options), strict=True):
+        alone = plan(prior, each, policy, 6, masked=False, engine="auto").run(**options, available=None, keep=False)
+        np.testing.assert_array_equal(totals, alone.totals)
 
 
 def test_a_policy_that_reads_a_running_mean_too_early_is_never_compiled() -> None:

@@ -150,8 +150,9 @@ def run_tiles(
     truths = np.empty((slots if signal_rows > 0 else 1, arms, LANES))
     bests = np.empty((slots if signal_rows > 0 else 1, LANES))
     state = np.zeros((bsize[0], LANES))  # rows that ``start`` leaves alone are kept from tile to tile
-    scratches = np.empty((slots, bsize[1], LANES))
-    scratch = np.empty((bsize[1], LANES)) if beliefs > 1 else scratches[0]
+    redraws = tables[0, DRAW_AT] != tables[1, DRAW_AT]  # what a draw leaves in scratch is kept only where it is used again
+    scratches = np.empty((slots if redraws else 1, bsize[1], LANES))
+    scratch = np.empty((bsize[1], LANES)) if redraws else scratches[0]
     values = np.empty((arms, LANES))
     acc = np.empty((2 * arms + 3, LANES))
     mask = np.zeros((arms, LANES))
@@ -191,7 +192,7 @@ def run_tiles(
             for step in range(1, horizon + 1):
                 slot = step - 1 if beliefs > 1 else 0
                 of_values = slot if signal_rows > 0 else 0
-                signal, truth, best, draft = signals[slot], truths[of_values], bests[of_values], scratches[slot]
+                signal, truth, best, draft = signals[slot], truths[of_values], bests[of_values], scratches[slot if redraws else 0]
                 if fresh and signal_rows > 0:
                     signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
                     values_of(table[VALUES_AT], ep, en, environment, signal, truth)

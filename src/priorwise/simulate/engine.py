@@ -70,14 +70,14 @@ def run_held(
     """Total rewards of one policy that holds each of several priors, from each one's first task ``first + begin`` on.
 
     Each is, bit for bit, what a run by itself gives. In the compiled loop, priors of one family share what does not depend on them:
-    environments, signals, and the policy's normals.
+    environments, signals, and the policy's normals. Not so for a belief with hidden pulls: it keeps rows from tile to tile.
     """
-    if engine != "numpy" and isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior):
+    if len(held) > 1 and engine != "numpy" and isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior):
         environment = prior.tiles(horizon, policy.looks_ahead)
         beliefs = [each.tiles(horizon, policy.looks_ahead) if isinstance(each, CompiledPrior) else None for each in held]
         alike = [each for each in beliefs if each is not None and beliefs[0] is not None and run_alike(beliefs[0], each)]
         rule = policy.tiles(alike[0], horizon, False) if environment and len(alike) == len(held) else None
-        if environment and environment.sample and rule and rule.blind_pulls >= alike[0].hidden_pulls:
+        if environment and environment.sample and rule and not alike[0].hidden_pulls:
             begin = min(begins)
             block = {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
             totals = run_beliefs(environment, alike, rule, begins=[each - begin for each in begins], **block)
