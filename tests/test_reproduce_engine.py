@@ -181,10 +181,14 @@ def test_killed_and_started_again(whole: tuple[Path, Results], tmp_path: Path) -
     assert 3 <= done < BLOCKS
     assert not (tmp_path / "toy").exists()
     (tmp_path / "blocks/.cut.npz.1.tmp").write_bytes(b"half")  # as if killed while writing
+    (next((tmp_path / "blocks").glob("*/*")) / ".cut.npz.1.tmp").write_bytes(b"half")
+    foreign = {tmp_path / ".notes.tmp", tmp_path / "blocks/.notes.tmp"}
+    for path in foreign:
+        path.write_bytes(b"somebody else's")
     results = run(tmp_path, SEED)
     assert results.outcomes[0].resumed == done
     assert tables(tmp_path) == tables(whole[0])
-    assert not list(tmp_path.rglob("*.tmp"))
+    assert set(tmp_path.rglob("*.tmp")) == foreign
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -32,6 +32,8 @@ CHECK: Final = "_check"
 SECONDS: Final = "_seconds"
 NOT_IN_RESULTS: Final = ("cli", "testing")  # no experiment imports these
 COMPUTING: Final = ("numpy", "scipy", "numba")
+LEFT_OVER: Final = (".*.html.*.tmp", "*/.*.tmp", "blocks/*/*/.*.tmp")  # where a run writes; the directory may hold more than runs
+WRITTEN: Final = re.compile(r"\..+\.(npz|parquet|png|svg|html)\.\d+\.tmp")  # as ``write_whole`` names it
 
 
 class InUseError(RuntimeError):
@@ -140,8 +142,10 @@ def claimed(out: Path) -> Iterator[None]:
     with (out / ".lock").open("w") as lock:
         if not _locked(lock):
             raise InUseError(f"another run is writing to {out}")
-        for left in out.rglob(".*.tmp"):  # of a run that was killed
-            left.unlink(missing_ok=True)
+        for pattern in LEFT_OVER:
+            for left in out.glob(pattern):  # of a run that was killed
+                if WRITTEN.fullmatch(left.name):
+                    left.unlink(missing_ok=True)
         yield
 
 
