@@ -100,7 +100,7 @@ def write_title(figure: Figure, text: str, left: float) -> None:
 
 def note_lines(text: str, inches: float) -> list[str]:
     """Break a note into lines that fit so many inches."""
-    return textwrap.wrap(text, max(20, int(inches / 0.058)))
+    return textwrap.wrap(text, max(20, int(inches / 0.058)), break_on_hyphens=False)
 
 
 def write_note(figure: Figure, lines: Sequence[str], left: float) -> None:

@@ -11,6 +11,7 @@ from priorwise.experiments.instance_figure import instance_map
 from priorwise.experiments.work import Files, Table, Tables
 
 RECONSTRUCTED = "The paper draws the rewards without printing them; this is a reconstruction."
+EXPLORED = "MetaTS and MetaKG: all 400 episodes, among them the 100 of exploration, which open with any arm."
 
 
 def figures(tables: Tables) -> dict[str, Files]:
@@ -18,7 +19,7 @@ def figures(tables: Tables) -> dict[str, Files]:
     return {
         "instance": instance_map(tables["instance"], "Discrete bandit: rewards of 20 arms in 16 tasks", note=RECONSTRUCTED),
         "learning_curves": learning_curves(tables["curves"], "Discrete bandit: 20 arms, 10 pulls, 16 tasks"),
-        "first_pulls": first_pull_map(tables["first_pulls"], "Discrete bandit: first arm pulled, T0 = 100"),
+        "first_pulls": first_pull_map(tables["first_pulls"], "Discrete bandit: first arm pulled, T₀ = 100", note=EXPLORED),
     }
 
 
