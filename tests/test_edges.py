@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,3 +162,20 @@ def test_tiny_and_huge_beta_parameters(seed: int) -> None:
     for policy in POLICIES.values():
         done = runs(prior, policy, seed)
         same_run(done[0], done[-1])
+
+
+def test_without_a_place_for_compiled_code_it_is_compiled_anew(tmp_path: Path) -> None:
+    """As in a container: the package belongs to another user, and there is no home."""
+    script = """if True:
+        from numba.core import caching
+        def nowhere(cls, py_func, py_file):
+            return None
+        for locator in caching.FunctionCache._impl_class._locator_classes:
+            locator.from_function = classmethod(nowhere)
+        import priorwise as pw
+        print(pw.simulate(pw.GaussianPrior([0.0], [[1.0]]), pw.Uniform(), horizon=1, tasks=1, seed=0).engine)
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stdout.split() == ["compiled"], done.stderr
+    assert done.stderr.count("compiled code cannot be kept") == 1
+    assert "NUMBA_CACHE_DIR" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -39,12 +40,27 @@ def sources_stamp() -> str:
     return digest.hexdigest()
 
 
-def _key_on_all_sources(function: Any) -> Any:
-    """Make a cached function's entry on disk depend on all kernel sources."""
+def _cached(function: Any) -> Any:
+    """Cache a function on disk, keyed on all kernel sources; where nothing can be written, compile in each process."""
+    try:
+        function.enable_caching()
+    except RuntimeError:  # neither the package's directory nor the user's cache is there to write to
+        _say_uncached()
+        return function
     cache_file = getattr(function._cache, "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = (cache_file._source_stamp, sources_stamp())
     return function
+
+
+@cache
+def _say_uncached() -> None:
+    warnings.warn(
+        "compiled code cannot be kept: neither the directory of priorwise nor the user's cache can be written to, so that every "
+        "process compiles anew, which takes seconds; set NUMBA_CACHE_DIR to a directory that can",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def inline(function: Any) -> Any:
@@ -74,7 +90,7 @@ class LazyEntry:
         """Call the compiled function."""
         with _COMPILING:
             if self._compiled is None:
-                dispatcher = _key_on_all_sources(numba.njit(nogil=True, cache=True, **FLAGS)(self._function))
+                dispatcher = _cached(numba.njit(nogil=True, **FLAGS)(self._function))
                 dispatcher.compile(self._signature)
                 dispatcher.disable_compile()
                 self._compiled = dispatcher
@@ -96,8 +112,7 @@ class Tile:
         with _COMPILING:
             if self._library is None:
                 library = CFunc(self._function, (self._signature.args, self._signature.return_type), {}, dict(FLAGS))
-                library.enable_caching()
-                _key_on_all_sources(library)
+                _cached(library)
                 library.compile()
                 self._library = library
         return int(self._library.address)
