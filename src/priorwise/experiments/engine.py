@@ -129,7 +129,7 @@ def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcom
     marks = [time.perf_counter()]
     finishing: list[Future[Outcome]] = []
     with ThreadPoolExecutor(1) as pool:
-        _warm_up(plans, workers)
+        _warm_up(plans, workers, bar)
         for plan in plans:
             bar.start(plan.experiment.name)
             finishing.append(pool.submit(_finish, plan, _blocks(plan, workers, bar)))
@@ -138,11 +138,12 @@ def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcom
     return [replace(each, seconds=end - start) for each, start, end in zip(outcomes, marks, marks[1:], strict=False)]
 
 
-def _warm_up(plans: Sequence[_Plan], workers: Workers) -> None:
+def _warm_up(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> None:
     """Let each worker compile for another experiment, rather than all of them the same; the last one has most to compile."""
     missing = [plan for plan in plans if isinstance(plan.experiment, WarmsUp) and any(map(plan.lacks, plan.blocks))]
     calls = [Call(plan.experiment, WARM_UP, plan.seed, code_stamp()) for plan in reversed(missing)]
     if len(calls) > 1:
+        bar.start("compiling")
         with closing(workers.run(calls)) as running:
             for _ in running:
                 pass
