@@ -28,7 +28,7 @@ from priorwise.experiments.report import as_html
 from priorwise.experiments.store import BlockStore, Finished, InUseError, claimed, digest_of, write_whole
 from priorwise.experiments.summary import seconds_text
 from priorwise.experiments.work import Block
-from priorwise.experiments.workers import Call, WorkersError, run_block
+from priorwise.experiments.workers import Call, WorkersError, run_block, start_workers
 from priorwise.testing import base_seed
 
 REPLICATES = 13  # blocks of 2 and of 4: the last ones are shorter
@@ -206,6 +206,19 @@ def test_interrupted_and_started_again(whole: tuple[Path, Results], tmp_path: Pa
     assert not list(tmp_path.rglob("*.tmp"))
     run(tmp_path, SEED)
     assert tables(tmp_path) == tables(whole[0])
+
+
+@pytest.mark.slow
+def test_a_single_dask_worker_does_the_work() -> None:
+    from distributed import Client, LocalCluster
+    from joblib import Parallel, delayed
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        with Client(cluster) as client:
+            worker = next(iter(client.run(os.getpid).values()))
+        with start_workers("dask", None, cluster.scheduler_address) as workers:
+            ran = Parallel(batch_size=1, pre_dispatch=workers.ahead)(delayed(os.getpid)() for _ in range(3))
+    assert ran == [worker] * 3
 
 
 @pytest.mark.slow

@@ -18,7 +18,15 @@ SECONDS_TO_CONNECT: Final = 10.0
 
 @final
 class Backend(DaskDistributedBackend):  # type: ignore[misc]  # joblib has no types
-    """Joblib's backend, which by itself waits for ever for a block that the cluster has given up."""
+    """Joblib's backend, which by itself waits for ever for a block that the cluster has given up.
+
+    And with a single thread in the cluster joblib would run the blocks in this process: one worker may be all there is, or the
+    first to be there.
+    """
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """Threads of the cluster, and never the 1 that joblib takes for no cluster at all."""
+        return max(2, int(super().effective_n_jobs(n_jobs)))
 
     def submit(self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None) -> Future[Any]:
         """Submit a batch, and report it also when all workers that tried it died."""
