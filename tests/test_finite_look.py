@@ -18,6 +18,8 @@ import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import HEADS, Purpose, Stream, streams, task_keys
 from priorwise.kernels.compiling import LANES, LOOK, caller
+from priorwise.kernels.finite_tables import common_part
+from priorwise.priors.finite import FiniteBelief
 
 LEVEL = 1e-6
 K1, K2 = 2, 3
@@ -32,34 +34,59 @@ def look_at(address, p, n, keys, step, k1, k2, state, rows, mask, now, ahead):  
     call_look(address, p, n, keys, step, 1, k1, k2, state, rows, mask, rows, now, ahead)
 
 
-def compiled_sums(prior: pw.FinitePrior, seed: int, step: int, tasks: int, k1: int, k2: int) -> tuple[Any, Any]:
+def compiled_sums(
+    prior: pw.FinitePrior, seed: int, step: int, tasks: int, k1: int, k2: int, log_weights: Any = None, mask: Any = None
+) -> tuple[Any, Any]:
     """Sums of drawn values and of best means ahead, each ``(task, arm)``, from the tile function."""
     tiles = prior.tiles(10, looks_ahead=True)
     keys = task_keys(seed, Purpose.POLICY, np.arange(tasks, dtype=np.uint64))
+    logs = prior.belief(tasks).log_weights if log_weights is None else log_weights
     state = np.empty((tiles.belief_rows, LANES))
-    weights = prior.belief(1).weights()[0]
-    state[: prior.support] = prior.belief(1).log_weights[0][:, None]
-    state[prior.support : 2 * prior.support] = weights[:, None]
+    unavailable = np.zeros((prior.arms, tasks)) if mask is None else np.where(mask, 0.0, -np.inf).T
+    rows = np.zeros((prior.arms, LANES))
     out = np.empty((2, tasks, prior.arms))
     for first in range(0, tasks, LANES):
+        lanes = slice(first, first + LANES)
+        state[: prior.support] = logs[lanes].T
+        state[prior.support : 2 * prior.support] = np.exp(logs[lanes].T)
         now, ahead = np.zeros((2, prior.arms, LANES))
-        mask, rows = np.zeros((2, prior.arms, LANES))
-        look_at(tiles.look.address, tiles.p, tiles.n, keys[first : first + LANES], step, k1, k2, state, rows, mask, now, ahead)
-        out[:, first : first + LANES] = now.T, ahead.T
+        closed = np.ascontiguousarray(unavailable[:, lanes])
+        look_at(tiles.look.address, tiles.p, tiles.n, keys[lanes], step, k1, k2, state, rows, closed, now, ahead)
+        out[:, lanes] = now.T, ahead.T
     return out[0], out[1]
 
 
-def numpy_sums(prior: pw.FinitePrior, seed: int, step: int, tasks: int, k1: int, k2: int) -> tuple[Any, Any]:
+def numpy_sums(
+    prior: pw.FinitePrior, seed: int, step: int, tasks: int, k1: int, k2: int, log_weights: Any = None, mask: Any = None
+) -> tuple[Any, Any]:
     """Compute the same from the belief's own methods."""
-    rng, seen, belief = streams(seed, tasks)(step), Seen(step, 10, prior.arms), prior.belief(tasks)
+    rng, seen, belief = streams(seed, tasks)(step), Seen(step, 10, prior.arms, mask=mask), prior.belief(tasks)
+    if log_weights is not None:
+        belief = FiniteBelief(prior, log_weights, np.zeros(tasks, dtype=np.int64))
     rng.uniform()  # the call that breaks ties
     now, ahead = np.zeros((2, tasks, prior.arms))
     for arm in range(prior.arms):
         for _ in range(k1):
             imagined: Any = belief.imagine(rng, np.full(tasks, arm), seen)
             now[:, arm] += imagined.value
-            ahead[:, arm] += imagined.belief.sample_mean(rng, k2, seen).max(axis=1)
+            ahead[:, arm] += seen.masked(imagined.belief.sample_mean(rng, k2, seen)).max(axis=1)
     return now, ahead
+
+
+def assert_same_sums(prior: pw.FinitePrior, seed: int, k1: int, k2: int, log_weights: Any = None, mask: Any = None) -> None:
+    """Both engines: every sum, at odd and even steps, in one tile."""
+    for step in (1, 2):
+        given = prior, seed, step, LANES, k1, k2, log_weights, mask
+        for ours, theirs in zip(compiled_sums(*given), numpy_sums(*given), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def mixed_beliefs(prior: pw.FinitePrior, rng: np.random.Generator, kinds: int) -> Any:
+    """Log weights ``(lane, support)``: each lane has one of a few sets of possible tasks, from one task to all."""
+    possible = rng.random((kinds, prior.support)) < rng.random((kinds, 1))
+    possible[np.arange(kinds), rng.integers(prior.support, size=kinds)] = True
+    logs = np.where(possible, prior.belief(1).log_weights, -np.inf)
+    return (logs - logs.max(axis=1, keepdims=True))[rng.integers(kinds, size=LANES)]
 
 
 def law_of_v(arm: int, noise: str, *, conditioned: bool = True) -> dict[float, float]:
@@ -109,17 +136,121 @@ def test_values_have_the_law_of_the_enumeration(noise: Any, engine: str, seed: i
         assert fits(UNIT * ahead[:, arm], law_of_v(arm, noise, conditioned=False)) < LEVEL
 
 
-@pytest.mark.parametrize("noise", ["none", "bernoulli", "gaussian"])
-@pytest.mark.parametrize(("arms", "support", "k1", "k2"), [(1, 2, 1, 1), (3, 5, 7, 4), (20, 16, 10, 10), (40, 3, 2, 300)])
-def test_engines_compute_the_same_values(noise: Any, arms: int, support: int, k1: int, k2: int, seed: int) -> None:
-    """Not only the same actions: every sum, at odd and even steps, with batches that start at any arm."""
+NOISES = ["none", "bernoulli", "gaussian"]
+SIZES = [
+    (1, 2, 1, 1),
+    (3, 5, 7, 4),
+    (20, 16, 10, 10),
+    (40, 3, 2, 300),
+    (9, 17, 5, 6),
+    (2, 200, 60, 3),
+    (5, 1, 3, 2),
+    (4, 300, 2, 2),
+]
+
+
+def some_prior(rng: np.random.Generator, arms: int, support: int, noise: Any, parts: float) -> pw.FinitePrior:
+    """Draw a prior with means that are whole numbers of a part, or of nothing if there are no parts."""
+    means = (
+        rng.integers(0, 5, (support, arms)) / parts if parts > 0.0 else rng.random((support, arms)).round(1 if arms == 9 else 16)
+    )
+    return pw.FinitePrior(means, rng.dirichlet(np.ones(support)), noise, 0.1 if noise == "gaussian" else None)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("parts", [4.0, 7.0, 0.0], ids=["quarters", "sevenths", "any"])
+@pytest.mark.parametrize(("arms", "support", "k1", "k2"), SIZES)
+def test_engines_compute_the_same_values(noise: Any, parts: float, arms: int, support: int, k1: int, k2: int, seed: int) -> None:
+    """Not only the same actions: every sum, with vectors of pulls that start at any arm and batches that are part empty."""
+    prior = some_prior(np.random.default_rng(seed), arms, support, noise, parts)
+    assert_same_sums(prior, seed, k1, k2)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("parts", [4.0, 0.0], ids=["quarters", "any"])
+@pytest.mark.parametrize(("arms", "support", "k1", "k2"), SIZES[1:])
+def test_engines_agree_on_mixed_beliefs_and_masks(
+    noise: Any, parts: float, arms: int, support: int, k1: int, k2: int, seed: int
+) -> None:
+    """Lanes with one of a few beliefs and masks in turn, some with one possible task, some that hide the best arm."""
     rng = np.random.default_rng(seed)
-    means = rng.integers(0, 4, (support, arms)) / 4
-    prior = pw.FinitePrior(means, rng.dirichlet(np.ones(support)), noise, 0.1 if noise == "gaussian" else None)
-    for step in (1, 2):
-        ours, theirs = (sums(prior, seed, step, 64, k1, k2) for sums in (compiled_sums, numpy_sums))
-        np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-12, atol=1e-12)
+    prior = some_prior(rng, arms, support, noise, parts)
+    for kinds in (2, 9):
+        mask = rng.random((kinds, arms)) < 0.6
+        mask[np.arange(kinds), rng.integers(arms, size=kinds)] = True
+        logs = mixed_beliefs(prior, rng, kinds)
+        assert_same_sums(prior, seed, k1, k2, logs)
+        assert_same_sums(prior, seed, k1, k2, logs, mask[rng.integers(kinds, size=LANES)])
+
+
+@pytest.mark.parametrize("noise", ["none", "gaussian"])
+@pytest.mark.parametrize(
+    "means",
+    [
+        [[0.0, 0.0], [0.0, 0.0]],
+        [[-1.0, -2.0], [-1.0, -0.5], [-3.0, -0.5]],
+        [[-0.5, 0.25], [0.5, -0.25], [0.0, 0.0]],
+        [[1e-5, 1.0], [1.0, 0.0], [0.5, 1e-5]],  # a hundred thousand parts: too many for 16 bits
+        [[0.5, 1.0], [0.5 + 3e-10, 0.0], [0.5 + 6e-10, 0.0]],  # rewards that are the same as their neighbours only
+        [[1e9, 3e9], [2e9, 0.0], [2e9, 5e9]],
+    ],
+    ids=["zero", "negative", "both signs", "fine", "nearly the same", "large"],
+)
+def test_engines_agree_on_unusual_means(noise: Any, means: list[list[float]], seed: int) -> None:
+    probs = np.arange(1.0, len(means) + 1) / np.arange(1.0, len(means) + 1).sum()
+    prior = pw.FinitePrior(means, probs, noise, 0.5 if noise == "gaussian" else None)
+    for k2 in (1, 10, 9000):
+        assert_same_sums(prior, seed, 4, k2)
+    mask = np.ones((LANES, 2), dtype=bool)
+    mask[np.arange(LANES), np.arange(LANES) % 2] = False
+    assert_same_sums(prior, seed, 4, 10, None, mask)
+
+
+def test_a_task_as_good_as_impossible_spoils_no_other(seed: int) -> None:
+    """Weights of 1e-305 and 0 beside others: what follows their rewards is never asked for."""
+    prior = pw.FinitePrior([[0.1, 1.0, 0.0], [0.2, 0.0, 1.0], [0.3, 0.5, 0.5], [0.4, 0.0, 0.9]], [0.6, 0.4, 1e-305, 0.0])
+    assert_same_sums(prior, seed, 10, 10)
+
+
+def test_runs_agree_where_some_tasks_are_certain(seed: int) -> None:
+    """Certain tasks play the best arm beside others that look ahead, also with masks, ties and a prior that is wrong."""
+    rng = np.random.default_rng(seed)
+    prior = some_prior(rng, 6, 5, "none", 4.0)
+    believed = pw.FinitePrior(prior.means, [0.0, 0.4, 0.3, 0.2, 0.1])
+    mask = rng.random((200, 6)) < 0.7
+    mask[:, 2] = True
+    for policy in (
+        pw.KnowledgeGradient(3, 2, ties="random", when_certain="best"),
+        pw.RecedingHorizon(2, 3, "online", when_certain="best"),
+        pw.RecedingHorizon(2, 3, 0.5),
+    ):
+        for available in (None, mask):
+            ours, theirs = (
+                pw.simulate(
+                    prior, policy, horizon=6, tasks=200, seed=seed, believed=believed, available=available, keep=True, engine=engine
+                )
+                for engine in ("compiled", "numpy")
+            )
+            np.testing.assert_array_equal(ours.actions, theirs.actions)
+            assert ours.resets == theirs.resets
+
+
+@pytest.mark.parametrize(
+    ("means", "grid", "multiple"),
+    [
+        ([[0.1, 0.2], [0.30000000000000004, 1.0]], 0.1, 10),
+        ([[0.4, 0.6], [1.0, 0.0]], 0.2, 5),
+        ([[1 / 3, 1 / 7], [0.0, 0.0]], 1 / 21, 7),
+        ([[0.0, 0.0]], 0.0, 0),
+        ([[-1.0, 1.0]], 0.0, 0),
+        ([[0.1, 0.1 + 1e-12]], 0.0, 0),
+        ([[np.pi, np.e]], 0.0, 0),
+        ([[1e300, 1e-300]], 0.0, 0),
+    ],
+)
+def test_the_common_part_of_means(means: list[list[float]], grid: float, multiple: int) -> None:
+    found = common_part(np.array(means))
+    assert found == (pytest.approx(grid, rel=1e-14), multiple)
 
 
 def test_counts_follow_their_weights(seed: int) -> None:

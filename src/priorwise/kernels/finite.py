@@ -2,7 +2,7 @@
 
 A belief holds the log weights of the possible tasks, then their weights, then the count of impossible trajectories. ``p`` holds the
 mean vectors, the log weights of the prior, the arms' noise variances and deviations, and the tolerance for equal rewards; ``n`` the
-number of arms, of possible tasks, and the kind of noise.
+number of arms, of possible tasks, and the kind of noise. What the look-ahead needs follows (``priorwise.kernels.finite_tables``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
 from priorwise.kernels.random import call_key, mix, one_normal, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, load, peek, poke, splat, store, where_at_least
+from priorwise.kernels.simd import WIDTH, gather, load, maximum, peek, poke, splat, store, where_at_least
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -27,13 +27,11 @@ def locate(cumulative, count, target):
 
 @inline
 def log_likelihood(p, n, mean, arm, reward):
-    """Log likelihood of a reward under a mean, up to a constant of the reward."""
-    if n[2] == GAUSSIAN:
-        deviation = reward - mean
-        return -0.5 * deviation * deviation / p[n[1] * n[0] + n[1] + arm]
+    """Log likelihood of a noisy reward under a mean, up to a constant of the reward."""
     if n[2] == BERNOULLI:
         return np.log(mean if reward > 0.5 else 1.0 - mean)
-    return 0.0 if abs(reward - mean) <= p[n[1] * n[0] + n[1] + 2 * n[0]] else -np.inf
+    deviation = reward - mean
+    return -0.5 * deviation * deviation / p[n[1] * n[0] + n[1] + arm]
 
 
 @tile(SAMPLE)
@@ -88,9 +86,11 @@ def restart(p, n, state, lane):
 @tile(START)
 def start(p, n, state):
     """Start the belief at the prior."""
-    for lane in range(LANES):
-        restart(p, n, state, lane)
-        state[2 * n[1], lane] = 0.0
+    support = n[1]
+    for s in range(support):
+        state[s] = p[support * n[0] + s]
+        state[support + s] = np.exp(p[support * n[0] + s])
+    state[2 * support] = 0.0
 
 
 @tile(DRAW)
@@ -150,32 +150,58 @@ def certain(p, n, state, out):
         out[lane] = 1.0 if out[lane] == 1.0 else 0.0
 
 
-@tile(UPDATE)
-def update(p, n, state, signal, scratch, actions, rewards):
-    """Condition on the chosen arms' rewards; where no task could have given it, start again from the prior and count it."""
+@inline
+def rule_out(p, n, state, actions, rewards, best):
+    """Without noise: rule out the tasks whose mean is not the reward, and write the best log weight that is left."""
     arms, support = n[0], n[1]
-    best = scratch[0]
+    zero, never, tolerance = splat(0.0), splat(-np.inf), splat(p[support * arms + support + 2 * arms])
+    for g in range(0, LANES, WIDTH):
+        reward, place, most = load(rewards, g), load(actions, g), never
+        for s in range(support):
+            apart = gather(p, place + np.uint64(s * arms)) - reward
+            apart = maximum(apart, 0.0 - apart)
+            row = where_at_least(tolerance, apart, load(state, s * LANES + g), never)
+            store(state, s * LANES + g, row)
+            weight = (support + s) * LANES + g
+            store(state, weight, where_at_least(tolerance, apart, load(state, weight), zero))
+            most = maximum(most, row)
+        store(best, g, most)
+
+
+@inline
+def add_log_likelihoods(p, n, state, actions, rewards, best):
+    """Add the log likelihoods of the rewards, and write the best log weight."""
+    arms = n[0]
     best[:] = -np.inf
-    for s in range(support):
+    for s in range(n[1]):
         row = state[s]
         for lane in range(LANES):
             if row[lane] > -np.inf:
                 arm = actions[lane]
                 row[lane] += log_likelihood(p, n, peek(p, s * arms + arm), arm, rewards[lane])
                 best[lane] = max(best[lane], row[lane])
+
+
+@inline
+def rescale(state, support, best, lane):
+    """Shift the log weights of a lane to a largest of 0, and write the weights."""
+    for s in range(support):
+        shifted = peek(state, s * LANES + lane) - best
+        poke(state, s * LANES + lane, shifted)
+        poke(state, (support + s) * LANES + lane, 0.0 if shifted == -np.inf else np.exp(shifted) if shifted < 0.0 else 1.0)
+
+
+@tile(UPDATE)
+def update(p, n, state, signal, scratch, actions, rewards):
+    """Condition on the chosen arms' rewards; where no task could have given it, start again from the prior and count it."""
+    support, best = n[1], scratch[0]
+    if n[2] == NONE:
+        rule_out(p, n, state, actions, rewards, best)
+    else:
+        add_log_likelihoods(p, n, state, actions, rewards, best)
     for lane in range(LANES):
         if best[lane] == -np.inf:
             restart(p, n, state, lane)
             poke(state, 2 * support * LANES + lane, peek(state, 2 * support * LANES + lane) + 1.0)
-    noiseless = n[2] == NONE
-    for s in range(support):
-        row = state[s]
-        weight = state[support + s]
-        for lane in range(LANES):
-            if best[lane] == -np.inf:
-                continue
-            if row[lane] == -np.inf:
-                weight[lane] = 0.0
-            elif best[lane] != 0.0 or not noiseless:  # without noise a weight that is left only changes by the common factor
-                row[lane] -= best[lane]
-                weight[lane] = np.exp(row[lane]) if row[lane] < 0.0 else 1.0
+        elif best[lane] != 0.0 or n[2] != NONE:  # without noise a weight that is left only changes by the common factor
+            rescale(state, support, best[lane], lane)

@@ -160,15 +160,28 @@ def uniform(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, value
 def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
     """2-RHC: V_a = sum over i of (1 - alpha) mu_a + alpha max_a' of the mean of k2 look-ahead draws; ``pp`` holds the alphas."""
     arms, k1, k2, masked, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5]
-    alpha = pp[step - 1]
+    alpha, at = pp[step - 1], call_key(step, 0)
     ahead, floor, count, known = acc[arms : 2 * arms], acc[2 * arms], acc[2 * arms + 1], acc[2 * arms + 2]
+    known[:] = 0.0
+    if certain_best:
+        is_certain(table[CERTAIN_AT], p, n, state, known)
+        uncertain = False
+        for lane in range(LANES):
+            uncertain = uncertain or known[lane] == 0.0
+        if not uncertain:
+            mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
+            if masked:
+                add_mask(values, mask, arms)
+            pick(values, arms, keys, at, floor, count, actions)
+            return
     acc[: 2 * arms] = 0.0
     look_ahead(table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead)
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
             place = arm * LANES + g
-            store(values, place, load(acc, place) * (1.0 - alpha) + load(ahead, place) * alpha)
-    at = call_key(step, 0)
+            now = load(acc, place)
+            total = now * (1.0 - alpha) + load(ahead, place) * alpha
+            store(values, place, where_at_least(load(known, g), splat(1.0), now, total))  # a certain belief draws its mean
     if masked:
         add_mask(values, mask, arms)
     if ties == TIES_BY_DRAWS:
@@ -179,17 +192,3 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
         pick(acc, arms, keys, at, floor, count, actions)
     else:
         pick(values, arms, keys, at, floor, count, actions)
-    if certain_best:
-        is_certain(table[CERTAIN_AT], p, n, state, known)
-        any_certain = False
-        for lane in range(LANES):
-            any_certain = any_certain or known[lane] > 0.0
-        if any_certain:
-            chosen = np.empty(LANES, np.int64)
-            mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
-            if masked:
-                add_mask(values, mask, arms)
-            pick(values, arms, keys, at, floor, count, chosen)
-            for lane in range(LANES):
-                if known[lane] > 0.0:
-                    actions[lane] = chosen[lane]

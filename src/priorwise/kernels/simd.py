@@ -31,6 +31,7 @@ class VectorType(types.Type):
 
 lanes_type = VectorType("Lanes", types.float64, ir.DoubleType())
 bits_type = VectorType("Bits", types.uint64, ir.IntType(64))
+FIELDS: Final = ir.VectorType(ir.IntType(16), 4 * WIDTH)  # the bits of a vector as 16-bit fields, four a lane
 VECTOR_OF = {types.float64: lanes_type, types.uint64: bits_type, types.int64: bits_type}
 
 
@@ -56,7 +57,7 @@ def _llvm(builder, name, args):
 
 def _splat(builder, value, vector):
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
 
 
@@ -86,23 +87,82 @@ def store(typingctx, array, offset, value):
 
 @intrinsic
 def gather(typingctx, array, offsets):
-    """Read one float for each lane, by its offset."""
+    """Read one element for each lane, by its offset."""
+    kind = VECTOR_OF[array.dtype]
 
     def generate(context, builder, signature, args):
-        vector, words = lanes_type.vector, bits_type.vector
+        vector, words = kind.vector, bits_type.vector
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         base = _splat(builder, builder.ptrtoint(data, ir.IntType(64)), words)
         eight = ir.Constant(words, [8] * WIDTH)
-        pointers = ir.VectorType(ir.DoubleType().as_pointer(), WIDTH)
+        pointers = ir.VectorType(vector.element.as_pointer(), WIDTH)
         places = builder.inttoptr(builder.add(base, builder.mul(args[1], eight)), pointers)
         mask = ir.VectorType(ir.IntType(1), WIDTH)
         function_type = ir.FunctionType(vector, [pointers, ir.IntType(32), mask, vector])
-        name = f"llvm.masked.gather.v{WIDTH}f64.v{WIDTH}p0"
+        name = f"llvm.masked.gather.v{WIDTH}{'f' if kind is lanes_type else 'i'}64.v{WIDTH}p0"
         function = cgutils.get_or_insert_function(builder.module, function_type, name)
         every = ir.Constant(mask, [1] * WIDTH)
         return builder.call(function, [places, ir.Constant(ir.IntType(32), 8), every, ir.Constant(vector, ir.Undefined)])
 
-    return lanes_type(array, bits_type), generate
+    return kind(array, bits_type), generate
+
+
+def _shuffled(builder, a, b, places):
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places)))
+
+
+def _four(context, builder, vectors):
+    return context.make_tuple(builder, types.UniTuple(bits_type, 4), vectors)
+
+
+@intrinsic
+def gather_four(typingctx, array, start, offsets, place):
+    """Read four integers for each lane, from ``start`` and its offset on: a vector of the first ones, of the second ones, ..."""
+
+    def generate(context, builder, signature, args):
+        quad = ir.VectorType(ir.IntType(64), 4)
+        rows = []
+        for lane in range(WIDTH):
+            at = builder.add(args[3], ir.Constant(ir.IntType(64), lane))
+            offset = builder.load(_address(context, builder, signature.args[2], args[2], at))
+            address = _address(context, builder, signature.args[0], args[0], builder.add(args[1], offset))
+            rows.append(builder.load(builder.bitcast(address, quad.as_pointer()), align=8, typ=quad))
+        while len(rows) > 1:  # of each two: all first integers, then all second ones, ...
+            size = rows[0].type.count // 4
+            places = [half * 4 * size + k * size + i for k in range(4) for half in range(2) for i in range(size)]
+            rows = [_shuffled(builder, a, b, places) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+        return _four(
+            context, builder, [_shuffled(builder, rows[0], rows[0], range(k, k + WIDTH)) for k in range(0, 4 * WIDTH, WIDTH)]
+        )
+
+    return types.UniTuple(bits_type, 4)(array, types.int64, offsets, types.int64), generate
+
+
+@intrinsic
+def transposed(typingctx, a, b, c, d):
+    """Swap vectors and 16-bit fields: field ``f`` of vector ``v`` becomes field ``v`` of vector ``f``, in each lane."""
+
+    def generate(context, builder, signature, args):
+        fields = [builder.bitcast(arg, FIELDS) for arg in args]
+        pairs = [_interleaved(builder, x, y, 1, half) for x, y in (fields[:2], fields[2:]) for half in (0, 4)]
+        quads = [_interleaved(builder, pairs[i], pairs[i + 2], 2, half) for half in (0, 4) for i in (0, 1)]
+        rows = [_interleaved(builder, quads[i], quads[i + 1], 4, half) for i in (0, 2) for half in (0, 4)]
+        return _four(context, builder, [builder.bitcast(row, bits_type.vector) for row in rows])
+
+    return types.UniTuple(bits_type, 4)(bits_type, bits_type, bits_type, bits_type), generate
+
+
+def _interleaved(builder, a, b, size, half):
+    """Interleave runs of ``size`` fields of a and b, from the first or second half of every two lanes: what machines can do."""
+    count = FIELDS.count
+    places = [
+        base + half + i + j + other
+        for base in range(0, count, 8)
+        for i in range(0, 4, size)
+        for other in (0, count)
+        for j in range(size)
+    ]
+    return _shuffled(builder, a, b, places)
 
 
 @intrinsic
@@ -210,7 +270,7 @@ def where_at_least(typingctx, a, b, yes, no):
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">=", args[0], args[1]), args[2], args[3])
 
-    return lanes_type(lanes_type, lanes_type, lanes_type, lanes_type), generate
+    return yes(lanes_type, lanes_type, yes, yes), generate
 
 
 @intrinsic
@@ -229,12 +289,33 @@ def count_fields_below(typingctx, count, a, b):
     """Of each of the 16-bit fields of the lanes, signed: return ``count`` plus one where ``a < b``."""
 
     def generate(context, builder, signature, args):
-        fields = ir.VectorType(ir.IntType(16), 4 * WIDTH)
-        counts, left, right = (builder.bitcast(arg, fields) for arg in args)
+        counts, left, right = (builder.bitcast(arg, FIELDS) for arg in args)
         hit = builder.icmp_signed("<", left, right)
-        return builder.bitcast(builder.sub(counts, builder.sext(hit, fields)), bits_type.vector)  # true is -1
+        return builder.bitcast(builder.sub(counts, builder.sext(hit, FIELDS)), bits_type.vector)  # true is -1
 
     return bits_type(bits_type, bits_type, bits_type), generate
+
+
+@intrinsic
+def times_fields(typingctx, a, factor):
+    """Multiply every 16-bit field by a number."""
+
+    def generate(context, builder, signature, args):
+        factors = _splat(builder, builder.trunc(args[1], FIELDS.element), FIELDS)
+        return builder.bitcast(builder.mul(builder.bitcast(args[0], FIELDS), factors), bits_type.vector)
+
+    return bits_type(bits_type, types.uint64), generate
+
+
+@intrinsic
+def maximum_fields(typingctx, a, b):
+    """Return the larger of the 16-bit fields, unsigned."""
+
+    def generate(context, builder, signature, args):
+        left, right = (builder.bitcast(arg, FIELDS) for arg in args)
+        return builder.bitcast(builder.select(builder.icmp_unsigned(">", left, right), left, right), bits_type.vector)
+
+    return bits_type(bits_type, bits_type), generate
 
 
 @intrinsic

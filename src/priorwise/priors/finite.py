@@ -20,6 +20,7 @@ from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.kernels import finite as kernels
 from priorwise.kernels import finite_look
+from priorwise.kernels.finite_tables import look_tables
 from priorwise.kernels.gaussian import arm_values, no_signal
 from priorwise.kernels.loop import FamilyTiles
 from priorwise.kernels.simd import WIDTH
@@ -128,11 +129,14 @@ class FinitePrior(Serializable):
         """Tile functions for the compiled loop."""
         arms, support = self.arms, self.support
         variances = np.zeros(arms) if self.noise_var is None else self.noise_var
+        p = np.concatenate([self.means.ravel(), _log(self.probs), variances, np.sqrt(variances), [self.tolerance], np.zeros(WIDTH)])
+        n = np.array([arms, support, get_args(Noise).index(self.noise)])
+        if looks_ahead:
+            numbers, sizes = look_tables(self.means, np.sqrt(variances), number_cells=self.noise == "none")
+            p, n = np.concatenate([p, numbers]), np.concatenate([n, sizes])
         return FamilyTiles(
-            p=np.concatenate(
-                [self.means.ravel(), _log(self.probs), variances, np.sqrt(variances), [self.tolerance], np.zeros(WIDTH)]
-            ),
-            n=np.array([arms, support, get_args(Noise).index(self.noise)]),
+            p=p,
+            n=n,
             arms=arms,
             environment_rows=arms,
             signal_rows=0,
