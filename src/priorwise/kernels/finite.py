@@ -11,7 +11,7 @@ import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
 from priorwise.kernels.random import call_key, mix, one_normal, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, gather, load, maximum, peek, poke, splat, store, where_at_least
+from priorwise.kernels.simd import WIDTH, fma, gather, load, maximum, peek, poke, splat, store, where_at_least
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -122,32 +122,26 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
 def mean(p, n, state, signal, scratch, values):
     """Posterior means."""
     arms, support = n[0], n[1]
-    total = scratch[0]
-    total[:] = 0.0
-    values[:arms] = 0.0
-    for s in range(support):
-        weight = state[support + s]
-        for lane in range(LANES):
-            total[lane] += weight[lane]
+    for g in range(0, LANES, WIDTH):
+        total = splat(0.0)
+        for s in range(support):
+            total = total + load(state, (support + s) * LANES + g)
         for arm in range(arms):
-            m = p[s * arms + arm]
-            row = values[arm]
-            for lane in range(LANES):
-                row[lane] += weight[lane] * m
-    for arm in range(arms):
-        for lane in range(LANES):
-            values[arm, lane] /= total[lane]
+            value = splat(0.0)
+            for s in range(support):
+                value = fma(load(state, (support + s) * LANES + g), splat(peek(p, s * arms + arm)), value)
+            store(values, arm * LANES + g, value / total)
 
 
 @tile(CERTAIN)
 def certain(p, n, state, out):
     """Tell whether one possible task is left."""
-    out[:] = 0.0
-    for s in range(n[1]):
-        for lane in range(LANES):
-            out[lane] += 1.0 if state[n[1] + s, lane] > 0.0 else 0.0
-    for lane in range(LANES):
-        out[lane] = 1.0 if out[lane] == 1.0 else 0.0
+    one, zero = splat(1.0), splat(0.0)
+    for g in range(0, LANES, WIDTH):
+        count = zero
+        for s in range(n[1], 2 * n[1]):
+            count = count + where_at_least(zero, load(state, s * LANES + g), zero, one)
+        store(out, g, where_at_least(one, count, count, zero))
 
 
 @inline
