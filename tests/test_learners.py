@@ -371,8 +371,12 @@ def test_a_policy_that_reads_a_running_mean_too_early_is_never_compiled() -> Non
     for policy in (THOMPSON, UniformThen(0, THOMPSON), pw.Greedy()):
         assert plan(prior, held, policy, 6, masked=False, engine="auto").engine == "numpy"
     assert plan(prior, held, UniformThen(1, UniformThen(0, THOMPSON)), 6, masked=False, engine="auto").engine == "compiled"
+    with pytest.raises(ValueError, match=r"before pull 2; explore with UniformThen\(1, policy\)"):
+        plan(prior, held, THOMPSON, 6, masked=False, engine="compiled")
     with pytest.raises(TypeError, match="can be held but not sampled from"):
-        pw.simulate(held, UniformThen(1, THOMPSON), horizon=2, tasks=2, seed=0)
+        pw.simulate(held, UniformThen(1, THOMPSON), believed=prior, horizon=2, tasks=2, seed=0)
+    with pytest.raises(ValueError, match="use simulate_meta"):  # blocks of tasks would each start anew
+        pw.simulate(prior, UniformThen(1, THOMPSON), believed=held, horizon=2, tasks=2, seed=0)
 
 
 def test_running_mean_needs_a_blind_first_pull() -> None:

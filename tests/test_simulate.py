@@ -94,6 +94,15 @@ def test_priors_of_two_families_are_held_one_after_the_other(seed: int) -> None:
     assert not np.array_equal(*together)
 
 
+def test_bad_calls_of_priors_held_together() -> None:
+    options: dict[str, Any] = {"seed": 0, "first": 0, "tasks": 10, "horizon": 2}
+    with pytest.raises(ValueError, match="begins must have one entry for each held prior, 2, got 1"):
+        run_held(GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0], **options)
+    with pytest.raises(ValueError, match="engine must be one of"):
+        run_held(GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0, 0], engine="fast", **options)  # type: ignore[arg-type]
+    assert run_held(GAUSSIAN, [], THOMPSON, begins=[], **options) == []
+
+
 def test_another_seed_gives_another_run(seed: int) -> None:
     first, second = (pw.simulate(GAUSSIAN, THOMPSON, seed=seed + k, **OPTIONS) for k in (0, 1))
     assert first.mean_reward != second.mean_reward

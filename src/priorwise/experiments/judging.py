@@ -51,26 +51,30 @@ def equals(what: str, values: FloatArray, known: Known, source: str = "ours") ->
     """Claim that a mean is the known value."""
     found = mean(values)
     near = abs(found.mean - known.value) <= SIGMAS * found.std_error + known.rounding
-    return _judged(f"{what} {known.value:g} per episode", f"{found.mean:.4g} ± {found.std_error:.2g}", near, source, values)
+    statement, measured = f"{what} {known.value:g} per episode", f"{found.mean:.4g} ± {found.std_error:.2g}"
+    return _judged(statement, measured, near, source, values, f"within {SIGMAS:g} standard errors")
 
 
 def within(what: str, first: FloatArray, second: FloatArray, most: float, source: str = "paper") -> Claim:
     """Claim that the paired shortfall of the second against the first is at most ``most``, up to noise."""
     gap = mean(first - second)
-    measured = f"short by {gap.mean:.3g} ± {gap.std_error:.2g} (allowed {most:.3g})"
-    return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, source, first)
+    measured = f"short by {gap.mean:.2g} ± {gap.std_error:.2g}"
+    needed = f"at most {most:.3g}, but for {NOISE:g} standard errors"
+    return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, source, first, needed)
 
 
 def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0, source: str = "paper") -> Claim:
     """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the same tasks."""
     gap = mean(larger - smaller)
     clear = gap.mean > max(least, NOISE * gap.std_error)
-    return _judged(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", clear, source, larger)
+    needed = (f"more than {least:g} and " if least > 0.0 else "") + f"more than {NOISE:g} standard errors"
+    return _judged(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", clear, source, larger, needed)
 
 
-def _judged(what: str, measured: str, holds: bool, source: str, values: FloatArray) -> Claim:
+def _judged(what: str, measured: str, holds: bool, source: str, values: FloatArray, needed: str) -> Claim:
     """One replicate tells nothing of the noise, so nothing is claimed from it."""
-    return Claim(what, measured, holds, source) if len(values) > 1 else Claim(what, "needs 2 replicates", False, source)
+    known = len(values) > 1
+    return Claim(what, measured if known else "needs 2 replicates", holds and known, source, needed)
 
 
 def overtakes(what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper") -> Claim:
@@ -80,17 +84,24 @@ def overtakes(what: str, envelope: Table, first: str, second: str, by: int, sour
         chosen = envelope["algorithm"] == name
         order = np.argsort(envelope["episode"][chosen])
         curves[name] = envelope["episode"][chosen][order], envelope["mean"][chosen][order]
+    needed = f"from episode {by:,} at the latest"
     episodes, ahead = curves[first][0], curves[first][1] > curves[second][1]
     behind = np.flatnonzero(~ahead)
     if behind.size == len(ahead) or (behind.size and behind[-1] == len(ahead) - 1):
-        return Claim(what, f"{first} is not above {second} at the end", False, source)
+        return Claim(what, f"{first} is not above {second} at the end", False, source, needed)
     start = int(episodes[behind[-1] + 1]) if behind.size else int(episodes[0])
-    return Claim(what, f"above from episode {start:,} on", start <= by, source)
+    return Claim(what, f"above from episode {start:,} on", start <= by, source, needed)
 
 
 def share(what: str, measured: float, least: float = 0.0, most: float = 1.0, source: str = "paper") -> Claim:
     """Claim that a share lies between two limits."""
-    return Claim(what, f"{100.0 * measured:.2f} %", least <= measured <= most, source)
+    limits = (least, f"at least {_percent(least)}"), (1.0 - most, f"at most {_percent(most)}")
+    needed = ", ".join(text for room, text in limits if room > 0.0)
+    return Claim(what, f"{100.0 * measured:.2f} %", least <= measured <= most, source, needed)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %"
 
 
 def even(what: str, shares: FloatArray, count: int, most: float, source: str = "paper") -> Claim:
@@ -98,7 +109,8 @@ def even(what: str, shares: FloatArray, count: int, most: float, source: str = "
     share = float(shares.mean())
     noise = SIGMAS * math.sqrt(2.0 * share * (1.0 - share) / count)
     gap = float(np.ptp(shares))
-    return Claim(what, f"largest minus smallest share {100.0 * gap:.2f} %", gap <= most + noise, source)
+    needed = f"at most {_percent(most + noise)}"
+    return Claim(what, f"largest minus smallest share {100.0 * gap:.2f} %", gap <= most + noise, source, needed)
 
 
 def first_pull_counts(first_pulls: Table, algorithm: str) -> int:

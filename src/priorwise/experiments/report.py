@@ -83,11 +83,12 @@ def _experiment(outcome: Outcome) -> str:
 def _claims(claims: Sequence[Claim]) -> str:
     rows = "".join(
         f'<tr><td>{escape(each.statement)}</td><td class="measured">{escape(each.measured)}</td>'
+        f'<td class="soft">{escape(each.needed)}</td>'
         f'<td class="soft source">{escape(each.source)}</td>'
         f'<td class="holds"><span class="{"yes" if each.holds else "no"}">{"✓ yes" if each.holds else "✗ no"}</span></td></tr>'
         for each in claims
     )
-    head = "<tr><th>Statement</th><th>Measured</th><th>From</th><th>Holds</th></tr>"
+    head = "<tr><th>Statement</th><th>Measured (± standard error)</th><th>Needed</th><th>From</th><th>Holds</th></tr>"
     return f'<div class="wide"><table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
 
 

@@ -68,6 +68,7 @@ def print_summary(results: Results, report: Path, console: Console) -> None:
     for each in results.outcomes:
         for claim in each.failed:
             line = Text.assemble(("Fails  ", "bold red"), f"{each.name}: {claim.statement}. Measured: {claim.measured}")
+            line.append(f"; needed: {claim.needed}" if claim.needed else "")
             console.print(line, soft_wrap=True)
     if reduced(results):
         console.print(Text(reduced(results), "yellow"), soft_wrap=True)

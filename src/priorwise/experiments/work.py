@@ -38,12 +38,13 @@ class Block:
 @final
 @dataclass(frozen=True)
 class Claim:
-    """A statement, what was measured about it, and whether it holds; computed from tables, never typed in."""
+    """A statement, what was measured about it, what it takes to hold, and whether it does; from tables, never typed in."""
 
     statement: str
     measured: str
     holds: bool
     source: str  # "paper" or "ours"
+    needed: str = ""  # where the statement does not say it
 
 
 class Experiment(Protocol):

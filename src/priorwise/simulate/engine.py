@@ -37,8 +37,7 @@ class Plan:
 
 def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked: bool, engine: Engine) -> Plan:
     """Take the compiled loop if prior, believed prior and policy all provide tile functions, the NumPy loop otherwise."""
-    if engine not in get_args(Engine):
-        raise ValueError(f"engine must be one of {', '.join(get_args(Engine))}, got {engine!r}")
+    _check_engine(engine)
     if engine != "numpy":
         looks_ahead = isinstance(policy, CompiledPolicy) and policy.looks_ahead
         environment, belief = (
@@ -48,11 +47,21 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
         if environment and environment.sample and belief and rule and rule.blind_pulls >= belief.hidden_pulls:
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))
         if engine == "compiled":
+            if belief and rule and rule.blind_pulls < belief.hidden_pulls:
+                raise ValueError(
+                    f"no compiled loop: {type(policy).__name__} reads the belief of {type(believed).__name__} before pull "
+                    f"{belief.hidden_pulls + 1}; explore with UniformThen({belief.hidden_pulls}, policy)"
+                )
             role, value = ("policy", policy) if environment and belief else ("prior", believed if environment else prior)
             raise ValueError(
                 f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use engine='auto' or 'numpy'"
             )
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
+
+
+def _check_engine(engine: Any) -> None:
+    if engine not in get_args(Engine):
+        raise ValueError(f"engine must be one of {', '.join(get_args(Engine))}, got {engine!r}")
 
 
 def run_held(
@@ -72,6 +81,9 @@ def run_held(
     Each is, bit for bit, what a run by itself gives. In the compiled loop, priors of one family share what does not depend on them:
     environments, signals, and the policy's normals. Not so for a belief with hidden pulls: it keeps rows from tile to tile.
     """
+    _check_engine(engine)
+    if len(held) != len(begins):
+        raise ValueError(f"begins must have one entry for each held prior, {len(held)}, got {len(begins)}")
     if len(held) > 1 and engine != "numpy" and isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior):
         environment = prior.tiles(horizon, policy.looks_ahead)
         beliefs = [each.tiles(horizon, policy.looks_ahead) if isinstance(each, CompiledPrior) else None for each in held]

@@ -123,6 +123,9 @@ def _run(
     for policy, believed in policies.values():
         check_believed(prior, believed)
         check_policy(policy, believed)
+        if getattr(believed, "in_order", False):
+            name = type(believed).__name__
+            raise ValueError(f"{name} is held by tasks one after the other, which simulate does not play: use simulate_meta")
     mask: BoolArray | None = validation.availability("available", available, tasks, prior.arms)
     plans: dict[str, Plan] = {
         name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)

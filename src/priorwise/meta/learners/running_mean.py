@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,6 +108,9 @@ class RunningMean:
 @dataclass(frozen=True, eq=False)
 class RunningMeanPrior:
     """Held in consecutive episodes whose prior mean runs along; the tasks of a batch are those episodes, in order."""
+
+    in_order: ClassVar[bool] = True
+    """What a task is played with depends on the tasks before it."""
 
     law: RunningMean
     total: FloatArray  # (arm,): sum of A r e_a over the first pulls of earlier episodes
