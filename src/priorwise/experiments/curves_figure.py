@@ -151,15 +151,24 @@ def _frame(axes: Axes, last: int) -> None:
     axes.set_ylim(*axes.get_ylim())  # final: names are placed by it
 
 
+def _span(lengths: Sequence[int]) -> str:
+    """Numbers in words, with dots for the middle of many."""
+    texts = [f"{each:,}" for each in lengths]
+    return ", ".join(texts) if len(texts) <= 4 else f"{texts[0]}, {texts[1]}, …, {texts[-1]}"
+
+
 def _note(tables: Mapping[str, Table], shown: Mapping[str, Look], more: str) -> str:
     replicates = {np.unique(table["replicate"]).size for table in tables.values()}
     over = f" over {replicates.pop()} replicates" if len(replicates) == 1 else ""
-    tuned = [
-        name for name in shown if any(np.unique(table["t0"][table["algorithm"] == name]).size > 1 for table in tables.values())
-    ]
+    lengths = {
+        name: sorted({int(t0) for table in tables.values() for t0 in table["t0"][table["algorithm"] == name]}) for name in shown
+    }
+    tuned = [name for name, t0 in lengths.items() if len(t0) > 1]
     parts = [f"Bands: ±{BAND:g} standard errors{over}; numbers: values at the last episode."]
     if tuned:
-        parts.append(f"{' and '.join(tuned)}: at each episode the best exploration length T₀ (upper envelope).")
+        spans = {_span(lengths[name]) for name in tuned}
+        of = f" of {spans.pop()}" if len(spans) == 1 else ""
+        parts.append(f"{' and '.join(tuned)}: at each episode the best exploration length T₀{of} (upper envelope).")
     if any(look.ours for look in shown.values()):
         parts.append("* Dashed: not in the paper.")
     return " ".join([*parts, more] if more else parts)

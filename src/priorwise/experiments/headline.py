@@ -55,11 +55,14 @@ def _averaged(table: Table, replicates: int) -> Headline | None:
     if not measured or len(groups) > MOST_ROWS:
         return None
     rows = tuple(
-        (*(plain(value) for value in key), *(mean_text(by_replicate(table, name, index)) for name in measured))
-        for key, index in groups.items()
+        (*map(_of, keys, key), *(mean_text(by_replicate(table, name, index)) for name in measured)) for key, index in groups.items()
     )
     numbers = [table[name].dtype.kind in "iu" for name in keys] + [True] * len(measured)
     return Headline((*keys, *measured), rows, tuple(numbers), replicates)
+
+
+def _of(name: str, value: Any) -> str:
+    return "–" if name == "t0" and value == 0 else plain(value)  # no exploration
 
 
 def by_replicate(table: Table, column: str, rows: Sequence[int]) -> FloatArray:

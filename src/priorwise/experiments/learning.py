@@ -13,6 +13,7 @@ What is left, the belief and the choice in the episodes after T0, is each config
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -101,7 +102,7 @@ class LearningCurves:
             "sizes": list(s.sizes),
             "grid": list(s.grid),
             "test": [s.test_size, s.test_episodes, s.first_pull_size],
-            "algorithms": repr((s.oracle, s.misspecified, s.meta)),
+            "algorithms": _exact_repr((s.oracle, s.misspecified, s.meta)),
         }
 
     def blocks(self, replicates: int) -> Sequence[Block]:
@@ -214,6 +215,11 @@ class _Played:
     begin: int
     explored: Ran | None
     counted: bool  # whether first pulls are
+
+
+def _exact_repr(value: Any) -> str:
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return repr(value)
 
 
 def _trajectory(ran: Ran) -> Trajectory:

@@ -98,8 +98,8 @@ def _figure(title: str, name: str, files: Files) -> str:
     kind, content = ("svg+xml", svg) if small else ("png", files["png"])
     words = name.replace("_", " ").replace("-", " ")
     source = f"data:image/{kind};base64,{b64encode(content).decode()}"
-    caption = f"{words[:1].upper()}{words[1:]}"
-    return f'<figure><img src="{source}" alt="{escape(title)}: {escape(words)}"><figcaption>{escape(caption)}</figcaption></figure>'
+    caption = f"{title}: {words}"
+    return f'<figure><img src="{source}" alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def _headline(name: str, table: Table) -> str:
