@@ -65,7 +65,7 @@ def timed_c(program: Path, tasks: int) -> Spent:
 
 def gaussian(quick: bool) -> Section:
     """Section 1."""
-    seconds, rounds = (0.05, 3) if quick else (0.4, 9)
+    seconds, rounds = (0.05, 3) if quick else (0.12, 31)
     many, some, few = (200_000, 20_000, 500) if quick else (1_000_000, 100_000, 4_000)
     section = Section("1. Gaussian Thompson sampling, 6 arms, 10 pulls, one thread")
     ours, loop, textbook, c = "compiled engine", "NumPy loop of the library", "textbook loop", "C program"
@@ -124,7 +124,7 @@ def threads(quick: bool) -> Section:
 
 def beta(quick: bool) -> Section:
     """Section 3."""
-    seconds, rounds, horizon, arms = (0.1, 3, 100, 10) if quick else (0.5, 9, 100, 10)
+    seconds, rounds, horizon, arms = (0.1, 3, 100, 10) if quick else (0.2, 21, 100, 10)
     prior = pw.BetaPrior(np.ones(arms), np.ones(arms))
 
     def run(tasks: int, engine: Engine = "compiled", seed: int = 1) -> pw.Run:

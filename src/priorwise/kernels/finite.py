@@ -11,7 +11,7 @@ import numpy as np
 
 from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
 from priorwise.kernels.random import call_key, mix, one_normal, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, fma, gather, load, maximum, peek, poke, splat, store, where_at_least
+from priorwise.kernels.simd import WIDTH, fma, gather, iota, largest, load, maximum, peek, poke, splat, store, where_at_least, zeros
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -133,24 +133,43 @@ def mean(p, n, state, signal, scratch, values):
             store(values, arm * LANES + g, value / total)
 
 
+@inline
+def possible_tasks(state, support, g):
+    """Return how many tasks are possible, and the last of them, for a group of lanes."""
+    zero, one = splat(0.0), splat(1.0)
+    count, last = zero, zeros()
+    for s in range(support):
+        weight = load(state, (support + s) * LANES + g)
+        count = count + where_at_least(zero, weight, zero, one)
+        last = where_at_least(zero, weight, last, zeros() + np.uint64(s))
+    return count, last
+
+
 @tile(CERTAIN)
 def certain(p, n, state, out):
     """Tell whether one possible task is left."""
     one, zero = splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
-        count = zero
-        for s in range(n[1], 2 * n[1]):
-            count = count + where_at_least(zero, load(state, s * LANES + g), zero, one)
+        count, _ = possible_tasks(state, n[1], g)
         store(out, g, where_at_least(one, count, count, zero))
 
 
 @inline
 def rule_out(p, n, state, actions, rewards, best):
-    """Without noise: rule out the tasks whose mean is not the reward, and write the best log weight that is left."""
+    """Without noise: rule out the tasks whose mean is not the reward, and write the best log weight that is left.
+
+    Where one task is possible it is left as it is, or nothing is.
+    """
     arms, support = n[0], n[1]
     zero, never, tolerance = splat(0.0), splat(-np.inf), splat(p[support * arms + support + 2 * arms])
     for g in range(0, LANES, WIDTH):
         reward, place, most = load(rewards, g), load(actions, g), never
+        count, last = possible_tasks(state, support, g)
+        if largest(count) <= 1.0:
+            apart = gather(p, last * np.uint64(arms) + place) - reward
+            own = gather(state, last * np.uint64(LANES) + iota() + np.uint64(g))
+            store(best, g, where_at_least(tolerance, maximum(apart, 0.0 - apart), own, never))
+            continue
         for s in range(support):
             apart = gather(p, place + np.uint64(s * arms)) - reward
             apart = maximum(apart, 0.0 - apart)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.kernels.compiling import LANES, LOOK, inline, tile
-from priorwise.kernels.finite import BERNOULLI, GAUSSIAN, NONE
+from priorwise.kernels.finite import BERNOULLI, GAUSSIAN, NONE, possible_tasks
 from priorwise.kernels.finite_counts import (
     BATCH,
     any_short,
@@ -131,15 +131,10 @@ def condition(noise, rewards, rows, first, starts, weights, logs, active, tolera
 
 
 @inline
-def possible_tasks(state, support, number, last):
+def count_possible(state, support, number, last):
     """Write how many tasks are possible in each lane, and the last of them. Return how many lanes have several."""
-    zero, one = splat(0.0), splat(1.0)
     for g in range(0, LANES, WIDTH):
-        count, place = zero, zeros()
-        for s in range(support):
-            weight = load(state, (support + s) * LANES + g)
-            count = count + where_at_least(zero, weight, zero, one)
-            place = where_at_least(zero, weight, place, zeros() + np.uint64(s))
+        count, place = possible_tasks(state, support, g)
         store(number, g, count)
         store(last, g, place)
     several = 0
@@ -280,7 +275,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     """Look one step past pulling each arm: draw a task and its reward, condition on it, and average k2 drawn mean vectors."""
     arms, support, noise = n[0], n[1], n[2]
     number, last, apart = np.empty(LANES), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    several = possible_tasks(state, support, number, last)
+    several = count_possible(state, support, number, last)
     if several < LANES:
         settle(p, arms, k1, mask, last, now, ahead)
     if several == 0:
