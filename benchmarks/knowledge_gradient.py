@@ -9,7 +9,7 @@ import numpy as np
 import priorwise as pw
 from benchmarks.report import Check, Section, ratio, rounds_of, show, table
 from benchmarks.timing import interleaved, timed
-from benchmarks.yardstick.vectorised_kg import BLOCK, agreement, look_ahead, paper_instance
+from benchmarks.yardstick.vectorised_kg import discrete_kg, paper_instance
 from priorwise.experiments import problems
 from priorwise.simulate.engine import Engine
 
@@ -51,31 +51,10 @@ def library_played(held: str, tasks: int, engine: Engine) -> Played:
 
 
 def by_hand(held: str, tasks: int, pulls: int = PULLS) -> Played:
-    """Play with the yardstick's look-ahead; its own loop, `discrete_kg`, but the prior held may differ from the true one."""
-    rng = np.random.default_rng(1)
+    """Play the yardstick."""
     means, probs = paper_instance()
-    agree = agreement(means)
-    same = agree.reshape(len(means), -1).astype(np.float64)
-    best_arm = means.argmax(axis=1)
-    truth = rng.choice(len(means), size=tasks, p=probs)
     believed = probs if held == "true prior" else np.full(len(means), 1 / len(means))
-    weights = np.repeat(believed[:, None], tasks, axis=1)
-    actions = np.empty(tasks, dtype=np.intp)
-    totals = np.zeros(tasks)
-    look_aheads = 0
-    for _ in range(pulls):
-        certain = np.count_nonzero(weights, axis=0) == 1
-        actions[certain] = best_arm[weights[:, certain].argmax(axis=0)]
-        uncertain = np.flatnonzero(~certain)
-        look_aheads += len(uncertain)
-        for start in range(0, len(uncertain), BLOCK):
-            block = uncertain[start : start + BLOCK]
-            values = look_ahead(weights[:, block], means, same, K, K, rng)
-            tied = values >= values.max(axis=1, keepdims=True) - 1e-9
-            actions[block] = np.where(tied, rng.random(tied.shape), -1.0).argmax(axis=1)
-        totals += means[truth, actions]
-        weights *= agree[:, actions, truth]
-        weights /= weights.sum(axis=0)
+    totals, look_aheads = discrete_kg(means, probs, pulls, tasks, K, K, 1, believed)
     return Played(float(totals.mean()), float(totals.std(ddof=1) / np.sqrt(tasks)), look_aheads)
 
 

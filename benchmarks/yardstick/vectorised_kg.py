@@ -55,20 +55,24 @@ def agreement(means: Floats) -> NDArray[np.bool_]:
     return agree
 
 
-def discrete_kg(means: Floats, probs: Floats, horizon: int, tasks: int, k1: int, k2: int, seed: int) -> Floats:
-    """Total reward of each task when the true prior is used; environments are drawn from `probs`, without noise."""
+def discrete_kg(
+    means: Floats, probs: Floats, horizon: int, tasks: int, k1: int, k2: int, seed: int, believed: Floats | None = None
+) -> tuple[Floats, int]:
+    """Total reward of each task and number of look-aheads; tasks are drawn from `probs`, without noise, and `believed` is held."""
     rng = np.random.default_rng(seed)
     agree = agreement(means)
     same = agree.reshape(len(means), -1).astype(np.float64)
     best_arm = means.argmax(axis=1)
     truth = rng.choice(len(means), size=tasks, p=probs)
-    weights = np.repeat(probs[:, None], tasks, axis=1)  # (support, task)
+    weights = np.repeat((probs if believed is None else believed)[:, None], tasks, axis=1)  # (support, task)
     actions = np.empty(tasks, dtype=np.intp)
     totals = np.zeros(tasks)
+    look_aheads = 0
     for _ in range(horizon):
         certain = np.count_nonzero(weights, axis=0) == 1
         actions[certain] = best_arm[weights[:, certain].argmax(axis=0)]
         uncertain = np.flatnonzero(~certain)
+        look_aheads += len(uncertain)
         for start in range(0, len(uncertain), BLOCK):
             block = uncertain[start : start + BLOCK]
             values = look_ahead(weights[:, block], means, same, k1, k2, rng)
@@ -77,7 +81,7 @@ def discrete_kg(means: Floats, probs: Floats, horizon: int, tasks: int, k1: int,
         totals += means[truth, actions]
         weights *= agree[:, actions, truth]
         weights /= weights.sum(axis=0)
-    return totals
+    return totals, look_aheads
 
 
 def main() -> None:
@@ -85,7 +89,7 @@ def main() -> None:
     tasks, seed = int(sys.argv[1]), int(sys.argv[2])
     means, probs = paper_instance()
     start = time.perf_counter()
-    totals = discrete_kg(means, probs, 10, tasks, 10, 10, seed)
+    totals, _ = discrete_kg(means, probs, 10, tasks, 10, 10, seed)
     per_decision = 1e6 * (time.perf_counter() - start) / (10 * tasks)
 
     rng = np.random.default_rng(seed)
