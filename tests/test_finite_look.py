@@ -294,3 +294,13 @@ def test_more_draws_than_can_be_counted_run_in_numpy():
     prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
     runs = [pw.simulate(prior, pw.RecedingHorizon(1, k, 0.5), horizon=2, tasks=2, seed=0) for k in (65_535, 65_536)]
     assert [run.engine for run in runs] == ["compiled", "numpy"]
+
+
+def test_more_draws_than_have_room_run_in_numpy():
+    """A tile cannot report a failed allocation: the run would go on with whatever is in memory."""
+    prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
+    family = prior.tiles(2, looks_ahead=True)
+    policies = [pw.RecedingHorizon(k1, 1 << 15, 0.5) for k1 in (1 << 10, (1 << 10) + 1)]
+    assert [policy.tiles(family, 2, masked=False) is None for policy in policies] == [False, True]
+    other = pw.GaussianPrior([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]).tiles(2, looks_ahead=True)
+    assert policies[1].tiles(other, 2, masked=False) is not None  # it draws a mean as one number

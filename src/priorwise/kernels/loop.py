@@ -67,6 +67,7 @@ class FamilyTiles:
     certain: Tile
     redraw: Tile | None = None  # ``draw`` again, under another belief, with the normals that it left in scratch
     hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
+    look_keeps_keys: bool = False  # ``look`` keeps a key for every four look-ahead draws after each imagined pull
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ TWO_52 = 2.0**52
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
 MOST_COUNTED = (1 << 16) - 1  # look-ahead draws; finite families count them in 16 bits
+MOST_KEYED = 1 << 26  # look-ahead draws in all, where their keys are kept (128 MB): no tile can report a failed allocation
 
 
 @inline

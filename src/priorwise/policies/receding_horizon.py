@@ -128,8 +128,8 @@ class RecedingHorizon:
         return chosen
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
-        """Tile function for the compiled loop; None with more look-ahead draws than it can count."""
-        if self.k2 > kernels.MOST_COUNTED:
+        """Tile function for the compiled loop; None with more look-ahead draws than it can count, or keep the keys of."""
+        if self.k2 > kernels.MOST_COUNTED or (family.look_keeps_keys and family.arms * self.k1 * self.k2 > kernels.MOST_KEYED):
             return None
         alphas = np.array([alpha_at(self.alpha, step, horizon) for step in range(1, horizon + 1)])
         sizes = [family.arms, self.k1, self.k2, masked]

@@ -153,6 +153,7 @@ class FinitePrior(Serializable):
             update=kernels.update,
             look=finite_look.look,
             certain=kernels.certain,
+            look_keeps_keys=True,
         )
 
 
