@@ -129,24 +129,20 @@ def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcom
     marks = [time.perf_counter()]
     finishing: list[Future[Outcome]] = []
     with ThreadPoolExecutor(1) as pool:
-        _warm_up(plans, workers, bar)
+        ahead = _warm_ups(plans)
         for plan in plans:
-            bar.start(plan.experiment.name)
-            finishing.append(pool.submit(_finish, plan, _blocks(plan, workers, bar)))
+            bar.start(f"{plan.experiment.name}, compiling first" if ahead else plan.experiment.name)
+            finishing.append(pool.submit(_finish, plan, _blocks(plan, workers, bar, ahead)))
+            ahead = []
             finishing[-1].add_done_callback(lambda _: marks.append(time.perf_counter()))
         outcomes = [future.result() for future in finishing]
     return [replace(each, seconds=end - start) for each, start, end in zip(outcomes, marks, marks[1:], strict=False)]
 
 
-def _warm_up(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> None:
-    """Let each worker compile for another experiment, rather than all of them the same; the last one has most to compile."""
+def _warm_ups(plans: Sequence[_Plan]) -> list[Call]:
+    """Calls that compile for all experiments but the first: each worker compiles something else, the longest one first."""
     missing = [plan for plan in plans if isinstance(plan.experiment, WarmsUp) and any(map(plan.lacks, plan.blocks))]
-    calls = [Call(plan.experiment, WARM_UP, plan.seed, code_stamp()) for plan in reversed(missing)]
-    if len(calls) > 1:
-        bar.start("compiling")
-        with closing(workers.run(calls)) as running:
-            for _ in running:
-                pass
+    return [Call(plan.experiment, WARM_UP, plan.seed, code_stamp()) for plan in reversed(missing[1:])]
 
 
 def _check_names(experiments: Sequence[Experiment]) -> None:
@@ -211,8 +207,8 @@ def _finish(plan: _Plan, done: dict[Block, tuple[Finished, bool]]) -> Outcome:
     )
 
 
-def _blocks(plan: _Plan, workers: Workers, bar: Progress) -> dict[Block, tuple[Finished, bool]]:
-    """Read the blocks that are there and run the others, longest first; each with whether it ran now.
+def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call]) -> dict[Block, tuple[Finished, bool]]:
+    """Read the blocks that are there and run the others, longest first, after what is to run ahead; each with whether it ran now.
 
     What ran now is read back too: arrays come from the same files, in the same layout, whenever they were made.
     """
@@ -224,10 +220,12 @@ def _blocks(plan: _Plan, workers: Workers, bar: Progress) -> dict[Block, tuple[F
             out[block] = found, False
             bar.skip(plan.cost(block))
     missing = sorted((block for block in plan.blocks if block not in out), key=plan.cost, reverse=True)
-    calls = [Call(plan.experiment, block, plan.seed, code_stamp()) for block in missing]
+    calls = [*ahead, *(Call(plan.experiment, block, plan.seed, code_stamp()) for block in missing)]
     if calls:
         with closing(workers.run(calls)) as running:
             for block, finished in running:
+                if block == WARM_UP:
+                    continue
                 store.save(block, finished)
                 out[block] = _read_back(store, block), True
                 bar.finish(plan.cost(block))
