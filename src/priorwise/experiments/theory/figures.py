@@ -55,7 +55,7 @@ def _ladders(table: Table) -> Files:
         figure.text(left / width, 0.94, "The ladder over a grid of misspecifications", fontsize=11, va="center")
         note = (
             "Gaussian problem of the paper. Dashed: what holds for any two policies. "
-            "Measured gap: its size, of either sign, where it exceeds noise. "
+            "Gap: its size, where beyond noise. "
             "Coupled trajectories: 2-shot couples posterior draws instead of actions, a looser rung; the last has none."
         )
         figure.text(left / width, 0.02, note, fontsize=7.5, color=NOTE)
