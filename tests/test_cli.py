@@ -165,7 +165,7 @@ def test_mistakes_are_one_line(prior: Path, arguments: tuple[str, ...], says: st
         ("[1, 2]", "not a priorwise file"),
         ('{"priorwise": 1, "family": "gauss"}', "unknown family 'gauss'"),
         ('{"priorwise": 1, "family": "gaussian", "mean": [0, 0], "cov": [1, 1]}', "cov must be a 2 x 2 matrix"),
-        ('{"priorwise": 1, "family": "sphere-contexts", "arms": 3}', "prior must be a prior"),
+        ('{"priorwise": 1, "family": "sphere-contexts", "arms": 3}', "expected a prior or a fit"),
     ],
 )
 def test_bad_prior_files(prior: Path, content: str | None, says: str) -> None:
@@ -197,6 +197,19 @@ def test_exchangeable_priors_take_arms(prior: Path) -> None:
     assert json.loads(result.stdout)["policies"][0]["mean_reward"] == pytest.approx(run.mean_reward, rel=1e-12)
     result = call("simulate", prior, "-p", "ts", "--believed", "-", *RUN, "--json", text=text)  # believed takes the arms of PRIOR
     assert result.exit_code == 0, result.output
+
+
+def test_a_saved_fit_is_a_prior_file(prior: Path) -> None:
+    fit = pw.PriorFit(pw.ExchangeableBetaPrior(2, 38), "by hand", 5)
+    fit.save("fit.json")
+    fit.prior.save("inside.json")
+    held = ("-p", "ts", "--arms", 3, *RUN, "--json")
+    ours, plain = (json.loads(call("simulate", path, *held).stdout) for path in ("fit.json", "inside.json"))
+    assert ours["prior"] == plain["prior"]
+    assert ours["policies"][0]["mean_reward"] == plain["policies"][0]["mean_reward"]
+    both = call("bound", "fit.json", "-", "-p", "ts", "--arms", 3, *BOUND, "--json", text=fit.to_json())
+    assert both.exit_code == 0, both.output
+    assert "--arms: missing" in error_of("simulate", "fit.json", "-p", "ts", *RUN)
 
 
 def test_misspecified_examples() -> None:

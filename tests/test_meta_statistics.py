@@ -264,7 +264,7 @@ def test_json_is_standard() -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
 
-    errors = {"mean": [1.0, np.nan], "cov": [[np.inf, np.nan], [-np.inf, 2.0]], "var": np.nan}
+    errors = {"mean": [1.0, np.nan], "cov": [[np.inf, np.nan], [np.inf, 2.0]], "var": np.nan}
     for value in (-np.inf, np.nan, 1.5):
         fit = PriorFit(pw.GaussianPrior([0.0], [[1.0]]), "by hand", 5, std_errors=errors, log_likelihood=value)
         json.loads(fit.to_json(), parse_constant=refuse)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Where a command writes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from priorwise.cli.errors import fail
+from priorwise.core.files import write_together
 
 
 def check_directory(option: str, directory: Path) -> None:
@@ -21,17 +22,8 @@ def check_directory(option: str, directory: Path) -> None:
 
 
 def write_all(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write every file under a temporary name, then rename them all."""
+    """Write all files of a directory, or none."""
     directory.mkdir(parents=True, exist_ok=True)
-    staged = {directory / name: directory / f".{name}.{os.getpid()}.tmp" for name in contents}
-    try:
-        for (path, temporary), content in zip(staged.items(), contents.values(), strict=True):
-            temporary.write_bytes(content)
-            if path.is_dir():
-                raise IsADirectoryError(f"{path} is a directory")
-        for path, temporary in staged.items():
-            temporary.replace(path)
-    finally:
-        for temporary in staged.values():
-            temporary.unlink(missing_ok=True)
-    return list(staged)
+    paths = {directory / name: content for name, content in contents.items()}
+    write_together(paths)
+    return list(paths)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -14,9 +14,8 @@ from priorwise.cli.errors import fail
 from priorwise.cli.policies import parse_policy
 from priorwise.core import validation
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.serial import Serializable
 from priorwise.policies.baselines import Uniform
-from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
+from priorwise.priors import load_prior
 from priorwise.simulate.run import simulate
 
 HOW_TO = "priorwise example gaussian > prior.json makes a valid file"
@@ -54,15 +53,27 @@ def seed_range(value: int) -> int:
 
 
 def read_prior(option: str, path: str) -> Any:
-    """Read a prior file, or standard input for ``-``."""
-    if path != "-" and Path(path).is_dir():
-        fail(option, f"{path} is a directory; pass a prior file; {HOW_TO}")
+    """Read a prior file, the prior of a saved fit, or standard input for ``-``."""
+    if not path:
+        fail(option, f"is empty, as an unset variable of the shell is; pass a prior file; {HOW_TO}")
     try:
-        return Serializable.load(sys.stdin.read() if path == "-" else Path(path))
-    except FileNotFoundError:
-        fail(option, f"no such file: {path}; {HOW_TO}")
+        return load_prior(Path(path)) if path != "-" else load_prior(_standard_input())
+    except FileNotFoundError as error:
+        fail(option, f"{error if Path(path).is_dir() else f'no such file: {path}'}; {HOW_TO}")
     except (OSError, TypeError, ValueError) as error:
-        fail(option, f"{path}: {error}; {HOW_TO}")
+        fail(option, f"{'standard input: ' if path == '-' else ''}{error}; {HOW_TO}")
+
+
+def _standard_input() -> str:
+    """Return all of it; what is no JSON must not be taken for the name of a file."""
+    content = sys.stdin.buffer.read()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 text (byte {error.start:,})") from None
+    if not text.lstrip().startswith(("{", "[")):
+        raise ValueError("not valid JSON: it does not start with { or [" if text.strip() else "it is empty")
+    return text
 
 
 def name_of(path: str) -> str:
@@ -73,14 +84,15 @@ def name_of(path: str) -> str:
 
 def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
     """Give an exchangeable prior its number of arms."""
-    if isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior)):
+    for_arms = getattr(prior, "for_arms", None)
+    if for_arms is not None:
         if arms is None:
             fail("--arms", f"missing, and {option} is exchangeable (arms are new in every task); say how many, such as --arms 4")
         try:
-            return prior.for_arms(arms)
+            return cast("Prior", for_arms(arms))
         except ValueError as error:
             fail("--arms", error)
-    return prior
+    return cast("Prior", prior)
 
 
 def read_priors(path: str, believed_path: str | None, arms: int | None, option: str = "--believed") -> tuple[Prior, Prior | None]:

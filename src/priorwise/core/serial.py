@@ -12,7 +12,19 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
+from priorwise.core.files import write_whole
+from priorwise.core.validation import shown
+
 VERSION: Final = 1
+
+LARGEST_FILE: Final = 1 << 30
+"""Bytes; a prior of 5,000 arms with all its covariances takes half of it."""
+
+DEEPEST: Final = 16
+"""Lists within lists; NumPy refuses more than 32 or 64 dimensions without saying of what."""
+
+LONGEST_INTEGER: Final = 300
+"""Digits; numbers beyond leave the range of floats."""
 
 
 class Serializable:
@@ -60,44 +72,82 @@ class Serializable:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the JSON text to a file; the file appears only when whole."""
-        write_text(Path(path), self.to_json() + "\n")
+        if not isinstance(path, (str, os.PathLike)) or not str(path):
+            raise TypeError(f"path must be the path of a file, got {shown(path)}")
+        write_whole(Path(path), f"{self.to_json()}\n".encode())
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Self:
-        """Read from a path or from JSON text."""
+        """Read from a path or from JSON text; an error names the file and what is wrong with it."""
         if not isinstance(source, (str, os.PathLike)):
             raise TypeError(f"source must be a path or JSON text, got {type(source).__name__}")
-        text = os.fspath(source).lstrip("\ufeff \n\r\t")
-        if not text.startswith(("{", "[")):
-            path = Path(source)
-            if not path.is_file():
-                what = "a directory" if path.is_dir() else "no file, and not JSON text either"
-                raise FileNotFoundError(f"cannot read {path}: it is {what}")
-            text = path.read_text(encoding="utf-8-sig")
-        try:
-            content = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"not valid JSON: {error}") from None
+        text = os.fspath(source)
+        if not isinstance(text, str):
+            raise TypeError(f"source must be a path or JSON text, got {type(text).__name__}")
+        if not isinstance(source, str) or not text.lstrip("\ufeff \n\r\t").startswith(("{", "[")):
+            try:
+                return cls._read(_text_of(Path(source)))
+            except ValueError as error:
+                raise ValueError(f"{shown(text, quoted=False)}: {error}") from error
+        return cls._read(text)
+
+    @classmethod
+    def _read(cls, text: str) -> Self:
+        content = _content(text)
         if not isinstance(content, dict) or "priorwise" not in content:
             raise ValueError("not a priorwise file: it has no 'priorwise' version field")
         if content["priorwise"] is True or content["priorwise"] != VERSION:
-            raise ValueError(f"this file has version {content['priorwise']!r}, this priorwise reads version {VERSION}")
+            raise ValueError(f"this file has version {shown(content['priorwise'])}, this priorwise reads version {VERSION}")
         del content["priorwise"]
         value = _build(content)
         if not isinstance(value, cls):
             raise ValueError(f"expected a {cls.__name__}, but the file holds a {type(value).__name__}")
         return value
 
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        """Build the value from what a file holds."""
+        return cls(**fields)
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name, then rename it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file, if it is one of a size and an encoding that a prior may have."""
+    name = shown(str(path), quoted=False)
+    if not os.path.isfile(path):  # noqa: PTH113 - unlike Path's, it also answers for names that cannot be
+        what = "a directory" if os.path.isdir(path) else "no file, and not JSON text either"  # noqa: PTH112
+        raise FileNotFoundError(f"cannot read {name}: it is {what}")
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"a file of {path.stat().st_size:,} bytes is not read as a prior; the most is {LARGEST_FILE:,}")
+    content = path.read_bytes()
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        kind = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "another encoding, or no text at all"
+        raise ValueError(f"not UTF-8 text but {kind} (byte {error.start:,}); save it as UTF-8") from None
+
+
+def _content(text: str) -> Any:
+    """Parse JSON; what Python's parser lets pass or stumbles over is refused by name."""
+
+    def integer(digits: str) -> int:
+        if len(digits) > LONGEST_INTEGER:
+            raise ValueError(f"a number of {len(digits):,} digits, {shown(digits, quoted=False)}; round it")
+        return int(digits)
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(pairs)
+        if len(out) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"the field {shown(twice)} is there twice; leave one out")
+        return out
+
+    try:
+        return json.loads(text.lstrip("\ufeff"), parse_int=integer, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not valid JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("brackets are nested too deeply for a prior") from None
 
 
 def _plain(value: Any) -> Any:
@@ -120,12 +170,27 @@ def _build(content: dict[str, Any]) -> Serializable:
         import_module(homes[key])
     cls = families.get(key)
     if cls is None:
-        raise ValueError(f"unknown family {name!r}; known are {', '.join(sorted({*families, *homes}))}")
+        raise ValueError(f"unknown family {shown(name)}; known are {', '.join(sorted({*families, *homes}))}")
     fields = {k: _build(v) if isinstance(v, dict) and "family" in v else v for k, v in content.items() if k != "family"}
     parameters = inspect.signature(cls).parameters
     if unknown := sorted(set(fields) - set(parameters)):
-        raise ValueError(f"family {name!r} has no field {unknown[0]!r}; it has {', '.join(parameters)}")
+        raise ValueError(f"family {name!r} has no field {shown(unknown[0])}; it has {', '.join(parameters)}")
     required = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     if missing := sorted(required - set(fields)):
         raise ValueError(f"family {name!r} needs the field {missing[0]!r}")
-    return cls(**fields)
+    for field, value in fields.items():
+        if _depth(value) > DEEPEST:
+            raise ValueError(f"family {name!r}: {field} is a list within lists, more than {DEEPEST} deep")
+    try:
+        return cls._from_fields(fields)
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+        raise ValueError(f"family {name!r}: {error}") from error
+    except MemoryError as error:
+        raise ValueError(f"family {name!r}: no room in memory for what these fields say: {error}") from error
+
+
+def _depth(value: Any) -> int:
+    depth = 0
+    while isinstance(value, list) and value and depth <= DEEPEST:
+        value, depth = value[0], depth + 1
+    return depth

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,28 @@ SINGULAR: Final = 1e-13
 
 LARGEST: Final = 1e100
 """Beyond this, squares and products of a few numbers leave the range of floats."""
+
+
+SHOWN: Final = 80
+"""Characters of a value that an error shows."""
+
+
+def shown(value: Any, *, quoted: bool = True) -> str:
+    """Return a value as an error shows it: its start and end where it is long, and on one line."""
+    if isinstance(value, str):
+        clipped = value if len(value) <= SHOWN else f"{value[: SHOWN - 20]}...{value[-12:]}"
+        text = repr(clipped) if quoted else " ".join(clipped.split())
+        return text + f" ({len(value):,} letters)" * (clipped is not value)
+    try:
+        text = " ".join(_SHORT.repr(value).split())
+    except Exception:  # a class of a user, or an integer of thousands of digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 20]}...{text[-12:]}"
+
+
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxarray = 8
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = SHOWN
 
 
 def vector(name: str, value: ArrayLike, size: int | None = None) -> FloatArray:
@@ -50,17 +73,33 @@ def count(name: str, value: Any, least: int = 1) -> int:
     """Return an integer, at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {value!r}{hint}")
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {shown(value)}{hint}")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
+        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a truth value: True or False, not something that counts as one."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def word(name: str, value: Any) -> str:
+    """Return a string that is not empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {shown(value)}")
+    if not value:
+        raise ValueError(f"{name} must not be empty")
+    return value
 
 
 def seed(value: Any) -> int:
     """Return a seed: an integer from 0 to 2^64 - 1."""
     checked = count("seed", value, least=0)
     if checked >= 1 << 64:
-        raise ValueError(f"seed must be below 2**64, got {checked}")
+        raise ValueError(f"seed must be below 2**64, got {shown(checked)}")
     return checked
 
 
@@ -135,7 +174,7 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
     except ValueError as error:
         raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
     if array.dtype.kind not in "iuf" and array.size:
-        raise TypeError(f"{name} must be numbers, got {value!r}")
+        raise TypeError(f"{name} must be numbers, got {shown(value)}")
     return array.astype(np.float64)
 
 

@@ -11,7 +11,6 @@ import hashlib
 import inspect
 import io
 import json
-import os
 import platform
 import re
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from priorwise.core import files
 from priorwise.experiments.work import Arrays, Block, Experiment
 
 DIGITS: Final = 16
@@ -125,14 +125,9 @@ class BlockStore:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write under a temporary name, then rename: a reader, or the next run, finds all of it or none."""
+    """Write a file, and the directories it stands in; a reader, or the next run, finds all of it or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    files.write_whole(path, content)
 
 
 @contextmanager

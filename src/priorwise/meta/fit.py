@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, Protocol, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,21 +92,22 @@ class PriorFit(Serializable):
         uncertainty: Uncertainty | None = None,
         statistics: Any = None,
     ) -> None:
-        """Freeze the results."""
-        errors = {name: np.asarray(value, dtype=np.float64) for name, value in (std_errors or {}).items()}
-        for array in errors.values():
-            array.setflags(write=False)
+        """Check and freeze the results."""
+        if not callable(getattr(prior, "belief", None)):
+            raise TypeError(f"prior must be a prior, got {type(prior).__name__}")
+        if not (uncertainty is None or isinstance(uncertainty, Uncertainty)):
+            raise TypeError(f"uncertainty must be None or an Uncertainty, got {type(uncertainty).__name__}")
         values = {
             "prior": prior,
-            "estimator": str(estimator),
-            "tasks": int(tasks),
-            "left_out": int(left_out),
-            "at_boundary": bool(at_boundary),
-            "converged": bool(converged),
-            "std_errors": errors,
-            "log_likelihood": None if log_likelihood is None else float(log_likelihood),
-            "iterations": int(iterations),
-            "warnings": tuple(warnings),
+            "estimator": validation.word("estimator", estimator),
+            "tasks": validation.count("tasks", tasks, least=0),
+            "left_out": validation.count("left_out", left_out, least=0),
+            "at_boundary": validation.flag("at_boundary", at_boundary),
+            "converged": validation.flag("converged", converged),
+            "std_errors": _errors({} if std_errors is None else std_errors),
+            "log_likelihood": None if log_likelihood is None else _extended("log_likelihood", log_likelihood),
+            "iterations": validation.count("iterations", iterations, least=0),
+            "warnings": _sentences(warnings),
             "uncertainty": uncertainty,
             "statistics": statistics,
         }
@@ -130,12 +131,56 @@ class PriorFit(Serializable):
         content["log_likelihood"] = _standard(self.log_likelihood, "nan")
         return content
 
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        if fields.get("statistics") is not None:
+            raise ValueError("statistics are not kept in files; leave the field out or null")
+        return super()._from_fields(fields)
+
     def __str__(self) -> str:
         """The prior's family, the number of tasks, and whatever is out of the ordinary."""
         notes = [f"{self.left_out:,} left out"] * (self.left_out > 0)
         notes += ["at the boundary"] * self.at_boundary + ["not converged"] * (not self.converged) + list(self.warnings)
         text = f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks"
         return text + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _errors(value: Any) -> dict[str, FloatArray]:
+    """Arrays by parameter, of numbers that are not negative; in JSON, None stands for NaN and "inf" for an infinity."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"std_errors must be arrays by name, such as {{'mean': [0.1, 0.2]}}, got {validation.shown(value)}")
+    out = {}
+    for name, each in value.items():
+        label = f"std_errors[{validation.shown(name)}]"
+        validation.word("a name in std_errors", name)
+        array = validation.numbers(label, _unwritten(label, each))
+        if (array < 0.0).any():
+            raise ValueError(f"{label} must not be negative, got {np.nanmin(array):g}")
+        array.setflags(write=False)
+        out[name] = array
+    return out
+
+
+def _unwritten(name: str, value: Any) -> Any:
+    """Undo ``_standard``."""
+    if isinstance(value, (list, tuple)):
+        return [_unwritten(name, each) for each in value]
+    return math.nan if value is None else _extended(name, value) if isinstance(value, (str, bool)) else value
+
+
+def _extended(name: str, value: Any) -> float:
+    """Return a number, infinite or NaN ones included, which JSON has as words."""
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {validation.shown(value)}")
+    return float(value)
+
+
+def _sentences(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+        raise TypeError(f"warnings must be a list of sentences, got {validation.shown(value)}")
+    return tuple(value)
 
 
 def _standard(value: Any, nan: str | None) -> Any:

@@ -60,7 +60,7 @@ class LinearGaussianPrior(Serializable):
         if isinstance(contexts, type) or not (hasattr(contexts, "arms") and hasattr(contexts, "draw")):
             raise TypeError(
                 "contexts must say where the features come from: SphereContexts(arms=...), an array (pool, arm, dim), "
-                f"or an object with arms and draw(rng, dim); got {contexts!r}"
+                f"or an object with arms and draw(rng, dim); got {validation.shown(contexts)}"
             )
         law = cast("Contexts", contexts)
         if isinstance(law, GivenContexts) and law.features.shape[2] != checked.size:

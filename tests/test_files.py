@@ -1,0 +1,178 @@
+"""Files of priors and fits: what is wrong with one is said by name, in one line, and nothing half read is used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import priorwise as pw
+from priorwise.core.validation import shown
+
+PRIOR = pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
+FIT = pw.PriorFit(PRIOR, "by hand", 5, std_errors={"mean": [0.1, np.nan]}, log_likelihood=-1.5, warnings=["beware"])
+
+
+def text(family: str, **fields: Any) -> str:
+    return json.dumps({"priorwise": 1, "family": family, **fields})
+
+
+def refused(path: Path, content: str | bytes) -> str:
+    """Return how ``load_prior`` refuses a file: by its name, in one line, at bearable length."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=path.name) as caught:
+        pw.load_prior(path)
+    message = str(caught.value)
+    assert type(caught.value) is ValueError  # none of its kin, such as UnicodeDecodeError
+    assert "\n" not in message
+    assert len(message) < 700
+    return message
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (bytes(range(256)), "not UTF-8 text"),
+        (PRIOR.to_json().encode("utf-16"), "not UTF-8 text but UTF-16"),
+        ('{"priorwise": 1, "family": "bêta"}'.encode("latin-1"), "save it as UTF-8"),
+        (b"\x80\x04\x95\x0a\x00\x00\x00", "not UTF-8 text"),  # a pickle
+        (b"", "not valid JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ('{"priorwise": 1, "family": "beta", "beta": 1, "alpha": ' + "[" * 500 + "1" + "]" * 500 + "}", "alpha is a list within"),
+        ('{"priorwise": 1, "family": "beta", "beta": 1, "alpha": ' + "7" * 5_000 + "}", "5,000 digits"),
+        (text("beta", alpha=10**250, beta=1), "alpha must"),
+        ('{"priorwise": 1, "family": "beta", "alpha": NaN, "beta": 1}', "alpha must be finite"),
+        ('{"priorwise": 1, "family": "beta", "alpha": 1e999, "beta": 1}', "alpha must be finite"),
+        ('{"priorwise": 1, "family": "beta", "alpha": 1, "beta": 1, "alpha": 2}', "the field 'alpha' is there twice"),
+        ('{"priorwise": 1, "priorwise": 1, "family": "beta"}', "the field 'priorwise' is there twice"),
+        (text("x" * 1_000_000), "unknown family 'xxx.*1,000,000 letters"),
+        (text("beta", alpha=1, beta=1, **{"y" * 1_000_000: 1}), "has no field 'yyy.*1,000,000 letters"),
+        (text("beta", alpha="z" * 1_000_000, beta=1), "alpha must be numbers, got 'zzz.*1,000,000 letters"),
+        (text("beta", alpha=["z"] * 100_000, beta=1), "alpha must be numbers"),
+        (json.dumps({"priorwise": ["v"] * 100_000, "family": "beta"}), "version"),
+        (text("finite", means=[[1, 0]], probs=[1], noise="n" * 1_000_000), "noise must be one of"),
+        (text("linear-gaussian", mean=[1], cov=[[1]], contexts="c" * 1_000_000), "contexts must say"),
+        (text("linear-gaussian", mean=[1], cov=[[1]], contexts={"family": "sphere-contexts", "arms": 10**13}), "linear-gaussian"),
+        (text("linear-gaussian", mean=[1], cov=[[1]], contexts={"family": "beta", "alpha": 1, "beta": 1}), "contexts must say"),
+        (text("exchangeable-beta", alpha=[1], beta=1), "alpha must be a number"),
+    ],
+)
+def test_a_bad_file_is_named_and_its_mistake_too(content: str | bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    message = refused(path, content)
+    with pytest.raises(ValueError, match=says):
+        pw.load_prior(path)
+    if isinstance(content, str) and content.startswith("{"):
+        with pytest.raises(ValueError, match=says):
+            pw.load_prior(content)
+    assert "Traceback" not in message
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tasks", -1),
+        ("tasks", "5"),
+        ("tasks", 1.5),
+        ("left_out", None),
+        ("iterations", -3),
+        ("prior", {"family": "sphere-contexts", "arms": 3}),
+        ("prior", None),
+        ("prior", 3),
+        ("uncertainty", {"family": "beta", "alpha": [1], "beta": [1]}),
+        ("uncertainty", "large"),
+        ("converged", "no"),
+        ("at_boundary", 1),
+        ("estimator", 3),
+        ("std_errors", {"mean": ["large", 1]}),
+        ("std_errors", {"mean": [-1, 1]}),
+        ("std_errors", {"mean": [[1], [1, 2]]}),
+        ("std_errors", [1, 2]),
+        ("log_likelihood", "much"),
+        ("log_likelihood", [1]),
+        ("warnings", "beware"),
+        ("warnings", [1]),
+        ("statistics", {"family": "beta", "alpha": [1], "beta": [1]}),
+    ],
+)
+def test_impossible_fields_of_a_fit_are_refused(field: str, value: Any, tmp_path: Path) -> None:
+    content = json.loads(FIT.to_json())
+    assert field in content
+    (tmp_path / "fit.json").write_text(json.dumps({**content, field: value}))
+    for load in (pw.PriorFit.load, pw.load_prior):
+        with pytest.raises(ValueError, match=rf"fit\.json: .*{field}"):
+            load(tmp_path / "fit.json")
+
+
+def test_a_saved_fit_is_a_prior_file(tmp_path: Path) -> None:
+    FIT.save(tmp_path / "fit.json")
+    assert pw.load_prior(tmp_path / "fit.json") == PRIOR
+    assert pw.load_prior(FIT.to_json()) == PRIOR
+    assert pw.PriorFit.load(tmp_path / "fit.json") == FIT
+    with pytest.raises(ValueError, match="expected a prior or a fit, but this holds a SphereContexts"):
+        pw.load_prior(pw.SphereContexts(3).to_json())
+
+
+def test_save_names_the_place_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    for place, error in (
+        ("missing/prior.json", FileNotFoundError),
+        ("file/prior.json", NotADirectoryError),
+        ("folder", IsADirectoryError),
+        ("n" * 300, OSError),
+    ):
+        with pytest.raises(error) as caught:
+            PRIOR.save(tmp_path / place)
+        assert str(tmp_path / place) in str(caught.value)
+        assert ".tmp" not in str(caught.value)
+    for nothing in ("", None, 3):
+        with pytest.raises(TypeError, match="path must be the path of a file"):
+            PRIOR.save(nothing)  # type: ignore[arg-type]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_only_files_are_read(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="source must be a path or JSON text, got bytes"):
+        pw.load_prior(os.fsencode(tmp_path))  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError, match="it is a directory"):
+        pw.load_prior(tmp_path)
+    with pytest.raises(FileNotFoundError, match="it is no file"):
+        pw.load_prior("prior\0.json")
+    with pytest.raises(OSError, match="5,000 letters"):
+        pw.load_prior("n" * 5_000)
+    large = tmp_path / "large.json"
+    with large.open("wb") as file:
+        file.truncate(1 << 40)  # a file of holes
+    with pytest.raises(ValueError, match=r"large\.json: a file of 1,099,511,627,776 bytes"):
+        pw.load_prior(large)
+
+
+def test_a_name_of_200_megabytes_is_not_printed(tmp_path: Path) -> None:
+    path = tmp_path / "huge.json"
+    path.write_text(text("n" * 200_000_000))
+    done = subprocess.run([sys.executable, "-m", "priorwise", "simulate", path, "-p", "ts", "--horizon", "1", "--seed", "0"],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert len(done.stderr) < 1_000
+    assert "200,000,000 letters" in done.stderr
+
+
+def test_values_are_shown_short() -> None:
+    assert shown("a b") == "'a b'"
+    assert shown([1, 2]) == "[1, 2]"
+
+    class Rude:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    for value in ("x" * 10_000, list(range(10_000)), {"k": "v" * 10_000}, np.zeros((100, 100)), 10**5_000, Rude(), "é\n" * 50):
+        assert len(shown(value)) < 150
+        assert "\n" not in shown(value)
