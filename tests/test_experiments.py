@@ -16,6 +16,7 @@ from priorwise.experiments.ours.experiment import Ours
 from priorwise.experiments.ours.sweep import SWEEPS
 from priorwise.experiments.work import Block
 from priorwise.meta.fit import PriorFit
+from priorwise.testing import base_seed
 
 KG = pw.KnowledgeGradient(10, 10, ties="random", when_certain="best")
 TS = pw.ThompsonSampling()
@@ -200,3 +201,77 @@ def test_one_replicate_judges_nothing() -> None:
     )
     claims = experiment.claims(experiment.tables([(block, experiment.run(block, 0))]))
     assert [claim.holds for claim in claims if claim.measured == "needs 2 replicates"] == [False] * 8
+
+
+@pytest.fixture(scope="module")
+def small_discrete() -> tuple[Any, dict[str, Any]]:
+    """The discrete experiment with few episodes: its tables are right in form, and say little."""
+    sweep = replace(_small(discrete.sweep.SWEEP, 40, (10, 25)), first_pull_size=10)
+    experiment = replace(discrete.EXPERIMENT, curves=LearningCurves(sweep))
+    block = Block("curves", 0, 3)
+    return experiment, experiment.tables([(block, experiment.run(block, base_seed()))])
+
+
+def test_all_pulls_but_those_of_exploration_are_counted(small_discrete: tuple[Any, dict[str, Any]]) -> None:
+    """Arm by arm, what each configuration pulls alone, in every episode after its exploration."""
+    experiment, made = small_discrete
+    problem, pulls = experiment.curves.problem, made["pulls"]
+    learners = {name: pw.FixedPrior(policy) for name, policy in discrete.sweep.SWEEP.oracle.items()}
+    learners |= {name: pw.FixedPrior(policy, problem.misspecified) for name, policy in discrete.sweep.SWEEP.misspecified.items()}
+    cases = {(name, 0): learner for name, learner in learners.items()}
+    cases |= {("MetaTS", size): LEARNERS["discrete"][1]["MetaTS"](size) for size in (10, 25)}
+    assert set(zip(pulls["algorithm"].tolist(), pulls["t0"].tolist(), strict=True)) == set(cases)
+    for (name, size), learner in cases.items():
+        run = pw.simulate_meta(
+            problem.prior, learner, episodes=40, replicates=3, horizon=problem.horizon, seed=base_seed(), jobs=1, keep=True
+        )
+        alone = np.concatenate([each.trajectory.actions[size:].ravel() for each in run.kept])
+        chosen = (pulls["algorithm"] == name) & (pulls["t0"] == size)
+        np.testing.assert_array_equal(pulls["count"][chosen][np.argsort(pulls["arm"][chosen])], np.bincount(alone, minlength=20))
+
+
+NEVER = "Thompson sampling never plays an identifying arm, at any pull of any configuration"
+AHEAD = "OracleKG earns much more than every Thompson configuration, exploration left out"
+
+
+def _verdict(made: tuple[Any, dict[str, Any]], statement: str, **changed: dict[str, Any]) -> bool:
+    experiment, tables = made
+    return {claim.statement: claim.holds for claim in experiment.claims(tables | changed)}[statement]
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("OracleTS", 0), ("MisTS", 0), ("MetaTS", 10), ("MetaTS", 25)])
+def test_one_identifying_pull_of_any_configuration_refutes_the_claim(
+    algorithm: str, size: int, small_discrete: tuple[Any, dict[str, Any]]
+) -> None:
+    pulls = small_discrete[1]["pulls"]
+    assert _verdict(small_discrete, NEVER)
+    own = (pulls["algorithm"] == algorithm) & (pulls["t0"] == size)
+    once = pulls["count"] + (own & (pulls["arm"] == 5))
+    assert not _verdict(small_discrete, NEVER, pulls=pulls | {"count": once})
+    uncounted = {name: column[~own] for name, column in pulls.items()}
+    assert not _verdict(small_discrete, NEVER, pulls=uncounted)
+    knowledge_gradient = pulls["count"] + ((pulls["algorithm"] == "OracleKG") & (pulls["arm"] == 5))
+    assert _verdict(small_discrete, NEVER, pulls=pulls | {"count": knowledge_gradient})
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("OracleTS", 0), ("MisTS", 0), ("MetaTS", 10), ("MetaTS", 25)])
+def test_one_thompson_configuration_near_the_knowledge_gradient_refutes_the_claim(
+    algorithm: str, size: int, small_discrete: tuple[Any, dict[str, Any]]
+) -> None:
+    """Averages are put in by hand: 9 for OracleKG and 7.5 for the others, a little different in each replicate."""
+    curves = small_discrete[1]["curves"]
+    level = np.where(curves["algorithm"] == "OracleKG", 9.0, 7.5) + 0.01 * curves["replicate"] * (curves["t0"] + 1.0)
+    own = (curves["algorithm"] == algorithm) & (curves["t0"] == size)
+    assert _verdict(small_discrete, AHEAD, curves=curves | {"average": level})
+    assert not _verdict(small_discrete, AHEAD, curves=curves | {"average": level + 0.6 * own})
+    noisy = level + 3.0 * own * (curves["replicate"] - 1.0)  # as far behind on average, but by chance
+    assert not _verdict(small_discrete, AHEAD, curves=curves | {"average": noisy})
+
+
+def test_exploration_is_left_out_of_the_comparison(small_discrete: tuple[Any, dict[str, Any]]) -> None:
+    """A learner that earns nothing while it explores and 9 afterwards is not much behind, whatever its overall average."""
+    curves = small_discrete[1]["curves"]
+    level = np.where(curves["algorithm"] == "OracleKG", 9.0, 7.5) + 0.01 * curves["replicate"]
+    later = 9.0 * np.maximum(curves["episode"] - 25, 0) / curves["episode"]
+    own = (curves["algorithm"] == "MetaTS") & (curves["t0"] == 25)
+    assert not _verdict(small_discrete, AHEAD, curves=curves | {"average": np.where(own, later, level)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -41,6 +42,18 @@ def last(curves: Table, algorithm: str) -> FloatArray:
     return np.asarray(curves["average"][chosen][np.argsort(curves["replicate"][chosen])])
 
 
+def after(curves: Table, algorithm: str, t0: int, begin: int) -> FloatArray:
+    """Average reward of each replicate over the episodes after ``begin``, or after the first later one that the curves keep."""
+    chosen = (curves["algorithm"] == algorithm) & (curves["t0"] == t0)
+    episodes = np.unique(curves["episode"][chosen])
+    order = np.lexsort((curves["episode"][chosen], curves["replicate"][chosen]))
+    average = curves["average"][chosen][order].reshape(-1, len(episodes))
+    if begin == 0:
+        return np.asarray(average[:, -1])
+    start, end = int(np.searchsorted(episodes, begin)), episodes[-1]
+    return np.asarray((end * average[:, -1] - episodes[start] * average[:, start]) / (end - episodes[start]))
+
+
 def mean(values: FloatArray) -> Estimate:
     """Mean over replicates with its standard error."""
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
@@ -66,9 +79,26 @@ def within(what: str, first: FloatArray, second: FloatArray, most: float, source
 def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0, source: str = "paper") -> Claim:
     """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the same tasks."""
     gap = mean(larger - smaller)
-    clear = gap.mean > max(least, NOISE * gap.std_error)
-    needed = (f"more than {least:g} and " if least > 0.0 else "") + f"more than {NOISE:g} standard errors"
-    return _judged(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", clear, source, larger, needed)
+    return _judged(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", _clear(gap, least), source, larger, _more_than(least))
+
+
+def above_all(what: str, gaps: Mapping[str, FloatArray], least: float = 0.0, source: str = "paper") -> Claim:
+    """Claim that every one of several paired gaps, by name, is more than ``least`` and beyond noise."""
+    if not gaps:
+        return Claim(what, "nothing to compare with", False, source, _more_than(least))
+    means = {name: mean(values) for name, values in gaps.items()}
+    closest = min(means, key=lambda name: means[name].mean)
+    gap, clear = means[closest], all(_clear(each, least) for each in means.values())
+    measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g} than {closest}, the closest of {len(means)}"
+    return _judged(what, measured, clear, source, gaps[closest], _more_than(least))
+
+
+def _clear(gap: Estimate, least: float) -> bool:
+    return gap.mean > max(least, NOISE * gap.std_error)
+
+
+def _more_than(least: float) -> str:
+    return (f"more than {least:g} and " if least > 0.0 else "") + f"more than {NOISE:g} standard errors"
 
 
 def _judged(what: str, measured: str, holds: bool, source: str, values: FloatArray, needed: str) -> Claim:
@@ -98,6 +128,11 @@ def share(what: str, measured: float, least: float = 0.0, most: float = 1.0, sou
     limits = (least, f"at least {_percent(least)}"), (1.0 - most, f"at most {_percent(most)}")
     needed = ", ".join(text for room, text in limits if room > 0.0)
     return Claim(what, f"{100.0 * measured:.2f} %", least <= measured <= most, source, needed)
+
+
+def never(what: str, count: int, of: int, source: str = "paper") -> Claim:
+    """Claim that none of ``of`` pulls was of some kind."""
+    return Claim(what, f"{count:,} of {of:,} pulls", count == 0 and of > 0, source, "none")
 
 
 def _percent(share: float) -> str:

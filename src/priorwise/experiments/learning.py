@@ -65,6 +65,7 @@ class Sweep:
     misspecified: Mapping[str, Policy]
     meta: tuple[Exploring, ...]
     first_pull_size: int | None = None  # T0 at which first pulls are counted
+    pulls_of: tuple[str, ...] = ()  # algorithms whose pulls are counted arm by arm, for every T0, without the exploration
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -102,6 +103,7 @@ class LearningCurves:
             "sizes": list(s.sizes),
             "grid": list(s.grid),
             "test": [s.test_size, s.test_episodes, s.first_pull_size],
+            "pulls": list(s.pulls_of),
             "algorithms": _exact_repr((s.oracle, s.misspecified, s.meta)),
         }
 
@@ -116,11 +118,13 @@ class LearningCurves:
 
     def warm_up(self, seed: int) -> None:
         """Run a few episodes of every algorithm."""
-        few = replace(self.sweep, episodes=4, sizes=(3,), grid=(4,), test_size=3, test_episodes=1, first_pull_size=None)
+        few = replace(
+            self.sweep, episodes=4, sizes=(3,), grid=(4,), test_size=3, test_episodes=1, first_pull_size=None, pulls_of=()
+        )
         replace(self, sweep=few).run(Block("curves", 0, 1), seed)
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
-        """Return the tables ``curves`` and ``test``, and ``first_pulls`` where they are counted."""
+        """Return the tables ``curves`` and ``test``, and ``first_pulls`` and ``pulls`` where they are counted."""
         arrays, s = stacked(done, "curves"), self.sweep
         names, sizes = (np.array([each[i] for each in s.configurations]) for i in (0, 1))
         out = {
@@ -131,6 +135,11 @@ class LearningCurves:
             counts = arrays["first_pulls"].sum(axis=0)
             algorithm, arm = (index.ravel() for index in np.indices(counts.shape))
             out["first_pulls"] = {"algorithm": np.array(s.algorithms)[algorithm], "arm": arm, "count": counts.ravel()}
+        if s.pulls_of:
+            counted = np.array([name in s.pulls_of for name in names])
+            counts = arrays["pulls"].sum(axis=0)
+            row, arm = (index.ravel() for index in np.indices(counts.shape))
+            out["pulls"] = {"algorithm": names[counted][row], "t0": sizes[counted][row], "arm": arm, "count": counts.ravel()}
         return out
 
     def _test_sizes(self, size: int) -> IntArray:
@@ -144,34 +153,42 @@ class LearningCurves:
         out: Arrays = {"curves": np.empty((len(played), len(s.grid)))}
         test: dict[str, float] = {}
         first: dict[str, IntArray] = {}
+        pulls: list[IntArray] = []
         for row, each in enumerate(played):
             alone = self._play(each.policy, each.held, seed, replicate, each.begin, keep=True) if each.counted else None
             totals = next(ran) if alone is None else alone.totals
             if each.explored is not None:
                 totals = np.concatenate([each.explored.totals[: each.begin], totals])
-            if alone is not None:
+            if alone is not None and each.begin in (0, s.first_pull_size):
                 first[each.name] = self._first_pulls(alone) + self._first_pulls(each.explored, each.begin)
+            if alone is not None and each.name in s.pulls_of:
+                pulls.append(self._pulls(alone))
             out["curves"][row] = np.cumsum(totals)[np.array(s.grid) - 1] / np.array(s.grid)
             if each.begin in (0, s.test_size):
                 test[each.name] = float(totals[-s.test_episodes :].mean())
         out["test"] = np.array([test[name] for name in s.algorithms])
         if s.first_pull_size is not None:
             out["first_pulls"] = np.stack([first[name] for name in s.algorithms])
+        if s.pulls_of:
+            out["pulls"] = np.stack(pulls)
         return out
 
     def _played(self, replicate: int, seed: int) -> list[_Played]:
         """What every configuration holds, in their order: explores, fits."""
         s, problem = self.sweep, self.problem
-        counts = s.first_pull_size is not None
         fixed = [(s.oracle, problem.prior), (s.misspecified, problem.misspecified)]
-        out = [_Played(name, policy, held, 0, None, counts) for policies, held in fixed for name, policy in policies.items()]
+        out = [
+            _Played(name, policy, held, 0, None, s.first_pull_size is not None or name in s.pulls_of)
+            for policies, held in fixed
+            for name, policy in policies.items()
+        ]
         for each in s.meta:
             held = each.held or problem.misspecified
             explored = self._play(each.exploration, held, seed, replicate, 0, max(s.sizes), keep=True)
             fits = each.estimator.fit_prefixes(as_run(_trajectory(explored)), s.sizes)
             for name, policy in each.learners.items():
                 for size, fit in zip(s.sizes, fits, strict=True):
-                    out.append(_Played(name, policy, fit.prior, size, explored, size == s.first_pull_size))
+                    out.append(_Played(name, policy, fit.prior, size, explored, size == s.first_pull_size or name in s.pulls_of))
         return out
 
     def _totals(self, played: Sequence[_Played], replicate: int, seed: int) -> Iterator[FloatArray]:
@@ -204,6 +221,11 @@ class LearningCurves:
             return np.zeros(self.problem.prior.arms, dtype=np.int64)
         return np.bincount(ran.columns.actions[0, :episodes], minlength=self.problem.prior.arms)
 
+    def _pulls(self, ran: Ran) -> IntArray:
+        """How often each arm was pulled."""
+        assert ran.columns is not None
+        return np.bincount(ran.columns.actions.ravel(), minlength=self.problem.prior.arms)
+
 
 @dataclass(frozen=True)
 class _Played:
@@ -214,7 +236,7 @@ class _Played:
     held: Prior
     begin: int
     explored: Ran | None
-    counted: bool  # whether first pulls are
+    counted: bool  # whether its pulls are
 
 
 def _exact_repr(value: Any) -> str:

@@ -27,4 +27,5 @@ SWEEP: Final = Sweep(
     misspecified={"MisTS": TS, "MisKG": KG},
     meta=(Exploring(Uniform(), None, FiniteCounts(problems.discrete().misspecified, smoothing=0.0), {"MetaTS": TS, "MetaKG": KG}),),
     first_pull_size=100,
+    pulls_of=("OracleTS", "OracleKG", "MisTS", "MisKG", "MetaTS"),
 )
