@@ -68,7 +68,7 @@ def test_numbers_are_those_of_the_library(prior: Path) -> None:
         shown = by_name[name]
         assert shown["mean_reward"] == pytest.approx(run.mean_reward, rel=1e-12)
         assert shown["std_error"] == pytest.approx(run.std_error, rel=1e-12)
-        assert shown["regret"] == pytest.approx(run.regret, rel=1e-12)
+        assert shown["mean_regret"] == pytest.approx(run.mean_regret, rel=1e-12)
         assert shown["by_step"]["reward"] == pytest.approx(run.by_step.reward, rel=1e-12)
         assert shown["from_best"]["mean"] == pytest.approx(comparison.difference(name, comparison.best).mean, rel=1e-12)
     cost = comparison.difference("ts (wrong)", "ts")

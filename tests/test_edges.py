@@ -41,8 +41,8 @@ def runs(prior: Any, policy: Any, seed: int, *, horizon: int = 5, tasks: int = 7
     for run in done:
         assert np.isfinite(run.rewards).all()
         assert np.isfinite(run.mean_reward)
-        assert run.regret is not None
-        assert run.regret >= 0.0
+        assert run.mean_regret is not None
+        assert run.mean_regret >= 0.0
         assert tasks == 1 or np.isfinite(run.std_error)
     return done
 

@@ -104,9 +104,9 @@ def test_contextual_toy_earns_the_exact_reward(seed: int) -> None:
     assert near(run, contextual_reward(CONTEXTUAL, 3))
     assert not near(run, contextual_reward(CONTEXTUAL, 3, learns=False))  # control
     best = 3 * float(np.array(CONTEXTUAL.weights) @ CONTEXTUAL.tables.max(axis=2).mean(axis=1))
-    assert run.regret is not None
+    assert run.mean_regret is not None
     assert run.regret_std_error is not None
-    assert abs(run.regret - (best - contextual_reward(CONTEXTUAL, 3))) < 5 * run.regret_std_error
+    assert abs(run.mean_regret - (best - contextual_reward(CONTEXTUAL, 3))) < 5 * run.regret_std_error
 
 
 # A Markov decision process on 3 states: a model is a table of transition probabilities (state, action, next state); arriving at
@@ -198,8 +198,10 @@ def test_mdp_earns_the_exact_reward(horizon: int, seed: int) -> None:
     run = pw.simulate(MdpPrior(), pw.ThompsonSampling(), horizon=horizon, tasks=TASKS, seed=seed)
     assert near(run, mdp_reward(horizon))
     assert run.engine == "numpy"
-    assert run.regret is None
+    assert run.mean_regret is None
     assert run.by_step.regret is None
+    assert run.by_step.cumulative_regret is None
+    assert run.by_step.expected_reward is None
     assert "regret" not in str(run)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import priorwise as pw
+from priorwise.core.streams import Purpose, Streams
 from priorwise.simulate.engine import Engine, block_size, entries, plan, run_held
 
 GAUSSIAN = pw.GaussianPrior([0.5, 0.0, 0.1], [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -27,9 +28,9 @@ def same(first: pw.Run, second: pw.Run) -> None:
     """Bit for bit."""
     assert first.mean_reward == second.mean_reward
     assert first.std_error == second.std_error
-    assert first.regret == second.regret
-    np.testing.assert_array_equal(first.by_step.reward, second.by_step.reward)
-    np.testing.assert_array_equal(first.by_step.reward_std_error, second.by_step.reward_std_error)
+    assert first.mean_regret == second.mean_regret
+    for name, values in vars(first.by_step).items():
+        np.testing.assert_array_equal(values, getattr(second.by_step, name), err_msg=name)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "numpy"])
@@ -126,8 +127,28 @@ def test_numbers_are_those_of_the_kept_columns(engine: Any, seed: int) -> None:
     np.testing.assert_allclose(run.by_step.reward, run.rewards.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(run.by_step.reward_std_error, run.rewards.std(axis=0, ddof=1) / np.sqrt(1500), rtol=1e-12)
     assert run.by_step.regret is not None
-    assert run.regret == pytest.approx(run.by_step.regret.sum(), rel=1e-12)
+    assert run.mean_regret == pytest.approx(run.by_step.regret.sum(), rel=1e-12)
     assert (run.tasks, run.horizon, run.seed, run.engine, run.resets) == (1500, 5, seed, engine, 0)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+def test_curves_by_step_are_those_of_the_drawn_environments(engine: Any, masked: bool, seed: int) -> None:
+    tasks = 1500
+    available = np.arange(3) != (np.arange(tasks) % 3)[:, None] if masked else np.ones((tasks, 3), dtype=bool)
+    run = pw.simulate(BETA, THOMPSON, seed=seed, engine=engine, keep=True, available=available, **OPTIONS)
+    drawn = BETA.sample(Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.ENVIRONMENT, 0), tasks).means
+    chosen = np.take_along_axis(drawn, run.actions, axis=1)
+    regrets = np.where(available, drawn, -np.inf).max(axis=1, keepdims=True) - chosen
+    steps, cumulative = run.by_step, np.cumsum(regrets, axis=1)
+    for name, columns in {"expected_reward": chosen, "regret": regrets, "cumulative_regret": cumulative}.items():
+        np.testing.assert_allclose(getattr(steps, name), columns.mean(axis=0), rtol=1e-9, err_msg=name)
+        error = columns.std(axis=0, ddof=1) / np.sqrt(tasks)
+        np.testing.assert_allclose(getattr(steps, f"{name}_std_error"), error, rtol=1e-9, err_msg=name)
+    assert run.mean_regret == pytest.approx(cumulative[:, -1].mean(), rel=1e-9)
+    independent = np.sqrt(np.cumsum(regrets.var(axis=0, ddof=1)) / tasks)  # pulls of a task are not
+    assert steps.cumulative_regret_std_error is not None
+    assert steps.cumulative_regret_std_error[-1] > 1.2 * independent[-1]
 
 
 def test_large_rewards_keep_their_standard_error(seed: int) -> None:
@@ -177,7 +198,7 @@ def test_masks(engine: Any, seed: int) -> None:
     assert np.take_along_axis(mask, run.actions, axis=1).all()
     one = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, available=[False, True, False], keep=True, engine=engine, **OPTIONS)
     assert (one.actions == 1).all()
-    assert one.regret == 0.0  # against the best available arm
+    assert one.mean_regret == 0.0  # against the best available arm
 
 
 @pytest.mark.parametrize("engine", ["compiled", "numpy"])

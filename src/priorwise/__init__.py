@@ -322,5 +322,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List what there is, imported or not."""
-    return sorted({*globals(), *_HOMES})
+    """List the public names, imported or not."""
+    return sorted(__all__)

@@ -96,7 +96,7 @@ def _line(line: Line) -> dict[str, Any]:
         "prior_held": line.entry.held_name,
         "mean_reward": run.mean_reward,
         "std_error": _or_none(run.std_error),
-        "regret": run.regret,
+        "mean_regret": run.mean_regret,
         "regret_std_error": None if run.regret_std_error is None else _or_none(run.regret_std_error),
         "from_best": _estimate(line.from_best),
         "wrong_prior_gain": None if line.wrong_prior_gain is None else _estimate(line.wrong_prior_gain),
@@ -104,12 +104,7 @@ def _line(line: Line) -> dict[str, Any]:
         "engine": run.engine,
         "ns_per_pull_one_thread": line.ns_per_pull,
         "resets": run.resets,
-        "by_step": {
-            "reward": _list(steps.reward),
-            "reward_std_error": _list(steps.reward_std_error),
-            "regret": None if steps.regret is None else _list(steps.regret),
-            "regret_std_error": None if steps.regret_std_error is None else _list(steps.regret_std_error),
-        },
+        "by_step": {name: None if curve is None else _list(curve) for name, curve in vars(steps).items()},
     }
 
 

@@ -60,7 +60,7 @@ def _columns(lines: Sequence[Line]) -> tuple[dict[str, list[str]], dict[str, lis
     """Columns that name the lines, and columns of numbers."""
     first = {"policy": [line.entry.word for line in lines]}
     out = {"reward": plus_minus([Estimate(line.run.mean_reward, line.run.std_error) for line in lines])}
-    if lines[0].run.regret is not None:
+    if lines[0].run.mean_regret is not None:
         out["regret"] = plus_minus([_regret(line.run) for line in lines])
     out["minus the best"] = ["best", *plus_minus([line.from_best for line in lines[1:]], sign=True)]
     if any(line.wrong_prior_gain for line in lines):
@@ -73,4 +73,4 @@ def _columns(lines: Sequence[Line]) -> tuple[dict[str, list[str]], dict[str, lis
 
 
 def _regret(run: Run) -> Estimate | None:
-    return None if run.regret is None or run.regret_std_error is None else Estimate(run.regret, run.regret_std_error)
+    return None if run.mean_regret is None or run.regret_std_error is None else Estimate(run.mean_regret, run.regret_std_error)

@@ -6,11 +6,13 @@ Matplotlib is imported when a figure is made, never before.
 from __future__ import annotations
 
 import io
+import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
@@ -81,9 +83,30 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height))
 
 
-def render(figure: Figure) -> dict[str, bytes]:
+@final
+class Picture(dict[str, bytes]):
+    """A finished figure: the content of its files by suffix, ``png`` and ``svg``. A notebook shows it."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file that the suffix of ``path`` asks for, and return where."""
+        place = Path(path)
+        suffix = place.suffix.removeprefix(".").lower()
+        if suffix not in self:
+            raise ValueError(f"path must end in {' or '.join(f'.{each}' for each in self)}, got {str(path)!r}")
+        place.write_bytes(self[suffix])
+        return place
+
+    def __repr__(self) -> str:
+        """Say what it holds, not all its bytes."""
+        return f"Picture({', '.join(f'{suffix}: {len(content):,} bytes' for suffix, content in self.items())})"
+
+    def _repr_png_(self) -> bytes:
+        return self["png"]
+
+
+def render(figure: Figure) -> Picture:
     """Return the figure as the content of files, by suffix."""
-    out = {}
+    out = Picture()
     for suffix in ("png", "svg"):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix, metadata={"Date": None} if suffix == "svg" else None)

@@ -210,7 +210,9 @@ def run_tiles(
                     store(totals, LANES + g, load(totals, LANES + g) + regret)
                 if reported:
                     means[tile, step - 1], squares[tile, step - 1] = spread_of(rewards, 0, lanes)
-                    means[tile, horizon + step], squares[tile, horizon + step] = spread_of(regrets, 0, lanes)
+                    means[tile, horizon + step], squares[tile, horizon + step] = spread_of(chosen, 0, lanes)
+                    means[tile, 2 * horizon + step], squares[tile, 2 * horizon + step] = spread_of(regrets, 0, lanes)
+                    means[tile, 3 * horizon + step], squares[tile, 3 * horizon + step] = spread_of(totals, LANES, lanes)
                 if kept:
                     place = (step - 1) * whole + offset
                     for lane in range(LANES):
@@ -225,7 +227,6 @@ def run_tiles(
                     update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
             if reported:
                 means[tile, horizon], squares[tile, horizon] = spread_of(totals, 0, lanes)
-                means[tile, 2 * horizon + 1], squares[tile, 2 * horizon + 1] = spread_of(totals, LANES, lanes)
             for g in range(0, LANES, WIDTH):
                 store(totals_out, belief * whole + offset + g, load(totals, g))
             if bsize[2] >= 0:
@@ -252,7 +253,8 @@ class Columns:
 class Block:
     """A block of tasks: reports on its tiles, and its columns if they are kept.
 
-    Rows of a report: the reward of each step, the total reward, and where there is a best arm the regrets likewise.
+    Rows of a report: the reward of each step, then the total reward; where actions have values, that of the chosen one at each
+    step; where there is a best one, the regret of each step, then the regret up to each step.
     """
 
     means: FloatArray  # (tile, row)
@@ -276,7 +278,7 @@ def run_compiled(
 ) -> Block:
     """Run a block of tasks in the compiled loop; whole tiles are run and surplus tasks dropped."""
     whole = _whole_tiles(tasks)
-    means, squares = np.empty((2, whole // LANES, 2 * horizon + 2))
+    means, squares = np.empty((2, whole // LANES, 4 * horizon + 1))
     totals = np.empty((1, whole))
     steps = horizon if keep else 0
     actions = np.empty((steps, whole), dtype=np.int32)

@@ -67,17 +67,12 @@ def tally(columns, count, mean, square):
         count += lanes
 
 
-@entry(types.void(ROWS, I, ROWS, ROWS, ROWS))
-def report(columns, row, totals, means, squares):
-    """Report on the steps of ``columns`` (step, task) in the rows from ``row`` on, then on their total, written to ``totals``."""
-    steps, tasks = columns.shape
-    totals[0] = 0.0
-    for step in range(steps):
-        for task in range(tasks):
-            totals[0, task] += columns[step, task]
+@entry(types.void(ROWS, I, ROWS, ROWS))
+def report(columns, row, means, squares):
+    """Report on ``columns`` (row, task), in the rows from ``row`` on."""
+    rows, tasks = columns.shape
     for tile in range(means.shape[0]):
         first = tile * LANES
         lanes = min(LANES, tasks - first)
-        for step in range(steps):
-            means[tile, row + step], squares[tile, row + step] = spread_of(columns, step * tasks + first, lanes)
-        means[tile, row + steps], squares[tile, row + steps] = spread_of(totals, first, lanes)
+        for k in range(rows):
+            means[tile, row + k], squares[tile, row + k] = spread_of(columns, k * tasks + first, lanes)

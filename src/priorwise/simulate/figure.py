@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from priorwise.core.style import EndLabel, label_ends, look, new_figure, render, style
+from priorwise.core.style import (
+    NOTE_LINE,
+    EndLabel,
+    Picture,
+    label_ends,
+    look,
+    new_figure,
+    note_lines,
+    render,
+    style,
+    write_note,
+    write_title,
+)
 from priorwise.core.types import FloatArray
-from priorwise.simulate.results import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from priorwise.simulate.results import Run
 
 BAND: Final = 2.0  # standard errors
 LONG: Final = 50  # pulls
@@ -29,32 +42,37 @@ class Curve:
     dashed: bool = False
 
 
-def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> dict[str, bytes]:
-    """Draw the mean reward of each pull, and beside it the cumulative regret (the cumulative reward where there is no best arm).
+def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> Picture:
+    """Draw what each policy earns pull by pull, and beside it the cumulative regret (the cumulative reward where there is none).
 
-    Returns the content of the files, by suffix.
+    What a pull earns is the expected reward of the chosen arm, which has no reward noise; where arms have none, the reward itself.
     """
     widest = max(len(curve.label) for curve in curves)
     margin = 0.35 + 0.067 * widest  # inches for the names beside each panel
     panel, left, between, top, bottom = 3.7, 0.75, 0.75, 0.85, 0.85
     width = left + 2 * (panel + margin) + between
+    expected = all(curve.run.by_step.expected_reward is not None for curve in curves)
+    regret = all(curve.run.by_step.cumulative_regret is not None for curve in curves)
+    bars = f"Bands: ±{BAND:g} standard errors." if regret else f"Bands and end bars: ±{BAND:g} standard errors."
+    lines = note_lines(f"{bars} {note}", width - left - 0.1)
+    bottom += NOTE_LINE * (len(lines) - 1)
     height = top + bottom + max(3.1, 0.17 * len(curves))
     groups = list(dict.fromkeys(curve.group for curve in curves))
     with style():
         figure = new_figure(width, height)
         boxes = [(left + i * (panel + margin + between)) / width for i in range(2)]
         axes = [figure.add_axes((x, bottom / height, panel / width, 1 - (top + bottom) / height)) for x in boxes]
-        has_regret = all(curve.run.by_step.regret is not None for curve in curves)
-        for panel_axes, draw in zip(axes, (_rewards, _regrets if has_regret else _totals), strict=True):
+        draws = (_expected if expected else _rewards, _regrets if regret else _totals)
+        for panel_axes, draw in zip(axes, draws, strict=True):
             ends = [_line(panel_axes, curve, look(groups.index(curve.group)), *draw(curve.run)) for curve in curves]
             _frame(panel_axes, curves[0].run.horizon)
-            label_ends(panel_axes, ends)
-        axes[0].set(title="Reward of each pull", xlabel="pull", ylabel="mean reward")
-        second = "regret" if has_regret else "reward"
+            label_ends(panel_axes, [each for each in ends if each.text])
+        first = "expected reward of the chosen arm" if expected else "mean reward"
+        axes[0].set(title="Reward of each pull", xlabel="pull", ylabel=first)
+        second = "regret" if regret else "reward"
         axes[1].set(title=f"Cumulative {second}", xlabel="pull", ylabel=f"mean total {second} so far")
-        figure.text(left / width, 1 - 0.25 / height, title, fontsize=10, va="center")
-        bars = f"Bands and end bars: ±{BAND:g} standard errors." + (f" {note}" if note else "")
-        figure.text(left / width, 0.2 / height, bars, fontsize=8, color="#666666", va="center")
+        write_title(figure, title, left)
+        write_note(figure, lines, left)
         return render(figure)
 
 
@@ -62,10 +80,16 @@ def _rewards(run: Run) -> tuple[FloatArray, FloatArray]:
     return run.by_step.reward, run.by_step.reward_std_error
 
 
+def _expected(run: Run) -> tuple[FloatArray, FloatArray]:
+    assert run.by_step.expected_reward is not None
+    assert run.by_step.expected_reward_std_error is not None
+    return run.by_step.expected_reward, run.by_step.expected_reward_std_error
+
+
 def _regrets(run: Run) -> tuple[FloatArray, FloatArray]:
-    assert run.by_step.regret is not None
-    assert run.regret_std_error is not None
-    return np.cumsum(run.by_step.regret), _only_at_the_end(run.horizon, run.regret_std_error)
+    assert run.by_step.cumulative_regret is not None
+    assert run.by_step.cumulative_regret_std_error is not None
+    return run.by_step.cumulative_regret, run.by_step.cumulative_regret_std_error
 
 
 def _totals(run: Run) -> tuple[FloatArray, FloatArray]:
@@ -89,6 +113,7 @@ def _line(axes: Axes, curve: Curve, colour_marker: tuple[str, str], mean: FloatA
         markevery=max(1, mean.size // 10),
         linewidth=1.6 if mean.size <= LONG else 1.0,
         markerfacecolor="white" if curve.dashed else colour,
+        clip_on=False,  # of the first marker
     )
     wide = BAND * std_error
     if np.isfinite(std_error).sum() > 1:

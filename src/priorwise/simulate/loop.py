@@ -38,15 +38,18 @@ def run_numpy(
     belief: Belief = believed.belief(tasks)
     actions = np.empty((horizon, tasks), dtype=np.int32)
     rewards = np.empty((horizon, tasks))
-    regrets = np.empty((horizon, tasks)) if isinstance(environment, ValuedEnvironment) else None
+    worth = np.empty((horizon, tasks)) if isinstance(environment, ValuedEnvironment) else None
+    regrets = None if worth is None else np.empty((horizon, tasks))
     log = []
     signal = environment.start(streams.world(0))
     for step in range(1, horizon + 1):
         seen = Seen(step, horizon, prior.arms, signal, available)
         chosen = _checked(policy.act(belief, seen, streams.at(Purpose.POLICY, step)), policy, seen, tasks)
-        if regrets is not None and isinstance(environment, ValuedEnvironment):
+        if worth is not None and isinstance(environment, ValuedEnvironment):
             values = environment.values(signal)
-            regrets[step - 1] = seen.masked(values).max(axis=1) - values[np.arange(tasks), chosen]
+            worth[step - 1] = values[np.arange(tasks), chosen]
+            if regrets is not None:
+                regrets[step - 1] = seen.masked(values).max(axis=1) - worth[step - 1]
         if keep and isinstance(environment, LoggedEnvironment):
             log.append(environment.log(signal, chosen).T)
         earned, after = environment.step(seen, chosen, streams.world(step))
@@ -59,11 +62,15 @@ def run_numpy(
             belief = belief.update(seen, chosen, rewards[step - 1], after)
             signal = after
     resets = belief.resets if isinstance(belief, ResettingBelief) else np.zeros(tasks, dtype=np.int64)
-    means, squares = np.empty((2, -(-tasks // LANES), (horizon + 1) * (1 if regrets is None else 2)))
-    totals = np.empty((1, tasks))
-    if regrets is not None:
-        report(regrets, horizon + 1, totals, means, squares)
-    report(rewards, 0, totals, means, squares)
+    totals = np.cumsum(rewards, axis=0)[-1:].copy()  # pull by pull: the same bits whatever the number of tasks
+    rows = [rewards, totals]
+    rows += [] if worth is None else [worth]
+    rows += [] if regrets is None else [regrets, np.cumsum(regrets, axis=0)]
+    means, squares = np.empty((2, -(-tasks // LANES), sum(map(len, rows))))
+    at = 0
+    for each in rows:
+        report(each, at, means, squares)
+        at += len(each)
     columns = Columns(actions, rewards, np.stack(log) if log else None) if keep else None
     return Block(means, squares, totals[0], resets, columns)
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priorwise.core.frames import Table, Tabular, frame
+from priorwise.core.style import Picture
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels.loop import Block, Columns
 from priorwise.kernels.tally import merge_tiles, tally
+from priorwise.simulate.figure import Curve, learning_curves
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Tally:
@@ -52,13 +60,29 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class StepCurves:
-    """Means over tasks at each step, ``(step,)``, with their standard errors; regret is None where there is no best arm."""
+class StepCurves(Tabular):
+    """Means over tasks at each step, ``(step,)``, with their standard errors.
+
+    ``expected_reward`` is the expected reward of the chosen arm, ``reward`` what it earned: the same on average, but with the
+    noise of the rewards. It is None where arms have no expected rewards. ``regret`` and ``cumulative_regret`` (up to and with each
+    step) are None where there is no best arm.
+    """
 
     reward: FloatArray
     reward_std_error: FloatArray
-    regret: FloatArray | None
-    regret_std_error: FloatArray | None
+    expected_reward: FloatArray | None = None
+    expected_reward_std_error: FloatArray | None = None
+    regret: FloatArray | None = None
+    regret_std_error: FloatArray | None = None
+    cumulative_regret: FloatArray | None = None
+    cumulative_regret_std_error: FloatArray | None = None
+
+    def table(self) -> Table:
+        """Columns by name, one row for each step; NaN for what the problem does not have."""
+        missing = np.full(self.reward.size, np.nan)
+        names = {"reward_std_error": "std_error"}  # as in every table
+        curves = {names.get(name, name): missing if values is None else values for name, values in vars(self).items()}
+        return {"step": np.arange(1, self.reward.size + 1), **curves}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +95,17 @@ class Trajectory:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Tabular):
     """Result of a simulation.
 
     ``mean_reward`` is the mean over tasks of a task's total reward, ``std_error`` its standard error (infinite for one task).
-    ``regret`` is the mean total gap to the best available arm in hindsight, None where the problem has no best arm. ``by_step``
-    holds the curves.
+    ``mean_regret`` is the mean total gap to the best available arm in hindsight, None where the problem has no best arm.
+    ``by_step`` holds the curves.
     """
 
     mean_reward: float
     std_error: float
-    regret: float | None
+    mean_regret: float | None
     regret_std_error: float | None
     by_step: StepCurves
     tasks: int
@@ -108,10 +132,37 @@ class Run:
             raise ValueError("trajectories were not kept: call simulate(..., keep=True)")
         return self.trajectory
 
+    def table(self) -> Table:
+        """Columns by name, one row; ``by_step.table()`` has one row for each step."""
+        return {name: [value] for name, value in _numbers(self).items()}
+
+    def figure(self, title: str = "", label: str = "") -> Picture:
+        """Draw the learning curves, pull by pull."""
+        return learning_curves([Curve(label, self, label)], title or f"{self}, seed {self.seed}")
+
     def __str__(self) -> str:
         """Reward and regret in one line."""
-        regret = "" if self.regret is None else f", regret {self.regret:.4f} ± {self.regret_std_error:.4f}"
+        regret = "" if self.mean_regret is None else f", regret {self.mean_regret:.4f} ± {self.regret_std_error:.4f}"
         return f"reward {self.mean_reward:.4f} ± {self.std_error:.4f}{regret} over {self.tasks:,} tasks of {self.horizon} pulls"
+
+
+def _numbers(run: Run) -> dict[str, Any]:
+    """What a table says of a run, under the names that every table uses; NaN where there is no regret."""
+    return {
+        "reward": run.mean_reward,
+        "std_error": run.std_error,
+        "regret": np.nan if run.mean_regret is None else run.mean_regret,
+        "regret_std_error": np.nan if run.regret_std_error is None else run.regret_std_error,
+        "tasks": run.tasks,
+        "horizon": run.horizon,
+        "seed": run.seed,
+        "engine": run.engine,
+        "resets": run.resets,
+    }
+
+
+def _title(run: Run) -> str:
+    return f"{run.tasks:,} tasks of {run.horizon:,} pull{'s' if run.horizon > 1 else ''}, seed {run.seed}"
 
 
 class RunBuilder:
@@ -138,18 +189,14 @@ class RunBuilder:
         if self._tally is None:
             raise ValueError("no task was run")
         mean, error, steps = self._tally.mean, self._tally.std_error, self._horizon
-        regret, regret_error = mean[steps + 1 :], error[steps + 1 :]  # empty where there is no best arm
+        by_step = StepCurves(mean[:steps], error[:steps], *_curves(mean[steps + 1 :], error[steps + 1 :], steps))
+        total, total_error = by_step.cumulative_regret, by_step.cumulative_regret_std_error
         return Run(
             mean_reward=float(mean[steps]),
             std_error=float(error[steps]),
-            regret=float(regret[-1]) if regret.size else None,
-            regret_std_error=float(regret_error[-1]) if regret.size else None,
-            by_step=StepCurves(
-                mean[:steps],
-                error[:steps],
-                regret[:-1] if regret.size else None,
-                regret_error[:-1] if regret.size else None,
-            ),
+            mean_regret=None if total is None else float(total[-1]),
+            regret_std_error=None if total_error is None else float(total_error[-1]),
+            by_step=by_step,
             tasks=self._tasks,
             horizon=self._horizon,
             seed=self._seed,
@@ -167,8 +214,15 @@ class RunBuilder:
         )
 
 
+def _curves(mean: FloatArray, error: FloatArray, steps: int) -> Iterator[FloatArray]:
+    """Mean and standard error of one curve after the other."""
+    for first in range(0, mean.size, steps):
+        yield mean[first : first + steps]
+        yield error[first : first + steps]
+
+
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tabular):
     """Runs of several policies on the same tasks with the same noise, and their paired differences."""
 
     runs: dict[str, Run]
@@ -190,6 +244,34 @@ class Comparison:
     def best(self) -> str:
         """Name of the policy with the largest mean reward."""
         return max(self.runs, key=lambda name: self.runs[name].mean_reward)
+
+    def table(self) -> Table:
+        """Columns by name, one row for each policy, in the order they were given.
+
+        ``minus_best`` is the paired difference from the policy that earned most.
+        """
+        rows = []
+        for name, run in self.runs.items():
+            gap = self.difference(name, self.best)
+            difference = {"minus_best": gap.mean, "minus_best_std_error": gap.std_error}
+            rows.append({"policy": name} | _numbers(run) | difference)
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def table_by_step(self) -> Table:
+        """Columns by name, one row for each policy and step."""
+        curves = [run.by_step.table() for run in self.runs.values()]
+        steps = len(curves[0]["step"])
+        columns = {name: np.concatenate([each[name] for each in curves]) for name in curves[0]}
+        return {"policy": [name for name in self.runs for _ in range(steps)], **columns}
+
+    def to_frame(self, *, by_step: bool = False) -> DataFrame:
+        """Return a pandas DataFrame with one row for each policy, or for each policy and step."""
+        return frame(self.table_by_step() if by_step else self.table())
+
+    def figure(self, title: str = "", note: str = "") -> Picture:
+        """Draw the learning curves of all policies: what each pull earns, and the cumulative regret."""
+        curves = [Curve(name, run, name) for name, run in self.runs.items()]
+        return learning_curves(curves, title or _title(next(iter(self.runs.values()))), note)
 
     def __str__(self) -> str:
         """Return a table: each policy's reward, and its difference from the best."""

@@ -56,9 +56,9 @@ def same_run(first: Run, second: Run) -> None:
     scale = 1.0 + np.abs(second.rewards).max()
     np.testing.assert_allclose(first.rewards, second.rewards, rtol=1e-9, atol=1e-12 * scale)
     assert first.resets == second.resets
-    assert (first.regret is None) == (second.regret is None)
-    if first.regret is not None and second.regret is not None:
-        np.testing.assert_allclose(first.regret, second.regret, rtol=1e-9, atol=1e-12 * scale)
+    assert (first.mean_regret is None) == (second.mean_regret is None)
+    if first.mean_regret is not None and second.mean_regret is not None:
+        np.testing.assert_allclose(first.mean_regret, second.mean_regret, rtol=1e-9, atol=1e-12 * scale)
 
 
 def twins(prior: Prior, believed: Prior, policy: Policy, *, available: Any, seed: int) -> None:
