@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import priorwise as pw
+from priorwise.core.types import FloatArray
 
 BLOCK = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
 RANK_ONE = np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0])
@@ -63,6 +64,13 @@ VALUES = {
     "given-contexts": pw.GivenContexts(FEATURES),
 }
 
+
+def _share_of_wins(values: FloatArray, seen: pw.Seen) -> FloatArray:
+    """How often each arm is best among the draws; those that tie share the win."""
+    wins = values == values.max(axis=2, keepdims=True)
+    return (wins / wins.sum(axis=2, keepdims=True)).mean(axis=1)
+
+
 SAMPLING_POLICIES = {
     "thompson": pw.ThompsonSampling(),
     "one-shot": pw.KShotThompson(1),
@@ -70,7 +78,7 @@ SAMPLING_POLICIES = {
     "max": pw.PosteriorSampling(3, "max"),
     "sum": pw.PosteriorSampling(8, "sum"),
     "softmax": pw.PosteriorSampling(2, "softmax"),
-    "own-rule": pw.PosteriorSampling(3, lambda values, seen: (values == values.max(axis=2, keepdims=True)).mean(axis=1)),
+    "own-rule": pw.PosteriorSampling(3, _share_of_wins),
 }
 
 POLICIES = {
@@ -88,3 +96,22 @@ POLICIES = {
     "exact-knowledge-gradient-only": pw.ExactKnowledgeGradient(alpha=1.0),
     "uniform-then": pw.UniformThen(2, pw.ThompsonSampling()),
 }
+
+COMPILED = {
+    "thompson",
+    "one-shot",
+    "k-shot",
+    "max",
+    "sum",
+    "softmax",
+    "receding-horizon",
+    "receding-horizon-online",
+    "receding-horizon-own-alpha",
+    "receding-horizon-none",
+    "knowledge-gradient",
+    "knowledge-gradient-of-the-paper",
+    "uniform",
+    "greedy",
+    "uniform-then",
+}
+"""Policies that must run compiled with every prior above; all others run in NumPy."""

@@ -12,7 +12,7 @@ import pytest
 
 import priorwise as pw
 from priorwise.testing.playing import play
-from priorwise.testing.twins import compiled, same_run
+from priorwise.testing.twins import same_run
 
 POLICIES = {
     "thompson": pw.ThompsonSampling(),
@@ -22,6 +22,7 @@ POLICIES = {
     "bayes-ucb": pw.BayesUCB(),
     "top-two": pw.TopTwoThompson(),
 }
+COMPILED = {"thompson", "greedy", "receding-horizon"}
 CORRELATED = 0.5 + 0.5 * np.eye(3)
 COVARIANCES = {
     "full": CORRELATED,
@@ -34,17 +35,19 @@ COVARIANCES = {
 MEAN = np.array([0.1, 0.0, -0.1])
 
 
-def runs(prior: Any, policy: Any, seed: int, *, horizon: int = 5, tasks: int = 70) -> list[pw.Run]:
-    """One run an engine, checked to be finite and the same."""
-    engines: list[Any] = ["numpy", "compiled"] if compiled(prior, policy) else ["numpy"]
-    done = [pw.simulate(prior, policy, horizon=horizon, tasks=tasks, seed=seed, engine=e, keep=True) for e in engines]
+def check_runs(prior: Any, name: str, seed: int, *, horizon: int = 5, tasks: int = 70, policy: Any = None) -> None:
+    """Runs are finite and the same in both engines, or, for a policy without a compiled loop, in another cut into blocks."""
+    policy = POLICIES[name] if policy is None else policy
+    again: dict[str, Any] = {"engine": "compiled"} if name in COMPILED else {"engine": "numpy", "block": 64}
+    options: dict[str, Any] = {"horizon": horizon, "tasks": tasks, "seed": seed, "keep": True}
+    done = [pw.simulate(prior, policy, **options, **each) for each in ({"engine": "numpy"}, again)]
     for run in done:
         assert np.isfinite(run.rewards).all()
         assert np.isfinite(run.mean_reward)
         assert run.mean_regret is not None
         assert run.mean_regret >= 0.0
         assert tasks == 1 or np.isfinite(run.std_error)
-    return done
+    same_run(*done)
 
 
 def direct_posterior(prior: pw.GaussianPrior, actions: Any, rewards: Any) -> tuple[Any, Any]:
@@ -81,16 +84,13 @@ def test_one_pull_one_task_one_arm(name: str, arms: int, seed: int) -> None:
     ]
     for prior in priors:
         for horizon, tasks in ((1, 1), (1, 65), (4, 1)):
-            done = runs(prior, POLICIES[name], seed, horizon=horizon, tasks=tasks)
-            same_run(done[0], done[-1])
+            check_runs(prior, name, seed, horizon=horizon, tasks=tasks)
 
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("shape", COVARIANCES)
 def test_singular_covariances(shape: str, name: str, seed: int) -> None:
-    prior = pw.GaussianPrior(MEAN, COVARIANCES[shape])
-    done = runs(prior, POLICIES[name], seed)
-    same_run(done[0], done[-1])
+    check_runs(pw.GaussianPrior(MEAN, COVARIANCES[shape]), name, seed)
 
 
 @pytest.mark.parametrize("shape", ["full", "rank-one", "zero", "one-known-arm", "near-singular"])
@@ -108,8 +108,7 @@ def test_extreme_noise(noise_var: float, name: str, seed: int) -> None:
         pw.LinearGaussianPrior(np.zeros(2), np.eye(2), noise_var, contexts=contexts),
         finite,
     ):
-        done = runs(prior, POLICIES[name], seed)
-        same_run(done[0], done[-1])
+        check_runs(prior, name, seed)
 
 
 @pytest.mark.parametrize("noise_var", [1e-12, 1.0, 1e12])
@@ -139,12 +138,10 @@ def test_overwhelming_noise_teaches_nothing(seed: int) -> None:
 def test_five_hundred_arms(name: str, seed: int) -> None:
     beta = pw.BetaPrior(np.ones(500), np.linspace(1.0, 5.0, 500))
     policy = pw.RecedingHorizon(1, 1, "online") if name == "receding-horizon" else POLICIES[name]
-    done = runs(beta, policy, seed, horizon=2, tasks=2)
-    same_run(done[0], done[-1])
+    check_runs(beta, name, seed, horizon=2, tasks=2 if name in COMPILED else 66, policy=policy)
     gaussian = pw.GaussianPrior(np.linspace(0, 1, 500), 0.5 + 0.5 * np.eye(500))
     if name in ("thompson", "greedy"):
-        done = runs(gaussian, policy, seed, horizon=3, tasks=2)
-        same_run(done[0], done[-1])
+        check_runs(gaussian, name, seed, horizon=3, tasks=2, policy=policy)
     else:
         run = pw.simulate(gaussian, policy, horizon=2, tasks=1, seed=seed, engine="numpy")
         assert np.isfinite(run.mean_reward)
@@ -159,9 +156,8 @@ def test_five_hundred_arms_exact_knowledge_gradient(seed: int) -> None:
 
 def test_tiny_and_huge_beta_parameters(seed: int) -> None:
     prior = pw.BetaPrior([1e-6, 1e-3, 1e12, 1.0], [1e-6, 1e3, 1e12, 1e-6])
-    for policy in POLICIES.values():
-        done = runs(prior, policy, seed)
-        same_run(done[0], done[-1])
+    for name in POLICIES:
+        check_runs(prior, name, seed)
 
 
 def test_without_a_place_for_compiled_code_it_is_compiled_anew(tmp_path: Path) -> None:

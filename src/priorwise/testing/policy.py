@@ -98,14 +98,15 @@ class PolicyContract:
 
     @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
     def test_compiled_run_is_the_numpy_run(self, policy: Policy, masked: bool, seed: int) -> None:
-        """Action for action, also with a misspecified belief; without tile functions the NumPy loop runs by itself."""
+        """Action for action, also with a misspecified belief; without tile functions the compiled loop is refused."""
         prior = self.problem()
         available = some_arms(TASKS, prior.arms, seed) if masked else None
         if compiled(prior, policy):
             for believed in (prior, self.problem(np.arange(prior.arms)[::-1])):
                 twins(prior, believed, policy, available=available, seed=seed)
         else:
-            assert _run(prior, policy, seed, tasks=3).engine == "numpy"
+            with pytest.raises(ValueError, match="no compiled loop"):
+                _run(prior, policy, seed, tasks=3, engine="compiled")
 
 
 class SamplingPolicyContract(PolicyContract):

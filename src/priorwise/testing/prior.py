@@ -122,7 +122,7 @@ class PriorContract:
     @EVERY_POLICY
     @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
     def test_compiled_run_is_the_numpy_run(self, prior: Prior, believed: Prior, name: str, masked: bool, seed: int) -> None:
-        """Action for action, for a true and a misspecified belief; without tile functions the NumPy loop runs by itself."""
+        """Action for action, for a true and a misspecified belief; without tile functions the compiled loop is refused."""
         policy = POLICIES[name]
         available = some_arms(TASKS, prior.arms, seed) if masked else None
         for held in (prior, believed):
@@ -131,8 +131,8 @@ class PriorContract:
             if compiled(prior, policy) and compiled(held, policy):
                 twins(prior, held, policy, available=available, seed=seed)
             else:
-                run = simulate(prior, policy, horizon=2, tasks=3, seed=seed, believed=held)
-                assert run.engine == "numpy"
+                with pytest.raises(ValueError, match="no compiled loop"):
+                    simulate(prior, policy, horizon=2, tasks=3, seed=seed, believed=held, engine="compiled")
 
 
 class JsonContract:
