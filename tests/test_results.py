@@ -126,6 +126,49 @@ def test_without_a_best_arm_the_figure_shows_rewards(comparison: pw.Comparison, 
     assert np.isnan(plain.by_step.table()["regret"]).all()
 
 
+META: dict[str, Any] = {"episodes": 12, "replicates": 5, "horizon": 4, "jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def learned() -> dict[str, pw.MetaRun]:
+    from priorwise.testing import base_seed
+
+    learners = {"ts": pw.FixedPrior(pw.ThompsonSampling()), "oracle": pw.FixedPrior(pw.Greedy())}
+    return {name: pw.simulate_meta(BETA, each, seed=base_seed(), **META) for name, each in learners.items()}
+
+
+def test_a_meta_run_is_one_row_for_each_episode(learned: dict[str, pw.MetaRun]) -> None:
+    run = learned["ts"]
+    frame = run.to_frame()
+    assert frame["episode"].tolist() == list(range(1, 13))
+    np.testing.assert_array_equal(frame["reward"], run.rewards.mean(axis=0))
+    np.testing.assert_array_equal(frame["std_error"], run.std_error)
+    np.testing.assert_allclose(frame["average"], (np.cumsum(run.rewards, axis=1) / np.arange(1, 13)).mean(axis=0))
+    assert frame["average_std_error"].iloc[-1] == pytest.approx(run.average().std_error)
+    alone = run.running_average().to_frame()
+    np.testing.assert_array_equal(alone["reward"], frame["average"])
+    long = run.to_frame(by_replicate=True)
+    assert long.pivot(index="replicate", columns="episode", values="reward").to_numpy().tolist() == run.rewards.tolist()
+
+
+def test_figure_of_a_meta_run(learned: dict[str, pw.MetaRun], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, oracle = learned.values()
+    png(run.figure())
+    png(run.figure("Learning", label="ts", others={"oracle": oracle}))
+    shown = Noted(monkeypatch, "priorwise.meta.learners.meta_figure")
+    run.figure("Learning", label="ts", others={"oracle": oracle})
+    for text in ("Learning", "ts", "oracle", "Short of oracle", "standard errors over replicates"):
+        assert text in shown.said
+    short = shown.lines["Short of oracle"][0]
+    assert short[-1] == pytest.approx(run.shortfall(oracle).mean)
+    assert short[2] == pytest.approx(run.shortfall(oracle, 1, 3).mean)
+    with pytest.raises(ValueError, match="others must have names of their own, but 'ts'"):
+        run.figure(label="ts", others={"ts": oracle})
+    other = pw.simulate_meta(BETA, pw.FixedPrior(pw.Greedy()), seed=run.seed + 1, **META)
+    with pytest.raises(ValueError, match="same tasks, but its seed"):
+        run.figure(others={"oracle": other})
+
+
 def test_a_picture_is_saved_by_its_suffix(comparison: pw.Comparison, tmp_path: Path) -> None:
     picture = comparison.figure()
     assert picture.save(tmp_path / "a.png").read_bytes() == picture["png"]

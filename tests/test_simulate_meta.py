@@ -126,11 +126,12 @@ def test_numbers_are_those_of_the_rewards(seed: int) -> None:
     window = run.rewards[:, 10:20].mean(axis=1)
     assert run.average(11, 20).mean == pytest.approx(window.mean())
     assert run.average(11, 20).std_error == pytest.approx(window.std(ddof=1) / 2)
-    mean, error = run.running_average()
-    assert mean[-1] == pytest.approx(run.average().mean)
-    assert error[-1] == pytest.approx(run.average().std_error)
-    assert mean[0] == pytest.approx(run.mean_reward[0])
+    average = run.running_average()
+    assert average.mean_reward[-1] == pytest.approx(run.average().mean)
+    assert average.std_error[-1] == pytest.approx(run.average().std_error)
+    assert average.mean_reward[0] == pytest.approx(run.mean_reward[0])
     assert "4 replicates of 30 episodes" in str(run)
+    assert f"first 3: {run.average(1, 3)}, last 3: {run.average(28)}" in str(run)
     assert simulate_meta(GAUSSIAN, FixedPrior(THOMPSON), seed=seed, **{**OPTIONS, "replicates": 1}).average().std_error == np.inf
 
 

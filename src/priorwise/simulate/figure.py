@@ -65,7 +65,7 @@ def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> Pict
         draws = (_expected if expected else _rewards, _regrets if regret else _totals)
         for panel_axes, draw in zip(axes, draws, strict=True):
             ends = [_line(panel_axes, curve, look(groups.index(curve.group)), *draw(curve.run)) for curve in curves]
-            _frame(panel_axes, curves[0].run.horizon)
+            number_places(panel_axes, curves[0].run.horizon)
             label_ends(panel_axes, [each for each in ends if each.text])
         first = "expected reward of the chosen arm" if expected else "mean reward"
         axes[0].set(title="Reward of each pull", xlabel="pull", ylabel=first)
@@ -101,32 +101,40 @@ def _only_at_the_end(horizon: int, std_error: float) -> FloatArray:
     return np.concatenate([np.full(horizon - 1, np.nan), [std_error]])
 
 
-def _line(axes: Axes, curve: Curve, colour_marker: tuple[str, str], mean: FloatArray, std_error: FloatArray) -> EndLabel:
-    colour, marker = colour_marker
-    pulls = np.arange(1, mean.size + 1)
+def _line(axes: Axes, curve: Curve, shown: tuple[str, str], mean: FloatArray, std_error: FloatArray) -> EndLabel:
+    return draw_line(axes, curve.label, mean, std_error, shown, dashed=curve.dashed)
+
+
+def draw_line(
+    axes: Axes, label: str, mean: FloatArray, std_error: FloatArray, shown: tuple[str, str], *, dashed: bool = False
+) -> EndLabel:
+    """Draw means over 1, 2, ... in a colour with a marker, with their band (or a bar where only the last has one)."""
+    colour, marker = shown
+    places = np.arange(1, mean.size + 1)
     axes.plot(
-        pulls,
+        places,
         mean,
         color=colour,
-        linestyle=(0, (4, 2)) if curve.dashed else "-",
+        linestyle=(0, (4, 2)) if dashed else "-",
         marker=marker,
         markevery=max(1, mean.size // 10),
         linewidth=1.6 if mean.size <= LONG else 1.0,
-        markerfacecolor="white" if curve.dashed else colour,
+        markerfacecolor="white" if dashed else colour,
         clip_on=False,  # of the first marker
     )
     wide = BAND * std_error
     if np.isfinite(std_error).sum() > 1:
-        axes.fill_between(pulls, mean - wide, mean + wide, color=colour, alpha=0.18, linewidth=0)
+        axes.fill_between(places, mean - wide, mean + wide, color=colour, alpha=0.18, linewidth=0)
     elif np.isfinite(std_error[-1]):
-        axes.errorbar(pulls[-1], mean[-1], yerr=wide[-1], color=colour, linewidth=1.2, capsize=2.5)
-    return EndLabel(float(pulls[-1]), float(mean[-1]), curve.label, colour)
+        axes.errorbar(places[-1], mean[-1], yerr=wide[-1], color=colour, linewidth=1.2, capsize=2.5)
+    return EndLabel(float(places[-1]), float(mean[-1]), label, colour)
 
 
-def _frame(axes: Axes, horizon: int) -> None:
+def number_places(axes: Axes, last: int) -> None:
+    """Set the limits of an axis of pulls or episodes 1 to ``last``, and fix the heights that names are placed by."""
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
-    space = 0.03 * (horizon - 1) or 0.5
-    axes.set_xlim(1 - min(space, 0.9), horizon + space)  # there is no pull 0
-    axes.set_ylim(*axes.get_ylim())  # final: names are placed by it
+    space = 0.03 * (last - 1) or 0.5
+    axes.set_xlim(1 - min(space, 0.9), last + space)  # there is no pull 0
+    axes.set_ylim(*axes.get_ylim())

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.style import Picture
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.meta.learners.meta_figure import Averages, episode_curves
 from priorwise.meta.numerics import mean_estimate, std_error
 from priorwise.simulate.results import Estimate, Trajectory
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @runtime_checkable
@@ -44,7 +51,20 @@ class Replicate:
 
 @final
 @dataclass(frozen=True, eq=False)
-class MetaRun:
+class RunningAverage(Tabular):
+    """Average reward per episode up to each episode, ``(episode,)``: mean over replicates, and its standard error."""
+
+    mean_reward: FloatArray
+    std_error: FloatArray
+
+    def table(self) -> Table:
+        """Columns by name, one row for each episode."""
+        return {"episode": np.arange(1, self.mean_reward.size + 1), "reward": self.mean_reward, "std_error": self.std_error}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MetaRun(Tabular):
     """Result of a meta-simulation. Episodes are numbered from 1, and standard errors are over replicates.
 
     ``rewards`` holds the total reward of each episode, ``(replicate, episode)``.
@@ -77,10 +97,10 @@ class MetaRun:
         """Standard error of :attr:`mean_reward`; infinite with one replicate."""
         return std_error(self.rewards)
 
-    def running_average(self) -> tuple[FloatArray, FloatArray]:
-        """Cumulative average reward per episode up to each episode, and its standard error, ``(episode,)`` each."""
-        averages = np.cumsum(self.rewards, axis=1) / np.arange(1, self.episodes + 1)
-        return averages.mean(axis=0), std_error(averages)
+    def running_average(self) -> RunningAverage:
+        """Average reward per episode up to each episode, with its standard error."""
+        averages = _so_far(self.rewards)
+        return RunningAverage(averages.mean(axis=0), std_error(averages))
 
     def average(self, first: int = 1, last: int | None = None) -> Estimate:
         """Mean reward per episode over the episodes ``first`` to ``last``, both included."""
@@ -92,12 +112,7 @@ class MetaRun:
         The difference is taken replicate by replicate, on the same tasks with the same noise; the two runs must share prior,
         horizon, seed and replicates.
         """
-        for name in ("replicates", "first_replicate", "horizon", "seed"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                raise ValueError(f"other must be a run on the same tasks, but its {name} is {theirs} instead of {mine}")
-        if other.prior is not self.prior and other.prior != self.prior:
-            raise ValueError("other must be a run on the same tasks, but its prior is another one")
+        self._check_paired(other)
         if last is None and other.episodes != self.episodes:
             raise ValueError(f"the runs have {self.episodes} and {other.episodes} episodes: pass last=...")
         return mean_estimate((other._window(first, last) - self._window(first, last)).mean(axis=1))
@@ -122,10 +137,62 @@ class MetaRun:
         """The last fit of each replicate, None where there is none; needs ``keep=True`` and a learner that fits priors."""
         return tuple(each.fit if isinstance(each, FittedState) else None for each in self.states)
 
+    def table(self) -> Table:
+        """Columns by name, one row for each episode; ``average`` is that of the episodes so far."""
+        average = self.running_average()
+        return {
+            "episode": np.arange(1, self.episodes + 1),
+            "reward": self.mean_reward,
+            "std_error": self.std_error,
+            "average": average.mean_reward,
+            "average_std_error": average.std_error,
+        }
+
+    def table_by_replicate(self) -> Table:
+        """Columns by name, one row for each replicate and episode."""
+        number, episode = np.indices(self.rewards.shape)
+        columns = {"replicate": self.first_replicate + number, "episode": 1 + episode, "reward": self.rewards}
+        return {name: np.ravel(values) for name, values in columns.items()}
+
+    def to_frame(self, *, by_replicate: bool = False) -> DataFrame:
+        """Return a pandas DataFrame with one row for each episode, or for each replicate and episode."""
+        return frame(self.table_by_replicate() if by_replicate else self.table())
+
+    def figure(self, title: str = "", *, label: str = "", others: Mapping[str, MetaRun] | None = None) -> Picture:
+        """Draw the average reward so far by episode, of this run and of ``others`` on the same tasks, such as an oracle.
+
+        A second panel shows how far each is short of the first of the others, replicate by replicate.
+        """
+        runs = {label or ("this learner" if others else ""): self}
+        for name, other in (others or {}).items():
+            self._check_paired(other)
+            if name in runs:
+                raise ValueError(f"others must have names of their own, but {name!r} is this run's label: pass label=...")
+            if other.episodes != self.episodes:
+                raise ValueError(f"others must have as many episodes, {self.episodes}, but {name!r} has {other.episodes}")
+            runs[name] = other
+        reference = next(iter(others), "") if others else ""
+        so_far = {name: _so_far(run.rewards) for name, run in runs.items()}
+        short = {name: so_far[reference] - each for name, each in so_far.items() if reference and name != reference}
+        head = f"{self.replicates:,} replicates of {self.episodes:,} episodes of {self.horizon} pulls, seed {self.seed}"
+        return episode_curves(_averages(so_far), _averages(short), reference, title or head)
+
     def __str__(self) -> str:
-        """Average reward in one line."""
+        """Average reward, and how it went from the first tenth of the episodes to the last."""
         size = f"{self.replicates:,} replicates of {self.episodes:,} episodes"
-        return f"reward {self.average()} per episode over {size} of {self.horizon} pulls"
+        text = f"reward {self.average()} per episode over {size} of {self.horizon} pulls"
+        tenth = self.episodes // 10
+        if not tenth:
+            return text
+        return f"{text} (first {tenth:,}: {self.average(1, tenth)}, last {tenth:,}: {self.average(self.episodes - tenth + 1)})"
+
+    def _check_paired(self, other: MetaRun) -> None:
+        for name in ("replicates", "first_replicate", "horizon", "seed"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(f"other must be a run on the same tasks, but its {name} is {theirs} instead of {mine}")
+        if other.prior is not self.prior and other.prior != self.prior:
+            raise ValueError("other must be a run on the same tasks, but its prior is another one")
 
     @property
     def _kept(self) -> tuple[Replicate, ...]:
@@ -138,3 +205,12 @@ class MetaRun:
         if validation.count("first", first) > last or last > self.episodes:
             raise ValueError(f"first and last must satisfy 1 <= first <= last <= {self.episodes}, got {first} and {last}")
         return self.rewards[:, first - 1 : last]
+
+
+def _so_far(rewards: FloatArray) -> FloatArray:
+    """Averages over the episodes up to each, ``(replicate, episode)``."""
+    return np.asarray(np.cumsum(rewards, axis=1) / np.arange(1, rewards.shape[1] + 1))
+
+
+def _averages(values: Mapping[str, FloatArray]) -> dict[str, Averages]:
+    return {name: Averages(each.mean(axis=0), std_error(each)) for name, each in values.items()}
