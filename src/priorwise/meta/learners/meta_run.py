@@ -150,9 +150,8 @@ class MetaRun(Tabular):
 
     def table_by_replicate(self) -> Table:
         """Columns by name, one row for each replicate and episode."""
-        number, episode = np.indices(self.rewards.shape)
-        columns = {"replicate": self.first_replicate + number, "episode": 1 + episode, "reward": self.rewards}
-        return {name: np.ravel(values) for name, values in columns.items()}
+        number, episode = np.indices(self.rewards.shape).reshape(2, -1)
+        return {"replicate": self.first_replicate + number, "episode": 1 + episode, "reward": self.rewards.ravel()}
 
     def to_frame(self, *, by_replicate: bool = False) -> DataFrame:
         """Return a pandas DataFrame with one row for each episode, or for each replicate and episode."""
