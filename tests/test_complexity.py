@@ -11,6 +11,8 @@ import priorwise as pw
 from priorwise.meta.complexity.moment_errors import errors_by_arms, moment_errors
 from priorwise.meta.complexity.sample_complexity import SampleComplexity, sample_complexity
 from priorwise.meta.complexity.theory import gaussian_constants, kl_lemma, theory_rate
+from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms
+from priorwise.meta.exploration.policies import UniformThen
 from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.sensitivity.bounds import reward_bound
 from priorwise.sensitivity.distance import kl
@@ -56,10 +58,88 @@ def test_rates():
     standard = pw.GaussianPrior(np.zeros(3), np.eye(3))
     assert theory_rate(standard, 0.1, 0.05).tasks == pytest.approx(2 * (81 + 27 * np.log(20)) * 100)
     assert theory_rate(standard, 0.1, 0.05, known_cov=True).tasks == pytest.approx(2 * (9 + 3 * np.log(20)) * 100)
+    with pytest.raises(ValueError, match="nothing to learn"):
+        theory_rate(standard, 0.1, 0.05, known_cov=True, known_mean=True)
+    with pytest.raises(ValueError, match="are about a GaussianPrior"):
+        theory_rate(beta, 0.1, 0.05, known_cov=True)
     with pytest.raises(TypeError, match="the theory has rates for"):
         theory_rate(pw.FinitePrior([[1.0]], [1.0]), 0.1, 0.1)
     with pytest.raises(ValueError, match="eps must lie strictly between"):
         theory_rate(beta, 0.0, 0.1)
+
+
+def shifted(by):
+    return pw.GaussianPrior([by, 0.0], np.eye(2))
+
+
+def test_rate_counts_the_prior_mean():
+    """By hand for N((M, 0), I), noise 1: d = 2 and d2 = 2 + M^2; the paper's rate is 765 tasks whatever M."""
+    covariance = 2 * (2**4 + 2**3 * np.log(10)) / 0.3**2
+    assert covariance == pytest.approx(765, abs=1)
+    for by in (0.0, 1.0, 10.0, 100.0):
+        mean = (2 + by**2) * (2**2 + 2 * np.log(10)) / 0.3**2
+        assert theory_rate(shifted(by), 0.3, 0.1, known_cov=True).tasks == pytest.approx(mean)
+        assert theory_rate(shifted(by), 0.3, 0.1, known_mean=True).tasks == pytest.approx(covariance)
+        assert theory_rate(shifted(by), 0.3, 0.1).tasks == pytest.approx(max(covariance, mean))
+    assert "max(d (A^4" in theory_rate(shifted(1.0), 0.3, 0.1).formula
+
+
+def test_measured_need_grows_with_the_prior_mean_as_the_rate_says(seed):
+    """Errors fall as T^-1/2, so the need for a given eps grows as the squared error at one T.
+
+    Every M meets the same tasks, pulls and noise, so the ratios hardly vary: over 12 seeds 12.5 to 15.6 where the rate says 16.0
+    (total variation saturates), and 0.95 to 1.06 where it says 1. The printed rate says 1 for both: it must fail the first.
+    """
+    error = {
+        by: sample_complexity(
+            shifted(by), 0.3, 0.2, horizon=2, seed=seed, estimator=GaussianMoments("difference", arms=2), exploration=PairedArms(2),
+            replicates=20, least=20_000, most=20_000, draws=1000,
+        ).curve[0].quantile
+        for by in (0.0, 1.0, 30.0, 120.0)
+    }  # fmt: skip
+    rate = {by: theory_rate(shifted(by), 0.3, 0.2).tasks for by in error}
+    printed = {by: theory_rate(shifted(by), 0.3, 0.2, known_mean=True).tasks for by in error}
+    for low, high in ((30.0, 120.0), (0.0, 1.0)):
+        need = (error[high] / error[low]) ** 2
+        assert need == pytest.approx(rate[high] / rate[low], rel=0.3)
+        assert (need == pytest.approx(printed[high] / printed[low], rel=0.3)) == (high == 1.0)
+
+
+BLOCKS = OneArmBlocks(2)
+ROTATED = pw.GaussianPrior([0.3, 0.0], [[1.0, 0.5], [0.5, 2.0]])
+BETA = pw.BetaPrior([2.0, 3.0], [3.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("prior", "estimator", "exploration", "horizon", "known"),
+    [
+        (ROTATED, GaussianMoments("difference"), PairedArms(2), 2, {}),
+        (ROTATED, GaussianMoments("known-mean", mean=[0.3, 0.0]), None, 2, {"known_mean": True}),
+        (ROTATED, GaussianMoments("no-cov", cov=ROTATED.cov), None, 1, {"known_cov": True}),
+        (ROTATED, GaussianMoments("no-cov", cov=ROTATED.cov), UniformThen(1, pw.ThompsonSampling()), 3, {"known_cov": True}),
+        (shifted(1.0), GaussianMoments("no-cov"), None, 1, {"known_cov": True}),
+        (BETA, pw.BetaMoments(), BLOCKS, 2, {}),
+        (BETA, pw.BetaMoments(steps=2), OneArmBlocks(2, 2, pw.ThompsonSampling()), 3, {}),
+        # what no theorem covers: other pulls, a wrong assumption, other estimators
+        (ROTATED, GaussianMoments("difference"), None, 2, None),
+        (ROTATED, GaussianMoments("known-mean", mean=[0.0, 0.0]), None, 2, None),
+        (ROTATED, GaussianMoments("known-mean", mean=[0.3, 0.0]), UniformThen(1, pw.ThompsonSampling()), 2, None),
+        (ROTATED, GaussianMoments("no-cov"), None, 1, None),
+        (ROTATED, GaussianMoments("no-cov", cov=ROTATED.cov), pw.ThompsonSampling(), 2, None),
+        (ROTATED, GaussianMoments("two-round"), None, 2, None),
+        (ROTATED, GaussianMoments("full"), None, 2, None),
+        (ROTATED, None, None, 2, None),
+        (ROTATED, pw.GaussianMarginalLikelihood(), None, 2, None),
+        (BETA, pw.BetaMoments(), None, 2, None),
+        (BETA, pw.BetaMoments(), BLOCKS, 1, None),
+        (BETA, pw.BetaMoments(), OneArmBlocks(2, 2, pw.ThompsonSampling()), 3, None),
+        (BETA, pw.BetaMarginalLikelihood(), BLOCKS, 2, None),
+    ],
+)
+def test_theory_is_the_rate_of_the_theorem_that_covers_the_estimator(prior, estimator, exploration, horizon, known, seed):
+    sizes = {"replicates": 2, "least": 8, "most": 8, "draws": 50}
+    found = sample_complexity(prior, 0.4, 0.2, horizon=horizon, seed=seed, estimator=estimator, exploration=exploration, **sizes)
+    assert found.theory == (None if known is None else theory_rate(prior, 0.4, 0.2, **known))
 
 
 def test_search_finds_a_known_answer(seed):
@@ -103,7 +183,7 @@ def test_search_gives_up_and_says_so(seed):
 def test_search_serves_every_family(prior, seed):
     found = sample_complexity(prior, 0.3, 0.2, horizon=6, seed=seed, replicates=10, draws=1000, least=16, most=4096)
     assert found.tasks is not None
-    assert (found.theory is not None) == isinstance(prior, pw.BetaPrior)
+    assert found.theory is None  # uniform exploration: no theorem
     loss = found.reward_loss(pw.ThompsonSampling(), 3)
     assert loss.tv.value == 0.3
     assert loss.value <= loss.trivial
@@ -128,7 +208,12 @@ def test_errors_grow_with_arms_as_the_lemmas_say(seed):
     assert abs(mean - 1.0) < 0.35
     assert abs(cov - 1.5) < 0.35
     assert abs(cov - 1.0) > 0.35
-    assert rows[2].cov_theory == pytest.approx(8 * rows[0].cov_error)
+    for name, power in (("mean", 1.0), ("cov", 1.5)):  # theory columns: the rate, with the constant of least weighted squares
+        measured, error, theory = (
+            np.array([getattr(row, name + each) for row in rows]) for each in ("_error", "_std_error", "_theory")
+        )
+        np.testing.assert_allclose(theory / theory[0], np.array([1.0, 2.0, 4.0]) ** power)
+        assert np.sum(np.log(measured / theory) * (measured / error) ** 2) == pytest.approx(0.0, abs=1e-8)
 
 
 def test_bad_arguments():

@@ -61,12 +61,18 @@ def moment_errors(
 
 @dataclass(frozen=True)
 class ArmsRow:
-    """Measured errors with so many arms, and what the theory's rates predict from the row with the fewest."""
+    """Measured errors with so many arms, their standard errors, and what the theory's rates say of this number of arms.
+
+    A rate leaves its constant open. It is one number for all rows, the one that fits them best: the mean of the logarithms of
+    measured over rate, weighted by their precision.
+    """
 
     arms: int
     mean_error: float
+    mean_std_error: float
     mean_theory: float
     cov_error: float
+    cov_std_error: float
     cov_theory: float
 
 
@@ -76,15 +82,25 @@ def errors_by_arms(
     """Measure how errors grow with the number of arms, for N(0, I) and noise 1, beside the lemmas' rates.
 
     The lemmas bound the mean's error by ``sqrt(d2 A^2 / T)`` and the covariance's by ``sqrt(d A^3 / T)``. For this prior d2 and d
-    do not depend on A, so the theory columns grow like ``A`` and ``A^1.5`` from the first row.
+    do not depend on A, so the theory columns are ``c A`` and ``c A^1.5``, each with the constant c that fits all rows best.
     """
     used = GaussianMoments("two-round") if estimator is None else estimator
-    rows: list[ArmsRow] = []
-    for a in sorted(validation.count("arms", each) for each in arms):
-        prior = GaussianPrior(np.zeros(a), np.eye(a))
-        measured = moment_errors(prior, [tasks], horizon=horizon, replicates=replicates, seed=seed, estimator=replace(used, arms=a))
-        mean, cov = float(measured.mean[0]), float(measured.cov[0])
-        first = rows[0] if rows else ArmsRow(a, mean, mean, cov, cov)
-        ratio = a / first.arms
-        rows.append(ArmsRow(a, mean, first.mean_error * ratio, cov, first.cov_error * ratio**1.5))
-    return rows
+    numbers = sorted(validation.count("arms", each) for each in arms)
+    found = [
+        moment_errors(
+            GaussianPrior(np.zeros(a), np.eye(a)), [tasks], horizon=horizon, replicates=replicates, seed=seed,
+            estimator=replace(used, arms=a),
+        )
+        for a in numbers
+    ]  # fmt: skip
+    mean, cov = (np.array([getattr(each, name)[0] for each in found]) for name in ("mean", "cov"))
+    mean_se, cov_se = (np.array([getattr(each, name)[0] for each in found]) for name in ("mean_std_error", "cov_std_error"))
+    sizes = np.array(numbers, dtype=np.float64)
+    columns = (mean, mean_se, _scaled(sizes, mean, mean_se), cov, cov_se, _scaled(sizes**1.5, cov, cov_se))
+    return [ArmsRow(a, *(float(column[i]) for column in columns)) for i, a in enumerate(numbers)]
+
+
+def _scaled(rate: FloatArray, measured: FloatArray, std_error: FloatArray) -> FloatArray:
+    """``c rate`` with ``log c`` the mean of ``log(measured / rate)``, weighted by ``(measured / std_error)^2``."""
+    log_ratio, weight = np.log(measured / rate), (measured / std_error) ** 2
+    return np.asarray(rate * np.exp(np.average(log_ratio, weights=weight)))

@@ -11,14 +11,13 @@ from priorwise.core import validation
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
 from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
-from priorwise.meta.complexity.theory import Rate, open_share, theory_rate
+from priorwise.meta.complexity.theory import Rate, covered_rate, open_share
 from priorwise.meta.exploration.plans import Exploration
 from priorwise.meta.fit import Estimator
 from priorwise.meta.learners.estimators import check_estimator, run_for
 from priorwise.meta.modified import with_arms
 from priorwise.policies.baselines import Uniform
 from priorwise.priors.beta import BetaPrior
-from priorwise.priors.gaussian import GaussianPrior
 from priorwise.sensitivity.bound import Bound
 from priorwise.sensitivity.bounds import reward_bound
 from priorwise.sensitivity.distance import total_variation
@@ -41,7 +40,8 @@ class SampleComplexity:
     """Number of tasks after which the estimate is within ``eps`` of the truth with probability ``1 - delta``.
 
     ``tasks`` is the least number tried that reached it (None if even ``most`` did not); the largest one that did not is
-    ``not_enough`` (0 if none). ``curve`` lists every number tried, ``theory`` the rate where the theory has one. A share of
+    ``not_enough`` (0 if none). ``curve`` lists every number tried. ``theory`` is the rate of the theorem that covers this estimator
+    with this exploration, None where no theorem does (:func:`~priorwise.meta.complexity.theory.covered_rate`). A share of
     replicates is a random number: it is off by about ``sqrt(delta (1 - delta) / replicates)``.
     """
 
@@ -140,7 +140,7 @@ def sample_complexity(
     while 0 < low < high and high > precision * low:
         middle = round(np.sqrt(low * high))
         low, high = (low, middle) if enough(middle) else (middle, high)
-    theory = theory_rate(prior, eps, delta) if isinstance(prior, (BetaPrior, GaussianPrior)) else None
+    theory = covered_rate(prior, used, explore, horizon, eps, delta)
     curve = tuple(tried[tasks] for tasks in sorted(tried))
     return SampleComplexity(eps, delta, None if low == high else high, low, curve, theory, prior, replicates)
 
