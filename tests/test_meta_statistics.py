@@ -237,7 +237,8 @@ def test_fits_round_trip_and_draw(seed: int) -> None:
     first, second = (each.draw(np.random.default_rng(seed), 3) for each in (fit, again))
     assert first == second
     assert len(first) == 3
-    assert "5 tasks (beware)" in str(fit)
+    assert "from 5 tasks" in str(fit)
+    assert "warning: beware" in str(fit)
     with pytest.raises(ValueError, match="no law of plausible priors"):
         PriorFit(prior, "by hand", 5).draw(np.random.default_rng(seed), 1)
     with pytest.raises(TypeError, match="Generator"):

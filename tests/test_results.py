@@ -169,6 +169,97 @@ def test_figure_of_a_meta_run(learned: dict[str, pw.MetaRun], monkeypatch: pytes
         run.figure(others={"oracle": other})
 
 
+CLICKED, SHOWN = (
+    [[12, 9, 0], [5, 12, 6], [9, 6, 5], [14, 5, 0], [21, 40, 25]],
+    [[120, 80, 0], [90, 150, 60], [60, 70, 65], [200, 40, 0], [300, 310, 290]],
+)
+CLICKS = pw.BetaStatistics(CLICKED, SHOWN)
+
+
+def moving(correlation: float, seed: int) -> pw.PriorFit:
+    """Fit arms of one task that move together so much."""
+    prior = pw.ExchangeableGaussianPrior(0.2, 1.0, correlation, 0.1).for_arms(3)
+    run = pw.simulate(prior, pw.Uniform(), horizon=12, tasks=400, seed=seed, keep=True)
+    return pw.GaussianMarginalLikelihood("exchangeable", noise_var=0.1).fit(run)
+
+
+def test_printing_a_fit_shows_its_numbers() -> None:
+    fit = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
+    said = str(fit)
+    assert "from 5 tasks" in said
+    for name in ("alpha", "beta", "mean", "concentration"):
+        assert isinstance(fit.std_errors[name], float)
+        assert name in said
+    mean = fit.prior.alpha / (fit.prior.alpha + fit.prior.beta)
+    assert f"{mean:.4f} ± {fit.std_errors['mean']:.4f}" in said
+    assert f"{fit.prior.alpha:.0f} ± {fit.std_errors['alpha']:.0f}" in said
+    assert "arms of one task are taken as independent" in said
+    again = pw.PriorFit.load(fit.to_json())
+    assert again == fit
+    assert str(again) == said
+
+
+def test_an_exchangeable_correlation_is_read_back_in_words(seed: int) -> None:
+    fit = moving(0.8, seed)
+    number = f"correlation {fit.prior.correlation:.2f} ± {fit.std_errors['correlation']:.2f}"
+    assert f"arms of one task move together: {number}" in str(fit)
+    none = pw.ExchangeableGaussianPrior(0.0, 1.0, 0.02)
+    assert none.in_words({"correlation": 0.05}) == ["no sign that arms of one task move together: correlation 0.02 ± 0.05"]
+    assert "move apart: correlation -0.30 ± 0.05" in pw.ExchangeableGaussianPrior(0.0, 1.0, -0.3).in_words({"correlation": 0.05})[0]
+    assert "correlation 0.50," in pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5).in_words({})[0]
+
+
+def test_printing_a_fit_tells_what_is_out_of_the_ordinary() -> None:
+    prior = pw.GaussianPrior([0.123456, 1.0], [[1.0, 0.25], [0.25, 2.0]])
+    errors = {"mean": [0.0123, np.nan], "cov": [[0.1, 0.2], [0.2, 0.3]]}
+    said = str(pw.PriorFit(prior, "by hand", 7, 3, at_boundary=True, converged=False, std_errors=errors, warnings=["beware"]))
+    for text in (
+        "7 tasks, 3 left out",
+        "0.123 ± 0.012, 1",
+        "1.00  0.25",
+        "standard errors 0.1 to 0.3",
+        "at the boundary",
+        "not converged",
+    ):
+        assert text in said
+    assert said.endswith("warning: beware")
+    assert "mean       0.1235, 1" in str(pw.PriorFit(prior, "by hand", 7))  # without standard errors, the prior's own numbers
+    many = str(
+        pw.PriorFit(pw.GaussianPrior(np.zeros(30), np.eye(30)), "by hand", 7, std_errors={"mean": np.ones(30), "cov": np.eye(30)})
+    )
+    assert "(30 in all)" in many
+    assert "(30 rows)" in many
+    assert max(map(len, many.splitlines())) < 140
+
+
+def test_a_fit_is_one_row_for_each_number() -> None:
+    prior = pw.GaussianPrior([0.5, 1.0], [[1.0, 0.25], [0.25, 2.0]])
+    frame = pw.PriorFit(prior, "by hand", 7, std_errors={"mean": [0.1, np.nan], "cov": [[0.1, 0.2], [0.2, 0.3]]}).to_frame()
+    assert frame["parameter"].tolist() == ["mean"] * 2 + ["cov"] * 4
+    last = frame.iloc[-1]
+    assert (last["row"], last["column"], last["value"], last["std_error"]) == (1, 1, 2.0, 0.3)
+    assert frame["column"].isna().tolist() == [True, True, False, False, False, False]
+    clicks = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
+    assert clicks.to_frame().set_index("parameter").loc["mean", "value"] == pytest.approx(clicks.prior.mean)
+
+
+def test_figure_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
+    png(fit.figure())
+    shown = Noted(monkeypatch, "priorwise.meta.fit_figure")
+    fit.figure("Headlines")
+    for text in ("Headlines", "any arm", f"{fit.prior.mean:.3g}", "20 priors that the data leave"):
+        assert text in shown.said
+    shown.texts.clear()
+    linear = pw.LinearGaussianPrior([1.0, 2.0], np.eye(2), contexts=pw.SphereContexts(arms=3))
+    pw.PriorFit(linear, "by hand", 3).figure()
+    assert "feature 1" in shown.said
+    assert "2.0" in shown.said or "2" in shown.texts
+    assert "plausible" not in shown.said
+    pw.PriorFit(pw.FinitePrior([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5]), "by hand", 3).figure()
+    assert "arm 1" in shown.said
+
+
 def test_a_picture_is_saved_by_its_suffix(comparison: pw.Comparison, tmp_path: Path) -> None:
     picture = comparison.figure()
     assert picture.save(tmp_path / "a.png").read_bytes() == picture["png"]

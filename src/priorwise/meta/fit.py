@@ -6,14 +6,23 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.frames import Table, Tabular
 from priorwise.core.serial import Serializable
+from priorwise.core.style import Picture
 from priorwise.core.types import FloatArray
+from priorwise.meta.fit_figure import PLAUSIBLE, fit_figure
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SHOWN: Final = 8
+"""Rows and columns of a parameter that are printed."""
 
 
 class Uncertainty(Serializable, ABC):
@@ -24,9 +33,18 @@ class Uncertainty(Serializable, ABC):
         """Return ``n`` plausible priors around the fitted one."""
 
 
+@runtime_checkable
+class ReadablePrior(Protocol):
+    """A prior that says in words what its fitted parameters mean."""
+
+    def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
+        """Sentences, given the standard errors by parameter."""
+        ...
+
+
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class PriorFit(Serializable):
+class PriorFit(Serializable, Tabular):
     """A fitted prior with its certainty; round-trips through JSON, except for ``statistics``.
 
     Parameters
@@ -47,8 +65,8 @@ class PriorFit(Serializable):
     converged
         Whether the iterations came to rest; True for closed forms.
     std_errors
-        Standard errors by parameter, in the parameter's own shape; NaN where there is none, as for a variance fitted at zero or an
-        arm never pulled. In JSON, NaN is written as null and an infinity as "inf".
+        Standard errors by parameter, in the parameter's own shape, a float for a number; NaN where there is none, as for a variance
+        fitted at zero or an arm never pulled. In JSON, NaN is written as null and an infinity as "inf".
     log_likelihood
         Log marginal likelihood of the data at the fit, without any regulariser; None for estimators without one.
     iterations
@@ -70,7 +88,7 @@ class PriorFit(Serializable):
     left_out: int
     at_boundary: bool
     converged: bool
-    std_errors: Mapping[str, FloatArray]
+    std_errors: Mapping[str, Any]
     log_likelihood: float | None
     iterations: int
     warnings: tuple[str, ...]
@@ -127,7 +145,7 @@ class PriorFit(Serializable):
             kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "statistics"}
             return PriorFit(**kept)._fields()
         content = super()._fields()
-        content["std_errors"] = {name: _standard(array.tolist(), None) for name, array in self.std_errors.items()}
+        content["std_errors"] = {name: _standard(np.asarray(error).tolist(), None) for name, error in self.std_errors.items()}
         content["log_likelihood"] = _standard(self.log_likelihood, "nan")
         return content
 
@@ -137,16 +155,91 @@ class PriorFit(Serializable):
             raise ValueError("statistics are not kept in files; leave the field out or null")
         return super()._from_fields(fields)
 
+    def table(self) -> Table:
+        """Columns by name, one row for each number of each parameter that was estimated.
+
+        ``row`` and ``column`` say where it stands in a vector (an arm, a feature, a candidate) or matrix, and are None otherwise.
+        """
+        rows = []
+        for name, (value, error) in self._parameters().items():
+            for place in np.ndindex(value.shape):
+                row, column = (*place, None, None)[:2]
+                rows.append((name, row, column, float(value[place]), float(error[place])))
+        return {title: [row[k] for row in rows] for k, title in enumerate(("parameter", "row", "column", "value", "std_error"))}
+
+    def to_frame(self) -> DataFrame:
+        """Return the table as a pandas DataFrame."""
+        return super().to_frame().astype({"row": "Int64", "column": "Int64"})  # integers also where some are missing
+
+    def figure(self, title: str = "") -> Picture:
+        """Draw where the fitted prior puts the mean reward of each arm, and how sure the data are of it."""
+        plausible = [] if self.uncertainty is None else self.draw(np.random.default_rng(0), PLAUSIBLE)
+        head = f"{type(self.prior).__name__} learned from {self.tasks:,} tasks"
+        return fit_figure(self.prior, plausible, title or head)
+
     def __str__(self) -> str:
-        """The prior's family, the number of tasks, and whatever is out of the ordinary."""
-        notes = [f"{self.left_out:,} left out"] * (self.left_out > 0)
-        notes += ["at the boundary"] * self.at_boundary + ["not converged"] * (not self.converged) + list(self.warnings)
-        text = f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks"
-        return text + (f" ({'; '.join(notes)})" if notes else "")
+        """The parameters with their standard errors, what they mean in words, and whatever is out of the ordinary."""
+        left_out = f", {self.left_out:,} left out" if self.left_out else ""
+        lines = [f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks{left_out}"]
+        parameters = self._parameters()
+        width = max(map(len, parameters), default=0)
+        for name, (value, error) in parameters.items():
+            first, *more = _written(value, error)
+            lines += [f"  {name:{width}}  {first}", *(f"  {'':{width}}  {line}" for line in more)]
+        if isinstance(self.prior, ReadablePrior):
+            lines += [f"  {sentence}" for sentence in self.prior.in_words(self.std_errors)]
+        lines += [
+            "  at the boundary: the data by themselves would rather have parameters on the edge of the model"
+        ] * self.at_boundary
+        lines += ["  not converged"] * (not self.converged)
+        return "\n".join([*lines, *(f"  warning: {each}" for each in self.warnings)])
+
+    def _parameters(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Each parameter with a standard error, or all numbers of the prior where there is none: value and error, of one shape."""
+        own = (name for name, each in vars(self.prior).items() if isinstance(each, (float, np.ndarray)) and name[0] != "_")
+        names = list(self.std_errors) or list(own)
+        out = {}
+        for name in names:
+            value = np.asarray(getattr(self.prior, name, np.nan), dtype=np.float64)
+            error = np.asarray(self.std_errors.get(name, np.nan))
+            if error.ndim < value.ndim and np.all(value == value.flat[0]):
+                value = np.asarray(value.flat[0])  # one number for all arms
+            value, error = np.broadcast_arrays(value, error)
+            out[name] = value, error
+        return out
 
 
-def _errors(value: Any) -> dict[str, FloatArray]:
-    """Arrays by parameter, of numbers that are not negative; in JSON, None stands for NaN and "inf" for an infinity."""
+def _written(value: FloatArray, error: FloatArray) -> list[str]:
+    """A number, a vector or a matrix with its standard errors, in lines."""
+    if value.ndim == 0:
+        return [_plus_minus(float(value), float(error))]
+    if value.ndim == 1:
+        shown = [_plus_minus(float(v), float(e)) for v, e in zip(value[:SHOWN], error[:SHOWN], strict=True)]
+        return [", ".join(shown) + (f", ... ({value.size} in all)" if value.size > SHOWN else "")]
+    flat, known = value.reshape(len(value), -1), error[np.isfinite(error) & (error > 0.0)]
+    digits = _digits(float(known.min())) if known.size else 4
+    cells = [[f"{each:.{digits}f}" for each in row[:SHOWN]] for row in flat[:SHOWN]]
+    width = max(len(cell) for row in cells for cell in row)
+    lines = ["  ".join(f"{cell:>{width}}" for cell in row) + "  ..." * (flat.shape[1] > SHOWN) for row in cells]
+    lines += [f"... ({len(flat)} rows)"] * (len(flat) > SHOWN)
+    return [*lines, f"(standard errors {known.min():.2g} to {known.max():.2g})" if known.size else "(no standard errors)"]
+
+
+def _plus_minus(value: float, error: float) -> str:
+    """Write a number to two digits of its standard error."""
+    if not math.isfinite(error) or error <= 0.0:
+        return f"{value:.4g}" + (" ± inf" if math.isinf(error) else "")
+    digits = _digits(error)
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def _digits(error: float) -> int:
+    """Decimals that show two digits of a standard error."""
+    return min(max(1 - math.floor(math.log10(error)), 0), 12)
+
+
+def _errors(value: Any) -> dict[str, Any]:
+    """Arrays or floats by parameter, of numbers that are not negative; in JSON, None stands for NaN and "inf" for an infinity."""
     if not isinstance(value, Mapping):
         raise TypeError(f"std_errors must be arrays by name, such as {{'mean': [0.1, 0.2]}}, got {validation.shown(value)}")
     out = {}
@@ -157,7 +250,7 @@ def _errors(value: Any) -> dict[str, FloatArray]:
         if (array < 0.0).any():
             raise ValueError(f"{label} must not be negative, got {np.nanmin(array):g}")
         array.setflags(write=False)
-        out[name] = array
+        out[name] = array if array.ndim else float(array)
     return out
 
 

@@ -58,6 +58,16 @@ class BetaPrior(Serializable):
         return self.alpha.size
 
     @property
+    def mean(self) -> FloatArray:
+        """Mean of each arm's success probability, ``(arm,)``."""
+        return np.asarray(self.alpha / (self.alpha + self.beta))
+
+    @property
+    def concentration(self) -> FloatArray:
+        """``alpha + beta``: how many pulls the prior is worth, ``(arm,)``."""
+        return np.asarray(self.alpha + self.beta)
+
+    @property
     def reward_law(self) -> BernoulliRewards:
         """How rewards scatter around their means."""
         return BernoulliRewards()

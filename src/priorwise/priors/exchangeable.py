@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -67,6 +68,16 @@ class ExchangeableGaussianPrior(Serializable):
         np.fill_diagonal(cov, self.var)
         return GaussianPrior(np.full(arms, self.mean), cov, self.noise_var)
 
+    def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
+        """Read the correlation back: whether arms of one task move together."""
+        error = float(std_errors.get("correlation", np.nan))
+        said = f"correlation {self.correlation:.2f}" + (f" ± {error:.2f}" if np.isfinite(error) else "")
+        if abs(self.correlation) <= 2.0 * error:
+            return [f"no sign that arms of one task move together: {said}"]
+        if self.correlation <= 0.0:
+            return [f"arms of one task {'move apart' if self.correlation < 0.0 else 'are taken as independent'}: {said}"]
+        return [f"arms of one task move together: {said}, so that share of the variance belongs to the task"]
+
     def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:
         """Environments with this many arms."""
         return self.for_arms(arms).sample(rng, tasks)
@@ -98,6 +109,20 @@ class ExchangeableBetaPrior(Serializable):
         one = BetaPrior([validation.number("alpha", alpha)], [validation.number("beta", beta)])
         object.__setattr__(self, "alpha", float(one.alpha[0]))
         object.__setattr__(self, "beta", float(one.beta[0]))
+
+    @property
+    def mean(self) -> float:
+        """Mean of every arm's success probability."""
+        return self.alpha / (self.alpha + self.beta)
+
+    @property
+    def concentration(self) -> float:
+        """``alpha + beta``: how many pulls the prior is worth."""
+        return self.alpha + self.beta
+
+    def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
+        """Say what this family leaves out."""
+        return ["arms of one task are taken as independent: what they share counts as difference between arms"]
 
     def for_arms(self, arms: int) -> BetaPrior:
         """Return the prior of a task with this many arms."""

@@ -16,6 +16,7 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import gaussian, linear
 from priorwise.kernels.loop import FamilyTiles
 from priorwise.priors.contexts import Contexts, GivenContexts, IntegrableContexts, SphereContexts
+from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.normal import condition
 from priorwise.priors.rewards import NormalRewards
 
@@ -71,6 +72,11 @@ class LinearGaussianPrior(Serializable):
         object.__setattr__(self, "noise_var", noise)
         object.__setattr__(self, "contexts", law)
         object.__setattr__(self, "_root", validation.square_root(self.cov))
+
+    @property
+    def coefficients(self) -> GaussianPrior:
+        """Law of the coefficients ``w``, as a prior whose arms they are."""
+        return GaussianPrior(self.mean, self.cov)
 
     @property
     def arms(self) -> int:
