@@ -191,11 +191,11 @@ def test_shell_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "simulate.json").is_file()
 
 
-def test_words_for_policies_in_the_readme_are_known() -> None:
+def test_policy_names_in_the_readme_are_known() -> None:
     from priorwise.cli.policies import WORDS, parse_policy
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = re.search(r"Words for policies:(.*?)\.\s", text, re.DOTALL)
+    named = re.search(r"Policy names:(.*?)\.\s", text, re.DOTALL)
     assert named is not None
     words = re.findall(r"`([^`]+)`", named[1])
     for word in words:
