@@ -3,14 +3,14 @@
 A counter is (step, call, draw, index, word), each with 32 bits of room but ``word``:
 
 * ``step``: the pull it serves, 1..horizon; 0 is before the first pull;
-* ``call``: the how-manieth request a stream has answered at this step;
+* ``call``: how many requests the stream has answered before at this step;
 * ``draw`` and ``index``: the place within the array that the request returns; the last draw, 2^32 - 1, is kept for single
   normals, of which those of two neighbouring steps are one pair and have the first one's step;
 * ``word``: numbers that one element needs beyond its first (a gamma takes more than a normal, a rejected one more still);
   of :meth:`Stream.counts` an element is four draws, word 0 their heads, words 1 to 4 what few of them need besides.
 
 No state is carried from one number to the next. So a run does not depend on threads, blocks, engine or the number of tasks;
-a new policy shifts nobody's noise; and two policies on one seed meet the same environments and the same reward noise.
+a new policy shifts nobody's noise; and two policies on one seed face the same environments and the same reward noise.
 ``priorwise.kernels.random`` is the compiled twin of this file.
 """
 

@@ -1,1 +1,1 @@
-"""Experiments: for now the paper's three problems."""
+"""The paper's experiments, our own, and the theory, measured: what they are made of and how they run."""

@@ -1,4 +1,4 @@
-"""Two products of Beta laws, in the log odds ``u`` of each arm.
+"""Two Beta laws of one arm, in its log odds ``u``.
 
 There the densities are log-concave with exponential tails for all parameters, and log q/p is a smooth function with at most one
 turning point, so the densities cross at most twice. All of one arm's distances are integrals of terms that are never negative:
