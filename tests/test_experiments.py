@@ -190,7 +190,7 @@ class HalvedCovariance:
 
     def fit_prefixes(self, data: Any, sizes: Sequence[int]) -> list[PriorFit]:
         """MetaTS:full with half its covariance."""
-        fits = pw.GaussianMoments("full").fit_prefixes(data, sizes)
+        fits = pw.GaussianMoments("full", noise_var=1.0).fit_prefixes(data, sizes)
         return [PriorFit(pw.GaussianPrior(fit.prior.mean, fit.prior.cov / 2.0), "halved", fit.tasks) for fit in fits]
 
 

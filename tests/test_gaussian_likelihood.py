@@ -351,7 +351,7 @@ class TestNoise:
         assert fit.prior.noise_var[2] == pytest.approx(0.8, rel=0.2)
         assert fit.log_likelihood == pytest.approx(log_marginal_likelihood(fit.prior, fit.statistics).sum(), abs=1e-6)
 
-    @pytest.mark.parametrize("noise", [None, "per-arm"])
+    @pytest.mark.parametrize("noise", [None, "shared", "per-arm"])
     def test_learners_play_from_the_first_task(self, noise, seed: int) -> None:
         learner = pw.EmpiricalBayes(GaussianMarginalLikelihood(noise_var=noise), pw.ThompsonSampling())
         run = pw.simulate_meta(TRUE, learner, episodes=12, replicates=5, horizon=3, seed=seed, jobs=1)
@@ -361,7 +361,8 @@ class TestNoise:
         stats = GaussianStatistics.from_estimates(*SCHOOLS, noise_var=4.0)
         for data in (stats, stats.grouped()):
             with pytest.raises(ValueError, match="given with noise_var=4, but the estimator holds"):
-                GaussianMarginalLikelihood().fit(data)
+                GaussianMarginalLikelihood(noise_var=1.0).fit(data)
+            assert GaussianMarginalLikelihood().fit(data).prior.noise_var.tolist() == [4.0]
         with pytest.raises(ValueError, match="but the prior holds"):
             log_marginal_likelihood(pw.GaussianPrior([0.0], [[1.0]]), stats)
         assert np.isfinite(log_marginal_likelihood(pw.GaussianPrior([0.0], [[1.0]], 4.0), stats)).all()
@@ -429,7 +430,7 @@ class TestEdges:
         assert np.linalg.eigvalsh(fit.prior.cov)[0] < 1e-9
 
     def test_one_pull_tells_the_mean(self) -> None:
-        fit = GaussianMarginalLikelihood().fit(GaussianStatistics([[1, 0]], [[3.0, 0.0]]))
+        fit = GaussianMarginalLikelihood(noise_var=1.0).fit(GaussianStatistics([[1, 0]], [[3.0, 0.0]]))
         np.testing.assert_allclose(fit.prior.mean, 3.0)
         assert np.all(np.diag(fit.prior.cov) > 0.1)
 
@@ -446,9 +447,9 @@ class TestEdges:
     def test_what_cannot_be_fitted_says_why(self, adaptive: GaussianStatistics) -> None:
         once = GaussianStatistics([[1, 1], [1, 0]], [[1.0, 2.0], [0.5, 0]], [[1.0, 4.0], [0.25, 0]])
         for estimator, data, message in (
-            (GaussianMarginalLikelihood(noise_var=None), once, "pulled twice"),
-            (GaussianMarginalLikelihood(noise_var=None), adaptive.without_squares(), "without squares"),
-            (GaussianMarginalLikelihood(noise_var=None), GaussianStatistics.from_estimates(*SCHOOLS), "standard errors"),
+            (GaussianMarginalLikelihood(), once, "pulled twice.*pass noise_var"),
+            (GaussianMarginalLikelihood(), adaptive.without_squares(), "without squares.*pass noise_var"),
+            (GaussianMarginalLikelihood(noise_var="shared"), GaussianStatistics.from_estimates(*SCHOOLS), "standard errors"),
             (
                 GaussianMarginalLikelihood(noise_var=None),
                 GaussianStatistics([[2], [2]], [[2.0], [4.0]], [[2.0], [8.0]]),
@@ -496,7 +497,7 @@ class TestCertainty:
         backwards = GaussianStatistics(stats.pulls[:, ::-1], stats.sums[:, ::-1])
         spreads = []
         for data, order in ((stats, 1), (backwards, -1)):
-            fit = GaussianMarginalLikelihood().fit(data)
+            fit = GaussianMarginalLikelihood(noise_var=1.0).fit(data)
             drawn = np.array([each.cov for each in fit.draw(np.random.default_rng(seed), 4000)])
             size = np.sqrt(np.diag(fit.prior.cov))
             active = data.pulls.any(axis=0)

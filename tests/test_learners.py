@@ -39,7 +39,9 @@ from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
 from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
 from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
 from priorwise.meta.moments.beta import BetaMoments
+from priorwise.meta.moments.finite import FiniteCounts
 from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.meta.moments.linear import LinearMoments
 from priorwise.meta.statistics.episodes import as_run, joined
 from priorwise.meta.statistics.gaussian import GaussianStatistics
 from priorwise.simulate.engine import plan, run_held
@@ -358,7 +360,7 @@ def test_the_running_mean_is_the_same_in_both_engines(cov: Any, before: int, see
 
 def test_running_means_held_together_do_not_see_each_other(seed: int) -> None:
     prior, policy = problems.gaussian().prior, UniformThen(1, THOMPSON)
-    held = [RunningMean(scale * np.eye(6)).exploring(None) for scale in (1.0, 2.0)]
+    held = [RunningMean(scale * np.eye(6), 1.0).exploring(None) for scale in (1.0, 2.0)]
     options: dict[str, Any] = {"seed": seed, "first": 5, "tasks": 200, "horizon": 6}
     for each, totals in zip(held, run_held(prior, held, policy, begins=[0, 0], **options), strict=True):
         alone = plan(prior, each, policy, 6, masked=False, engine="auto").run(**options, available=None, keep=False)
@@ -367,7 +369,7 @@ def test_running_means_held_together_do_not_see_each_other(seed: int) -> None:
 
 def test_a_policy_that_reads_a_running_mean_too_early_is_never_compiled() -> None:
     prior = problems.gaussian().prior
-    held = RunningMean(np.eye(6)).exploring(None)
+    held = RunningMean(np.eye(6), 1.0).exploring(None)
     for policy in (THOMPSON, UniformThen(0, THOMPSON), pw.Greedy()):
         assert plan(prior, held, policy, 6, masked=False, engine="auto").engine == "numpy"
     assert plan(prior, held, UniformThen(1, UniformThen(0, THOMPSON)), 6, masked=False, engine="auto").engine == "compiled"
@@ -422,17 +424,119 @@ def test_a_noise_that_the_tasks_do_not_have_is_refused(seed: int) -> None:
     noisy = pw.GaussianPrior(np.zeros(2), np.eye(2), noise_var=4.0)
     linear = pw.LinearGaussianPrior(np.ones(2), np.eye(2), 4.0, pw.SphereContexts(arms=3))
     for truth, learner in (
-        (noisy, EmpiricalBayes(GaussianMarginalLikelihood())),
-        (noisy, EmpiricalBayes(GaussianMarginalLikelihood(noise_var=[4.0, 4.0, 4.0]))),
-        (noisy, ExploreThenCommit(2, GaussianMoments())),
-        (linear, EmpiricalBayes(LinearMarginalLikelihood(contexts=linear.contexts))),
+        (noisy, EmpiricalBayes(GaussianMarginalLikelihood(noise_var=1.0))),
+        (noisy, EmpiricalBayes(GaussianMarginalLikelihood(noise_var=[1.0, 2.0]))),
+        (noisy, ExploreThenCommit(2, GaussianMoments(noise_var=1.0))),
+        (noisy, ExploreThenCommit(2, GaussianMoments("no-cov", noise_var=1.0), exploring_with=RunningMean(np.eye(2)))),
+        (linear, EmpiricalBayes(LinearMarginalLikelihood(contexts=linear.contexts, noise_var=1.0))),
+        (linear, ExploreThenCommit(2, LinearMoments(linear.contexts, 1.0))),
     ):
-        with pytest.raises(ValueError, match="noise_var"):
-            simulate_meta(truth, learner, seed=seed, **FEW)
+        with pytest.raises(ValueError, match=r"has noise_var=\S.*, but the variance of a reward is 4 ") as refused:
+            simulate_meta(truth, learner, seed=seed, **{**FEW, "jobs": 2})
+        assert refused.value.__cause__ is None  # not a remote traceback
+    with pytest.raises(ValueError, match="noise_var for 3 arms, but the tasks have 2"):
+        simulate_meta(noisy, EmpiricalBayes(GaussianMarginalLikelihood(noise_var=[4.0, 4.0, 4.0])), seed=seed, **FEW)
     for known in (4.0, [4.0, 4.0]):
         simulate_meta(noisy, EmpiricalBayes(GaussianMarginalLikelihood(noise_var=known)), seed=seed, **FEW)
-    meant = EmpiricalBayes(GaussianMarginalLikelihood(), start=pw.GaussianPrior(np.zeros(2), np.eye(2)))
+    meant = EmpiricalBayes(GaussianMarginalLikelihood(noise_var=1.0), start=pw.GaussianPrior(np.zeros(2), np.eye(2)))
     simulate_meta(noisy, meant, seed=seed, **FEW)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "numpy"])
+def test_a_noise_left_open_is_that_of_the_tasks(engine: Any, seed: int) -> None:
+    """The same rewards, to the last bit, as with the noise passed; and others than with a wrong one."""
+    arms = pw.GaussianPrior([0.5, 0.0], np.eye(2), noise_var=[0.25, 2.0])
+    alike = pw.GaussianPrior([0.5, 0.0], np.eye(2), noise_var=0.25)
+    linear = pw.LinearGaussianPrior(np.ones(2), np.eye(2), 0.25, pw.SphereContexts(arms=3))
+    first, uniform = UniformThen(1, THOMPSON), pw.Uniform()
+    cases: list[tuple[Any, Any]] = [
+        (arms, lambda **noise: EmpiricalBayes(GaussianMarginalLikelihood(**noise))),
+        (alike, lambda **noise: EmpiricalBayes(GaussianMarginalLikelihood("exchangeable", **noise))),
+        (arms, lambda **noise: ExploreThenCommit(3, GaussianMoments(**noise))),
+        (
+            arms,
+            lambda **noise: ExploreThenCommit(
+                3, GaussianMoments("no-cov", **noise), first, exploring_with=RunningMean(np.eye(2), **noise)
+            ),
+        ),
+        (linear, lambda **noise: EmpiricalBayes(LinearMarginalLikelihood(linear.contexts, **noise), THOMPSON)),
+        (linear, lambda **noise: ExploreThenCommit(3, LinearMoments(linear.contexts, **noise), uniform)),
+    ]
+    for truth, learner in cases:
+        noise = truth.noise_var if truth is arms else float(truth.noise_var[0])
+        options = {**FEW, "seed": seed, "engine": engine}
+        got, known = (simulate_meta(truth, learner(**each), **options) for each in ({}, {"noise_var": noise}))
+        np.testing.assert_array_equal(got.rewards, known.rewards)
+        assert all(
+            (held.believed.noise_var == truth.noise_var).all() for held in got.history[0] if hasattr(held.believed, "noise_var")
+        )
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """An estimator that must be refused before it fits."""
+
+    inner: Any
+
+    def for_tasks(self, known: Any) -> Any:
+        """Ask the estimator inside."""
+        return Untouched(self.inner.for_tasks(known))
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        """Work that must not begin."""
+        raise AssertionError("a fit began")
+
+
+NORMAL2 = pw.GaussianPrior(np.zeros(2), np.eye(2))
+CLICKS2 = pw.BetaPrior([1.0, 1.0], [1.0, 1.0])
+LINEAR2 = pw.LinearGaussianPrior(np.ones(2), np.eye(2), 1.0, pw.SphereContexts(arms=3))
+CODES2 = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("truth", "estimator", "says"),
+    [
+        (NORMAL2, BetaMarginalLikelihood(), "BetaMarginalLikelihood reads rewards that are 0 or 1.*GaussianPrior"),
+        (NORMAL2, BetaMoments(), "BetaMoments reads rewards that are 0 or 1.*GaussianPrior"),
+        (LINEAR2, BetaMarginalLikelihood(), "BetaMarginalLikelihood.*LinearGaussianPrior"),
+        (pw.FinitePrior([[3.0, 0.0]], [1.0]), BetaMoments(), "BetaMoments.*FinitePrior"),
+        (NORMAL2, LinearMarginalLikelihood(np.eye(2)), "LinearMarginalLikelihood reads features.*GaussianPrior"),
+        (CLICKS2, LinearMoments(np.eye(2)), "LinearMoments reads features.*BetaPrior"),
+        (LINEAR2, LinearMoments(np.eye(2)), "LinearMoments and the tasks must share the law of contexts"),
+        (LINEAR2, LinearMarginalLikelihood(pw.SphereContexts(arms=4)), "share the law of contexts"),
+        (NORMAL2, FiniteCounts(CODES2), "FiniteCounts has candidates with noise='none'.*GaussianPrior"),
+        (NORMAL2, GaussianMarginalLikelihood(arms=3), "GaussianMarginalLikelihood has arms for 3 arms, but the tasks have 2"),
+        (NORMAL2, GaussianMoments("no-cov", cov=np.eye(3)), "GaussianMoments has cov for 3 arms, but the tasks have 2"),
+        (CLICKS2, BetaMarginalLikelihood(arms=3), "BetaMarginalLikelihood has arms for 3 arms"),
+        (
+            CODES2,
+            FiniteMarginalLikelihood(pw.FinitePrior(np.eye(3), np.full(3, 1 / 3))),
+            "FiniteMarginalLikelihood has candidates for 3",
+        ),
+    ],
+)
+def test_an_estimator_for_other_tasks_is_refused_before_any_work(truth: Any, estimator: Any, says: str, seed: int) -> None:
+    moments = isinstance(estimator, (GaussianMoments, BetaMoments, LinearMoments, FiniteCounts))
+    learners = [ExploreThenCommit(2, Untouched(estimator))]
+    learners += [] if moments else [EmpiricalBayes(Untouched(estimator))]  # type: ignore[list-item]
+    for learner in learners:
+        with pytest.raises((TypeError, ValueError), match=says) as refused:
+            simulate_meta(truth, learner, seed=seed, **{**FEW, "jobs": 2})
+        assert refused.value.__cause__ is None  # not a remote traceback
+
+
+def test_statistics_of_another_family_than_the_start_are_refused(seed: int) -> None:
+    for truth, estimator, start, says in (
+        (CLICKS2, GaussianMarginalLikelihood(), None, "GaussianMarginalLikelihood reads GaussianStatistics.*a BetaPrior"),
+        (CODES2, BetaMarginalLikelihood(), None, "BetaMarginalLikelihood reads BetaStatistics.*a FinitePrior"),
+    ):
+        with pytest.raises(TypeError, match=says):
+            simulate_meta(truth, EmpiricalBayes(estimator, start=start), seed=seed, **FEW)
+    clicks = EmpiricalBayes(GaussianMarginalLikelihood(), start=pw.GaussianPrior([0.5, 0.5], np.eye(2), 0.25))
+    simulate_meta(CLICKS2, clicks, seed=seed, **FEW)  # a normal model of clicks is wrong, and may be meant
+    other = EmpiricalBayes(FiniteMarginalLikelihood(pw.FinitePrior([[2.0, 0.0], [0.0, 1.0]], [0.5, 0.5])))
+    with pytest.raises(ValueError, match="other candidates than the prior that the learner starts from"):
+        simulate_meta(CODES2, other, seed=seed, **FEW)
 
 
 # --- empirical Bayes ---------------------------------------------------------------------------------------------------------
@@ -533,7 +637,7 @@ def test_too_little_data_for_a_fit_are_no_end(seed: int) -> None:
         simulate_meta(GAUSSIAN, EmpiricalBayes(Picky(1000), THOMPSON, Every(10)), episodes=60, **options)
 
 
-@pytest.mark.parametrize("noise", [None, "per-arm"])
+@pytest.mark.parametrize("noise", ["shared", "per-arm"])
 def test_an_unknown_noise_is_learned_from_the_first_task_on(noise: Any, seed: int) -> None:
     estimator = GaussianMarginalLikelihood(noise_var=noise)
     run = simulate_meta(SIX["gaussian"], EmpiricalBayes(estimator), seed=seed, **{**FEW, "replicates": 6})

@@ -49,7 +49,7 @@ def sleep() -> LinearStatistics:
 
 
 def estimator(dim: int = 3, **options: object) -> LinearMarginalLikelihood:
-    return LinearMarginalLikelihood(contexts=np.eye(dim), **options)  # type: ignore[arg-type]
+    return LinearMarginalLikelihood(contexts=np.eye(dim), **{"noise_var": 1.0, **options})  # type: ignore[arg-type]
 
 
 def random_tasks(rng: np.random.Generator, tasks: int, dim: int, pulls: int) -> LinearStatistics:

@@ -294,7 +294,7 @@ def test_few_tasks_give_a_usable_prior(variant, tasks, seed):
 
 
 def test_one_task_leaves_the_spread_unknown():
-    fit = GaussianMoments("full").fit(GaussianStatistics([[3, 2]], [[1.0, 2.0]], [[5.0, 4.0]]))
+    fit = GaussianMoments("full", noise_var=1.0).fit(GaussianStatistics([[3, 2]], [[1.0, 2.0]], [[5.0, 4.0]]))
     np.testing.assert_array_equal(fit.prior.cov, np.eye(2))
     np.testing.assert_allclose(fit.prior.mean, [0.4, 0.8])
     assert fit.at_boundary
@@ -309,15 +309,59 @@ def test_identical_tasks_and_unseen_arms():
     assert any("no task pulled arm 2" in note for note in fit.warnings)
     np.testing.assert_allclose([fit.prior.mean[2], fit.prior.cov[2, 2]], [(0.75 + 1.5) / 2, 0.5])
     np.testing.assert_array_equal(fit.prior.cov[2, :2], 0.0)
-    bare = GaussianMoments("full").fit(GaussianStatistics([[1, 0], [0, 1]], [[1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, 4.0]]))
+    single = GaussianStatistics([[1, 0], [0, 1]], [[1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, 4.0]])
+    bare = GaussianMoments("full", noise_var=1.0).fit(single)
     assert (bare.tasks, bare.left_out, bare.at_boundary) == (0, 2, True)
     np.testing.assert_array_equal(bare.prior.cov, np.eye(2))
 
 
 def test_difference_leaves_out_tasks_without_a_twin():
     pulls = [[1, 1], [1, 1], [2, 0], [1, 1], [1, 1]]
-    fit = GaussianMoments("difference").fit(GaussianStatistics(pulls, np.array(pulls) * 0.5, np.array(pulls) * 0.25))
+    fit = GaussianMoments("difference", noise_var=1.0).fit(GaussianStatistics(pulls, np.array(pulls) * 0.5, np.array(pulls) * 0.25))
     assert (fit.tasks, fit.left_out) == (2, 3)
+
+
+@pytest.mark.parametrize("variant", ["full", "two-round", "known-mean", "difference"])
+def test_a_noise_left_open_is_estimated_from_repeated_pulls(variant, seed):
+    """Off by at most 5 standard errors of the sample variance: false alarms below 6e-7 a fit. A noise of 1 is far outside."""
+    prior = pw.GaussianPrior([0.5, -0.2, 0.1], np.diag([1.0, 2.0, 3.0]), noise_var=0.25)
+    run = pw.simulate(prior, pw.Uniform(), horizon=6, tasks=4000, seed=seed, keep=True)
+    own = GaussianMoments(variant, mean=prior.mean if variant == "known-mean" else None)
+    fit = own.fit(run)
+    freedom = fit.statistics.within()[1]
+    band = 5 * 0.25 * np.sqrt(2 / freedom)
+    assert fit.prior.noise_var == pytest.approx(np.full(3, 0.25), abs=band)
+    assert abs(1.0 - 0.25) > band
+    assert fit.statistics.grouped().within() == pytest.approx(fit.statistics.within())
+    assert own.fit_prefixes(run, [500])[0] == own.fit(fit.statistics[:500])
+
+
+def test_linear_moments_estimate_a_noise_left_open(seed):
+    """Off by at most 5 standard errors: false alarms below 6e-7."""
+    run = pw.simulate(LINEAR, pw.Uniform(), horizon=8, tasks=2000, seed=seed, keep=True)
+    fit = LinearMoments(LINEAR.contexts).fit(run)
+    noise = LINEAR.noise_var[0]
+    assert fit.prior.noise_var[0] == pytest.approx(noise, abs=5 * noise * np.sqrt(2 / (2000 * (8 - LINEAR.dim))))
+    sizes = LinearMoments(LINEAR.contexts).fit_prefixes(LinearStatistics.from_run(run), [300, 2000])
+    assert [each.prior for each in sizes] == [LinearMoments(LINEAR.contexts).fit(fit.statistics[:n]).prior for n in (300, 2000)]
+
+
+def test_a_noise_that_cannot_be_told_must_be_passed(seed):
+    run = pw.simulate(PRIOR, pw.Uniform(), horizon=2, tasks=30, seed=seed, keep=True)
+    same = GaussianStatistics([[2, 2]] * 3, [[1.0, 2.0]] * 3, [[0.5, 2.0]] * 3)
+    for bad, data, why in (
+        (GaussianMoments("no-cov"), run, "no task repeats an arm.*pass noise_var"),
+        (GaussianMoments("full"), same, "never differ.*pass noise_var"),
+        (GaussianMoments("no-cov"), GaussianStatistics([[2, 2]], [[1.0, 0.0]]), "without squares.*pass noise_var"),
+        (GaussianMoments("no-cov"), GaussianStatistics([[2, 2]], [[1.0, 0.0]]).grouped(), "without squares.*pass noise_var"),
+        (
+            LinearMoments(np.eye(2)),
+            LinearStatistics([np.eye(2)], [[1.0, 1.0]], [2.0], [2]),
+            "more pulls than features.*pass noise_var",
+        ),
+    ):
+        with pytest.raises(ValueError, match=why):
+            bad.fit(data)
 
 
 def test_bad_input_is_refused():
@@ -355,7 +399,7 @@ def test_no_cov_reads_first_pulls_only(seed):
     expected = [3 * np.where(run.actions[:, 0] == arm, run.rewards[:, 0], 0.0).mean() for arm in range(3)]
     np.testing.assert_allclose(fit.prior.mean, expected, rtol=1e-10)
     assert fit.warnings == ()
-    own = GaussianMoments("no-cov", cov=2.0 * np.eye(3)).fit(run)
+    own = GaussianMoments("no-cov", noise_var=1.0, cov=2.0 * np.eye(3)).fit(run)
     np.testing.assert_array_equal(own.prior.cov, 2.0 * np.eye(3))
 
 
@@ -522,7 +566,7 @@ def test_linear_is_unbiased_and_calibrated(seed):
 def test_linear_singular_designs_are_left_out_and_counted():
     gram = np.array([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 3.0]]])
     statistics = LinearStatistics(gram, [[2.0, 1.0], [1.0, 1.0], [0.0, 0.0], [3.0, 3.0]], [3.0, 1.0, 0.0, 12.0], [3, 1, 0, 4])
-    fit = LinearMoments(LINEAR.contexts).fit(statistics)
+    fit = LinearMoments(LINEAR.contexts, 1.0).fit(statistics)
     assert (fit.tasks, fit.left_out) == (2, 2)
     np.testing.assert_allclose(fit.prior.mean, [2.0, 1.0])
     for few, tasks in ((statistics[1:3], 0), (statistics[:3], 1)):
@@ -607,7 +651,7 @@ def test_nothing_is_known_of_an_arm_never_pulled(variant, seed):
 def test_single_pulls_that_are_not_uniform_are_noticed(seed):
     """Totals alone tell; false alarms with probability 1e-3 a fit, so that 5 of 20 have probability below 2e-11."""
     prior = pw.GaussianPrior([2.0, 0.0, 0.0], np.eye(3))
-    estimator = GaussianMoments("no-cov")
+    estimator = GaussianMoments("no-cov", noise_var=1.0)
     biased = pw.simulate(prior, pw.ThompsonSampling(), horizon=3, tasks=200, seed=seed, keep=True)
     assert any("not uniform" in note for note in estimator.fit(biased).warnings)
     calm = [pw.simulate(prior, pw.Uniform(), horizon=3, tasks=200, seed=seed + k, keep=True) for k in range(20)]

@@ -30,7 +30,7 @@ SWEEP: Final = Sweep(
     meta=(
         Exploring(
             UniformThen(1, TS),
-            RunningMean(np.eye(6)).exploring(None),
+            RunningMean(np.eye(6), noise_var=1.0).exploring(None),
             GaussianMoments("no-cov", noise_var=1.0),
             {"MetaTS:no-cov": TS},
         ),

@@ -46,8 +46,8 @@ class Sweep:
         return {**self.paper, **self.ours}
 
 
-_GAUSSIAN: Final = GaussianMarginalLikelihood()
-_LINEAR: Final = LinearMarginalLikelihood(contexts=SphereContexts(arms=6))
+_GAUSSIAN: Final = GaussianMarginalLikelihood(noise_var=1.0)
+_LINEAR: Final = LinearMarginalLikelihood(contexts=SphereContexts(arms=6), noise_var=1.0)
 _WRONG: Final = {name: make().misspecified for name, make in problems.ALL.items()}
 
 SWEEPS: Final[dict[str, Sweep]] = {
@@ -58,7 +58,7 @@ SWEEPS: Final[dict[str, Sweep]] = {
         paper={
             "OracleTS": FixedPrior(TS),
             "MisTS": FixedPrior(TS, _WRONG["gaussian"]),
-            **{f"MetaTS:full {size}": ExploreThenCommit(size, GaussianMoments("full")) for size in (100, 200, 400)},
+            **{f"MetaTS:full {size}": ExploreThenCommit(size, GaussianMoments("full", noise_var=1.0)) for size in (100, 200, 400)},
         },
         ours={
             "Empirical Bayes, TS": EmpiricalBayes(_GAUSSIAN, TS),
@@ -81,7 +81,8 @@ SWEEPS: Final[dict[str, Sweep]] = {
             "OracleTS": FixedPrior(TS),
             "MisTS": FixedPrior(TS, _WRONG["linear"]),
             **{
-                f"MetaTS:full {size}": ExploreThenCommit(size, LinearMoments(contexts=SphereContexts(arms=6))) for size in (50, 100)
+                f"MetaTS:full {size}": ExploreThenCommit(size, LinearMoments(contexts=SphereContexts(arms=6), noise_var=1.0))
+                for size in (50, 100)
             },
         },
         ours={"Empirical Bayes, TS": EmpiricalBayes(_LINEAR, TS)},

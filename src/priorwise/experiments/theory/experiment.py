@@ -28,9 +28,9 @@ from priorwise.simulate.run import simulate
 RUNGS: Final = (WORST, POSTERIORS, ACTIONS, COUPLED, COMMON)
 LADDER_COLUMNS: Final = ("policy", "shift", "rung", "delta", "std_error", "reward", "reward_std_error")
 ESTIMATORS: Final[dict[str, Estimator]] = {
-    "two-round moments": GaussianMoments("two-round"),
-    "all-rounds moments": GaussianMoments("full"),
-    "marginal likelihood": GaussianMarginalLikelihood(regulariser=0.0),
+    "two-round moments": GaussianMoments("two-round", noise_var=1.0),
+    "all-rounds moments": GaussianMoments("full", noise_var=1.0),
+    "marginal likelihood": GaussianMarginalLikelihood(noise_var=1.0, regulariser=0.0),
 }
 SIZE: Final = 5  # replicates in a block
 FEW: Final = 20  # replicates of a smoke run

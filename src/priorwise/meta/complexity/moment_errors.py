@@ -13,6 +13,7 @@ from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
 from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
 from priorwise.meta.complexity.theory import whitened_errors
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.learners.estimators import run_for
 from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.meta.moments.linear import LinearMoments
@@ -48,6 +49,7 @@ def moment_errors(
     used = default_estimator(prior) if estimator is None else estimator
     if not isinstance(used, (GaussianMoments, LinearMoments)):
         raise TypeError(f"estimator must be GaussianMoments or LinearMoments, got {type(used).__name__}")
+    used = used.for_tasks(KnownTasks.of(prior))
     squares = np.empty((validation.count("replicates", replicates, least=2), 2, len(sizes)))
     explore = Uniform() if exploration is None else exploration
     for r in range(replicates):

@@ -14,6 +14,7 @@ from priorwise.meta.complexity.explored import default_estimator, explored, repl
 from priorwise.meta.complexity.theory import Rate, covered_rate, open_share
 from priorwise.meta.exploration.plans import Exploration
 from priorwise.meta.fit import Estimator
+from priorwise.meta.known import KnownTasks, adapted
 from priorwise.meta.learners.estimators import check_estimator, run_for
 from priorwise.meta.modified import with_arms
 from priorwise.policies.baselines import Uniform
@@ -118,6 +119,7 @@ def sample_complexity(
         raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
     used = default_estimator(prior) if estimator is None else estimator
     check_estimator(used)
+    used = adapted(used, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
     tried: dict[int, Tried] = {}
 

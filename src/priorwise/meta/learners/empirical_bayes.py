@@ -15,7 +15,8 @@ from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.meta.evidence.watch import Watch, Watched
 from priorwise.meta.fit import Estimator, PriorFit
-from priorwise.meta.learners.estimators import check_estimator, check_noise
+from priorwise.meta.known import KnownTasks, adapted
+from priorwise.meta.learners.estimators import check_estimator, check_reads
 from priorwise.meta.learners.learner import Play, Setting
 from priorwise.meta.learners.robust import AsFitted, PriorRule, Widened
 from priorwise.meta.modified import with_arms
@@ -23,7 +24,7 @@ from priorwise.meta.moments.beta import BetaMoments
 from priorwise.meta.moments.finite import FiniteCounts
 from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.meta.moments.linear import LinearMoments
-from priorwise.meta.statistics.reading import has_statistics, statistics
+from priorwise.meta.statistics.reading import statistics
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import SamplingPolicy, ThompsonSampling
 from priorwise.priors.exchangeable import ExchangeableGaussianPrior
@@ -89,6 +90,7 @@ class Learned:
     """Where an empirical Bayes learner stands."""
 
     start: Prior
+    estimator: Estimator  # for these tasks
     arms: int
     statistics: Any  # of all episodes, or of those since a change; None before the first
     episodes: int  # their number
@@ -111,7 +113,7 @@ class EmpiricalBayes:
     estimator
         Fits the prior, warm-started from the fit before; one that allows for adaptive choices, such as a marginal likelihood.
         If it raises a ValueError on fewer than 50 tasks, these are taken to be too few, the prior before is held on, and the
-        state's ``problem`` says why.
+        state's ``problem`` says why. A noise that it leaves open is that of the start.
     policy
         What plays.
     schedule
@@ -150,10 +152,10 @@ class EmpiricalBayes:
     def init(self, setting: Setting) -> Learned:
         """Nothing learned yet."""
         start = setting.blank if self.start is None else self.start
-        has_statistics("start", start)
-        check_noise(self.estimator, start)
+        estimator = adapted(self.estimator, KnownTasks.of(setting.truth, held=start, start=start))
+        check_reads(estimator, start)
         first = self.schedule.after(0)
-        return Learned(start, setting.arms, None, 0, first, self._stop(0, first), None, None, Watched(), 0, None)
+        return Learned(start, estimator, setting.arms, None, 0, first, self._stop(0, first), None, None, Watched(), 0, None)
 
     def plan(self, state: Learned, rng: Stream) -> Play:
         """Hold one prior until the next fit."""
@@ -191,7 +193,7 @@ class EmpiricalBayes:
         refit_at = self.schedule.after(state.episodes)
         fit, problem = state.fit, None
         try:
-            fit = self.estimator.fit(state.statistics, start=state.start if state.fit is None else state.fit)
+            fit = state.estimator.fit(state.statistics, start=state.start if state.fit is None else state.fit)
         except ValueError as error:
             if state.episodes >= PATIENCE:
                 raise

@@ -1,20 +1,16 @@
-"""What learners ask of an estimator: that it fits, that it takes the noise for what it is, and which data it reads."""
+"""What learners ask of an estimator: that it fits, and which data it reads."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from priorwise.meta.fit import Estimator
 from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
 from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
 from priorwise.meta.moments.beta import BetaMoments
 from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.moments.linear import LinearMoments
 from priorwise.meta.statistics.episodes import as_run
-from priorwise.meta.statistics.reading import beta_statistics, gaussian_statistics
+from priorwise.meta.statistics.reading import beta_statistics, gaussian_statistics, statistics_kind
 from priorwise.simulate.results import Run, Trajectory
 
 
@@ -54,18 +50,11 @@ def check_estimator(estimator: Any) -> None:
         raise TypeError(f"estimator must have a method fit(data, start=...), but {type(estimator).__name__} has none")
 
 
-def check_noise(estimator: Any, held: Any) -> None:
-    """Refuse an estimator that takes for known another variance of rewards than what is held before its first fit."""
-    if not isinstance(estimator, (GaussianMarginalLikelihood, GaussianMoments, LinearMarginalLikelihood, LinearMoments)):
-        return
-    known, actual = estimator.noise_var, getattr(held, "noise_var", None)
-    if known is None or isinstance(known, str) or actual is None:
-        return
-    if np.ndim(known) and np.shape(known) != np.shape(actual):
-        raise ValueError(f"estimator has a noise_var for {np.size(known)} arms, but there are {np.size(actual)}")
-    if not np.allclose(known, actual, rtol=1e-9, atol=0.0):
-        given, needed = (np.unique(np.asarray(each)).tolist() for each in (known, actual))
-        raise ValueError(
-            f"estimator takes the variance of a reward to be {given}, but it is {needed} in what is held before the first fit: "
-            "pass noise_var=... to the estimator, or let the learner start from a prior with the noise that you mean"
+def check_reads(estimator: Any, start: Any) -> None:
+    """Refuse an estimator that reads other statistics than those of the prior that a learner starts from."""
+    kind, reads = statistics_kind("start", start), getattr(estimator, "reads", None)
+    if reads is not None and reads is not kind:
+        raise TypeError(
+            f"{type(estimator).__name__} reads {reads.__name__}, but a learner that starts from a {type(start).__name__} gathers "
+            f"{kind.__name__}: take an estimator for that prior, or pass a start for the estimator"
         )

@@ -14,7 +14,8 @@ from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.meta.exploration.plans import Exploration, Segment, segments
 from priorwise.meta.fit import Estimator, PriorFit
-from priorwise.meta.learners.estimators import check_estimator, check_noise, data_for
+from priorwise.meta.known import KnownTasks, adapted
+from priorwise.meta.learners.estimators import check_estimator, data_for
 from priorwise.meta.learners.learner import FOREVER, Play, Setting
 from priorwise.meta.learners.running_mean import RunningMean
 from priorwise.meta.modified import with_arms
@@ -30,6 +31,7 @@ class Explored:
     """Where an explore-then-commit learner stands."""
 
     arms: int
+    estimator: Estimator  # for these tasks
     held: Prior | RunningMean  # while exploring
     left: tuple[Segment, ...]  # exploration still to be played
     played: tuple[Trajectory, ...]
@@ -46,7 +48,7 @@ class ExploreThenCommit:
     episodes
         T0, the number of exploration episodes.
     estimator
-        Fits the prior to them; it must suit the exploration.
+        Fits the prior to them; it must suit the exploration. A noise that it leaves open is taken from the tasks.
     exploration
         What plays in them: a policy, or an object with ``segments(episodes, seed=...)`` where the policy changes between episodes.
     policy
@@ -63,7 +65,7 @@ class ExploreThenCommit:
     >>> import numpy as np
     >>> from priorwise.meta.exploration.policies import UniformThen
     >>> from priorwise.meta.moments.gaussian import GaussianMoments
-    >>> estimator = GaussianMoments("no-cov", noise_var=1.0, cov=np.eye(6))
+    >>> estimator = GaussianMoments("no-cov", cov=np.eye(6))
     >>> learner = ExploreThenCommit(200, estimator, UniformThen(1, ThompsonSampling()), exploring_with=RunningMean(np.eye(6)))
 
     """
@@ -83,8 +85,10 @@ class ExploreThenCommit:
     def init(self, setting: Setting) -> Explored:
         """Everything is left to explore."""
         held = setting.blank if self.exploring_with is None else self.exploring_with
-        check_noise(self.estimator, held)
-        return Explored(setting.arms, held, tuple(segments(self.exploration, self.episodes, seed=setting.seed)), (), None)
+        known = KnownTasks.of(setting.truth, held=held)
+        held = held.for_tasks(known) if isinstance(held, RunningMean) else held
+        plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
+        return Explored(setting.arms, adapted(self.estimator, known), held, plan, (), None)
 
     def plan(self, state: Explored, rng: Stream) -> Play:
         """Explore the next segment, or hold the fitted prior."""
@@ -106,5 +110,5 @@ class ExploreThenCommit:
         data = (*state.played, played)
         if left:
             return replace(state, left=left, played=data)
-        fit = self.estimator.fit(data_for(self.estimator, joined(data), arms=state.arms))
-        return Explored(state.arms, state.held, (), (), fit)
+        fit = state.estimator.fit(data_for(state.estimator, joined(data), arms=state.arms))
+        return replace(state, left=(), played=(), fit=fit)

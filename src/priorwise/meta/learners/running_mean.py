@@ -24,6 +24,7 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import gaussian
 from priorwise.kernels.compiling import LANES, START, UPDATE, tile
 from priorwise.kernels.loop import FamilyTiles
+from priorwise.meta.known import KnownTasks
 from priorwise.priors.gaussian import GaussianBelief, GaussianPrior
 from priorwise.simulate.results import Trajectory
 
@@ -71,22 +72,30 @@ class RunningMean:
     cov
         The covariance that is held and never estimated, ``(arm, arm)``.
     noise_var
-        Variance of a reward.
+        Variance of a reward, one for all arms or ``(arm,)``; by default that of the tasks.
 
     """
 
     cov: FloatArray
-    noise_var: FloatArray
+    noise_var: FloatArray | None
 
-    def __init__(self, cov: ArrayLike, noise_var: ArrayLike = 1.0) -> None:
+    def __init__(self, cov: ArrayLike, noise_var: ArrayLike | None = None) -> None:
         """Check and freeze the parameters."""
         arms = validation.matrix("cov", cov).shape[0]
         object.__setattr__(self, "cov", validation.covariance("cov", cov, arms))
-        object.__setattr__(self, "noise_var", validation.per_arm("noise_var", noise_var, arms))
+        noise = None if noise_var is None else validation.positive("noise_var", validation.per_arm("noise_var", noise_var, arms))
+        object.__setattr__(self, "noise_var", noise)
+
+    def for_tasks(self, known: KnownTasks) -> RunningMean:
+        """Take the noise from the tasks if it was left open."""
+        known.check_arms(self, cov=len(self.cov))
+        return RunningMean(self.cov, known.noise_var if self.noise_var is None else self.noise_var)
 
     @cached_property
     def held(self) -> GaussianPrior:
         """The prior of an episode less its mean."""
+        if self.noise_var is None:
+            raise ValueError("noise_var of RunningMean is open: pass noise_var=..., the variance of a reward")
         return GaussianPrior(np.zeros(len(self.cov)), self.cov, self.noise_var)
 
     def exploring(self, explored: Trajectory | None) -> RunningMeanPrior:

@@ -92,6 +92,7 @@ def simulate_meta(
             raise ValueError(f"{name} must be below 2**32, got {value}")
     check_prior("prior", prior)
     _check_learner(learner)
+    _check_start(prior, learner, horizon, seed, first, engine)
     workers = _workers(jobs, replicates)
     one = (prior, learner, episodes, horizon, seed, keep, engine)
     size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
@@ -126,7 +127,7 @@ def _run_replicate(
 ) -> Result:
     """Alternate between the learner's plans and blocks of episodes."""
     keys = _learner_keys(seed, replicate)
-    state = learner.init(Setting(prior, horizon, int(Stream(keys, 0).bits()[0])))
+    state = learner.init(_setting(prior, horizon, keys))
     totals = np.empty(episodes)
     history: list[Held] = []
     columns: list[Trajectory] = []
@@ -154,6 +155,19 @@ def _run_replicate(
             columns.append(played)
         done += count
     return totals, Replicate(state, tuple(history), joined(columns)) if keep else None
+
+
+def _check_start(prior: Prior, learner: MetaLearner, horizon: int, seed: int, replicate: int, engine: Engine) -> None:
+    """Start the learner once, so that what it cannot learn from such tasks is refused here and not inside a worker."""
+    keys = _learner_keys(seed, replicate)
+    play = learner.plan(learner.init(_setting(prior, horizon, keys)), Stream(keys, 1))
+    check_believed(prior, play.believed)
+    check_policy(play.policy, play.believed)
+    plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
+
+
+def _setting(prior: Prior, horizon: int, keys: UIntArray) -> Setting:
+    return Setting(prior, horizon, int(Stream(keys, 0).bits()[0]))
 
 
 def _learner_keys(seed: int, replicate: int) -> UIntArray:

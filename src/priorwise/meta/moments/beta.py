@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.meta.fit import PriorFit, Uncertainty
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
 from priorwise.priors.beta import BetaPrior
@@ -67,6 +68,8 @@ class BetaMoments:
 
     """
 
+    reads: ClassVar[type] = BetaStatistics
+
     arms: int | None = None
     steps: int | None = None
 
@@ -75,6 +78,12 @@ class BetaMoments:
         for name, value in (("arms", self.arms), ("steps", self.steps)):
             if value is not None:
                 validation.count(name, value)
+
+    def for_tasks(self, known: KnownTasks) -> BetaMoments:
+        """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
+        known.check_binary(self)
+        known.check_arms(self, arms=self.arms)
+        return self
 
     def fit(self, data: Run | BetaStatistics | BetaGroups, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored."""

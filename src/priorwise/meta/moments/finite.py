@@ -18,8 +18,9 @@ from scipy.special import softmax
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.meta.fit import PriorFit, Uncertainty
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
-from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.meta.statistics.finite import FiniteStatistics, check_candidates
 from priorwise.meta.statistics.tasks import by_arm
 from priorwise.priors.finite import FinitePrior
 from priorwise.simulate.results import Run
@@ -44,6 +45,8 @@ class FiniteCounts:
 
     """
 
+    reads: ClassVar[type] = FiniteStatistics
+
     candidates: FinitePrior
     smoothing: float | None = None
     level: float = 1.0
@@ -56,6 +59,11 @@ class FiniteCounts:
             raise ValueError(f"smoothing must not be negative, got {self.smoothing:g}")
         if not 0.5 < validation.number("level", self.level) <= 1.0:
             raise ValueError(f"level must lie in (0.5, 1], so that one task at most reaches it, got {self.level:g}")
+
+    def for_tasks(self, known: KnownTasks) -> FiniteCounts:
+        """Refuse tasks with other arms, another noise, or candidates other than these."""
+        check_candidates(self, self.candidates, known)
+        return self
 
     def fit(self, data: Run | FiniteStatistics, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored. Only a run shows the arms, so only there are they tested."""

@@ -13,8 +13,8 @@ with the factor ``A^2 / (2T)`` (the main text prints twice that). The products o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, final, get_args
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.meta.fit import PriorFit
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.moments.gaussian_variants import READERS, Setup, rows_of, second_moments
 from priorwise.meta.moments.totals import MomentUncertainty, Totals, estimate, prefix_totals
 from priorwise.meta.numerics import project_psd
@@ -56,7 +57,8 @@ class GaussianMoments:
         ``"full"``: all rounds, with the diagonal ``A / H sum r^2 - noise_var`` (MetaTS:full).
         ``"no-cov"``: the mean only, from the first round; the covariance is ``cov`` (MetaTS:no-cov).
     noise_var
-        Known variance of a reward, one for all arms or ``(arm,)``.
+        Variance of a reward, one for all arms or ``(arm,)``. By default it is taken from the tasks in a meta-learner; otherwise one
+        for all arms is estimated from pulls of an arm that a task repeats, and from then on taken for known.
     mean
         Known prior mean, for ``"known-mean"``.
     cov
@@ -84,8 +86,10 @@ class GaussianMoments:
 
     """
 
+    reads: ClassVar[type] = GaussianStatistics
+
     variant: Variant = "full"
-    noise_var: ArrayLike = 1.0
+    noise_var: ArrayLike | None = None
     mean: ArrayLike | None = None
     cov: ArrayLike | None = None
     arms: int | None = None
@@ -94,9 +98,10 @@ class GaussianMoments:
         """Check the parameters."""
         if self.variant not in get_args(Variant):
             raise ValueError(f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant!r}")
-        noise = validation.positive("noise_var", validation.numbers("noise_var", self.noise_var))
-        if noise.ndim > 1 or not np.isfinite(noise).all():
-            raise ValueError(f"noise_var must be one finite variance or one for each arm, got {self.noise_var}")
+        if self.noise_var is not None:
+            noise = validation.positive("noise_var", validation.numbers("noise_var", self.noise_var))
+            if noise.ndim > 1 or not np.isfinite(noise).all():
+                raise ValueError(f"noise_var must be one finite variance or one for each arm, got {self.noise_var}")
         if (self.mean is not None) != (self.variant == "known-mean"):
             raise ValueError("variant='known-mean' needs mean=..., the known prior mean; the others estimate it and take none")
         if self.cov is not None and self.variant != "no-cov":
@@ -112,13 +117,20 @@ class GaussianMoments:
         """How many pulls of each task of a run are read; None for all."""
         return STEPS[self.variant]
 
+    def for_tasks(self, known: KnownTasks) -> GaussianMoments:
+        """Take the noise from the tasks if it was left open; refuse tasks with other arms or another noise."""
+        sizes = {name: None if (value := getattr(self, name)) is None else np.shape(value)[0] for name in ("mean", "cov")}
+        known.check_arms(self, arms=self.arms, **sizes)
+        return replace(self, noise_var=known.noise_for(self, self.noise_var, one_for_all=False))
+
     def fit(self, data: Run | GaussianStatistics | GaussianGroups, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored. Groups give no standard errors: they keep no fourth moments."""
         if isinstance(data, GaussianGroups):
             self._check(data)
-            return self._finish(self._group_totals(data), self._setup(data.arms), data)
+            known = self._with_noise_of(data)
+            return known._finish(known._group_totals(data), known._setup(data.arms), data)
         statistics = self._statistics(data)
-        return self._fits(statistics, [statistics.tasks], [statistics])[0]
+        return self._with_noise_of(statistics)._fits(statistics, [statistics.tasks], [statistics])[0]
 
     def fit_prefixes(self, data: Run | GaussianStatistics, sizes: Sequence[int]) -> list[PriorFit]:
         """Fit the first ``size`` tasks for each size, in one pass: the same fits as ``fit(statistics[:size])`` to the last bit.
@@ -129,7 +141,20 @@ class GaussianMoments:
         checked = [validation.count("sizes", size) for size in sizes]
         if checked and max(checked) > statistics.tasks:
             raise ValueError(f"sizes must not exceed the number of tasks, {statistics.tasks}, got {max(checked)}")
+        if self.noise_var is None:  # each size estimates its own
+            each = [(self._with_noise_of(statistics[:size]), size) for size in checked]
+            return [known._fits(statistics, [size], [None])[0] for known, size in each]
         return self._fits(statistics, checked, [None] * len(checked)) if checked else []
+
+    def _with_noise_of(self, data: GaussianStatistics | GaussianGroups) -> GaussianMoments:
+        """Estimate the noise if it was left open, from the pulls that a task repeats."""
+        if self.noise_var is not None:
+            return self
+        left, freedom = data.within()
+        if not (freedom > 0.0 and left > 0.0):
+            why = "their rewards never differ" if freedom > 0.0 else f"no task repeats an arm in what {self.variant!r} reads"
+            raise ValueError(f"the noise cannot be estimated, as {why}: pass noise_var=..., the variance of a reward")
+        return replace(self, noise_var=left / freedom)
 
     def _fits(self, statistics: GaussianStatistics, sizes: Sequence[int], kept: Sequence[Any]) -> list[PriorFit]:
         setup = self._setup(statistics.arms)
@@ -138,6 +163,7 @@ class GaussianMoments:
         return [self._finish(total, setup, keep) for total, keep in zip(totals, kept, strict=True)]
 
     def _setup(self, arms: int) -> Setup:
+        assert self.noise_var is not None
         noise = validation.per_arm("noise_var", self.noise_var, arms)
         mean = np.zeros(arms) if self.mean is None else validation.vector("mean", self.mean, arms)
         return Setup(noise, mean, np.eye(arms) if self.cov is None else validation.covariance("cov", self.cov, arms))

@@ -7,15 +7,16 @@ With ``G = sum_h x_h x_h'`` the least squares estimate ``w^ = G^-1 sum_h x_h r_h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, cast, final
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.types import FloatArray
+from priorwise.core.types import BoolArray, FloatArray
 from priorwise.meta.fit import PriorFit
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.moments.totals import Contribution, MomentUncertainty, Totals, estimate, prefix_totals
 from priorwise.meta.numerics import project_psd
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
@@ -38,7 +39,8 @@ class LinearMoments:
     contexts
         Law of the features, as :class:`~priorwise.priors.linear.LinearGaussianPrior` takes it; it goes into the fitted prior.
     noise_var
-        Known variance of a reward, the same for all arms.
+        Variance of a reward, the same for all arms. By default it is taken from the tasks in a meta-learner; otherwise it is
+        estimated from what least squares leave of tasks with more pulls than features, and from then on taken for known.
     largest_condition
         A task whose ``G`` has a larger ratio of eigenvalues is left out, and so is one with a singular ``G``. Which tasks are left
         out depends on features alone, so this does not bias the fit.
@@ -49,22 +51,30 @@ class LinearMoments:
     With one usable task the spread is unknown and the covariance is ``noise_var`` times the identity; with none the mean is 0 too.
     """
 
+    reads: ClassVar[type] = LinearStatistics
+
     contexts: Contexts | ArrayLike
-    noise_var: float = 1.0
+    noise_var: float | None = None
     largest_condition: float = 1e8
 
     def __post_init__(self) -> None:
         """Check the numbers."""
         if isinstance(self.contexts, (list, tuple, np.ndarray)):
             object.__setattr__(self, "contexts", GivenContexts(self.contexts))
-        validation.positive("noise_var", np.array(validation.number("noise_var", self.noise_var)))
+        if self.noise_var is not None:
+            validation.positive("noise_var", np.array(validation.number("noise_var", self.noise_var)))
         if not validation.number("largest_condition", self.largest_condition) >= 1.0:
             raise ValueError(f"largest_condition must be at least 1, got {self.largest_condition:g}")
+
+    def for_tasks(self, known: KnownTasks) -> LinearMoments:
+        """Take the noise from the tasks if it was left open; refuse tasks with other features or another noise."""
+        known.check_contexts(self, self.contexts)
+        return replace(self, noise_var=known.noise_for(self, self.noise_var, one_for_all=True))
 
     def fit(self, data: Run | LinearStatistics, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored. Only a run shows the arms, so only there are they tested."""
         statistics = LinearStatistics.of(data)
-        return self._fits(data, statistics, [statistics.tasks], [statistics])[0]
+        return self._with_noise_of(statistics)._fits(data, statistics, [statistics.tasks], [statistics])[0]
 
     def fit_prefixes(self, data: Run | LinearStatistics, sizes: Sequence[int]) -> list[PriorFit]:
         """Fit the first ``size`` tasks for each size, in one pass: the same fits as of those tasks alone, without statistics."""
@@ -72,7 +82,30 @@ class LinearMoments:
         checked = [validation.count("sizes", size) for size in sizes]
         if checked and max(checked) > statistics.tasks:
             raise ValueError(f"sizes must not exceed the number of tasks, {statistics.tasks}, got {max(checked)}")
+        if self.noise_var is None:  # each size estimates its own
+            each = [(self._with_noise_of(statistics[:size]), size) for size in checked]
+            return [known._fits(data, statistics, [size], [None])[0] for known, size in each]
         return self._fits(data, statistics, checked, [None] * len(checked)) if checked else []
+
+    def _with_noise_of(self, statistics: LinearStatistics) -> LinearMoments:
+        """Estimate the noise if it was left open: ``r'r - w^' X'r`` of each task has the mean ``(n - dim) noise_var``."""
+        if self.noise_var is not None:
+            return self
+        used, _, weights = self._least_squares(statistics.gram, statistics.moments)
+        left = statistics.squares[used] - np.einsum("ti,ti->t", weights, statistics.moments[used])
+        freedom = float((statistics.pulls[used] - statistics.dim).sum())
+        total = float(np.maximum(left, 0.0)[statistics.pulls[used] > statistics.dim].sum())
+        if not (freedom > 0.0 and total > 0.0):
+            why = "least squares leave nothing of the rewards" if freedom > 0.0 else "no task has more pulls than features"
+            raise ValueError(f"the noise cannot be estimated, as {why}: pass noise_var=..., the variance of a reward")
+        return replace(self, noise_var=total / freedom)
+
+    def _least_squares(self, gram: FloatArray, moments: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Which tasks are used, and their ``G^-1`` and ``w^``."""
+        values, vectors = np.linalg.eigh(gram)
+        used = (values[:, 0] > 0.0) & (values[:, -1] <= self.largest_condition * values[:, 0])
+        inverse = (vectors[used] / values[used, None, :]) @ vectors[used].transpose(0, 2, 1)
+        return used, inverse, np.einsum("tij,tj->ti", inverse, moments[used])
 
     def _fits(self, data: Any, statistics: LinearStatistics, sizes: Sequence[int], kept: Sequence[Any]) -> list[PriorFit]:
         pulls = np.ones((statistics.tasks, 1))  # one arm: nothing to test
@@ -84,14 +117,13 @@ class LinearMoments:
 
     def _read(self, statistics: LinearStatistics, pulls: FloatArray, rows: slice) -> Contribution:
         gram, moments = statistics.gram[rows], statistics.moments[rows]
-        values, vectors = np.linalg.eigh(gram)
-        used = (values[:, 0] > 0.0) & (values[:, -1] <= self.largest_condition * values[:, 0])
-        inverse = (vectors[used] / values[used, None, :]) @ vectors[used].transpose(0, 2, 1)
-        weights = np.einsum("tij,tj->ti", inverse, moments[used])
+        assert self.noise_var is not None
+        _, inverse, weights = self._least_squares(gram, moments)
         z = weights[:, :, None] * weights[:, None, :] - self.noise_var * inverse
         return Contribution(weights, z, len(gram), design_sums(pulls[rows]))
 
     def _finish(self, totals: Totals, data: Any) -> PriorFit:
+        assert self.noise_var is not None
         tasks, dim = int(totals.rows), totals.x.size
         warnings = list(uniformity_warnings(totals.design, "LinearMarginalLikelihood"))
         if tasks < 2:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.statistics.tasks import PerTask, Steps, played, table, trajectory
 from priorwise.priors.finite import FinitePrior
 from priorwise.simulate.results import Run
@@ -58,3 +59,21 @@ class FiniteStatistics(PerTask):
         """Read a kept run, or only its first ``steps`` pulls, or a slice of them."""
         actions, rewards, _ = played(run, steps)
         return cls.from_trajectory(actions, rewards, candidates)
+
+
+def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks) -> None:
+    """Refuse tasks that are none of the candidates: other arms, another noise, or a start with other means."""
+    name = type(estimator).__name__
+    known.check_arms(estimator, candidates=candidates.arms)
+    if candidates.noise == "bernoulli":
+        known.check_binary(estimator)
+    if candidates.noise_var is not None:
+        known.noise_for(estimator, candidates.noise_var, one_for_all=False)
+    elif known.noise_var is not None:
+        raise TypeError(
+            f"{name} has candidates with noise={candidates.noise!r}, but rewards of a {known.family} are normal: take an estimator "
+            "for that prior, or candidates with noise='gaussian'"
+        )
+    means = getattr(known.start, "means", candidates.means)
+    if not np.array_equal(means, candidates.means):
+        raise ValueError(f"{name} has other candidates than the prior that the learner starts from: give both the same means")

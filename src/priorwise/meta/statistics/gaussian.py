@@ -155,6 +155,16 @@ class GaussianStatistics(PerTask):
             raise ValueError(f"the statistics have {data.arms} arms, but arms={arms} was asked for")
         return data
 
+    def within(self) -> tuple[float, float]:
+        """Sum of squared deviations of the rewards from their task's and arm's mean, and its degrees of freedom."""
+        if self.squares is None:
+            raise ValueError("the noise cannot be estimated without squares: give sums of squared rewards, or pass noise_var=...")
+        pulled = np.maximum(self.pulls, 1.0)
+        centred = self.shifted(self.sums.sum(axis=0) / np.maximum(self.pulls.sum(axis=0), 1.0))  # large offsets round away the rest
+        assert centred.squares is not None
+        left = np.maximum(centred.squares - centred.sums**2 / pulled, 0.0)
+        return float(left.sum()), float(np.maximum(self.pulls - 1.0, 0.0).sum())
+
     def without_squares(self) -> Self:
         """Return the same without the sums of squares."""
         return self._unchecked(self.pulls, self.sums, None, unit=self.unit)

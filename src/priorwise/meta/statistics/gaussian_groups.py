@@ -119,6 +119,13 @@ class GaussianGroups:
         """Variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of pulls."""
         return self._unit
 
+    def within(self) -> tuple[float, float]:
+        """Sum of squared deviations of the rewards from their task's and arm's mean, and its degrees of freedom."""
+        if self.squares is None:
+            raise ValueError("the noise cannot be estimated without squares: give sums of squared rewards, or pass noise_var=...")
+        left = np.maximum(self.squares - np.einsum("gaa->ga", self.products) / np.maximum(self.pulls, 1.0), 0.0)
+        return float(left.sum()), float(self.tasks @ np.maximum(self.pulls - 1.0, 0.0).sum(axis=1))
+
     def __len__(self) -> int:
         """Number of groups."""
         return len(self.pulls)

@@ -32,22 +32,25 @@ def _linear(played: Trajectory) -> LinearStatistics:
     return LinearStatistics.from_trajectory(played.log, played.rewards)
 
 
-_READERS: Final[dict[type, Callable[[Any, Trajectory], Any]]] = {
-    GaussianPrior: lambda prior, played: gaussian_statistics(played, prior.arms),
-    BetaPrior: lambda prior, played: beta_statistics(played, prior.arms),
-    LinearGaussianPrior: lambda prior, played: _linear(played),
-    FinitePrior: lambda prior, played: FiniteStatistics.from_trajectory(played.actions, played.rewards, prior),
-}
+_READERS: Final[dict[type, tuple[type, Callable[[Any, Trajectory], Any]]]] = {
+    GaussianPrior: (GaussianStatistics, lambda prior, played: gaussian_statistics(played, prior.arms)),
+    BetaPrior: (BetaStatistics, lambda prior, played: beta_statistics(played, prior.arms)),
+    LinearGaussianPrior: (LinearStatistics, lambda prior, played: _linear(played)),
+    FinitePrior: (
+        FiniteStatistics, lambda prior, played: FiniteStatistics.from_trajectory(played.actions, played.rewards, prior)
+    ),
+}  # fmt: skip
 
 
-def has_statistics(name: str, prior: Any) -> None:
-    """Refuse a prior whose family has no statistics."""
+def statistics_kind(name: str, prior: Any) -> type:
+    """Class of the statistics of a prior's family; refuse a prior whose family has none."""
     if type(prior) not in _READERS:
         known = ", ".join(each.__name__ for each in _READERS)
         raise TypeError(f"{name} must be a prior whose statistics are known ({known}), got a {type(prior).__name__}")
+    return _READERS[type(prior)][0]
 
 
 def statistics(prior: Any, played: Trajectory) -> Any:
     """Sufficient statistics of tasks for the family of a prior, with its number of arms (or features, or candidates)."""
-    has_statistics("prior", prior)
-    return _READERS[type(prior)](prior, played)
+    statistics_kind("prior", prior)
+    return _READERS[type(prior)][1](prior, played)

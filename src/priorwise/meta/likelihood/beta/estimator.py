@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, final, get_args
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.meta.fit import PriorFit
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.likelihood.beta.arm import fit_arm, std_errors
 from priorwise.meta.likelihood.beta.counts import ArmCounts, BetaObjective, alpha_beta
 from priorwise.meta.likelihood.beta.uncertainty import BetaUncertainty
@@ -59,6 +60,8 @@ class BetaMarginalLikelihood:
 
     """
 
+    reads: ClassVar[type] = BetaStatistics
+
     structure: Structure = "separate"
     _: KW_ONLY
     arms: int | None = None
@@ -72,6 +75,12 @@ class BetaMarginalLikelihood:
             validation.count("arms", self.arms)
         if validation.number("regulariser", self.regulariser) < 0:
             raise ValueError(f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum likelihood")
+
+    def for_tasks(self, known: KnownTasks) -> BetaMarginalLikelihood:
+        """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
+        known.check_binary(self)
+        known.check_arms(self, arms=self.arms)
+        return self
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run of Bernoulli arms, :class:`BetaStatistics` or their groups; ``start`` is a fit or prior to begin from."""

@@ -15,9 +15,10 @@ from scipy.special import gammaincinv, ndtr
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.meta.fit import PriorFit, Uncertainty
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.likelihood.finite.density import log_marginal_likelihood
 from priorwise.meta.likelihood.finite.weights import MixtureObjective
-from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.meta.statistics.finite import FiniteStatistics, check_candidates
 from priorwise.priors.finite import FinitePrior
 from priorwise.simulate.results import Run
 
@@ -52,6 +53,8 @@ class FiniteMarginalLikelihood:
 
     """
 
+    reads: ClassVar[type] = FiniteStatistics
+
     candidates: FinitePrior
     regulariser: float = REGULARISER
 
@@ -61,6 +64,11 @@ class FiniteMarginalLikelihood:
             raise TypeError(f"candidates must be a FinitePrior, whose support is used, got {type(self.candidates).__name__}")
         if validation.number("regulariser", self.regulariser) < 0:
             raise ValueError(f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum likelihood")
+
+    def for_tasks(self, known: KnownTasks) -> FiniteMarginalLikelihood:
+        """Refuse tasks with other arms, another noise, or candidates other than these."""
+        check_candidates(self, self.candidates, known)
+        return self
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run or :class:`FiniteStatistics` of these candidates; ``start`` is a fit or prior to begin from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.meta.fit import PriorFit
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.likelihood.gaussian.ascent import ascend
 from priorwise.meta.likelihood.gaussian.certainty import certainty, to_boundary, would_be_on_edge
 from priorwise.meta.likelihood.gaussian.charts import Structure
@@ -48,8 +49,10 @@ class GaussianMarginalLikelihood:
     factors
         Number of factors, below the number of arms; read with ``structure="factor"``.
     noise_var
-        Variance of a reward: known, one for all arms or ``(arm,)``; None to estimate one for all arms; ``"per-arm"`` to estimate
-        one each. Estimating needs squares and some arm pulled twice in a task.
+        Variance of a reward: known, one for all arms or ``(arm,)``; ``"shared"`` to estimate one for all arms; ``"per-arm"`` to
+        estimate one each. Estimating needs squares and some arm pulled twice in a task. By default it is taken from what is fitted:
+        in a meta-learner from the tasks, with :meth:`GaussianStatistics.from_estimates` the one they were made with, otherwise
+        ``"shared"``.
     arms
         Number of arms; by default that of the statistics, or the largest action of a run plus 1.
     regulariser
@@ -104,9 +107,11 @@ class GaussianMarginalLikelihood:
 
     """
 
+    reads: ClassVar[type] = GaussianStatistics
+
     structure: Structure
     factors: int
-    noise_var: FloatArray | Literal["per-arm"] | None
+    noise_var: FloatArray | Literal["shared", "per-arm"] | None
     arms: int | None
     regulariser: float
     max_iterations: int
@@ -118,7 +123,7 @@ class GaussianMarginalLikelihood:
         structure: Structure = "full",
         *,
         factors: int = 1,
-        noise_var: ArrayLike | Literal["per-arm"] | None = 1.0,
+        noise_var: ArrayLike | Literal["shared", "per-arm"] | None = None,
         arms: int | None = None,
         regulariser: float = REGULARISER,
         max_iterations: int = 100,
@@ -129,11 +134,11 @@ class GaussianMarginalLikelihood:
             raise ValueError(f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}")
         kind: NoiseKind = "shared" if noise_var is None else "known"
         if isinstance(noise_var, str):
-            if noise_var != "per-arm":
-                raise ValueError(f"noise_var must be a variance, None (estimate it) or 'per-arm' (one each), got {noise_var!r}")
-            kind = "per-arm"
-            if structure == "exchangeable":
-                raise ValueError("exchangeable arms share one noise; use noise_var=None to estimate it")
+            if noise_var not in ("shared", "per-arm"):
+                raise ValueError(f"noise_var must be a variance, 'shared' or 'per-arm' (both estimate it), got {noise_var!r}")
+            kind = "shared" if noise_var == "shared" else "per-arm"
+            if structure == "exchangeable" and kind == "per-arm":
+                raise ValueError("exchangeable arms share one noise; use noise_var='shared' to estimate it")
         elif noise_var is not None:
             noise_var = validation.positive("noise_var", validation.numbers("noise_var", noise_var))
             if noise_var.ndim > 1 or not np.isfinite(noise_var).all():
@@ -162,6 +167,15 @@ class GaussianMarginalLikelihood:
         """Name of the estimator, as fits carry it."""
         detail = f"factor {self.factors}" if self.structure == "factor" else self.structure
         return f"GaussianMarginalLikelihood({detail})"
+
+    def for_tasks(self, known: KnownTasks) -> GaussianMarginalLikelihood:
+        """Take the noise from the tasks if it was left open; refuse tasks with other arms or another noise."""
+        known.check_arms(self, arms=self.arms)
+        noise = known.noise_for(self, self.noise_var, one_for_all=self.structure == "exchangeable")
+        return GaussianMarginalLikelihood(
+            self.structure, factors=self.factors, noise_var=noise, arms=self.arms, regulariser=self.regulariser,
+            max_iterations=self.max_iterations, tolerance=self.tolerance,
+        )  # fmt: skip
 
     def fit(self, data: Any, *, start: PriorFit | GaussianPrior | ExchangeableGaussianPrior | None = None) -> PriorFit:
         """Fit a kept run, :class:`GaussianStatistics` or :class:`GaussianGroups`; ``start`` is where to begin the ascent."""
@@ -218,6 +232,8 @@ class GaussianMarginalLikelihood:
         """Noise that is known, or where its estimate starts."""
         if isinstance(self.noise_var, np.ndarray):
             return given_noise(np.array(validation.per_arm("noise_var", self.noise_var, data.arms)), data)
+        if self.noise_var is None and data.unit is not None:
+            return given_noise(np.full(data.arms, data.unit), data)
         return noise_to_estimate(self._kind, data, None if start is None else start.noise_var)
 
     def _notes(self, data: GaussianData, active: BoolArray) -> list[str]:

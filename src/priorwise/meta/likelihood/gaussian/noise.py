@@ -37,9 +37,9 @@ def noise_to_estimate(kind: NoiseKind, data: GaussianData, start: FloatArray | N
     that, where each has its own noise, is given the one that all arms have together.
     """
     if data.unit is not None:
-        raise ValueError("estimates with standard errors do not tell the noise of a pull; pass the noise_var they were made with")
+        raise ValueError("estimates with standard errors do not tell the noise of a pull; leave noise_var out to take theirs")
     if data.within is None:
-        raise ValueError("the noise cannot be estimated without squares: give sums of squared rewards, or pass noise_var")
+        raise ValueError("the noise cannot be estimated without squares: give sums of squared rewards, or pass noise_var=...")
     within, freedom = data.within * data.scale**2, data.freedom
     repeated = freedom > 0.0
     if not repeated.any():
@@ -69,5 +69,5 @@ def check_unit(unit: float | None, noise: FloatArray, holder: str) -> None:
 
 def _held(start: FloatArray | None, why: str, data: GaussianData, *, silent: bool) -> Noise:
     if start is None:
-        raise ValueError(f"{why}; pass noise_var, or a start whose noise to hold until it can be told")
+        raise ValueError(f"{why}; pass noise_var=..., or a start whose noise to hold until it can be told")
     return Noise("known", start, np.zeros(data.arms, dtype=bool), silent, (f"{why}; that of the start was held",))

@@ -6,7 +6,7 @@ In statistics this is a linear mixed model in which every feature has a random c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.meta.fit import PriorFit
+from priorwise.meta.known import KnownTasks
 from priorwise.meta.likelihood.linear.certainty import std_errors, uncertainty
 from priorwise.meta.likelihood.linear.climb import FAR, LEAST_NOISE, Chart, Point, climb, safe_root
 from priorwise.meta.likelihood.linear.model import LinearLikelihood, LinearTasks
@@ -42,7 +43,8 @@ class LinearMarginalLikelihood:
     structure
         Of the covariance: ``"full"`` or ``"diagonal"``.
     noise_var
-        Variance of a reward around ``x'w``, one for all arms; None to estimate it too.
+        Variance of a reward around ``x'w``, one for all arms; ``"shared"`` to estimate it too. By default it is taken from the
+        tasks in a meta-learner, and estimated otherwise.
     regulariser
         Weight r of ``r / 2 * (log det S - tr S / 10)`` that is added to the log likelihood, S being the covariance in units of the
         data: root mean square of each feature, and of what a common regression leaves of the rewards. The default 1 turns the
@@ -58,35 +60,50 @@ class LinearMarginalLikelihood:
     Examples
     --------
     >>> data = LinearStatistics.from_trajectory(features=np.ones((4, 3, 1)), rewards=[[0, 1, 2], [4, 3, 5], [2, 2, 2], [1, 0, 1]])
-    >>> fit = LinearMarginalLikelihood(contexts=[[1.0], [2.0]], noise_var=None, regulariser=0.0).fit(data)
+    >>> fit = LinearMarginalLikelihood(contexts=[[1.0], [2.0]], regulariser=0.0).fit(data)
     >>> fit.prior.mean.round(3).tolist(), fit.prior.cov.round(3).tolist(), fit.prior.noise_var.round(3).tolist()
     ([1.917], [[1.493]], [0.583, 0.583])
 
     """
 
+    reads: ClassVar[type] = LinearStatistics
+
     contexts: Contexts
     structure: Structure
-    noise_var: float | None
+    noise_var: float | Literal["shared"] | None
     regulariser: float
 
     def __init__(
         self,
         contexts: Contexts | ArrayLike,
         structure: Structure = "full",
-        noise_var: float | None = 1.0,
+        noise_var: float | Literal["shared"] | None = None,
         regulariser: float = REGULARISER,
     ) -> None:
         """Check the options."""
         if structure not in get_args(Structure):
             raise ValueError(f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}")
-        if noise_var is not None and validation.number("noise_var", noise_var) <= 0:
-            raise ValueError(f"noise_var must be positive, got {noise_var:g}; None estimates it")
+        if isinstance(noise_var, str):
+            if noise_var != "shared":
+                raise ValueError(f"noise_var must be a variance or 'shared' (estimate it), got {noise_var!r}")
+        elif noise_var is not None and validation.number("noise_var", noise_var) <= 0:
+            raise ValueError(f"noise_var must be positive, got {noise_var:g}; 'shared' estimates it")
         if validation.number("regulariser", regulariser) < 0:
             raise ValueError(f"regulariser must not be negative, got {regulariser:g}; 0 is plain maximum likelihood")
         law = _contexts(contexts)
-        noise = None if noise_var is None else float(noise_var)
+        noise = noise_var if noise_var is None or isinstance(noise_var, str) else float(noise_var)
         for name, value in (("contexts", law), ("structure", structure), ("noise_var", noise), ("regulariser", float(regulariser))):
             object.__setattr__(self, name, value)
+
+    def for_tasks(self, known: KnownTasks) -> LinearMarginalLikelihood:
+        """Take the noise from the tasks if it was left open; refuse tasks with other features or another noise."""
+        known.check_contexts(self, self.contexts)
+        noise = known.noise_for(self, self.noise_var, one_for_all=True)
+        return LinearMarginalLikelihood(self.contexts, self.structure, noise, self.regulariser)
+
+    @property
+    def _known_noise(self) -> float | None:
+        return None if isinstance(self.noise_var, str) else self.noise_var
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run or :class:`LinearStatistics`; ``start`` is a fit or prior to begin from."""
@@ -100,7 +117,7 @@ class LinearMarginalLikelihood:
         tasks = raw.rescaled(features, reward)
         common = tasks.regression()
         tasks = tasks.centred(common)
-        chart = Chart.of(tasks.dim, diagonal=self.structure == "diagonal", noise=self.noise_var is None)
+        chart = Chart.of(tasks.dim, diagonal=self.structure == "diagonal", noise=self._known_noise is None)
         top, converged, iterations = climb(self._start(tasks, chart, start, features, reward), 200)
         singular, silent = _prefers_singular(top), top.noise_var <= LEAST_NOISE
         unseen = _unseen(top)
@@ -109,7 +126,7 @@ class LinearMarginalLikelihood:
         prior = LinearGaussianPrior(
             (common + top.likelihood.mean) * units,
             cov * np.outer(units, units),
-            top.noise_var * reward**2 if self.noise_var is None else self.noise_var,  # a known one exactly as it was given
+            top.noise_var * reward**2 if self._known_noise is None else self._known_noise,  # a known one exactly as it was given
             self.contexts,
         )
         blind = unseen.shape[1] > 0
@@ -143,7 +160,7 @@ class LinearMarginalLikelihood:
 
         With very many tasks, some of them first.
         """
-        noise = None if self.noise_var is None else self.noise_var / reward**2
+        noise = None if self._known_noise is None else self._known_noise / reward**2
         if start is None:
             root = chart.root(np.where(chart.rows == chart.columns, np.sqrt(0.5 / tasks.dim), 0.0), tasks.dim)
             point = Point(tasks, chart, self.regulariser, root, 0.5 if noise is None else noise)
