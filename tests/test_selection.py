@@ -79,7 +79,7 @@ def test_covariance_structures(seed: int) -> None:
 def test_all_models_are_scored_on_all_pulls(seed: int) -> None:
     """Estimators that read the first pull or two predict whole tasks; what they do not read would be a bonus otherwise."""
     run = pw.simulate(pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.Uniform(), horizon=8, tasks=60, seed=seed, keep=True)
-    models = {name: GaussianMoments(name, arms=3) for name in ("no-cov", "two-round", "full")}  # type: ignore[arg-type]
+    models = {name: GaussianMoments(name, noise_var=1.0, arms=3) for name in ("no-cov", "two-round", "full")}  # type: ignore[arg-type]
     got = compare_models({**models, "likelihood": GaussianMarginalLikelihood(arms=3)}, run, folds=4, seed=seed)
     whole, fold = GaussianStatistics.from_run(run, arms=3), model_selection._folds(60, 4, seed)
     for name, model in models.items():
