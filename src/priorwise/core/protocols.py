@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from priorwise.core import validation
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
@@ -29,12 +30,33 @@ class Seen:
     signal: Signal = None
     mask: BoolArray | None = None  # (task, arm): which arms are available; None: all
 
+    def __post_init__(self) -> None:
+        """Check the numbers, and that the mask leaves each task an arm."""
+        if validation.count("step", self.step) > validation.count("horizon", self.horizon):
+            raise ValueError(f"step must be one of 1..{self.horizon}, the horizon, got {self.step}")
+        validation.count("arms", self.arms)
+        if self.mask is not None:
+            object.__setattr__(self, "mask", _checked_mask(self.mask, self.arms))
+
     def masked(self, values: FloatArray) -> FloatArray:
         """Put -inf on arms that are not available; ``values`` is ``(task, arm)`` or ``(task, draw, arm)``."""
         if self.mask is None:
             return values
         mask = self.mask if values.ndim == 2 else self.mask[:, None, :]
         return np.where(mask, values, -np.inf)
+
+
+def _checked_mask(mask: Any, arms: int) -> BoolArray:
+    array: BoolArray = validation.plain_array("mask", mask)
+    if array.dtype != np.bool_:
+        raise TypeError(f"mask must be boolean (True: the arm may be pulled), got {array.dtype}; use np.array(..., dtype=bool)")
+    if array.ndim != 2 or array.shape[1] != arms:
+        raise ValueError(f"mask must have shape (task, {arms}), got {array.shape}")
+    some = np.ascontiguousarray(array.T).any(axis=0)  # ten times as fast as along the short axis
+    if not some.all():
+        task = int(np.argmin(some))
+        raise ValueError(f"mask leaves task {task} without any arm; each task needs at least one")
+    return array
 
 
 class Environment(Protocol):

@@ -16,12 +16,14 @@ a new policy shifts nobody's noise; and two policies on one seed face the same e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, final
 
 import numpy as np
 
+from priorwise.core import sizes, validation
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 
 GOLDEN: Final = 0x9E3779B97F4A7C15  # odd, 2^64 / golden ratio
@@ -29,6 +31,7 @@ MIX_1: Final = 0xBF58476D1CE4E5B9
 MIX_2: Final = 0x94D049BB133111EB
 MASK_64: Final = (1 << 64) - 1
 ONE_BITS: Final = 0x3FF0000000000000  # the bits of 1.0
+LARGE: Final = 1 << 26  # numbers of a request that may be too many for the memory
 PAIRED: Final = 0xFFFFFFFF  # the draw that pairs of single normals have to themselves
 WORDS_PER_ATTEMPT: Final = 4  # words of one attempt at a gamma or a beta
 HEADS: Final = 1 << 16  # values of a head; a word holds four, one for each of four draws
@@ -103,6 +106,8 @@ class Stream:
 
     def __init__(self, keys: UIntArray, step: int) -> None:
         """Bind the stream to the keys of its tasks and to a step."""
+        if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.ndim != 1:
+            raise TypeError("keys must be an array of 64-bit keys, one for each task; streams(seed, tasks)(step) makes a stream")
         self._keys = keys
         self._step = step
         self._call = 0
@@ -114,10 +119,14 @@ class Stream:
 
     def _elements(self, shape: tuple[int, ...]) -> UIntArray:
         """Return the key of each element of the next request, ``(task, *shape)``."""
-        if any(n < 0 for n in shape):
-            raise ValueError(f"shape must have no negative entry, got {shape}")
+        _check_shape(shape)
         width = shape[-1] if shape else 1
-        draws = int(np.prod(shape[:-1], dtype=np.int64)) if shape else 1
+        draws = math.prod(shape[:-1])
+        if (numbers := draws * width * self.tasks) > LARGE:
+            what = f"a request of shape {shape} for each of {self.tasks} tasks"
+            sizes.check_memory(
+                what, 8.0 * sizes.ARRAYS * sizes.as_float(numbers), "ask for fewer numbers, or for fewer tasks at once"
+            )
         slots = slot_keys(self._step, self._call, draws, width).reshape(shape)
         self._call += 1
         return self._keys.reshape(-1, *(1,) * len(shape)) + slots
@@ -141,6 +150,7 @@ class Stream:
             element = self._keys + np.uint64(mix(call_key(start, self._call) + (PAIRED << 32)))
             self._call += 1
             return _box_muller(element, 0)[self._step - start]
+        _check_shape(shape)
         width = shape[-1]
         pairs = (*shape[:-1], (width + 1) // 2)
         first, second = _box_muller(self._elements(pairs), 0)
@@ -217,6 +227,12 @@ def _invert(weights: FloatArray, uniform: FloatArray) -> IntArray:
     return np.minimum(index, last[:, None])
 
 
+def _check_shape(shape: tuple[int, ...]) -> None:
+    for n in shape:
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+            raise ValueError(f"shape must be non-negative integers, got {validation.shown(shape)}")
+
+
 def _word(elements: UIntArray, word: int) -> UIntArray:
     return mix_array(elements + np.uint64((word * GOLDEN) & MASK_64))
 
@@ -277,5 +293,13 @@ class Streams:
 
 def streams(seed: int, tasks: int) -> Callable[[int], Stream]:
     """Streams for trying a prior or a policy by hand: ``streams(0, tasks=5)(step)`` is a :class:`Stream` of 5 tasks."""
+    seed, tasks = validation.seed(seed), validation.count("tasks", tasks)
+    sizes.check_memory(f"tasks={sizes.amount(tasks)}", 8.0 * sizes.ARRAYS * sizes.as_float(tasks), "lower tasks")
     every = Streams(seed, np.arange(tasks, dtype=np.uint64))
-    return lambda step: every.at(Purpose.POLICY, step)
+
+    def at(step: int) -> Stream:
+        if validation.count("step", step, least=0) >= sizes.NUMBERED:
+            raise ValueError(f"step must be below 2**32, got {step}")
+        return every.at(Purpose.POLICY, step)
+
+    return at

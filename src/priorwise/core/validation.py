@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorwise.core import sizes
 from priorwise.core.types import BoolArray, FloatArray
 
 SINGULAR: Final = 1e-13
@@ -52,7 +53,10 @@ def matrix(name: str, value: ArrayLike, shape: tuple[int | None, ...] = (None, N
 def per_arm(name: str, value: ArrayLike, arms: int) -> FloatArray:
     """Return one number for all arms or one each, as a vector."""
     array = numbers(name, value)
-    return _finite(name, np.full(arms, array) if array.ndim == 0 else array, (arms,))
+    if array.ndim == 0:
+        sizes.check_memory(f"arms={sizes.amount(arms)}", 32.0 * sizes.as_float(arms), "lower arms")
+        array = np.full(arms, array)
+    return _finite(name, array, (arms,))
 
 
 def positive(name: str, value: FloatArray, smallest: float = 1e-100) -> FloatArray:
@@ -168,14 +172,21 @@ def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | No
 
 
 def numbers(name: str, value: ArrayLike) -> FloatArray:
-    """Return an array of numbers, of any shape."""
-    try:
-        array = np.array(value)
-    except ValueError as error:
-        raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
+    """Return an array of numbers, of any shape; a copy."""
+    array = plain_array(name, value)
     if array.dtype.kind not in "iuf" and array.size:
         raise TypeError(f"{name} must be numbers, got {shown(value)}")
     return array.astype(np.float64)
+
+
+def plain_array(name: str, value: Any) -> Any:
+    """Return an array in a regular shape, and none whose masked entries would count as numbers."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(f"{name} has masked entries, which would count as numbers; leave them out or fill them first")
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
 
 
 def _finite(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen
 from priorwise.core.streams import Stream
@@ -31,6 +31,7 @@ class Uniform:
 
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform``."""
+        doors.acting(self, belief, seen, rng)
         return pick(seen.masked(np.zeros((rng.tasks, seen.arms))), rng.uniform())
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
@@ -48,6 +49,7 @@ class Greedy:
 
     def act(self, belief: MeanBelief, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a E[mu_a]``."""
+        doors.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
 
     def scores(self, belief: MeanBelief, seen: Seen) -> FloatArray:
@@ -71,6 +73,7 @@ class BayesUCB:
 
     def act(self, belief: QuantileBelief, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a Q(1 - 1/(h + 1); mu_a)``."""
+        doors.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
 
     def scores(self, belief: QuantileBelief, seen: Seen) -> FloatArray:
@@ -99,10 +102,20 @@ class TopTwoThompson:
         """Check the parameters."""
         if not 0.0 < validation.number("share", self.share) <= 1.0:
             raise ValueError(f"share must lie in (0, 1], got {self.share:g}")
-        validation.count("most_draws", self.most_draws)
+        sizes.check_draws("most_draws", validation.count("most_draws", self.most_draws))
+
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull at most, for the estimate of work."""
+        return self.most_draws + 1
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return max(8, self.most_draws // 2)
 
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """Draw until the best arm differs from the first draw's."""
+        doors.acting(self, belief, seen, rng)
         stay = rng.uniform() < self.share
         first = self._best(belief, seen, rng, 1)[:, 0]
         second = first.copy()
@@ -147,6 +160,7 @@ class ExactKnowledgeGradient:
 
     def act(self, belief: LookaheadBelief, seen: Seen, rng: Stream) -> IntArray:
         """Play the arm with the largest value; where the look-ahead ties, the one with the largest posterior mean."""
+        doors.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
 
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:

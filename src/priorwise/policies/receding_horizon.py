@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, final, get_args
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick, ties
 from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen
 from priorwise.core.streams import Stream
@@ -81,8 +81,7 @@ class RecedingHorizon:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        validation.count("k1", self.k1)
-        validation.count("k2", self.k2)
+        sizes.check_draws("k1 * k2", validation.count("k1", self.k1) * validation.count("k2", self.k2))
         check_alpha(self.alpha)
         if self.ties not in get_args(Ties):
             raise ValueError(f"ties must be one of {', '.join(get_args(Ties))}, got {self.ties!r}")
@@ -108,8 +107,18 @@ class RecedingHorizon:
         per_draw = 1 if self.alpha == 0 else 2 * self.k2 + 3
         return lambda arms: validation.count("arms", arms) * self.k1 * per_draw
 
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull, for the estimate of work."""
+        return arms * self.k1 * (self.k2 + 1)
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return self.k2
+
     def act(self, belief: ImaginingBelief, seen: Seen, rng: Stream) -> IntArray:
         """Play the arm with the largest V_a."""
+        doors.acting(self, belief, seen, rng)
         breaker = rng.uniform()
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
         now = np.zeros((rng.tasks, seen.arms))

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, final, get_args
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
@@ -35,6 +35,7 @@ class SamplingPolicy(ABC):
     @final
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """Draw, put -inf on arms that are not available, select."""
+        doors.acting(self, belief, seen, rng)
         values = belief.sample(rng, self.draws, seen)
         if values.shape != (shape := (rng.tasks, self.draws, seen.arms)):
             name = f"{type(belief).__name__}.sample"
@@ -48,6 +49,15 @@ class SamplingPolicy(ABC):
     def monte_carlo_n(self, arms: int) -> int:
         """Return n: the law of the action moves by at most n times the total variation of the posterior."""
         validation.count("arms", arms)
+        return self.draws
+
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull, for the estimate of work."""
+        return self.draws
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
         return self.draws
 
 
@@ -88,7 +98,7 @@ class KShotThompson(SamplingPolicy):
 
     def __post_init__(self) -> None:
         """Check the number of draws."""
-        validation.count("k", self.k)
+        sizes.check_draws("k", validation.count("k", self.k))
 
     @property
     def draws(self) -> int:  # type: ignore[override]
@@ -126,7 +136,7 @@ class PosteriorSampling(SamplingPolicy):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        validation.count("k", self.k)
+        sizes.check_draws("k", validation.count("k", self.k))
         if not callable(self.rule) and self.rule not in get_args(NamedRule):
             raise ValueError(f"rule must be one of {', '.join(get_args(NamedRule))} or a function, got {self.rule!r}")
 

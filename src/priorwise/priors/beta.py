@@ -8,7 +8,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -74,13 +74,13 @@ class BetaPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu_a ~ Beta(alpha_a, beta_a)``."""
-        shape = (tasks, self.arms)
+        shape = (doors.batch(rng, tasks), self.arms)
         means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))[:, 0]
         return BanditEnvironment(means, self.reward_law)
 
     def belief(self, tasks: int) -> BetaBelief:
         """Start at the prior."""
-        shape = (tasks, self.arms)
+        shape = (validation.count("tasks", tasks), self.arms)
         return BetaBelief(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
@@ -116,6 +116,16 @@ class BetaBelief:
     a: FloatArray  # (task, arm)
     b: FloatArray  # (task, arm)
 
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.a.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.a.shape[1]
+
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``mu_a ~ Beta(a, b)``, ``(task, draw, arm)``."""
         return rng.beta(self.a, self.b, draws)
@@ -136,8 +146,9 @@ class BetaBelief:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a success."""
-        if rewards.min() < 0.0 or rewards.max() > 1.0:
-            raise ValueError(f"rewards must lie between 0 and 1 for a Beta belief, got {rewards.min():g} to {rewards.max():g}")
+        return self._given(*doors.played(self, seen, actions, rewards, low=0.0, high=1.0))
+
+    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         chosen = np.arange(self.a.shape[1]) == actions[:, None]
         success = rewards[:, None]
         return type(self)(self.a + chosen * success, self.b + chosen * (1.0 - success))
@@ -147,7 +158,7 @@ class BetaBelief:
         rows = np.arange(len(actions))
         value = rng.beta(self.a[rows, actions][:, None], self.b[rows, actions][:, None])[:, 0, 0]
         reward = (rng.uniform() < value).astype(np.float64)
-        return Imagined(value, self.update(seen, actions, reward, None), seen)
+        return Imagined(value, self._given(actions, reward), seen)
 
     def best_after(self, seen: Seen) -> FloatArray:
         """Average the best posterior mean over the two rewards an arm may show, exactly."""

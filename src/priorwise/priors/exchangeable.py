@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.priors.beta import BetaBelief, BetaPrior
@@ -64,6 +64,8 @@ class ExchangeableGaussianPrior(Serializable):
             raise ValueError(
                 f"a correlation of {self.correlation:g} cannot hold between {arms} arms; the least possible is {-1 / (arms - 1):g}"
             )
+        size = 32.0 * sizes.as_float(arms) ** 2  # the covariance, and what is made of it
+        sizes.check_memory(f"arms={sizes.amount(arms)}", size, "lower arms")
         cov = self.var * (self.correlation + (1.0 - self.correlation) * np.eye(arms))
         np.fill_diagonal(cov, self.var)
         return GaussianPrior(np.full(arms, self.mean), cov, self.noise_var)
@@ -127,6 +129,7 @@ class ExchangeableBetaPrior(Serializable):
     def for_arms(self, arms: int) -> BetaPrior:
         """Return the prior of a task with this many arms."""
         arms = validation.count("arms", arms)
+        sizes.check_memory(f"arms={sizes.amount(arms)}", 64.0 * sizes.as_float(arms), "lower arms")
         return BetaPrior(np.full(arms, self.alpha), np.full(arms, self.beta))
 
     def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:

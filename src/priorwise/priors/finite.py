@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -118,11 +118,12 @@ class FinitePrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """Draw which task it is."""
-        index = rng.choice(np.broadcast_to(self.probs, (tasks, self.support)))
+        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
         return BanditEnvironment(self.means[index], self.reward_law)
 
     def belief(self, tasks: int) -> FiniteBelief:
         """Start at the prior."""
+        tasks = validation.count("tasks", tasks)
         return FiniteBelief(self, np.broadcast_to(_log(self.probs), (tasks, self.support)), np.zeros(tasks, dtype=np.int64))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
@@ -166,6 +167,16 @@ class FiniteBelief:
     log_weights: FloatArray  # (task, support)
     resets: IntArray  # (task,)
 
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.log_weights.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.prior.arms
+
     def weights(self) -> FloatArray:
         """Posterior probabilities up to a factor, ``(task, support)``."""
         return np.exp(self.log_weights)
@@ -200,6 +211,10 @@ class FiniteBelief:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the reward; where no task is left that could have given it, start again from the prior."""
+        between = {"low": 0.0, "high": 1.0} if self.prior.noise == "bernoulli" else {}
+        return self._given(*doors.played(self, seen, actions, rewards, **between))
+
+    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         log_weights = self.log_weights + self.prior.log_likelihood(actions, rewards)
         best = log_weights.max(axis=1, keepdims=True)
         impossible = np.isneginf(best)
@@ -210,7 +225,7 @@ class FiniteBelief:
         """Draw a task and its reward."""
         value = self.prior.means[rng.choice(self.weights()), actions]
         reward = self.prior.reward_law.draw(value, actions, rng)
-        return Imagined(value, self.update(seen, actions, reward, None), seen)
+        return Imagined(value, self._given(actions, reward), seen)
 
     def best_after(self, seen: Seen) -> FloatArray:
         """Average the best posterior mean over the rewards an arm may show.

@@ -12,7 +12,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -74,10 +74,12 @@ class GaussianPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu ~ N(mean, cov)``."""
+        doors.batch(rng, tasks)
         return BanditEnvironment(self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root), self.reward_law)
 
     def belief(self, tasks: int) -> GaussianBelief:
         """Start at the prior."""
+        tasks = validation.count("tasks", tasks)
         mean = np.broadcast_to(self.mean, (tasks, self.arms))
         return GaussianBelief(self, mean, np.broadcast_to(self._root, (tasks, self.arms, self.arms)))
 
@@ -117,6 +119,16 @@ class GaussianBelief:
     m: FloatArray  # (task, arm)
     root: FloatArray  # (task, arm, arm)
 
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.m.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.m.shape[1]
+
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``mu ~ N(m, S)``, ``(task, draw, arm)``."""
         z = rng.normal(draws, self.prior.arms)
@@ -147,6 +159,9 @@ class GaussianBelief:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(mu_a, noise_var_a)``."""
+        return self._given(*doors.played(self, seen, actions, rewards))
+
+    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         rows = np.arange(len(actions))
         residual = rewards - self.m[rows, actions]
         m, root = condition(self.m, self.root, self.root[rows, actions], self.prior.noise_var[actions], residual)
@@ -159,7 +174,7 @@ class GaussianBelief:
         f = self.root[rows, actions]
         value = self.m[rows, actions] + np.sqrt(np.einsum("tj,tj->t", f, f)) * z[:, 0]
         reward = value + np.sqrt(self.prior.noise_var[actions]) * z[:, 1]
-        return Imagined(value, self.update(seen, actions, reward, None), seen)
+        return Imagined(value, self._given(actions, reward), seen)
 
     def best_after(self, seen: Seen) -> FloatArray:
         """E[max_b m_b + g_b Z] for each pulled arm, exact: g is the slope of the posterior means in the standardised reward."""

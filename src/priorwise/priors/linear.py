@@ -8,7 +8,7 @@ from typing import ClassVar, Self, cast, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream, WorldStreams
@@ -95,12 +95,14 @@ class LinearGaussianPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> LinearEnvironment:
         """``w ~ N(mean, cov)``."""
+        doors.batch(rng, tasks)
         return LinearEnvironment(
             self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root), self.contexts, self.reward_law
         )
 
     def belief(self, tasks: int) -> LinearBelief:
         """Start at the prior."""
+        tasks = validation.count("tasks", tasks)
         mean = np.broadcast_to(self.mean, (tasks, self.dim))
         return LinearBelief(self, mean, np.broadcast_to(self._root, (tasks, self.dim, self.dim)))
 
@@ -173,21 +175,31 @@ class LinearBelief:
     m: FloatArray  # (task, dim)
     root: FloatArray  # (task, dim, dim)
 
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.m.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.prior.arms
+
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``x_a'w`` with ``w ~ N(m, S)``, ``(task, draw, arm)``."""
         z = rng.normal(draws, self.prior.dim)
         weights = self.m[:, None, :] + z @ self.root.transpose(0, 2, 1)
-        return np.asarray(weights @ seen.signal.transpose(0, 2, 1))
+        return np.asarray(weights @ self._features(seen).transpose(0, 2, 1))
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws: itself one draw of the weights, from N(m, S / draws)."""
         z = rng.normal(1, self.prior.dim)
         weights = self.m + (z @ self.root.transpose(0, 2, 1))[:, 0] / np.sqrt(draws)
-        return np.einsum("taj,tj->ta", seen.signal, weights)
+        return np.einsum("taj,tj->ta", self._features(seen), weights)
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means of the arms' values."""
-        return np.einsum("taj,tj->ta", seen.signal, self.m)
+        return np.einsum("taj,tj->ta", self._features(seen), self.m)
 
     def covariance(self) -> FloatArray:
         """Posterior covariances of the weights, ``(task, dim, dim)``."""
@@ -197,26 +209,32 @@ class LinearBelief:
         """Posterior quantiles of the arms' values."""
         from scipy.special import ndtri
 
-        f = seen.signal @ self.root
+        f = self._features(seen) @ self.root
         return np.asarray(self.mean(seen) + np.sqrt(np.einsum("taj,taj->ta", f, f)) * ndtri(level))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, noise_var_a)``."""
-        x = seen.signal[np.arange(len(actions)), actions]
+        actions, rewards = doors.played(self, seen, actions, rewards)
+        return self._given(doors.chosen_features(seen, actions, self.arms, self.prior.dim), actions, rewards)
+
+    def _given(self, x: FloatArray, actions: IntArray, rewards: FloatArray) -> Self:
         residual = rewards - np.einsum("tj,tj->t", x, self.m)
         f = np.einsum("tij,ti->tj", self.root, x)
         m, root = condition(self.m, self.root, f, self.prior.noise_var[actions], residual)
         return type(self)(self.prior, m, root)
 
+    def _features(self, seen: Seen) -> FloatArray:
+        return doors.features(seen, self.tasks, self.arms, self.prior.dim)
+
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
         """Draw ``x_a'w`` and its reward, and the fresh features that would be seen next."""
         z = rng.normal(2)
-        x = seen.signal[np.arange(len(actions)), actions]
+        x = self._features(seen)[np.arange(len(actions)), actions]
         f = np.einsum("tij,ti->tj", self.root, x)
         value = np.einsum("tj,tj->t", x, self.m) + np.sqrt(np.einsum("tj,tj->t", f, f)) * z[:, 0]
         reward = value + np.sqrt(self.prior.noise_var[actions]) * z[:, 1]
         fresh = self.prior.contexts.draw(rng, self.prior.dim)
-        return Imagined(value, self.update(seen, actions, reward, fresh), replace(seen, signal=fresh))
+        return Imagined(value, self._given(x, actions, reward), replace(seen, signal=fresh))
 
     def best_after(self, seen: Seen) -> FloatArray:
         """Expected best posterior mean over the next, fresh features and the reward of each arm; see the contexts' law."""
@@ -226,7 +244,7 @@ class LinearBelief:
                 f"an exact look-ahead needs contexts with expected_best(m, gains, seen), which {type(contexts).__name__} lacks; "
                 "use RecedingHorizon, or SphereContexts or GivenContexts"
             )
-        f = seen.signal @ self.root  # L'x_a, (task, arm, dim)
+        f = self._features(seen) @ self.root  # L'x_a, (task, arm, dim)
         spread = np.sqrt(np.einsum("taj,taj->ta", f, f) + self.prior.noise_var)
         gains = f @ self.root.transpose(0, 2, 1) / spread[:, :, None]  # S x_a / sqrt(x_a'S x_a + v)
         return seen.masked(contexts.expected_best(self.m, gains, seen))

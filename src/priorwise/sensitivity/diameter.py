@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.protocols import Seen, ValuedEnvironment
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
@@ -66,6 +66,10 @@ def diameter_law(prior: Any, horizon: int, *, seed: int, draws: int = DRAWS) -> 
 
 def sample_law(prior: Any, horizon: int, *, seed: int, draws: int) -> SampleLaw:
     """Draw environments, and contexts at each step as a simulation would."""
+    sizes.check_memory(f"draws={sizes.amount(draws)}", 32.0 * sizes.as_float(draws), "lower draws")
+    if hasattr(prior, "contexts"):
+        what = f"draws={sizes.amount(draws)} over horizon={sizes.amount(horizon)}"
+        sizes.check_work(what, float(draws) * sizes.as_float(horizon), "lower draws or horizon")
     values = np.empty(draws)
     block = max(1, min(draws, ENTRIES // max(_entries(prior), 1)))
     for start in range(0, draws, block):

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.pairs import Pair, ordered_pair, pair_of
 
@@ -65,6 +65,7 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
 
     """
     draws = validation.count("draws", draws, least=0)
+    sizes.check_memory(f"draws={sizes.amount(draws)}", 16.0 * sizes.as_float(draws), "lower draws")
     if seed is not None:
         seed = validation.seed(seed)
     pair = ordered_pair(p, q)

@@ -30,7 +30,8 @@ from priorwise.sensitivity.histories import NoActionLaw, TooManyHistories
 from priorwise.sensitivity.rungs import Ladder, Rung
 from priorwise.sensitivity.walk import Steps, walk
 from priorwise.simulate.results import Estimate
-from priorwise.simulate.run import compare
+from priorwise.simulate.run import check_policy, check_prior, compare
+from priorwise.simulate.sizes import check_run
 
 WORST, POSTERIORS, ACTIONS = "worst case", "posteriors", "actions"
 COUPLED, TRAJECTORIES, COMMON = "coupled trajectories", "trajectories", "common random numbers"
@@ -104,6 +105,10 @@ def sensitivity_ladder(
 
     """
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
+    check_prior("p", p)
+    check_prior("q", q)
+    check_policy(policy, p)
+    check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
     distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)  # refuses priors that differ in more than their law over tasks
     contextual = isinstance(p, LinearGaussianPrior)  # there a draw costs as much as a task
     law = diameter_law(p, horizon, seed=seed, draws=max(DRAWS // horizon, DRAWS // 10) if contextual else DRAWS)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import MeanBelief, Seen
 from priorwise.core.streams import Stream
@@ -26,8 +26,6 @@ from priorwise.sensitivity.enumeration import by_mask, reward_likelihoods, round
 
 MOST_STATES: Final = 2_000_000
 """Beliefs that a plan visits at most, unless told otherwise."""
-
-UNSEEN: Final = Seen(step=1, horizon=1, arms=1)  # beliefs about means look at nothing that is shown
 
 SmallBelief = FiniteBelief | BetaBelief
 
@@ -100,6 +98,7 @@ class BayesOptimalPolicy:
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a Q(belief, a)``."""
+        doors.acting(self, belief, seen, rng)
         return pick(self.values(belief, seen), rng.uniform())
 
     def values(self, belief: Any, seen: Seen) -> FloatArray:
@@ -124,7 +123,7 @@ def _plan(roots: SmallBelief, pulls: int, arms: IntArray, most: int) -> tuple[Fl
     layers: list[tuple[FloatArray, list[tuple[int, FloatArray, IntArray]]]] = []  # means; arm, probability, child
     belief, states = roots, 0
     for left in range(pulls, 0, -1):
-        means = belief.mean(UNSEEN)[:, arms]
+        means = belief.mean(_unseen(belief))[:, arms]
         states += len(means)
         branches: list[tuple[int, FloatArray, IntArray]] = []
         if left > 1:
@@ -142,10 +141,11 @@ def _plan(roots: SmallBelief, pulls: int, arms: IntArray, most: int) -> tuple[Fl
 def _layer(belief: SmallBelief, arms: IntArray, room: int) -> tuple[SmallBelief, list[tuple[int, FloatArray, IntArray]]]:
     """Beliefs one pull later, and how they are reached: column of the arm, probability ``(state,)``, next state ``(state,)``."""
     children: list[tuple[int, FloatArray, IntArray, SmallBelief]] = []
+    unseen = _unseen(belief)
     for column, arm in enumerate(arms.tolist()):
         for reward, probability in _shown(belief, arm):
             rows = np.flatnonzero(probability > 0.0)
-            after = _rows(belief, rows).update(UNSEEN, np.full(len(rows), arm), np.full(len(rows), reward), None)
+            after = _rows(belief, rows).update(unseen, np.full(len(rows), arm), np.full(len(rows), reward), None)
             children.append((column, probability, rows, after))
     first, group = row_groups(np.concatenate([_key(after) for *_, after in children]))
     if len(first) > room:
@@ -169,6 +169,11 @@ def _shown(belief: SmallBelief, arm: int) -> list[tuple[float, FloatArray]]:
         return [(1.0, belief.a[:, arm] / total), (0.0, belief.b[:, arm] / total)]
     weights = belief.probabilities()
     return [(reward, np.einsum("is,s->i", weights, likelihood)) for reward, likelihood in reward_likelihoods(belief.prior, arm)]
+
+
+def _unseen(belief: SmallBelief) -> Seen:
+    """Beliefs about means look at nothing that is shown."""
+    return Seen(step=1, horizon=1, arms=belief.arms)
 
 
 def _key(belief: SmallBelief) -> IntArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
-from priorwise.core import validation
+from priorwise.core import doors, sizes, validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray
 from priorwise.kernels.compiling import LANES
@@ -17,6 +17,10 @@ from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.priors.rewards import BernoulliRewards, NormalRewards
 from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan, run_blocks
 from priorwise.simulate.results import Comparison, PairTally, Run, RunBuilder
+from priorwise.simulate.sizes import check_block, check_run
+
+MOST_THREADS: Final = 4096
+"""Threads that a run may ask for."""
 
 
 def simulate(
@@ -126,15 +130,28 @@ def _run(
         if getattr(believed, "in_order", False):
             name = type(believed).__name__
             raise ValueError(f"{name} is held by tasks one after the other, which simulate does not play: use simulate_meta")
+    check_run(prior, [policy for policy, _ in policies.values()], horizon=horizon, tasks=tasks, keep=keep)
     mask: BoolArray | None = validation.availability("available", available, tasks, prior.arms)
     plans: dict[str, Plan] = {
         name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
         for name, (policy, believed) in policies.items()
     }
-    size = block_size(horizon, max(entries(held) for _, held in policies.values()), {each.engine for each in plans.values()})
+    largest = max(entries(held) for _, held in policies.values())
+    size = block_size(horizon, largest, {each.engine for each in plans.values()})
     if block is not None:
         size = -(-validation.count("block", block) // LANES) * LANES
     workers = available_threads() if threads is None else validation.count("threads", threads)
+    if workers > MOST_THREADS:
+        raise ValueError(f"threads must be at most {MOST_THREADS:,}, got {sizes.amount(workers)}")
+    check_block(
+        prior,
+        [policy for name, (policy, _) in policies.items() if plans[name].engine == "numpy"],
+        horizon=horizon,
+        block=min(size, tasks),
+        belief=largest,
+        numpy=any(each.engine == "numpy" for each in plans.values()),
+        blocks=min(workers, -(-tasks // size)),
+    )
     builders = {name: RunBuilder(tasks, horizon, seed, each.engine, keep=keep) for name, each in plans.items()}
     pairs = PairTally(list(plans))
     blocks = run_blocks(plans, seed=seed, tasks=tasks, horizon=horizon, available=mask, keep=keep, threads=workers, block=size)
@@ -185,14 +202,8 @@ def check_policy(policy: Any, believed: Prior) -> None:
     if not hasattr(policy, "act"):
         raise TypeError(f"policy must have a method act(belief, seen, rng), but {type(policy).__name__} has none")
     belief = believed.belief(1)
-    for needed in getattr(policy, "needs", ()):
-        if not isinstance(belief, needed):
-            lacking = [name for name in _methods(needed) if not hasattr(belief, name)]
-            raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(lacking)}; {type(belief).__name__} lacks it")
-
-
-def _methods(protocol: type) -> list[str]:
-    return sorted(name for base in protocol.__mro__ for name in vars(base) if not name.startswith("_"))
+    if missing := doors.lacking(policy, belief):
+        raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(missing)}; {type(belief).__name__} lacks it")
 
 
 @contextmanager

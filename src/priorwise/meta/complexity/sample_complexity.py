@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
 from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
@@ -23,6 +23,7 @@ from priorwise.sensitivity.bound import Bound
 from priorwise.sensitivity.bounds import reward_bound
 from priorwise.sensitivity.distance import total_variation
 from priorwise.sensitivity.pairs import ordered_pair
+from priorwise.simulate.sizes import check_run
 
 DRAWS: Final = 20_000
 
@@ -121,6 +122,8 @@ def sample_complexity(
     check_estimator(used)
     used = adapted(used, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
+    check_run(prior, [explore], horizon=horizon, tasks=most, keep=True, times=replicates, named="most", times_named="replicates")
+    sizes.check_memory(f"draws={sizes.amount(draws)}", 64.0 * sizes.as_float(draws), "lower draws")
     tried: dict[int, Tried] = {}
 
     def enough(tasks: int) -> bool:

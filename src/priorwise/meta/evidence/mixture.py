@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -74,7 +74,7 @@ class MixturePrior:
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment | LinearEnvironment:
         """Draw the component of each task, then the task."""
-        index = rng.choice(np.broadcast_to(self.probs, (tasks, self.probs.size)))
+        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.probs.size)))
         drawn = [part.sample(rng, tasks) for part in self.components]
         first = drawn[0]
         rows = np.arange(tasks)
@@ -84,6 +84,7 @@ class MixturePrior:
 
     def belief(self, tasks: int) -> MixtureBelief:
         """Start at the prior."""
+        tasks = validation.count("tasks", tasks)
         with np.errstate(divide="ignore"):
             weights = np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
         return MixtureBelief(tuple(part.belief(tasks) for part in self.components), weights)
@@ -96,6 +97,16 @@ class MixtureBelief:
 
     parts: tuple[Any, ...]
     log_weights: FloatArray  # (task, component), up to a constant a task
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.log_weights.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.parts[0].arms)
 
     def probabilities(self) -> FloatArray:
         """Posterior probabilities of the components, ``(task, component)``."""
@@ -118,12 +129,14 @@ class MixtureBelief:
 
         Where no component deems it possible, the weights stay; a component that is out of question for good is no problem.
         """
+        actions, rewards = doors.played(self, seen, actions, rewards)
+        parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)  # each refuses what it cannot have seen
         gained = np.stack([log_predictive(part, seen, actions, rewards) for part in self.parts], axis=1)
         moved = self.log_weights + gained
         best = moved.max(axis=1, keepdims=True)
         impossible = np.isneginf(best)
         weights = np.where(impossible, self.log_weights, moved - np.where(impossible, 0.0, best))
-        return type(self)(tuple(part.update(seen, actions, rewards, after) for part in self.parts), weights)
+        return type(self)(parts, weights)
 
 
 def _contexts(prior: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.streams import Stream
@@ -87,8 +87,18 @@ class UniformThen:
         """Whether the policy looks ahead."""
         return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
 
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull at most, for the estimate of work."""
+        return sizes.draws_per_pull(self.then, arms)
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return sizes.drawn_at_once(self.then)
+
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform`` while ``h <= rounds``."""
+        doors.acting(self, belief, seen, rng)
         return (Uniform() if seen.step <= self.rounds else self.then).act(belief, seen, rng)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
@@ -138,8 +148,18 @@ class PlayArms:
         """Whether the policy after looks ahead."""
         return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
 
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull at most, for the estimate of work."""
+        return sizes.draws_per_pull(self.then, arms)
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return sizes.drawn_at_once(self.then)
+
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a_h = arms[h - 1]``."""
+        doors.acting(self, belief, seen, rng)
         self._check(seen.arms)
         if self.then is not None and seen.step > len(self.arms):
             return self.then.act(belief, seen, rng)

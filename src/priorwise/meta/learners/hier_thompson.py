@@ -13,7 +13,7 @@ from typing import Self, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -86,7 +86,7 @@ class HierarchicalPrior:
 
     def belief(self, tasks: int) -> HierarchicalBelief:
         """Start with no data on these tasks."""
-        dim = self.above.shift.size
+        dim, tasks = self.above.shift.size, validation.count("tasks", tasks)
         return HierarchicalBelief(self.above, np.zeros((tasks, dim, dim)), np.zeros((tasks, dim)))
 
 
@@ -98,6 +98,16 @@ class HierarchicalBelief:
     above: GaussianHyperPosterior
     p: FloatArray  # (task, dim, dim)
     b: FloatArray  # (task, dim)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.b.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.above.blank.arms
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``nu`` given all tasks, ``w`` given nu and the own task; values ``(task, draw, arm)``."""
@@ -117,7 +127,8 @@ class HierarchicalBelief:
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, v_a)``: ``P += x x' / v``, ``b += x r / v``."""
         blank = self.above.blank
+        actions, rewards = doors.played(self, seen, actions, rewards)
         linear = isinstance(blank, LinearGaussianPrior)
-        x = seen.signal[np.arange(len(actions)), actions] if linear else np.eye(blank.arms)[actions]
+        x = doors.chosen_features(seen, actions, self.arms, self.b.shape[1]) if linear else np.eye(blank.arms)[actions]
         weighted = x / blank.noise_var[actions][:, None]
         return type(self)(self.above, self.p + weighted[:, :, None] * x[:, None, :], self.b + weighted * rewards[:, None])

@@ -17,7 +17,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -136,7 +136,7 @@ class RunningMeanPrior:
 
     def belief(self, tasks: int) -> RunningMeanBelief:
         """Start before the first pulls."""
-        return RunningMeanBelief(self, None)
+        return RunningMeanBelief(self, None, validation.count("tasks", tasks))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
         """Tile functions for the compiled loop, which runs the tiles in the order of the episodes; None to look ahead."""
@@ -166,6 +166,12 @@ class RunningMeanBelief:
 
     prior: RunningMeanPrior
     inner: GaussianBelief | None
+    tasks: int
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.prior.arms
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``mu ~ N(m, S)``, ``(task, draw, arm)``."""
@@ -177,8 +183,9 @@ class RunningMeanBelief:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the reward; the first one also sets the prior mean of the episodes after."""
+        actions, rewards = doors.played(self, seen, actions, rewards)
         inner = self._start(actions, rewards) if self.inner is None else self.inner
-        return type(self)(self.prior, inner.update(seen, actions, rewards, after))
+        return type(self)(self.prior, inner.update(seen, actions, rewards, after), self.tasks)
 
     def _start(self, actions: IntArray, rewards: FloatArray) -> GaussianBelief:
         """``nu_t`` for each task of the batch, from what came before it."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import joblib
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.protocols import Prior
 from priorwise.core.streams import Purpose, Stream, task_keys
 from priorwise.core.types import FloatArray, UIntArray
@@ -24,9 +24,13 @@ from priorwise.meta.statistics.episodes import joined
 from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan
 from priorwise.simulate.results import Trajectory
 from priorwise.simulate.run import check_believed, check_policy, check_prior
+from priorwise.simulate.sizes import KEPT_BYTES, check_run
 
 NUMBERS: Final = 1 << 32
 """Task numbers that a replicate has; the last one is the learner's own."""
+
+REPLICATE_DRAWS: Final = 2e5
+"""Draws that take as long as the bookkeeping of a replicate: milliseconds."""
 
 PARTS: Final = 4
 """Parts of each process's share of the replicates, to even out the load."""
@@ -92,6 +96,22 @@ def simulate_meta(
             raise ValueError(f"{name} must be below 2**32, got {value}")
     check_prior("prior", prior)
     _check_learner(learner)
+    check_run(
+        prior,
+        [getattr(learner, "policy", None)],
+        horizon=horizon,
+        tasks=episodes,
+        times=replicates,
+        named="episodes",
+        times_named="replicates",
+    )
+    sizes.check_work(f"replicates={sizes.amount(replicates)}", float(replicates) * REPLICATE_DRAWS, "lower replicates")
+    pulls = KEPT_BYTES * horizon if keep else 0
+    sizes.check_memory(
+        f"replicates={sizes.amount(replicates)} of episodes={sizes.amount(episodes)}" + (" with keep=True" if keep else ""),
+        replicates * (200.0 + episodes * (8.0 + pulls)),
+        "lower replicates or episodes" + (", or leave keep out" if keep else ""),
+    )
     _check_start(prior, learner, horizon, seed, first, engine)
     workers = _workers(jobs, replicates)
     one = (prior, learner, episodes, horizon, seed, keep, engine)

@@ -15,6 +15,7 @@ from priorwise.meta.fit import PriorFit
 from priorwise.meta.selection.paired import Paired
 from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
 from priorwise.simulate.run import compare
+from priorwise.simulate.sizes import check_run
 
 
 @final
@@ -73,6 +74,14 @@ def compare_policies(
         raise TypeError(f"fit must be a PriorFit, got {type(fit).__name__}")
     draws, seed = validation.count("draws", draws), validation.seed(seed)
     believed = _with_arms(fit.prior, arms)
+    check_run(
+        believed,
+        policies.values(),
+        horizon=validation.count("horizon", horizon),
+        tasks=validation.count("tasks", tasks),
+        times=draws,
+        times_named="draws",
+    )
     generator = np.random.Generator(np.random.Philox(key=seed))
     priors = [_with_arms(prior, arms) for prior in fit.draw(generator, draws)]
     scores: dict[str, list[float]] = {name: [] for name in policies}

@@ -1,0 +1,136 @@
+"""Checks at the doors of policies and beliefs that people also use by hand: ``act``, ``update``, ``belief`` and ``sample``.
+
+They stand once for a whole batch of tasks, never inside a loop over arms or draws; what a policy imagines passes no door.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.protocols import Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+
+
+@cache
+def members(protocol: type) -> tuple[str, ...]:
+    """Names that a protocol asks for."""
+    return tuple(sorted(name for base in protocol.__mro__ for name in vars(base) if not name.startswith("_")))
+
+
+def lacking(policy: Any, belief: Any) -> list[str]:
+    """What a policy needs of a belief, as its ``needs`` say, and the belief has not."""
+    return [name for needed in getattr(policy, "needs", ()) for name in members(needed) if not hasattr(belief, name)]
+
+
+def acting(policy: Any, belief: Any, seen: Any, rng: Any) -> None:
+    """Check what ``act`` is given: one batch of tasks with the arms of the belief, and a stream of random numbers for it."""
+    if not isinstance(rng, Stream):
+        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
+    _check_seen(seen, rng.tasks)
+    if not hasattr(belief, "update"):
+        raise TypeError(f"belief must be a belief, as prior.belief(tasks) gives, got {_kind(belief)}")
+    if missing := lacking(policy, belief):
+        name = type(belief).__name__
+        raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(missing)}; {name} lacks it")
+    _check_batch(belief, seen, rng.tasks, "rng has")
+
+
+def played(
+    belief: Any,
+    seen: Any,
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    *,
+    low: float = -validation.LARGEST,
+    high: float = validation.LARGEST,
+) -> tuple[IntArray, FloatArray]:
+    """Return the arms pulled and the rewards earned, ``(task,)`` each, if they can have happened.
+
+    ``belief`` has ``tasks`` and ``arms``; a reward from ``low`` to ``high`` is possible under its reward law.
+    """
+    tasks, arms = belief.tasks, belief.arms
+    _check_seen(seen, tasks)
+    _check_batch(belief, seen, tasks, "belief has")
+    chosen = _per_task("actions", actions, tasks, "iu", "arms as integers")
+    earned = _per_task("rewards", rewards, tasks, "iuf", "numbers")
+    if tasks == 0:
+        return chosen.astype(np.int64), earned.astype(np.float64)
+    if chosen.min() < 0 or chosen.max() >= arms:
+        wrong = chosen.min() if chosen.min() < 0 else chosen.max()
+        raise ValueError(f"actions must be arms 0..{arms - 1}, got {wrong}")
+    if seen.mask is not None and not (there := seen.mask[np.arange(tasks), chosen]).all():
+        task = int(np.argmin(there))
+        raise ValueError(f"actions must be available arms, but arm {chosen[task]} of task {task} is not in seen.mask")
+    if not (earned.min() >= low and earned.max() <= high):  # NaN is neither
+        _refuse_rewards(belief, earned, low, high)
+    return chosen.astype(np.int64, copy=False), earned.astype(np.float64, copy=False)
+
+
+def features(seen: Seen, tasks: int, arms: int, dim: int) -> FloatArray:
+    """Return the features that ``seen`` shows, ``(task, arm, dim)``."""
+    signal = seen.signal
+    if not isinstance(signal, np.ndarray) or signal.shape != (tasks, arms, dim):
+        got = f"shape {signal.shape}" if isinstance(signal, np.ndarray) else _kind(signal)
+        raise ValueError(f"seen.signal must be the features of each task and arm, an array ({tasks}, {arms}, {dim}), got {got}")
+    return signal
+
+
+def chosen_features(seen: Seen, actions: IntArray, arms: int, dim: int) -> FloatArray:
+    """Return the features of the arms pulled, ``(task, dim)``, if they are finite."""
+    x = features(seen, len(actions), arms, dim)[np.arange(len(actions)), actions]
+    if not np.isfinite(x).all():
+        raise ValueError("seen.signal must be finite, but the features of a pulled arm are NaN or infinite")
+    return x
+
+
+def batch(rng: Any, tasks: Any) -> int:
+    """Check what ``Prior.sample`` is given: a stream for so many tasks."""
+    tasks = validation.count("tasks", tasks)
+    if not isinstance(rng, Stream):
+        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
+    if rng.tasks != tasks:
+        raise ValueError(f"rng must have a number for each of the {tasks} tasks, but is a stream of {rng.tasks}")
+    return tasks
+
+
+def _check_seen(seen: Any, tasks: int) -> None:
+    if not isinstance(seen, Seen):
+        raise TypeError(f"seen must be a Seen(step, horizon, arms, ...), got {_kind(seen)}")
+    if seen.mask is not None and len(seen.mask) != tasks:
+        raise ValueError(f"seen.mask has {len(seen.mask)} tasks, but there are {tasks}")
+
+
+def _check_batch(belief: Any, seen: Seen, tasks: int, whose: str) -> None:
+    held, arms = getattr(belief, "tasks", tasks), getattr(belief, "arms", seen.arms)
+    if held != tasks:
+        raise ValueError(f"belief is about {held} tasks, but {whose} {tasks}")
+    if arms != seen.arms:
+        raise ValueError(f"seen.arms is {seen.arms}, but the belief has {arms} arms")
+
+
+def _per_task(name: str, value: ArrayLike, tasks: int, kinds: str, what: str) -> Any:
+    array = validation.plain_array(name, value)
+    if array.dtype.kind not in kinds:
+        raise TypeError(f"{name} must be {what}, one for each task, got {array.dtype}")
+    if array.shape != (tasks,):
+        hint = f"; write [{value!r}]" if array.ndim == 0 and tasks == 1 else ""
+        raise ValueError(f"{name} must have one entry for each task, shape ({tasks},), got {array.shape}{hint}")
+    return array
+
+
+def _refuse_rewards(belief: Any, earned: FloatArray, low: float, high: float) -> None:
+    task = int(np.argmin((earned >= low) & (earned <= high)))
+    wrong = f"got {earned[task]:g} in task {task}"
+    if not np.isfinite(earned[task]):
+        raise ValueError(f"rewards must be finite, {wrong}; a reward that is not known yet is not observed: update when it is")
+    raise ValueError(f"rewards must lie between {low:g} and {high:g} for a {type(belief).__name__}, {wrong}")
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
