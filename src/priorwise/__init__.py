@@ -3,6 +3,9 @@
 Learn the prior from past tasks, see how much is lost if it is wrong, and run the policy that earns most in the few pulls there are.
 """
 
+import priorwise._starting  # noqa: F401 - before all that takes time
+
+# isort: split
 from typing import TYPE_CHECKING, Any
 
 from priorwise.core.choosing import pick

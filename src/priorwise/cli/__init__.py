@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Annotated
 
 import typer
 
+from priorwise._starting import INTERRUPTED, is_command, leave
 from priorwise.cli.bound import HELP as BOUND_HELP
 from priorwise.cli.bound import bound
 from priorwise.cli.errors import Group
 from priorwise.cli.example import example
-from priorwise.cli.output import progress_to_stderr
+from priorwise.cli.output import plain_where_needed, progress_to_stderr
 from priorwise.cli.reproduce import HELP as REPRODUCE_HELP
 from priorwise.cli.reproduce import reproduce
 from priorwise.cli.simulate import HELP as SIMULATE_HELP
@@ -37,6 +40,7 @@ def _priorwise(
     priorwise example gaussian > prior.json
     priorwise simulate prior.json --policy ts --policy sum:8 --policy greedy --horizon 10 --seed 0
     """  # noqa: D301 - a backspace keeps Typer from joining the lines
+    plain_where_needed()
     progress_to_stderr()
     if version:
         from priorwise import __version__
@@ -54,4 +58,12 @@ app.command(help=REPRODUCE_HELP)(reproduce)
 
 def main() -> None:
     """Run the command line."""
-    app()
+    if signal.getsignal(signal.SIGINT) is leave:  # from here on, an interruption is an exception: files are tidied up
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        app()
+    except KeyboardInterrupt:  # once more, while the first was being dealt with
+        os._exit(INTERRUPTED)
+    finally:
+        if is_command():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done but what Python itself tidies up

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from priorwise.cli.errors import fail
-from priorwise.cli.files import check_directory, write_all
+from priorwise.cli.files import out_directory, unwritten, write_all
 from priorwise.cli.inputs import at_least_one, read_priors
 from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
 from priorwise.cli.output import counted, output
 from priorwise.cli.policies import parse_policy
+from priorwise.core.validation import shown
 from priorwise.sensitivity.bounds import reward_bound
 from priorwise.sensitivity.ladder import sensitivity_ladder
 from priorwise.sensitivity.rungs import Ladder, Rung
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
     from priorwise.sensitivity.bound import Bound
 
-DEFAULT_OUT: Final = Path("out")
+DEFAULT_OUT: Final = "out"
+FILES: Final = ("bound.png", "bound.svg", "bound.json")
 
 HELP: Final = """How much may a policy lose by holding one prior where another is true?
 
@@ -56,8 +58,8 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 def bound(
     prior: PriorFile,
     believed: Annotated[str, typer.Argument(metavar="BELIEVED", help="Prior file the policy holds instead.", show_default=False)],
-    policy: Annotated[
-        str, typer.Option("--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8.", show_default=False)
+    policies: Annotated[
+        list[str], typer.Option("--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8.", show_default=False)
     ],
     horizon: Horizon,
     seed: Seed,
@@ -70,26 +72,27 @@ def bound(
     ] = None,
     arms: Arms = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="DIR", help="Directory for bound.png, .svg and .json.", show_default="out; no files with --json"),
     ] = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table.")] = False,
 ) -> None:
     """Read, check, compute, write."""
-    directory = out if out or as_json else DEFAULT_OUT
-    if directory is not None:
-        check_directory("--out", directory)
+    directory = None if out is None and as_json else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
+    if len(policies) > 1:
+        fail("--policy", f"one policy at a time, got {' and '.join(policies)}; run the command once for each")
+    policy = policies[0]
     truth, held = read_priors(prior, believed, arms, option="BELIEVED")
     try:
         rule = parse_policy(policy)
     except (TypeError, ValueError) as error:
-        fail("--policy", f"{policy}: {error}")
+        fail("--policy", f"{shown(policy, quoted=False)}: {error}")
     if histories == 1:
         fail("--histories", "must be at least 2, to have a standard error; leave it out for the default")
     try:
         ladder = sensitivity_ladder(truth, held, rule, horizon, seed=seed, tasks=tasks, histories=histories)
-    except (TypeError, ValueError) as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         fail("BELIEVED", error)
     certified = None if ladder.left_out and "Monte-Carlo" in ladder.left_out[0] else reward_bound(truth, held, rule, horizon)
     text = json.dumps(_numbers(ladder, certified, policy), indent=2, allow_nan=False)
@@ -100,7 +103,7 @@ def bound(
         try:
             files = write_all(directory, {**contents, "bound.json": f"{text}\n".encode()})
         except OSError as error:
-            fail("--out", f"{error}; choose another directory")
+            unwritten(error)
     if as_json:
         typer.echo(text)
     elif not quiet:

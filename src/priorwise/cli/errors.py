@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from contextlib import suppress
 from typing import Any, Final, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
 
+from priorwise._starting import INTERRUPTED
+
 # Click's UsageError, or the copy of it inside later versions of Typer.
 USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 BAD_INPUT: Final = 2
-INTERRUPTED: Final = 130
+BROKEN: Final = 1
+
+LONGEST: Final = 1_000
+"""Characters of a message; the middle of a longer one is left out."""
 
 
 def fail(option: str, problem: object) -> NoReturn:
@@ -26,6 +34,8 @@ def _say(message: str) -> None:
     from rich.text import Text
 
     line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
     Console(stderr=True).print(Text.assemble(("Error: ", "bold red"), (line, "red")), soft_wrap=True)
 
 
@@ -38,9 +48,21 @@ class Group(TyperGroup):
             return super().main(*args, **options)
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
+            sys.stdout.flush()
         except USAGE_ERROR as error:
             _say(_explain(error))
-            sys.exit(BAD_INPUT)
+            code = BAD_INPUT
+        except typer.Abort:  # Ctrl-C before a command began
+            _say("interrupted")
+            code = INTERRUPTED
+        except MemoryError as error:
+            _say(f"not enough memory{f': {error}' if str(error) else ''}; take fewer tasks, shorter ones or fewer arms")
+            code = BAD_INPUT
+        except OSError as error:
+            if error.filename is not None:  # a file; commands explain those they know
+                _say(str(error))
+                sys.exit(BAD_INPUT)
+            code = _unwritable(error)
         sys.exit(code or 0)
 
     def invoke(self, ctx: Any) -> Any:
@@ -54,6 +76,15 @@ class Group(TyperGroup):
             kept = str(stop) or "No file was written or changed."  # a command that keeps something says so
             Console(stderr=True).print(Text.assemble(("Interrupted. ", "yellow"), kept), soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _unwritable(error: OSError) -> int:
+    """Say that standard output takes no more, unless its reader has left, as ``head`` does; write nothing to it from here on."""
+    with suppress(OSError):  # none to redirect
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in its buffer goes there when Python ends
+    if error.errno != errno.EPIPE:
+        _say(f"standard output: {error}; make room, or send it elsewhere")
+    return BROKEN
 
 
 def _explain(error: Any) -> str:

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final, NoReturn
 
 from priorwise.cli.errors import fail
 from priorwise.core.files import write_together
 
+LONGEST_NAME: Final = 255  # bytes, on every file system in use
 
-def check_directory(option: str, directory: Path) -> None:
-    """Stop before the work if its results could not be written; creates nothing."""
-    nearest = directory.absolute()
-    while not nearest.exists():
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        fail(option, f"{nearest} is a file, not a directory; choose another directory")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        fail(option, f"no permission to write in {nearest}; choose another directory")
+
+def out_directory(text: str, *, files: Iterable[str] = (), folders: Iterable[str] = ()) -> Path:
+    """Return the directory that ``--out`` names; stop before the work if its results could not be written. Creates nothing."""
+    if not text.strip():
+        fail("--out", "is empty, as an unset variable of the shell is; name a directory, such as --out results")
+    directory = Path(text)
+    longest = max(len(os.fsencode(part)) for part in (*directory.parts, ""))
+    if longest > LONGEST_NAME:
+        fail("--out", f"a name of {longest} bytes is too long for a directory; the most is {LONGEST_NAME}")
+    try:
+        nearest = directory.absolute()
+        while not os.path.lexists(nearest):
+            nearest = nearest.parent
+        if not nearest.is_dir():
+            fail("--out", f"{nearest} is a file, not a directory; choose another directory")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            fail("--out", f"no permission to write in {nearest}; choose another directory")
+        for name in files:
+            if (directory / name).is_dir():
+                fail(
+                    "--out", f"{directory / name} is a directory where a file is to stand; move it away or choose another directory"
+                )
+        for name in folders:
+            if os.path.lexists(directory / name) and not (directory / name).is_dir():
+                fail(
+                    "--out", f"{directory / name} is a file where a directory is to stand; move it away or choose another directory"
+                )
+    except OSError as error:
+        fail("--out", f"{error}; choose another directory")
+    return directory
+
+
+def unwritten(error: OSError) -> NoReturn:
+    """Stop: files could not be written."""
+    cure = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "move what is in the way"
+    fail("--out", f"{error}; {cure} or choose another directory")
 
 
 def write_all(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import typer
 
@@ -18,7 +19,9 @@ from priorwise.policies.baselines import Uniform
 from priorwise.priors import load_prior
 from priorwise.simulate.run import simulate
 
-HOW_TO = "priorwise example gaussian > prior.json makes a valid file"
+MOST: Final = (1 << 63) - 1
+MOST_PROCESSES: Final = 4096
+HOW_TO: Final = "priorwise example gaussian > prior.json makes a valid file"
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,20 @@ class Entry:
 
 
 def at_least_one(value: int | None) -> int | None:
-    """Check a count, as a callback of an option."""
+    """Check a count, as a callback of an option; what it takes is estimated by those who know it."""
+    return _between_one_and(MOST, value)
+
+
+def few(value: int | None) -> int | None:
+    """Check a number of processes or threads, as a callback of an option."""
+    return _between_one_and(MOST_PROCESSES, value)
+
+
+def _between_one_and(most: int, value: int | None) -> int | None:
     if value is not None and value < 1:
-        raise typer.BadParameter(f"must be at least 1, got {value}")
+        raise typer.BadParameter(f"must be at least 1, got {validation.shown(value)}")
+    if value is not None and value > most:
+        raise typer.BadParameter(f"must be at most {most:,}, got {validation.shown(value)}")
     return value
 
 
@@ -59,7 +73,8 @@ def read_prior(option: str, path: str) -> Any:
     try:
         return load_prior(Path(path)) if path != "-" else load_prior(_standard_input())
     except FileNotFoundError as error:
-        fail(option, f"{error if Path(path).is_dir() else f'no such file: {path}'}; {HOW_TO}")
+        folder = os.path.isdir(path)  # noqa: PTH112 - unlike Path's, it also answers for names that cannot be
+        fail(option, f"{error if folder else f'no such file: {validation.shown(path, quoted=False)}'}; {HOW_TO}")
     except (OSError, TypeError, ValueError) as error:
         fail(option, f"{'standard input: ' if path == '-' else ''}{error}; {HOW_TO}")
 
@@ -90,7 +105,7 @@ def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
             fail("--arms", f"missing, and {option} is exchangeable (arms are new in every task); say how many, such as --arms 4")
         try:
             return cast("Prior", for_arms(arms))
-        except ValueError as error:
+        except (MemoryError, ValueError) as error:
             fail("--arms", error)
     return cast("Prior", prior)
 
@@ -117,13 +132,13 @@ def entries(words: Sequence[str], prior: Prior, believed: Prior | None, believed
     out: list[Entry] = []
     for word in words:
         if word in (each.word for each in out):
-            fail("--policy", f"{word} is given twice; leave one out")
+            fail("--policy", f"{validation.shown(word, quoted=False)} is given twice; leave one out")
         try:
             policy = parse_policy(word)
         except (TypeError, ValueError) as error:
-            fail("--policy", f"{word}: {error}")
+            fail("--policy", f"{validation.shown(word, quoted=False)}: {error}")
         for name, belief in held:
-            _try(f"--policy {word}", prior, policy, belief)
+            _try(f"--policy: {validation.shown(word, quoted=False)}", prior, policy, belief)
             out.append(Entry(word, policy, belief, name, belief is prior))
     return out
 
@@ -132,5 +147,5 @@ def _try(option: str, prior: Prior, policy: Policy, held: Prior) -> None:
     """Let one pull of one task say whether these go together."""
     try:
         simulate(prior, policy, horizon=1, tasks=1, seed=0, believed=held, engine="numpy")
-    except (AttributeError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, MemoryError, TypeError, ValueError) as error:
         fail(option, error)

@@ -13,11 +13,12 @@ from typing import Annotated, Final, get_args
 import typer
 
 from priorwise.cli.errors import fail
-from priorwise.cli.files import check_directory
-from priorwise.cli.inputs import at_least_one, seed_range
+from priorwise.cli.files import out_directory, unwritten
+from priorwise.cli.inputs import at_least_one, few, seed_range
 from priorwise.cli.output import output
 from priorwise.experiments import registry
 from priorwise.experiments.engine import BLOCKS, run_experiments
+from priorwise.experiments.report import NAME as REPORT
 from priorwise.experiments.report import write_report
 from priorwise.experiments.store import InUseError
 from priorwise.experiments.summary import FULL_SIZE, print_summary, reduced
@@ -71,7 +72,7 @@ def reproduce(
     seed: Annotated[
         int, typer.Option(metavar="N", callback=seed_range, help="Any whole number; the same seed gives the same tables.")
     ] = 0,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks.")] = Path("out"),
+    out: Annotated[str, typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks.")] = "out",
     engine: Annotated[str, typer.Option(metavar="|".join(get_args(Where)), help="This machine, or a Dask cluster.")] = "local",
     scheduler: Annotated[
         str | None,
@@ -83,7 +84,7 @@ def reproduce(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", callback=at_least_one, help="Processes on this machine.", show_default="all processors"),
+        typer.Option(metavar="N", callback=few, help="Processes on this machine.", show_default="all processors"),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help=f"Only {QUICK_REPLICATES} replicates, to see it work.")] = False,
 ) -> None:
@@ -93,14 +94,14 @@ def reproduce(
         fail("--quick", f"means --replicates {QUICK_REPLICATES}; leave out one of the two")
     count = QUICK_REPLICATES if quick else replicates or FULL_SIZE
     chosen = _experiments(target or [registry.ALL])
-    check_directory("--out", out)
-    with _interrupts_resume(out):
+    directory = out_directory(out, files=(REPORT,), folders=(BLOCKS, *(each.name for each in chosen)))
+    with _interrupts_resume(directory):
         try:
             results = run_experiments(
                 chosen,
                 seed=seed,
                 replicates=count,
-                out=out,
+                out=directory,
                 jobs=jobs,
                 engine=where,
                 scheduler=scheduler,
@@ -110,7 +111,7 @@ def reproduce(
         except InUseError as error:
             fail("--out", f"{error}; wait for it, or choose another directory")
         except OSError as error:
-            fail("--out", f"{error}; make room or choose another directory; finished blocks are kept")
+            unwritten(error)
         except WorkersError as error:
             fail("--scheduler" if scheduler else "--engine" if where == "dask" else "--jobs", error)
     print_summary(results, report, output())

@@ -11,15 +11,16 @@ import typer
 
 from priorwise.cli import report
 from priorwise.cli.errors import fail
-from priorwise.cli.files import check_directory, write_all
-from priorwise.cli.inputs import at_least_one, entries, name_of, read_priors
+from priorwise.cli.files import out_directory, unwritten, write_all
+from priorwise.cli.inputs import at_least_one, entries, few, name_of, read_priors
 from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
 from priorwise.cli.output import output
 from priorwise.cli.policies import WORDS
 from priorwise.cli.table import as_tables
 from priorwise.simulate.run import compare
 
-DEFAULT_OUT: Final = Path("out")
+DEFAULT_OUT: Final = "out"
+FILES: Final = ("simulate.png", "simulate.svg", "simulate.json")
 
 _WORDS: Final = "\n".join(f"[cyan]{word.usage:<17}[/] {word.meaning}".replace("[:", "\\[:") for word in WORDS.values())
 
@@ -73,32 +74,33 @@ def simulate(
     ] = None,
     arms: Arms = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="DIR", help="Directory for simulate.png, .svg and .json.", show_default="out; no files with --json"),
     ] = None,
     as_json: AsJson = False,
     threads: Annotated[
         int | None,
-        typer.Option(metavar="N", callback=at_least_one, help="Threads of the compiled loop.", show_default="all processors"),
+        typer.Option(metavar="N", callback=few, help="Threads of the compiled loop.", show_default="all processors"),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")] = False,
 ) -> None:
     """Read, check, simulate, write."""
-    directory = out if out or as_json else DEFAULT_OUT
-    if directory is not None:
-        check_directory("--out", directory)
+    directory = None if out is None and as_json else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
     truth, held = read_priors(prior, believed, arms)
     chosen = entries(policy, truth, held, name_of(believed or ""))
 
-    result = compare(
-        truth,
-        {entry.name: (entry.policy, entry.held) for entry in chosen},
-        horizon=horizon,
-        tasks=tasks,
-        seed=seed,
-        threads=threads,
-        progress=not quiet and sys.stderr.isatty(),
-    )
+    try:
+        result = compare(
+            truth,
+            {entry.name: (entry.policy, entry.held) for entry in chosen},
+            horizon=horizon,
+            tasks=tasks,
+            seed=seed,
+            threads=threads,
+            progress=not quiet and sys.stderr.isatty(),
+        )
+    except (TypeError, ValueError) as error:
+        fail("--tasks, --horizon", error)
     lines = report.lines(truth, chosen, result)
     text = report.as_json(truth, held, lines)
     files: list[Path] = []
@@ -107,7 +109,7 @@ def simulate(
         try:
             files = write_all(directory, {**contents, "simulate.json": f"{text}\n".encode()})
         except OSError as error:
-            fail("--out", f"{error}; choose another directory")
+            unwritten(error)
     if as_json:
         typer.echo(text)
     elif not quiet:

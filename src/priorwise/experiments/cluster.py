@@ -11,7 +11,7 @@ from typing import Any, Final, final
 from joblib import parallel_config
 from joblib._dask import DaskDistributedBackend
 
-from priorwise.experiments.workers import Workers, WorkersError, leave_interrupts_to_parent
+from priorwise.experiments.workers import Workers, WorkersError, interrupts_held, leave_interrupts_to_parent
 
 SECONDS_TO_CONNECT: Final = 10.0
 
@@ -47,10 +47,14 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
     try:
         from distributed import Client
     except ImportError:
-        raise WorkersError("Dask is not installed; pip install 'priorwise[dask]'") from None
+        raise WorkersError("Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout") from None
     here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
     try:
-        client = Client(scheduler, timeout=SECONDS_TO_CONNECT) if scheduler else Client(**here)
+        if scheduler:
+            client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
+        else:
+            with interrupts_held():
+                client = Client(**here)
     except (OSError, ValueError) as error:
         raise WorkersError(f"no Dask scheduler answers at {scheduler}") from error
     with client, parallel_config(Backend(client=client)):

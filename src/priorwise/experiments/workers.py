@@ -69,7 +69,8 @@ class Workers:
         from joblib import Parallel, delayed
 
         parallel = Parallel(batch_size=1, pre_dispatch=self.ahead, return_as="generator_unordered")
-        running = parallel(delayed(run_block)(call) for call in calls)
+        with interrupts_held():
+            running = parallel(delayed(run_block)(call) for call in calls)
         with closing(running), _deaths_explained():
             yield from running
 
@@ -104,6 +105,25 @@ def _obey_parent(parent: int) -> None:
 
     leave_interrupts_to_parent()
     threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let an interruption wait while processes are started, which then never see one: not even while they are still importing."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+    resource_tracker.ensure_running()  # both unblock signals once they have started
+    loky_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by what starts here
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def leave_interrupts_to_parent() -> None:
