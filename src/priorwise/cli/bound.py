@@ -49,7 +49,7 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 [cyan]worst case[/]             2 n H times the total variation between the priors
 [cyan]posteriors[/]             n times that between the posteriors, summed over pulls
 [cyan]actions[/]                that between the laws of the actions, summed over pulls
-[cyan]coupled trajectories[/]   how often trajectories part at best, pull by pull
+[cyan]coupled trajectories[/]   how often trajectories diverge at best, pull by pull
 [cyan]common random numbers[/]  how often two simulations part; not of the chain
 [cyan]measured gap[/]           what the wrong prior earns more or less; signed
 """
@@ -127,7 +127,7 @@ def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
     how = "exact" if ladder.exact else "± standard error"
     table = Table(title=f"{word}, {counted(ladder.horizon, 'pull')} ({how})", title_justify="left", title_style="bold")
     table.add_column("rung")
-    table.add_column("trajectories part", justify="right")
+    table.add_column("trajectories diverge", justify="right")
     table.add_column("reward at most", justify="right")
     table.add_column("how", style="dim")
     if certified is not None:

@@ -1,6 +1,6 @@
 """The chain of inequalities inside the sensitivity theorem, every link computed exactly.
 
-    2 n H eps  >=  n sum_h E TV(posteriors)  >=  sum_h E TV(action laws)  >=  Pr[coupled runs part]  >=  TV(trajectories)
+    2 n H eps  >=  n sum_h E TV(posteriors)  >=  sum_h E TV(action laws)  >=  Pr[coupled runs diverge]  >=  TV(trajectories)
 
 with expectations over histories of alg(theta) on tasks of theta: de-conditioning, the n-Monte-Carlo property, and the telescoping
 over steps (Proposition "prior sensitivity", and its proof). Coupled runs meet the same task and rewards, and while their histories
@@ -28,7 +28,7 @@ class ExactChain:
     prior_tv: float  # eps
     posterior_tv: FloatArray  # (step,): E TV of the posteriors before the pull
     action_tv: FloatArray  # (step,): E TV of the laws of the action
-    disagreement: float  # probability that runs part whose actions are coupled maximally at each step
+    disagreement: float  # probability that runs whose actions are coupled maximally at each step diverge
     trajectory_tv: float
     reward: float  # R(theta, alg(theta))
     reward_other: float  # R(theta, alg(theta'))

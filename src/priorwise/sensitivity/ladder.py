@@ -1,6 +1,6 @@
 """The sensitivity ladder: from the worst case over all problems down to what a wrong prior does on this one.
 
-Each rung bounds the one below. As probabilities that the trajectories of ``alg(theta)`` and ``alg(theta')`` part,
+Each rung bounds the one below. As probabilities that the trajectories of ``alg(theta)`` and ``alg(theta')`` diverge,
 
     2 n H eps  >=  n sum_h E TV(posteriors)  >=  sum_h E TV(actions)  >=  disagreement of coupled trajectories,
 
@@ -58,15 +58,15 @@ def sensitivity_ladder(
 ) -> Ladder:
     """Compare a policy that holds ``q`` with one that holds the true prior ``p``, from the worst case down to the measured gap.
 
-    The rungs, each a probability that trajectories part (see the page on sensitivity for when to trust which):
+    The rungs, each a probability that trajectories diverge (see the page on sensitivity for when to trust which):
 
     * ``worst case``: ``2 n H TV(p, q)``, with n the policy's Monte-Carlo constant;
     * ``posteriors``: n times the expected total variation between the two posteriors, summed over steps;
     * ``actions``: expected total variation between the laws of the two actions, summed over steps;
-    * ``coupled trajectories``: how often the trajectories part if at each step their actions, or their posterior draws, are
+    * ``coupled trajectories``: how often the trajectories diverge if at each step their actions, or their posterior draws, are
       coupled as closely as they can be;
     * ``trajectories``: total variation between the laws of whole trajectories, where it can be enumerated;
-    * ``common random numbers``: how often two simulations with the same random numbers part; a coupling too, but not one of the
+    * ``common random numbers``: how often two simulations with the same random numbers diverge; a coupling too, but not one of the
       chain.
 
     Expectations are over histories of the policy that holds p, on tasks of p.

@@ -53,7 +53,7 @@ def ladder_figure(bars: Sequence[Bar], gap: float, gap_error: float, trivial: fl
         _below(much, places[-1], said)
         often.set_yticks(places, [*(bar.name for bar in bars), "measured gap"])
         much.set_yticks(places, [""] * rows)
-        often.set(xlabel="probability that trajectories part", title="How often")
+        often.set(xlabel="probability that trajectories diverge", title="How often")
         much.set(xlabel="reward in a task", title="How much")
         figure.text(0.12 / width, 1 - 0.3 / height, title, fontsize=11, va="center", weight="bold")
         note = "Dots are bounds, with ±2 standard errors. Grey: says no more than the dashed line."

@@ -17,7 +17,7 @@ SIGMAS: Final = 4.0
 @final
 @dataclass(frozen=True)
 class Rung:
-    """One bound on how often trajectories part.
+    """One bound on how often trajectories diverge.
 
     ``delta`` is a probability (the upper rungs may exceed 1), ``reward`` is ``H delta' Psi(delta')`` with
     ``delta' = min(1, delta)``. ``low`` and ``high`` enclose ``delta`` apart from its standard error, where its estimator has a
@@ -115,7 +115,7 @@ class Ladder:
     def __str__(self) -> str:
         """Table of the rungs, and what the wrong prior earns."""
         width = max(len("measured gap"), *(len(rung.name) for rung in self.rungs))
-        lines = [f"{'':{width}}  {'part with prob.':>20}  {'reward at most':>18}  how"]
+        lines = [f"{'':{width}}  {'diverge with prob.':>20}  {'reward at most':>18}  how"]
         for rung in self.rungs:
             delta = _number(rung.delta, rung.std_error)
             lines.append(f"{rung.name:{width}}  {delta:>20}  {_number(rung.reward, rung.reward_std_error):>18}  {rung.how}")
