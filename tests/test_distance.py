@@ -50,6 +50,31 @@ def pieces(f: object, points: list[float]) -> float:
     return sum(quad(f, a, b, epsabs=1e-13, epsrel=1e-11, limit=400)[0] for a, b in itertools.pairwise(sorted(points)))
 
 
+def rotated(rng: np.random.Generator, variances: list[float], ratio: float, shift: float, units: float = 0.0, second: float = 0.0):
+    """Two normal laws that differ along one axis, turned at random, in units of ``10^-units`` to ``10^units``.
+
+    Along that axis N(0, v) against N(shift sqrt(v), ratio v). With ``second`` they differ along another axis as well.
+    """
+    size = len(variances)
+    axes = 10.0 ** rng.uniform(-units, units, size)[:, None] * np.linalg.qr(rng.normal(size=(size, size)))[0]
+    one, two, step = np.array(variances), np.array(variances), np.zeros(size)
+    two[0] *= ratio
+    two[1] *= 1.0 + second
+    step[0] = shift * np.sqrt(one[0])
+    mean = axes @ rng.normal(size=size)
+    covs = [(axes * each) @ axes.T for each in (one, two)]
+    return GaussianPrior(mean, (covs[0] + covs[0].T) / 2), GaussianPrior(mean + axes @ step, (covs[1] + covs[1].T) / 2)
+
+
+def one_axis(shift: float, ratio: float) -> float:
+    """Total variation of N(0, 1) and N(shift, ratio) from the crossings of their densities."""
+    if ratio < 1.0:
+        shift, ratio = shift / math.sqrt(ratio), 1.0 / ratio
+    middle, half = -shift / (ratio - 1), math.sqrt(ratio * (shift**2 + (ratio - 1) * math.log(ratio))) / (ratio - 1)
+    inside = [ndtr(z) - ndtr((z - shift) / math.sqrt(ratio)) for z in (middle - half, middle + half)]
+    return float(inside[1] - inside[0])
+
+
 # Finite priors
 
 
@@ -450,3 +475,44 @@ def test_equal_contexts_need_not_be_one_object() -> None:
 def test_strangers_are_refused() -> None:
     with pytest.raises(TypeError, match="not for a str"):
         total_variation("a", "b")
+
+
+# Normal laws that differ in one direction, however it lies
+
+
+@pytest.mark.parametrize("ratio", [1.0001, 1 / 1.0001, 1.5, 100.0, 0.01, 1e4, 1e6, 1e-6])
+@pytest.mark.parametrize(
+    ("size", "spread", "units", "null"), [(2, 1, 0, 0), (3, 100, 0, 1), (6, 1, 3, 0), (20, 100, 2, 6), (50, 10, 1, 0)]
+)
+def test_one_direction_is_exact_however_it_lies(size: int, spread: float, units: float, null: int, ratio: float, seed: int) -> None:
+    """Also for singular laws (``null`` axes without variance), arms in different units and axes of different variances."""
+    rng = np.random.default_rng([seed, size, int(1e6 * ratio)])
+    for shift in (0.0, 1e-6, 0.01, 1.0, 5.0):
+        variances = [*(spread ** rng.uniform(-0.5, 0.5, size - null)), *[0.0] * null]
+        p, q = rotated(rng, variances, ratio, shift, units)
+        assert exact(p, q) == pytest.approx(one_axis(shift, ratio), abs=1e-10)
+        assert exact(q, p) == exact(p, q)
+
+
+def test_reference_for_one_direction_against_quadrature() -> None:
+    for shift, ratio in ((0.0, 1.0001), (1.0, 1.0001), (0.3, 0.25), (2.0, 100.0)):
+        excess = lambda x, d=shift, r=ratio: norm.pdf(x) - norm.pdf(x, d, math.sqrt(r))  # noqa: E731
+        grid = np.linspace(-90.0, 90.0, 2_000)
+        turns = [brentq(excess, *grid[i : i + 2], xtol=1e-14) for i in np.flatnonzero(excess(grid[1:]) * excess(grid[:-1]) < 0.0)]
+        halves = pieces(lambda x, f=excess: abs(f(x)) / 2, [-90.0, -10.0, -3.0, 0.0, 3.0, 10.0, 90.0, *turns])
+        assert one_axis(shift, ratio) == pytest.approx(halves, abs=1e-10)
+
+
+@pytest.mark.parametrize("size", [2, 6, 50])
+def test_two_directions_are_never_called_exact(size: int, seed: int) -> None:
+    """The control: a second direction of a millionth, in the variance or, where the variances differ, in the mean."""
+    rng = np.random.default_rng([seed, size])
+    for ratio in (1.5, 100.0, 1e4):
+        for shift in (0.0, 1.0):
+            p, q = rotated(rng, [1.0] * size, ratio, shift, second=1e-6)
+            assert total_variation(p, q, draws=0).kind == "upper"
+            with pytest.raises(ValueError, match="pass seed="):
+                total_variation(p, q)
+        p, q = rotated(rng, [1.0] * size, ratio, 1.0)
+        aside = GaussianPrior(q.mean + 1e-6 * np.linalg.eigh(p.cov - q.cov)[1][:, -1 if ratio > 1.0 else 0], q.cov)
+        assert total_variation(p, aside, draws=0).kind == "upper"

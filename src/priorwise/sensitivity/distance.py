@@ -40,9 +40,9 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
     """Total variation ``TV = sup_A |P(A) - Q(A)| = integral |p - q| / 2`` between two priors of one family.
 
     Exact for finite priors, for normal priors of equal covariance (``2 Phi(d / 2) - 1``, d the Mahalanobis distance of the means)
-    or that differ in one direction only, for Beta priors that differ in at most two arms, and for priors that exclude each other
-    (1). Otherwise ``TV = E |p - q| / (p + q)`` under the mixture ``(p + q) / 2`` is estimated by sampling, and
-    ``upper`` is the least of
+    or that differ in one direction v only (covariances by ``c v v'``, means by ``d v``, up to rounding), for Beta priors that
+    differ in at most two arms, and for priors that exclude each other (1). Otherwise ``TV = E |p - q| / (p + q)`` under the
+    mixture ``(p + q) / 2`` is estimated by sampling, and ``upper`` is the least of
 
     * ``sqrt(1 - BC^2)`` with BC the integral of sqrt(p q),
     * ``sqrt(KL / 2)`` (Pinsker) and ``sqrt(1 - exp(-KL))`` (Bretagnolle-Huber), in both directions,

@@ -21,6 +21,8 @@ from priorwise.sensitivity.numerics import exp_excess, normal_mass
 EPS: Final = float(np.finfo(np.float64).eps)
 EQUAL: Final = 1e-12
 """Relative differences of variances below this may pass for rounding; they move the total variation by less."""
+BLUR: Final = 1e-8
+"""Rounding of the inputs that may move a total variation by more than about this is not rounded away."""
 FAR: Final = 1e6
 """Mean differences beyond this many pooled standard deviations put the total variation at 1, to all digits."""
 
@@ -55,8 +57,8 @@ class GaussianPair:
         one, two = cov1[block], cov2[block]
         size = np.abs(mean1[moving]) + np.abs(mean2[moving])
         scale = np.sqrt(np.diag(one) / 2 + np.diag(two) / 2)
-        pooled = (one / scale[:, None] / scale + two / scale[:, None] / scale) / 2
-        change = (two / scale[:, None] / scale - one / scale[:, None] / scale) / 2
+        laws = (one / scale[:, None] / scale, two / scale[:, None] / scale)
+        pooled, change = (laws[0] + laws[1]) / 2, (laws[1] - laws[0]) / 2
         roots, vectors = np.linalg.eigh(pooled)
         inside = roots > _floor(len(roots))
         if not covariance_rank(one) == covariance_rank(two) == int(inside.sum()):
@@ -74,7 +76,43 @@ class GaussianPair:
         s1, s2 = np.where(near, 1.0 - e, s1), np.where(near, 1.0 + e, s2)
         t = np.where(near, np.arctanh(np.where(near, e, 0.0)), np.log(s2 / s1) / 2)
         noise = min(16 * EPS * len(e) / float(roots[inside].min(initial=1.0)), EQUAL)  # what rounding of the inputs does to e
-        return cls(np.abs(v.T @ shift), e, s1, s2, t)._reduced(noise)  # the sign of a coordinate is free
+        pair = cls(np.abs(v.T @ shift), e, s1, s2, t)._reduced(noise)  # the sign of a coordinate is free
+        if pair.e.size < 2:
+            return pair
+        blur = 16 * EPS * len(step) * float(np.linalg.norm(size / scale))
+        return cls._in_one_direction(step, change, laws, whiten, blur) or pair
+
+    @classmethod
+    def _in_one_direction(
+        cls, step: FloatArray, change: FloatArray, laws: tuple[FloatArray, FloatArray], whiten: FloatArray, blur: float
+    ) -> GaussianPair | None:
+        """Pair of laws with ``change = c v v'`` and ``step = d v`` for one direction v, up to rounding; None for all others.
+
+        Rounding moves an entry of a covariance by a few EPS of its arms' scales, which are 1 here, and ``step`` by ``blur``.
+        Whitened coordinates would blow it up, and eigenvectors of a small change turn with it: v is looked for both in ``change``
+        and in ``step``, of which one is always sharp enough. Along v the narrower law S has variance ``1 / v'S^-1 v`` and the
+        wider one ``2 |c|`` more.
+        """
+        values, vectors = np.linalg.eigh(change)
+        for along in (vectors[:, np.argmax(np.abs(values))], step):
+            v = along / (np.linalg.norm(along) or 1.0)
+            c, d = float(v @ change @ v), float(v @ step)
+            rest, left = change - c * np.outer(v, v), step - d * v
+            if np.abs(rest).max() > 16 * EPS * len(step) or np.abs(left).max() > blur:
+                continue
+            if np.linalg.norm(whiten.T @ rest @ whiten) + np.linalg.norm(whiten.T @ left) > BLUR:
+                continue
+            inner = whiten.T @ laws[0 if c > 0.0 else 1] @ whiten
+            roots, turn = np.linalg.eigh(inner)
+            if not roots[0] > 0.0:
+                continue
+            precision = float(np.sum((turn.T @ whiten.T @ v) ** 2 / roots))
+            pooled = 1.0 / precision + abs(c)
+            t = np.copysign(np.log1p(2.0 * abs(c) * precision) / 2.0, c)
+            variances = np.array([1.0 / precision, 1.0 / precision + 2.0 * abs(c)]) / pooled
+            s1, s2 = variances if c > 0.0 else variances[::-1]
+            return cls(*np.array([[abs(d) / np.sqrt(pooled)], [c / pooled], [s1], [s2], [t]]))
+        return None
 
     def _reduced(self, noise: float) -> GaussianPair:
         """Gather the coordinates of equal variance into one, along the difference of means; drop what does not differ."""
