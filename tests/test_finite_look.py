@@ -31,7 +31,7 @@ call_look = caller(LOOK)
 
 @numba.njit
 def look_at(address, p, n, keys, step, k1, k2, state, rows, mask, now, ahead):  # type: ignore[no-untyped-def]
-    call_look(address, p, n, keys, step, 1, k1, k2, state, rows, mask, rows, now, ahead)
+    call_look(address, p, n, keys, step, 1, k1, k2, state, rows, mask, rows, now, ahead, np.zeros((2 * n[0], LANES)))
 
 
 def compiled_sums(

@@ -1,4 +1,9 @@
-"""Choosing the largest of several values: the one rule for ties that every policy shares."""
+"""Choosing the largest of several values: the one rule for ties that every policy shares.
+
+Sums taken in another order differ by rounding, which is relative to the numbers that are summed, not to the sum: where means of
+both signs cancel, the sum may be 0 but for rounding. So two values tie if they differ by at most ``TIE_TOLERANCE`` times the mean
+of their sizes. The size of a sum is the sum of the absolute addends; that of a single draw is its absolute value.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +14,39 @@ import numpy as np
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 TIE_TOLERANCE: Final = 1e-12
-"""Values this close, relative to the largest, are equal but for the order in which they were summed."""
+"""Values this close, relative to their sizes, are equal but for the order in which they were summed."""
+
+SMALLEST_SIZE: Final = 1e-306
+"""Sizes are taken for at least this: what is left of smaller numbers is rounded to multiples of 5e-324."""
+
+
+def level(values: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
+    """Set the values (task, arm) that tie with the largest of their task to that value.
+
+    ``sizes`` (task, arm) are sums of the absolute numbers that the values are sums of; those below the value itself, as for None,
+    are taken for the value. -inf marks arms that are not available.
+    """
+    half = TIE_TOLERANCE / 2.0 * sizes_of(values, sizes)
+    least = (values - half).max(axis=1, keepdims=True)
+    return np.where(values + half >= least, values.max(axis=1, keepdims=True), values)
+
+
+def sizes_of(values: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
+    """Sizes that ties of ``values`` are judged by; any shape."""
+    finite = np.where(np.isfinite(values), np.abs(values), 0.0)
+    if sizes is not None:
+        finite = np.maximum(finite, np.where(np.isfinite(sizes), sizes, 0.0))
+    return np.maximum(finite, SMALLEST_SIZE)
 
 
 def ties(values: FloatArray) -> BoolArray:
-    """Which values (task, arm) equal the largest of their task."""
+    """Which values (task, arm) equal the largest of their task; sums have to be made :func:`level` first."""
     best = values.max(axis=1, keepdims=True)
     if np.isnan(best).any():
         raise ValueError("the value of an arm is NaN; check the belief that returned it")
     if np.isneginf(best).any():
         raise ValueError("every value of a task is -inf, so that it has no arm to play; leave each task an available arm")
-    return np.asarray(values >= best - TIE_TOLERANCE * np.abs(best))
+    return np.asarray(values >= best - TIE_TOLERANCE * np.maximum(np.abs(best), SMALLEST_SIZE))
 
 
 def pick(values: FloatArray, uniform: FloatArray) -> IntArray:

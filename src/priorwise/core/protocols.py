@@ -148,6 +148,22 @@ class MeanBelief(Protocol):
 
 
 @runtime_checkable
+class SizedBelief(MeanBelief, Protocol):
+    """Says how large the numbers are that its means are sums of, by which :mod:`priorwise.core.choosing` judges ties.
+
+    A belief needs this if its means may tie (which those of continuous values do not) and cancel.
+    """
+
+    def mean_size(self, seen: Seen) -> FloatArray:
+        """Posterior mean of each action's absolute value, ``(task, arm)``."""
+        ...
+
+    def sample_mean_and_size(self, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """Return ``sample_mean``, and the mean of the absolute values of the same draws, ``(task, arm)`` both."""
+        ...
+
+
+@runtime_checkable
 class QuantileBelief(Protocol):
     """Knows exact posterior quantiles."""
 

@@ -167,7 +167,7 @@ def update(p, n, state, signal, scratch, actions, rewards):
 
 
 @tile(LOOK)
-def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
     """Look one step past pulling each arm: draw its mean and its reward, condition on it, and average k2 draws of every arm."""
     arms = n[0]
     work, value, uniform, one, total = scratch[:2], scratch[2], scratch[3], scratch[4], scratch[5 : 5 + arms]

@@ -165,11 +165,13 @@ DRAW = types.void(ROW, INTS, KEYS, U, I, ROWS, ROWS, ROWS, ROWS)  # p, n, keys, 
 MEAN = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS)  # p, n, belief, signal, scratch, values
 UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)  # p, n, belief, signal, scratch, actions, rewards
 CERTAIN = types.void(ROW, INTS, ROWS, ROW)  # p, n, belief, 1.0 where the belief has collapsed
-# p, n, keys, step, first call, k1, k2, belief, signal, mask, scratch; for each arm the sums of values now and of best values ahead
-LOOK = types.void(ROW, INTS, KEYS, I, I, I, I, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
+# p, n, keys, step, first call, k1, k2, belief, signal, mask, scratch; for each arm the sums of values now and of best values ahead,
+# and the sums of the absolute numbers that these are sums of, now and ahead one after the other, if the family has ``mean_size``
+LOOK = types.void(ROW, INTS, KEYS, I, I, I, I, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
 # a policy: its p and n, keys, step, the addresses of all tile functions, the belief's p, n and state, signal, mask (0 or -inf),
 # scratch, values, accumulator, actions
 ACT = types.void(ROW, INTS, KEYS, I, INTS, ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, INTS)
 
 # Places of the tile functions in the table of addresses that the loop and the policies call through.
 SAMPLE_AT, SIGNAL_AT, VALUES_AT, REWARD_AT, START_AT, DRAW_AT, MEAN_AT, UPDATE_AT, LOOK_AT, CERTAIN_AT, ACT_AT = range(11)
+MEAN_SIZE_AT = 11  # 0 if the family has none: then sums are their own sizes

@@ -133,6 +133,21 @@ def mean(p, n, state, signal, scratch, values):
             store(values, arm * LANES + g, value / total)
 
 
+@tile(MEAN)
+def mean_size(p, n, state, signal, scratch, values):
+    """Posterior means of the absolute means."""
+    arms, support = n[0], n[1]
+    for g in range(0, LANES, WIDTH):
+        total = splat(0.0)
+        for s in range(support):
+            total = total + load(state, (support + s) * LANES + g)
+        for arm in range(arms):
+            value = splat(0.0)
+            for s in range(support):
+                value = fma(load(state, (support + s) * LANES + g), splat(abs(peek(p, s * arms + arm))), value)
+            store(values, arm * LANES + g, value / total)
+
+
 @inline
 def possible_tasks(state, support, g):
     """Return how many tasks are possible, and the last of them, for a group of lanes."""

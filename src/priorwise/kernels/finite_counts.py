@@ -27,6 +27,7 @@ from priorwise.kernels.simd import (
     times_fields,
     transposed,
     trunc,
+    where_at_least,
     zeros,
 )
 
@@ -210,3 +211,25 @@ def best_sums(counts, active, floats, entry_places, entry_values, ends, listed, 
             best_a, best_b = maximum(best_a, a), maximum(best_b, b)
         store(best, pull + v, best_a)
         store(best, pull + v + WIDTH, best_b)
+
+
+@inline
+def best_sums_and_sizes(counts, active, floats, entry_places, entry_values, ends, listed, least, best, sizes, pull):
+    """Best sums where means may cancel, and the sums of the absolute means that they are sums of."""
+    for k in range(active):
+        spread_fields(load(counts, k * WIDTH), 1.0, floats, k * BATCH)
+    for v in range(0, BATCH, WIDTH):
+        most, most_size = splat(least), splat(0.0)
+        entry = 0
+        for arm in range(listed):
+            total, size = splat(0.0), splat(0.0)
+            end = peek(ends, arm)
+            while entry < end:
+                count, value = load(floats, peek(entry_places, entry) + v), peek(entry_values, entry)
+                total = count * splat(value) + total
+                size = count * splat(abs(value)) + size
+                entry += 1
+            most_size = where_at_least(total, most, size, most_size)
+            most = maximum(most, total)
+        store(best, pull + v, most)
+        store(sizes, pull + v, most_size)

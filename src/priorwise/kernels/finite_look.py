@@ -19,6 +19,7 @@ from priorwise.kernels.finite_counts import (
     BATCH,
     any_short,
     best_sums,
+    best_sums_and_sizes,
     best_whole_sums,
     count_draws,
     draw_heads,
@@ -270,8 +271,19 @@ def add_up(values, place, arms, k1, factor, sums, lane, out):
         poke(out, arm * LANES + lane, peek(sums, arm))
 
 
+@inline
+def add_up_sizes(values, by_cell, table, records, place, size, arms, k1, lane, out):
+    """Write the sums over the pulls of each arm of their absolute values, drawn or shown, for one lane."""
+    for arm in range(arms):
+        total = 0.0
+        for i in range(k1):
+            at = place + i * arms + arm
+            total += abs(float_of(peek(table, np.int64(peek(records, at)) + size - 1)) if by_cell else peek(values, at))
+        poke(out, arm * LANES + lane, total)
+
+
 @tile(LOOK)
-def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
     """Look one step past pulling each arm: draw a task and its reward, condition on it, and average k2 drawn mean vectors."""
     arms, support, noise = n[0], n[1], n[2]
     number, last, apart = np.empty(LANES), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
@@ -310,6 +322,10 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     entry_places, ends = np.empty(arms * support + 1, np.int64), np.empty(arms + 1, np.int64)
     entry_values, entry_wholes = np.empty(arms * support + 1), np.empty(arms * support + 1, np.uint64)
     known_lane, listed, least = 0, 0, 0.0
+    signed = False
+    for place in range(support * arms if multiple == 0 else 0):  # means with a common part are not negative
+        signed = signed or p[place] < 0.0
+    best_size = np.empty(TOGETHER * pitch + BATCH if signed else 0)
     members, batch_keys = np.empty(LANES, np.int64), np.empty(4, np.uint64)
     places, starts, cell_starts = np.empty(4, np.int64), np.empty(4, np.int64), np.arange(0, BATCH, WIDTH)
     values, best, sums = np.empty(TOGETHER * pitch + BATCH), np.empty(TOGETHER * pitch + BATCH), np.empty(arms + WIDTH)
@@ -367,6 +383,10 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                             )
                 if part > 0.0:
                     best_whole_sums(counts, entry_places, entry_wholes, ends, listed, part, best, batch)
+                elif signed:
+                    best_sums_and_sizes(
+                        counts, active, floats, entry_places, entry_values, ends, listed, least, best, best_size, batch
+                    )
                 else:
                     best_sums(counts, active, floats, entry_places, entry_values, ends, listed, least, best, batch)
             for place in range(0, end, pitch):
@@ -376,3 +396,6 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                 else:
                     add_up(values, place, arms, k1, 1.0, sums, lane, now)
                 add_up(best, place, arms, k1, 1.0 / k2, sums, lane, ahead)
+                if signed:
+                    add_up_sizes(values, by_cell, table, records, place, size, arms, k1, lane, sizes)
+                    add_up(best_size, place, arms, k1, 1.0 / k2, sums, lane, sizes[arms:])

@@ -258,7 +258,7 @@ def ahead_of(state, dim, f, noise_var, shifted, shifted_row, gain_row):
 
 
 @tile(LOOK)
-def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
     """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with covariance S / k2 (exact in law)."""
     arms = n[0]
     root, gain, z, pair = 0, arms * arms, arms * arms + arms, arms * arms + 2 * arms

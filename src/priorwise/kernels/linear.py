@@ -116,7 +116,7 @@ def update(p, n, state, signal, scratch, actions, rewards):
 
 
 @tile(LOOK)
-def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead):
+def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
     """Look one step past pulling each arm, to fresh contexts; the mean of k2 draws of the weights is one draw (exact in law)."""
     arms, dim = n[0], n[1]
     root, gain, z, pair = 0, dim * dim, dim * dim + dim, dim * dim + 2 * dim

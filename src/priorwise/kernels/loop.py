@@ -65,6 +65,7 @@ class FamilyTiles:
     update: Tile
     look: Tile
     certain: Tile
+    mean_size: Tile | None = None  # ``mean`` of the absolute values; a family whose values can both tie and cancel has it
     redraw: Tile | None = None  # ``draw`` again, under another belief, with the normals that it left in scratch
     hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
     look_keeps_keys: bool = False  # ``look`` keeps a key for every four look-ahead draws after each imagined pull
@@ -77,7 +78,7 @@ class PolicyTiles:
     p: FloatArray
     n: IntArray
     act: Tile
-    uses: frozenset[str]  # which of the belief's draw, mean, look and certain it calls; the others are not even compiled
+    uses: frozenset[str]  # which of the belief's draw, mean, mean_size, look and certain it calls; others are not even compiled
     draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
     blind_pulls: int = 0  # in these first pulls it does not read the belief
 
@@ -155,7 +156,7 @@ def run_tiles(
     scratches = np.empty((slots if redraws else 1, bsize[1], LANES))
     scratch = np.empty((bsize[1], LANES)) if redraws else scratches[0]
     values = np.empty((arms, LANES))
-    acc = np.empty((2 * arms + 3, LANES))
+    acc = np.empty((4 * arms + 3, LANES))
     mask = np.zeros((arms, LANES))
     rewards = np.empty(LANES)
     chosen = np.empty(LANES)
@@ -342,10 +343,12 @@ def _roles(e: FamilyTiles, beliefs: Sequence[FamilyTiles], begins: Sequence[int]
     """Addresses, numbers and sizes of environment, beliefs and policy, as the loop takes them."""
     b = beliefs[0]
     assert e.sample is not None
-    asked = {name: getattr(b, name).address if name in policy.uses else 0 for name in ("draw", "mean", "look", "certain")}
+    called = {name: getattr(b, name) if name in policy.uses else None for name in ("draw", "mean", "mean_size", "look", "certain")}
+    asked = {name: 0 if each is None else each.address for name, each in called.items()}
     table = np.array([
         *(each.address for each in (e.sample, e.signal, e.values, e.reward)),
         b.start.address, asked["draw"], asked["mean"], b.update.address, asked["look"], asked["certain"], policy.act.address,
+        asked["mean_size"],
     ])  # fmt: skip
     later = table.copy()
     if len(beliefs) > 1 and policy.draws_once and b.redraw is not None:

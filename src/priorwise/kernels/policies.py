@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.core.choosing import TIE_TOLERANCE
+from priorwise.core.choosing import SMALLEST_SIZE, TIE_TOLERANCE
 from priorwise.kernels.compiling import (
     ACT,
     CERTAIN,
@@ -16,6 +16,7 @@ from priorwise.kernels.compiling import (
     LOOK_AT,
     MEAN,
     MEAN_AT,
+    MEAN_SIZE_AT,
     caller,
     inline,
     tile,
@@ -33,12 +34,18 @@ MOST_KEYED = 1 << 26  # look-ahead draws in all, where their keys are kept (128 
 
 
 @inline
+def at_least_smallest(values):
+    """Return the absolute values, or the smallest size that ties are judged by."""
+    return maximum(maximum(values, 0.0 - values), splat(SMALLEST_SIZE))
+
+
+@inline
 def least_tie(values, arms, g):
     """Return the least value that ties with the largest, for a group of lanes."""
     best = load(values, g)
     for arm in range(1, arms):
         best = maximum(best, load(values, arm * LANES + g))
-    return best - maximum(best, 0.0 - best) * TIE_TOLERANCE
+    return best - at_least_smallest(best) * TIE_TOLERANCE
 
 
 @inline
@@ -46,6 +53,22 @@ def floor_of_ties(values, arms, floor):
     """Write the least value that ties with the largest."""
     for g in range(0, LANES, WIDTH):
         store(floor, g, least_tie(values, arms, g))
+
+
+@inline
+def level(values, sizes, arms):
+    """Set the values that tie with the largest, given the sizes of what they are sums of, to that value."""
+    half = TIE_TOLERANCE / 2.0
+    for g in range(0, LANES, WIDTH):
+        best, least = splat(-np.inf), splat(-np.inf)
+        for arm in range(arms):
+            value = load(values, arm * LANES + g)
+            best = maximum(best, value)
+            least = maximum(least, value - maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half)
+        for arm in range(arms):
+            value = load(values, arm * LANES + g)
+            most = value + maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half
+            store(values, arm * LANES + g, where_at_least(most, least, best, value))
 
 
 @inline
@@ -116,6 +139,11 @@ def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scr
     arms, k, rule, masked = pn[0], pn[1], pn[2], pn[3]
     at = call_key(step, 0)
     draw_values(table[DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
+    sizes = acc[arms : 2 * arms]
+    sized = rule == SUM and k > 1 and table[MEAN_SIZE_AT] != 0
+    if sized:
+        for place in range(0, arms * LANES, WIDTH):
+            store(sizes, place, maximum(load(values, place), 0.0 - load(values, place)))
     for i in range(1, k):
         draw_values(table[DRAW_AT], p, n, keys, at, i, state, signal, scratch, acc)
         for arm in range(arms):
@@ -124,13 +152,18 @@ def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scr
                 if rule == MAX:
                     store(values, place, maximum(load(values, place), load(acc, place)))
                 else:
-                    store(values, place, load(values, place) + load(acc, place))
+                    value = load(acc, place)
+                    store(values, place, load(values, place) + value)
+                    if sized:
+                        store(sizes, place, load(sizes, place) + maximum(value, 0.0 - value))
     if masked:
         add_mask(values, mask, arms)
     at = call_key(step, 1)
     if rule == SOFTMAX:
         weighted(values, arms, keys, at, actions)
     else:
+        if sized:
+            level(values, sizes, arms)
         pick(values, arms, keys, at, acc[0], acc[1], actions)
 
 
@@ -140,6 +173,9 @@ def greedy(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values
     mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
     if pn[3]:
         add_mask(values, mask, pn[0])
+    if table[MEAN_SIZE_AT] != 0:
+        mean_values(table[MEAN_SIZE_AT], p, n, state, signal, scratch, acc)
+        level(values, acc, pn[0])
     pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
 
 
@@ -163,6 +199,7 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
     arms, k1, k2, masked, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5]
     alpha, at = pp[step - 1], call_key(step, 0)
     ahead, floor, count, known = acc[arms : 2 * arms], acc[2 * arms], acc[2 * arms + 1], acc[2 * arms + 2]
+    sizes = acc[2 * arms + 3 :]  # of what the sums now are sums of, then of those ahead
     known[:] = 0.0
     if certain_best:
         is_certain(table[CERTAIN_AT], p, n, state, known)
@@ -176,20 +213,32 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
             pick(values, arms, keys, at, floor, count, actions)
             return
     acc[: 2 * arms] = 0.0
-    look_ahead(table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead)
+    sized = table[MEAN_SIZE_AT] != 0
+    if sized:
+        sizes[:] = 0.0
+    look_ahead(table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead, sizes)
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
             place = arm * LANES + g
-            now = load(acc, place)
-            total = now * (1.0 - alpha) + load(ahead, place) * alpha
+            now, then = load(acc, place), load(ahead, place)
+            total = now * (1.0 - alpha) + then * alpha
+            if sized:
+                now_size = maximum(load(sizes, place), at_least_smallest(now))
+                then_size = maximum(load(sizes, arms * LANES + place), at_least_smallest(then))
+                store(sizes, place, now_size)
+                store(sizes, arms * LANES + place, now_size * (1.0 - alpha) + then_size * alpha)
             store(values, place, where_at_least(load(known, g), splat(1.0), now, total))  # a certain belief draws its mean
     if masked:
         add_mask(values, mask, arms)
+    if sized:
+        level(values, sizes[arms:], arms)
     if ties == TIES_BY_DRAWS:
         floor_of_ties(values, arms, floor)
         for arm in range(arms):
             for lane in range(LANES):
                 acc[arm, lane] = acc[arm, lane] if values[arm, lane] >= floor[lane] else -np.inf
+        if sized:
+            level(acc, sizes, arms)
         pick(acc, arms, keys, at, floor, count, actions)
     else:
         pick(values, arms, keys, at, floor, count, actions)

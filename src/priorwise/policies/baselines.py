@@ -8,14 +8,19 @@ from typing import ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
-from priorwise.core.choosing import pick
-from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen
+from priorwise.core.choosing import level, pick, ties
+from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen, SizedBelief
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
 from priorwise.kernels.compiling import Tile
 from priorwise.kernels.loop import FamilyTiles, PolicyTiles
 from priorwise.policies.receding_horizon import Alpha, alpha_at, check_alpha
+
+
+def mean_sizes(belief: MeanBelief, seen: Seen) -> FloatArray:
+    """Sizes of the numbers that the posterior means are sums of, ``(task, arm)``."""
+    return belief.mean_size(seen) if isinstance(belief, SizedBelief) else np.abs(belief.mean(seen))
 
 
 def _plain_tiles(act: Tile, family: FamilyTiles, masked: bool, uses: set[str]) -> PolicyTiles:
@@ -54,11 +59,11 @@ class Greedy:
 
     def scores(self, belief: MeanBelief, seen: Seen) -> FloatArray:
         """Posterior means."""
-        return seen.masked(belief.mean(seen))
+        return level(seen.masked(belief.mean(seen)), mean_sizes(belief, seen))
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
-        return _plain_tiles(kernels.greedy, family, masked, {"mean"})
+        return _plain_tiles(kernels.greedy, family, masked, {"mean", "mean_size"})
 
 
 @final
@@ -166,15 +171,10 @@ class ExactKnowledgeGradient:
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
         """Posterior means of the arms with the largest value, -inf for the others."""
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
-        now = seen.masked(belief.mean(seen))
+        now, size = seen.masked(belief.mean(seen)), mean_sizes(belief, seen)
         if alpha == 0.0:
-            return now
-        total = np.where(
-            np.isfinite(now),
-            (1.0 - alpha) * np.where(np.isfinite(now), now, 0.0) + alpha * belief.best_after(seen),
-            now,
-        )
-        best = total.max(axis=1, keepdims=True)
-        spread = best - np.where(np.isfinite(total), total, best).min(axis=1, keepdims=True)
-        tied = total >= best - 1e-9 * spread - 1e-14 * np.abs(best)  # equal but for the rounding of the integrals
-        return np.where(tied, now, -np.inf)
+            return level(now, size)
+        ahead = belief.best_after(seen)
+        largest = np.maximum(seen.masked(size).max(axis=1, keepdims=True), np.abs(ahead))  # of what the best mean is a sum of
+        total = level(seen.masked((1.0 - alpha) * belief.mean(seen) + alpha * ahead), (1.0 - alpha) * size + alpha * largest)
+        return level(np.where(ties(total), now, -np.inf), size)

@@ -17,10 +17,10 @@ from typing import ClassVar, Literal, final, get_args
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
-from priorwise.core.choosing import pick, ties
-from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen
+from priorwise.core.choosing import level, pick, ties
+from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen, SizedBelief
 from priorwise.core.streams import Stream
-from priorwise.core.types import IntArray
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
 from priorwise.kernels.loop import FamilyTiles, PolicyTiles
 
@@ -123,15 +123,18 @@ class RecedingHorizon:
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
         now = np.zeros((rng.tasks, seen.arms))
         ahead = np.zeros((rng.tasks, seen.arms))
+        now_size, ahead_size = np.zeros_like(now), np.zeros_like(ahead)
         for arm in range(seen.arms):
             actions = np.full(rng.tasks, arm)
             for _ in range(self.k1):
                 imagined = belief.imagine(rng, actions, seen)
-                means = imagined.belief.sample_mean(rng, self.k2, imagined.seen)
+                best, size = _best_mean(imagined.belief, rng, self.k2, imagined.seen)
                 now[:, arm] += imagined.value
-                ahead[:, arm] += imagined.seen.masked(means).max(axis=1)
-        total = seen.masked((1.0 - alpha) * now + alpha * ahead)  # V_a
-        chosen = pick(np.where(ties(total), now, -np.inf) if self.ties == "draws" else total, breaker)
+                ahead[:, arm] += best
+                now_size[:, arm] += np.abs(imagined.value)
+                ahead_size[:, arm] += size
+        total = level(seen.masked((1.0 - alpha) * now + alpha * ahead), (1.0 - alpha) * now_size + alpha * ahead_size)  # V_a
+        chosen = pick(level(np.where(ties(total), now, -np.inf), now_size) if self.ties == "draws" else total, breaker)
         if self.when_certain == "best" and isinstance(belief, CollapsingBelief):
             chosen = np.where(belief.certain(), pick(seen.masked(belief.mean(seen)), breaker), chosen)
         return chosen
@@ -146,8 +149,18 @@ class RecedingHorizon:
             kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS,
             self.when_certain == "best",
         ]
-        uses = {"look", "mean", "certain"} if self.when_certain == "best" else {"look"}
+        uses = {"look", "mean_size"} | ({"mean", "certain"} if self.when_certain == "best" else set())
         return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, frozenset(uses))
+
+
+def _best_mean(belief: ImaginingBelief, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
+    """Largest mean of look-ahead draws, and the size of the numbers it is a mean of, ``(task,)`` both."""
+    if not isinstance(belief, SizedBelief):
+        best = seen.masked(belief.sample_mean(rng, draws, seen)).max(axis=1)
+        return best, np.abs(best)
+    means, size = belief.sample_mean_and_size(rng, draws, seen)
+    arm = seen.masked(means).argmax(axis=1)[:, None]
+    return np.take_along_axis(means, arm, axis=1)[:, 0], np.take_along_axis(size, arm, axis=1)[:, 0]
 
 
 def KnowledgeGradient(k1: int, k2: int, *, ties: Ties = "draws", when_certain: WhenCertain = "draws") -> RecedingHorizon:

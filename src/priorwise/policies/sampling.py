@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, final, get_args
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
-from priorwise.core.choosing import pick
+from priorwise.core.choosing import level, pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -63,7 +63,7 @@ class SamplingPolicy(ABC):
 
 def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
     sizes = np.array([family.arms, draws, rule, masked])
-    return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1)
+    return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw", "mean_size"}), draws_once=draws == 1)
 
 
 @final
@@ -150,7 +150,7 @@ class PosteriorSampling(SamplingPolicy):
         if self.rule == "max":
             return pick(values.max(axis=1), rng.uniform())
         if self.rule == "sum":
-            return pick(values.sum(axis=1), rng.uniform())
+            return pick(level(values.sum(axis=1), np.abs(values).sum(axis=1)), rng.uniform())
         if self.rule == "softmax":
             total = values.sum(axis=1)
             return rng.choice(np.exp(total - total.max(axis=1, keepdims=True)))

@@ -154,6 +154,7 @@ class FinitePrior(Serializable):
             update=kernels.update,
             look=finite_look.look,
             certain=kernels.certain,
+            mean_size=kernels.mean_size if self.means.min() < 0.0 else None,
             look_keeps_keys=True,
         )
 
@@ -196,11 +197,24 @@ class FiniteBelief:
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
-        return np.einsum("ts,sa->ta", rng.counts(self.weights(), draws) / draws, self.prior.means)
+        return self.sample_mean_and_size(rng, draws, seen)[0]
+
+    def sample_mean_and_size(self, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """Mean of ``draws`` drawn mean vectors, and of their absolute values."""
+        shares = rng.counts(self.weights(), draws) / draws
+        return self._average(shares, self.prior.means), self._average(shares, np.abs(self.prior.means))
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
-        return np.einsum("ts,sa->ta", self.probabilities(), self.prior.means)
+        return self._average(self.probabilities(), self.prior.means)
+
+    def mean_size(self, seen: Seen) -> FloatArray:
+        """Posterior means of the absolute means."""
+        return self._average(self.probabilities(), np.abs(self.prior.means))
+
+    @staticmethod
+    def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
+        return np.einsum("ts,sa->ta", weights, table)
 
     def quantile(self, level: float, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means: the least value with at least that much probability at or below it."""

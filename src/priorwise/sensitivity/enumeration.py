@@ -50,7 +50,10 @@ def outcome_probabilities(weights: FloatArray, outcomes: IntArray, log_orders: F
 
 
 def tied_law(values: FloatArray) -> FloatArray:
-    """Uniform law on the arms that tie for the largest value, ``(task, arm)``, as :func:`priorwise.core.choosing.pick` draws."""
+    """Uniform law on the arms that tie for the largest value, ``(task, arm)``, as :func:`priorwise.core.choosing.pick` draws.
+
+    Values that are sums have to be made :func:`~priorwise.core.choosing.level` first.
+    """
     tied = ties(values)
     return np.asarray(tied / tied.sum(axis=1, keepdims=True))
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
+from priorwise.core.choosing import level
 from priorwise.core.protocols import ScoredPolicy, Seen
 from priorwise.core.types import FloatArray
 from priorwise.policies.baselines import Uniform
@@ -125,7 +126,7 @@ def _max(values: FloatArray, seen: Seen) -> FloatArray:
 
 
 def _sum(values: FloatArray, seen: Seen) -> FloatArray:
-    return tied_law(values.sum(axis=1))
+    return tied_law(level(values.sum(axis=1), np.abs(values).sum(axis=1)))
 
 
 def _softmax(values: FloatArray, seen: Seen) -> FloatArray:

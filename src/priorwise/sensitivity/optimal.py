@@ -16,10 +16,11 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 
 from priorwise.core import doors, validation
-from priorwise.core.choosing import pick
+from priorwise.core.choosing import level, pick
 from priorwise.core.protocols import MeanBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.baselines import mean_sizes
 from priorwise.priors.beta import BetaBelief, BetaPrior
 from priorwise.priors.finite import FiniteBelief, FinitePrior
 from priorwise.sensitivity.enumeration import by_mask, reward_likelihoods, rounded_logs, row_groups, tied_law
@@ -120,22 +121,24 @@ class BayesOptimalPolicy:
 
 def _plan(roots: SmallBelief, pulls: int, arms: IntArray, most: int) -> tuple[FloatArray, int]:
     """Q of each arm for each root, ``(root, arm)``, and the number of beliefs visited: layers forward, values backward."""
-    layers: list[tuple[FloatArray, list[tuple[int, FloatArray, IntArray]]]] = []  # means; arm, probability, child
+    layers: list[tuple[FloatArray, FloatArray, list[tuple[int, FloatArray, IntArray]]]] = []  # means, sizes; column, chance, child
     belief, states = roots, 0
     for left in range(pulls, 0, -1):
-        means = belief.mean(_unseen(belief))[:, arms]
+        seen = _unseen(belief)
+        means, sizes = belief.mean(seen)[:, arms], mean_sizes(belief, seen)[:, arms]
         states += len(means)
         branches: list[tuple[int, FloatArray, IntArray]] = []
         if left > 1:
             belief, branches = _layer(belief, arms, most - states)
-        layers.append((means, branches))
-    value = np.zeros(0)
-    for means, branches in reversed(layers):
-        values = means.copy()
+        layers.append((means, sizes, branches))
+    value, value_size = np.zeros(0), np.zeros(0)
+    for values, sizes, branches in reversed(layers):
         for column, probability, child in branches:
             values[:, column] += probability * np.where(probability > 0.0, value[child], 0.0)
-        value = values.max(axis=1)
-    return values, states
+            sizes[:, column] += probability * np.where(probability > 0.0, value_size[child], 0.0)
+        best = values.argmax(axis=1)[:, None]
+        value, value_size = (np.take_along_axis(each, best, axis=1)[:, 0] for each in (values, sizes))
+    return level(values, sizes), states
 
 
 def _layer(belief: SmallBelief, arms: IntArray, room: int) -> tuple[SmallBelief, list[tuple[int, FloatArray, IntArray]]]:

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.choosing import TIE_TOLERANCE
+from priorwise.core.choosing import TIE_TOLERANCE, sizes_of
 from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.policies.receding_horizon import RecedingHorizon, alpha_at
@@ -41,15 +41,17 @@ class _Pairs:
 
     value: FloatArray  # (outcome,)
     now: FloatArray  # (outcome,)
+    value_size: FloatArray  # (outcome,): of the numbers that ``value`` is a sum of
+    now_size: FloatArray  # (outcome,)
     probability: FloatArray  # (task, outcome)
 
-    @classmethod
-    def of(cls, value: FloatArray, now: FloatArray, probability: FloatArray) -> _Pairs:
+    def gathered(self) -> _Pairs:
         """Gather outcomes that agree but for rounding."""
-        first, group = row_groups(np.stack([_levels(value), _levels(now)], axis=1))
-        gathered = np.zeros((len(first), len(probability)))
-        np.add.at(gathered, group, probability.T)
-        return cls(value[first], now[first], gathered.T)
+        levels = [_levels(self.value, self.value_size), _levels(self.now, self.now_size)]
+        first, group = row_groups(np.stack(levels, axis=1))
+        total = np.zeros((len(first), len(self.probability)))
+        np.add.at(total, group, self.probability.T)
+        return _Pairs(self.value[first], self.now[first], self.value_size[first], self.now_size[first], total.T)
 
 
 def receding_horizon_law(policy: RecedingHorizon, belief: FiniteBelief, seen: Seen) -> FloatArray | None:
@@ -82,7 +84,9 @@ def _arm_law(
 ) -> _Pairs | None:
     """Law of the sums over k1 imagined pulls of an arm."""
     looks, log_orders = multisets(prior.support, policy.k2)
-    best = prior.means[looks][:, :, there].mean(axis=1).max(axis=1)  # (look,)
+    ahead = prior.means[looks][:, :, there]
+    winner = ahead.mean(axis=1).argmax(axis=1)[:, None]  # (look, 1)
+    best, best_size = (np.take_along_axis(each.mean(axis=1), winner, axis=1)[:, 0] for each in (ahead, np.abs(ahead)))  # (look,)
     joint = np.zeros((len(weights), prior.support, len(looks)))
     for _, likelihood in reward_likelihoods(prior, arm):
         drawn = weights * likelihood  # the task drawn, with this reward
@@ -91,19 +95,22 @@ def _arm_law(
         joint += drawn[:, :, None] * outcome_probabilities(after, looks, log_orders)[:, None, :]
     now = np.repeat(prior.means[:, arm], len(looks))
     value = (1.0 - alpha) * now + alpha * np.tile(best, prior.support)
+    value_size = (1.0 - alpha) * np.abs(now) + alpha * np.tile(best_size, prior.support)
     breaker = now if policy.ties == "draws" else np.zeros_like(now)
-    one = _Pairs.of(value, breaker, joint.reshape(len(weights), -1))
+    one = _Pairs(value, breaker, value_size, np.abs(breaker), joint.reshape(len(weights), -1)).gathered()
     if multiset_count(len(one.now), policy.k1) > MOST_OUTCOMES:
         return None
     pulls, log_orders = multisets(len(one.now), policy.k1)
     probability = outcome_probabilities(one.probability, pulls, log_orders)
-    return _Pairs.of(one.value[pulls].sum(axis=1), one.now[pulls].sum(axis=1), probability)
+    value, now, value_size, now_size = (each[pulls].sum(axis=1) for each in (one.value, one.now, one.value_size, one.now_size))
+    return _Pairs(value, now, value_size, now_size, probability).gathered()
 
 
 def _choice(laws: list[_Pairs]) -> FloatArray:
     """Probability that each arm has the largest pair, ``(task, arm)``; ties at random."""
     tasks = len(laws[0].probability)
-    value, now = (_levels(np.concatenate(column)) for column in zip(*((law.value, law.now) for law in laws), strict=True))
+    value = _levels(np.concatenate([law.value for law in laws]), np.concatenate([law.value_size for law in laws]))
+    now = _levels(np.concatenate([law.now for law in laws]), np.concatenate([law.now_size for law in laws]))
     _, rank = np.unique(value * (now.max() + 1) + now, return_inverse=True)
     ranks = np.split(rank.reshape(-1), np.cumsum([len(law.now) for law in laws])[:-1])
     at = np.zeros((len(laws), int(rank.max()) + 1, tasks))
@@ -123,10 +130,11 @@ def _choice(laws: list[_Pairs]) -> FloatArray:
     return out
 
 
-def _levels(values: FloatArray) -> IntArray:
-    """Rank of each value, the same for values that tie."""
+def _levels(values: FloatArray, sizes: FloatArray) -> IntArray:
+    """Rank of each value, the same for values that tie, as :func:`priorwise.core.choosing.level` judges."""
     order = np.argsort(values, kind="stable")
-    rises = np.diff(values[order]) > TIE_TOLERANCE * np.abs(values[order][1:])
+    half = TIE_TOLERANCE / 2.0 * sizes_of(values, sizes)[order]
+    rises = np.diff(values[order]) > half[1:] + half[:-1]
     levels = np.empty(len(values), dtype=np.int64)
     levels[order] = np.concatenate([[0], np.cumsum(rises)])
     return levels

@@ -1,0 +1,136 @@
+"""Ties of sums that cancel: one tolerance, relative to what is summed, in both engines and in the exact laws of actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import priorwise as pw
+from priorwise.core.choosing import level, ties
+from priorwise.core.protocols import Seen
+from priorwise.core.streams import Purpose, Streams
+from priorwise.sensitivity.enumeration import tied_law
+from priorwise.sensitivity.finite_actions import drawn_law, finite_action_law
+from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
+from priorwise.testing.twins import same_run, some_arms
+
+FALSE_ALARM = 1e-5
+COMPILED = {
+    "thompson": pw.ThompsonSampling(),
+    "k-shot": pw.KShotThompson(3),
+    "sum": pw.PosteriorSampling(4, "sum"),
+    "sum-of-three": pw.PosteriorSampling(3, "sum"),
+    "greedy": pw.Greedy(),
+    "receding": pw.RecedingHorizon(2, 3, 0.5),
+    "receding-online": pw.RecedingHorizon(3, 2, "online"),
+    "receding-random": pw.RecedingHorizon(2, 4, 0.5, ties="random"),
+    "knowledge-gradient": pw.KnowledgeGradient(3, 4),
+    "knowledge-gradient-random": pw.KnowledgeGradient(3, 4, ties="random", when_certain="best"),
+}
+SCALES = (0.1, 1 / 3, 1e7 / 3, 5e-324, 1e-310)
+TENTHS = 0.1 * np.array([[3, -3, 1], [-1, 1, 2], [-2, 2, -3]])  # every column sums to 0, which floating point misses
+THIRDS = np.full(3, 1 / 3)
+
+
+def cancelling(rng: np.random.Generator, scale: float, noise: Any) -> pw.FinitePrior:
+    """Random whole multiples of a scale, each task with its opposite, equally likely: the mean of every arm is 0."""
+    half = rng.integers(-3, 4, size=(rng.integers(2, 6), rng.integers(2, 6)))
+    means = np.vstack([half, -half]) * scale
+    variance = {"gaussian": scale**2 if scale > 1e-150 else 1.0}.get(noise)
+    return pw.FinitePrior(means, np.full(len(means), 1 / len(means)), noise=noise, noise_var=variance)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_engines_agree_where_means_cancel(name: str, seed: int) -> None:
+    """Action for action, with and without noise and masks, also with means that are denormal."""
+    rng = np.random.default_rng(seed)
+    for case, scale in enumerate(SCALES * 2):
+        prior = cancelling(rng, scale, "gaussian" if case % 2 else "none")
+        available = some_arms(128, prior.arms, seed + case) if case % 3 == 0 else None
+        same_run(
+            *(
+                pw.simulate(
+                    prior, COMPILED[name], horizon=4, tasks=128, seed=seed + case, keep=True, engine=engine, available=available
+                )
+                for engine in ("compiled", "numpy")
+            )
+        )
+
+
+@pytest.mark.parametrize("policy", [pw.Greedy(), pw.ExactKnowledgeGradient(0.5), BayesOptimalPolicy()], ids=str)
+def test_order_of_the_possible_tasks_does_not_matter(policy: Any, seed: int) -> None:
+    """Sums over the tasks in another order round differently, and must tie all the same."""
+    rng = np.random.default_rng(seed)
+    for scale in SCALES * 4:
+        prior = cancelling(rng, scale, "none")
+        order = rng.permutation(prior.support)
+        other = pw.FinitePrior(prior.means[order], prior.probs[order])
+        seen = Seen(1, 2, prior.arms)
+        laws = [finite_action_law(policy, each.belief(1), seen) for each in (prior, other)]
+        np.testing.assert_allclose(*laws, atol=1e-12)
+
+
+def test_arms_that_are_worth_nothing_tie() -> None:
+    prior = pw.FinitePrior(TENTHS, THIRDS)
+    belief, seen = prior.belief(1), Seen(1, 1, 3)
+    assert np.abs(belief.mean(seen)).max() < 1e-16
+    assert ties(pw.Greedy().scores(belief, seen)).all()
+    assert bayes_optimal(prior, 1).first_arms.tolist() == [0, 1, 2]
+    # one pull tells the task, whichever the arm; the second earns 0.3, 0.2 or 0.2
+    assert bayes_optimal(prior, 2).value == pytest.approx(0.7 / 3)
+    assert bayes_optimal(prior, 2).first_arms.tolist() == [0, 1, 2]
+
+
+def test_an_arm_that_is_never_played_does_not_blur_the_others() -> None:
+    """The tolerance of two arms is relative to what those two are sums of."""
+    means = np.array([[-1e15, 0.1, 0.2], [-1e15, 0.2, 0.1]])
+    prior = pw.FinitePrior(means, [0.4, 0.6])
+    belief, seen = prior.belief(1), Seen(1, 1, 3)
+    for policy in (pw.Greedy(), pw.PosteriorSampling(3, "sum"), pw.RecedingHorizon(1, 3, 0.5), BayesOptimalPolicy()):
+        law = finite_action_law(policy, belief, seen)[0]
+        assert law[0] == 0.0
+        assert abs(law[1] - law[2]) > 0.05
+    values, sizes = np.array([[-1e15, 0.1, 0.2, -np.inf]]), np.array([[1e15, 0.1, 0.2, np.inf]])
+    assert level(values, sizes).tolist() == values.tolist()
+
+
+LAWS = {
+    "sum": pw.PosteriorSampling(4, "sum"),
+    "sum-of-three": pw.PosteriorSampling(3, "sum"),
+    "receding": pw.RecedingHorizon(1, 3, 0.5),
+    "receding-two": pw.RecedingHorizon(2, 2, 0.5, ties="random"),
+    "knowledge-gradient": pw.KnowledgeGradient(2, 2),
+    "knowledge-gradient-random": pw.KnowledgeGradient(1, 3, ties="random"),
+    "greedy": pw.Greedy(),
+    "exact-knowledge-gradient": pw.ExactKnowledgeGradient(0.5),
+    "optimal": BayesOptimalPolicy(),
+}
+
+
+def p_value(policy: Any, law: Any, prior: pw.FinitePrior, seed: int) -> float:
+    """Chi-square p-value of 20,000 first actions against a law ``(arm,)``."""
+    tasks = 20_000
+    rng = Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 1)
+    counts = np.bincount(policy.act(prior.belief(tasks), Seen(1, 2, prior.arms), rng), minlength=prior.arms)
+    there = law > 1e-12
+    if counts[~there].any():
+        return 0.0
+    return 1.0 if there.sum() == 1 else float(stats.chisquare(counts[there], tasks * law[there] / law[there].sum()).pvalue)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_enumerated_law_is_that_of_the_actions(name: str, seed: int) -> None:
+    """False alarms with probability 1e-5 for each policy."""
+    prior = pw.FinitePrior(TENTHS, THIRDS)
+    law = finite_action_law(LAWS[name], prior.belief(1), Seen(1, 2, 3))
+    assert p_value(LAWS[name], law[0], prior, seed) > FALSE_ALARM
+
+
+def test_law_without_the_size_of_the_addends_is_noticed(seed: int) -> None:
+    """The control: ties judged relative to the sum itself, which rounding decides."""
+    prior = pw.FinitePrior(TENTHS, THIRDS)
+    law = drawn_law(lambda values, seen: tied_law(values.sum(axis=1)), 3, prior.belief(1), Seen(1, 2, 3))
+    assert p_value(pw.PosteriorSampling(3, "sum"), law[0], prior, seed) < FALSE_ALARM
