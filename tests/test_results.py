@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,6 @@ def test_the_figure_of_clicks_is_not_noise(comparison: pw.Comparison, monkeypatc
 
 
 def test_without_a_best_arm_the_figure_shows_rewards(comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     run = comparison.runs["ts"]
     plain = replace(run, by_step=type(run.by_step)(run.by_step.reward, run.by_step.reward_std_error), mean_regret=None)
     shown = Noted(monkeypatch, "priorwise.simulate.figure")
@@ -258,6 +257,54 @@ def test_figure_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "plausible" not in shown.said
     pw.PriorFit(pw.FinitePrior([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5]), "by hand", 3).figure()
     assert "arm 1" in shown.said
+
+
+@pytest.mark.parametrize(("reward", "said"), [(4.52, "no more"), (4.51, "hardly more")])
+def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(reward: float, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"worst case": 400.0, "posteriors": 178.0, "actions": 23.0, "coupled trajectories": 1.0}
+    rungs = tuple(pw.Rung(name, delta, 0.0, reward, 0.0, "by hand") for name, delta in names.items())
+    gap, distance = pw.Estimate(-0.011, 0.002), pw.Distance(1.0, "exact", 0.0, 1.0)
+    ladder = pw.Ladder(rungs, gap, pw.Estimate(20.0, 0.1), 4.52, distance, "ThompsonSampling", 200, exact=False)
+    first = "Holding the wrong prior, ThompsonSampling earns 0.011 ± 0.002 less in 200 pulls (measured)."
+    second = f"The bounds say {said} than that of any two policies, 4.52: only the measured gap speaks here."
+    assert ladder.summary == f"{first} {second}"
+    assert str(ladder).startswith(f"{first}\n{second}\n")
+    shown = Noted(monkeypatch, "priorwise.sensitivity.ladder_figure")
+    ladder.figure()
+    assert first in shown.said
+    unseen = replace(ladder, gap=pw.Estimate(0.001, 0.002))
+    assert unseen.summary.startswith("Holding the wrong prior, ThompsonSampling earns the same in 200 pulls, to within 0.004.")
+
+
+def test_a_ladder_sums_up_its_best_bound() -> None:
+    p = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
+    q = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.6, 0.4], noise="bernoulli")
+    ladder = pw.sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=0)
+    least = min(ladder.rungs, key=lambda rung: rung.reward)
+    assert f"The smallest bound on the difference is {least.reward:.4g} (" in ladder.summary
+    assert ladder.gap.mean == 0.0
+    assert ladder.summary.startswith("Holding the wrong prior, ThompsonSampling earns the same in 3 pulls. ")
+    frame = ladder.to_frame().set_index("rung")
+    assert frame.loc["actions", "delta"] == ladder["actions"].delta
+    assert frame.loc["actions", "reward"] == ladder["actions"].reward
+    assert frame.loc["measured gap", "reward"] == ladder.gap.mean
+    assert frame.loc["any two policies", "reward"] == ladder.trivial
+    png(ladder.figure())
+
+
+def test_choices_are_tables_too(seed: int) -> None:
+    fit = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
+    found = pw.compare_policies(
+        fit, {"greedy": pw.Greedy(), "uniform": pw.Uniform()}, horizon=5, tasks=64, draws=3, seed=seed, arms=2
+    )
+    assert str(found).split()[0] == "reward"
+    frame = found.to_frame().set_index("policy")
+    assert frame.loc["uniform", "reward"] == found.estimate("uniform").mean
+    assert frame.loc["uniform", "minus_best"] == found.difference("uniform", found.best).mean
+    models = {"one for all": pw.BetaMarginalLikelihood("exchangeable"), "own": pw.BetaMarginalLikelihood()}
+    compared = pw.compare_models(models, CLICKS, folds=2, seed=seed)
+    assert compared.to_frame()["model"].tolist() == list(models)
+    assert compared.to_frame()["log_likelihood"].iloc[1] == compared.estimate("own").mean
 
 
 def test_a_picture_is_saved_by_its_suffix(comparison: pw.Comparison, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def bound(
 
 def _show(ladder: Ladder, certified: Bound | None, word: str, files: Sequence[Path]) -> None:
     console = output()
+    console.print(ladder.summary, highlight=False)
     console.print(_table(ladder, certified, word))
     console.print(f"Total variation between the priors: {ladder.tv}.")
     for reason in ladder.left_out:

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.frames import Table, Tabular
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.style import Picture
 from priorwise.core.types import FloatArray
 from priorwise.policies.baselines import Uniform
 from priorwise.priors.beta import BetaPrior
@@ -39,7 +41,7 @@ SIGMAS: Final = 2.0
 
 @final
 @dataclass(frozen=True, eq=False)
-class BreakEven:
+class BreakEven(Tabular):
     """Where holding the perturbed prior stops paying.
 
     ``scale`` is the break-even, None if the fallback never earns more within ``largest``. ``between`` are the scales at which the
@@ -60,8 +62,18 @@ class BreakEven:
     policy: str
     horizon: int
 
-    def figure(self, title: str = "") -> dict[str, bytes]:
-        """Draw the curve; returns the content of the files, by suffix."""
+    def table(self) -> Table:
+        """Columns by name, one row for each scale; ``loss`` is against the true prior, positive where the wrong one earns more."""
+        return {
+            "scale": self.scales,
+            "advantage": self.advantages,
+            "std_error": self.std_errors,
+            "loss": self.losses,
+            "loss_std_error": self.losses_std_errors,
+        }
+
+    def figure(self, title: str = "") -> Picture:
+        """Draw the curve."""
         named = title or f"How wrong may the prior of {self.policy} be in {self.horizon} pulls?"
         return break_even_figure(self.scales, self.advantages, self.std_errors, self.scale, self.between, named, self.fallback)
 

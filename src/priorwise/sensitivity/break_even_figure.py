@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from priorwise.core.style import COLOURS, INK, new_figure, render, style
+from priorwise.core.style import COLOURS, INK, Picture, new_figure, render, style
 from priorwise.core.types import FloatArray
 
 BAND: Final = 2.0  # standard errors
@@ -19,8 +19,8 @@ def break_even_figure(
     between: tuple[float, float],
     title: str,
     fallback: str,
-) -> dict[str, bytes]:
-    """Draw the curve, the level of the fallback, and where they cross; returns the content of the files by suffix."""
+) -> Picture:
+    """Draw the curve, the level of the fallback, and where they cross."""
     with style():
         figure = new_figure(6.4, 4.0)
         axes = figure.add_axes((0.12, 0.15, 0.83, 0.68))

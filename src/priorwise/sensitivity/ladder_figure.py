@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from priorwise.core.style import COLOURS, INK, new_figure, render, style
+from priorwise.core.style import COLOURS, INK, Picture, new_figure, note_lines, render, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PALE: Final = "#c9c9c9"
-"""Of rungs that say no more than the trivial bound."""
+"""Of rungs that say hardly more than the trivial bound."""
+TELLING: Final = 0.95
+"""Share of the trivial bound below which a bound says something."""
 DECADES: Final = 7.0
 BAND: Final = 2.0  # standard errors
 
@@ -31,17 +33,21 @@ class Bar:
     how: str
 
 
-def ladder_figure(bars: Sequence[Bar], gap: float, gap_error: float, trivial: float, title: str, said: str) -> dict[str, bytes]:
-    """Draw probabilities on the left and rewards on the right, on logarithmic scales; returns the files' content by suffix."""
+def ladder_figure(
+    bars: Sequence[Bar], gap: float, gap_error: float, trivial: float, title: str, said: str, summary: Sequence[str] = ()
+) -> Picture:
+    """Draw probabilities on the left and rewards on the right, on logarithmic scales; what follows from them stands above."""
     rows = len(bars) + 1
-    width, left, between, panel, top, bottom = 10.6, 1.85, 0.45, 3.75, 0.95, 0.75
+    width, left, between, panel, top, bottom = 10.6, 1.85, 0.45, 3.75, 1.02, 0.75
+    told = [line for sentence in summary for line in note_lines(sentence, 0.9 * (width - 0.3))]
+    top += 0.2 * len(told)
     height = top + bottom + 0.46 * rows
     places = [float(rows - 1 - row) for row in range(rows)]
     with style():
         figure = new_figure(width, height)
         box = (bottom / height, panel / width, 1 - (top + bottom) / height)
         often, much = (figure.add_axes((x / width, *box)) for x in (left, left + panel + between))
-        colours = [COLOURS[0] if bar.reward < trivial * (1 - 1e-9) else PALE for bar in bars]
+        colours = [COLOURS[0] if bar.reward < TELLING * trivial else PALE for bar in bars]
         deltas = [Mark(bar.delta, bar.delta_error, colour) for bar, colour in zip(bars, colours, strict=True)]
         rewards = [Mark(bar.reward, bar.reward_error, colour) for bar, colour in zip(bars, colours, strict=True)]
         _draw(often, places, deltas, 1.0, "certain")
@@ -53,10 +59,14 @@ def ladder_figure(bars: Sequence[Bar], gap: float, gap_error: float, trivial: fl
         _below(much, places[-1], said)
         often.set_yticks(places, [*(bar.name for bar in bars), "measured gap"])
         much.set_yticks(places, [""] * rows)
-        often.set(xlabel="probability that trajectories diverge", title="How often")
-        much.set(xlabel="reward in a task", title="How much")
+        often.set_title("How often", pad=18)  # above the name of the dashed line
+        much.set_title("How much", pad=18)
+        often.set_xlabel("probability that trajectories diverge")
+        much.set_xlabel("reward in a task")
         figure.text(0.12 / width, 1 - 0.3 / height, title, fontsize=11, va="center", weight="bold")
-        note = "Dots are bounds, with ±2 standard errors. Grey: says no more than the dashed line."
+        for index, line in enumerate(told):
+            figure.text(0.12 / width, 1 - (0.58 + 0.19 * index) / height, line, fontsize=8.5, va="center")
+        note = "Dots are bounds, with ±2 standard errors. Grey: says hardly more than the dashed line."
         figure.text(left / width, 0.16 / height, note, fontsize=7.5, color="#666666", va="center")
         return render(figure)
 
@@ -105,5 +115,6 @@ def _below(axes: Axes, place: float, text: str) -> None:
     """Write how a number was found, under its line."""
     axes.annotate(
         text, (0.0, place), (2, -10), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-        fontsize=7, color="#666666", va="center", annotation_clip=False,
+        fontsize=7, color="#666666", va="center", annotation_clip=False, zorder=2,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
     )  # fmt: skip

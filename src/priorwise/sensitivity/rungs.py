@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Final, final
 
+from priorwise.core.frames import Table, Tabular
+from priorwise.core.style import Picture
 from priorwise.sensitivity.distance import Distance
-from priorwise.sensitivity.ladder_figure import Bar, ladder_figure
+from priorwise.sensitivity.ladder_figure import TELLING, Bar, ladder_figure
 from priorwise.simulate.results import Estimate
 
 SIGMAS: Final = 4.0
@@ -47,7 +49,7 @@ class Rung:
 
 @final
 @dataclass(frozen=True)
-class Ladder:
+class Ladder(Tabular):
     """How much a policy that holds ``q`` may differ from one that holds the true prior ``p``, rung by rung.
 
     ``gap`` is ``R(p, alg(q)) - R(p, alg(p))``, signed: positive where the wrong prior earns more. ``trivial`` is
@@ -100,8 +102,40 @@ class Ladder:
         """Rungs that say more than the trivial bound."""
         return tuple(rung.name for rung in self.rungs if rung.reward < self.trivial * (1.0 - 1e-9))
 
-    def figure(self, title: str = "") -> dict[str, bytes]:
-        """Draw the ladder; returns the content of the files, by suffix."""
+    @property
+    def summary(self) -> str:
+        """What the wrong prior costs, and what can be said for sure, in two sentences."""
+        return " ".join(self._sentences)
+
+    @property
+    def _sentences(self) -> tuple[str, str]:
+        pulls = f"in {self.horizon:,} pull{'s' if self.horizon > 1 else ''}"
+        if self._differs:
+            size = f"{_number(abs(self.gap.mean), self.gap.std_error)} {'more' if self.gap.mean > 0.0 else 'less'}"
+            earns = f"{size} {pulls} ({'exact' if self.exact else 'measured'})"
+        else:
+            earns = f"the same {pulls}" + ("" if self.exact else f", to within {2.0 * self.gap.std_error:.2g}")
+        first = f"Holding the wrong prior, {self.policy} earns {earns}."
+        best = min(self.rungs, key=lambda rung: rung.reward)
+        if best.reward < TELLING * self.trivial:
+            return first, f"The smallest bound on the difference is {best.reward:.4g} ({best.name})."
+        said = "hardly more" if self.informative else "no more"
+        return first, f"The bounds say {said} than that of any two policies, {self.trivial:.4g}: only the measured gap speaks here."
+
+    @property
+    def _differs(self) -> bool:
+        return self.gap.mean != 0.0 and (self.exact or abs(self.gap.mean) > 2.0 * self.gap.std_error)
+
+    def table(self) -> Table:
+        """Columns by name, one row for each rung, then the trivial bound and the measured gap, whose ``reward`` is signed."""
+        rows = [(r.name, r.delta, r.std_error, r.reward, r.reward_std_error, r.name in self.informative, r.how) for r in self.rungs]
+        rows.append(("any two policies", 1.0, 0.0, self.trivial, 0.0, False, "H E[diam]"))
+        rows.append(("measured gap", math.nan, math.nan, self.gap.mean, self.gap.std_error, True, _said(self.gap, self.exact)))
+        titles = ("rung", "delta", "delta_std_error", "reward", "std_error", "informative", "how")
+        return {title: [row[k] for row in rows] for k, title in enumerate(titles)}
+
+    def figure(self, title: str = "") -> Picture:
+        """Draw the ladder."""
         bars = [Bar(rung.name, rung.delta, rung.std_error, rung.reward, rung.reward_std_error, rung.how) for rung in self.rungs]
         return ladder_figure(
             bars,
@@ -110,10 +144,11 @@ class Ladder:
             self.trivial,
             title or f"How far a wrong prior can move {self.policy} in {self.horizon} pulls",
             _said(self.gap, self.exact),
+            self._sentences,
         )
 
     def __str__(self) -> str:
-        """Table of the rungs, and what the wrong prior earns."""
+        """What the wrong prior costs, and a table of the rungs."""
         width = max(len("measured gap"), *(len(rung.name) for rung in self.rungs))
         lines = [f"{'':{width}}  {'diverge with prob.':>20}  {'reward at most':>18}  how"]
         for rung in self.rungs:
@@ -125,7 +160,7 @@ class Ladder:
         )
         lines += [f"left out: {reason}" for reason in self.left_out]
         lines += [f"out of order: {each}" for each in self.disorders]
-        return "\n".join(lines)
+        return "\n".join([*self._sentences, *lines])
 
 
 def _number(value: float, std_error: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -29,6 +29,9 @@ class ModelComparison(Paired):
 
     Standard errors are those of independent tasks; that tasks share the data which their priors were fitted to is not counted.
     """
+
+    candidate: ClassVar[str] = "model"
+    score: ClassVar[str] = "log likelihood"
 
     fits: dict[str, PriorFit] = field(repr=False)
 

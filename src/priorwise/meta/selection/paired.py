@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.meta.numerics import mean_estimate
 from priorwise.simulate.results import Estimate
 
 
 @dataclass(frozen=True, eq=False)
-class Paired:
+class Paired(Tabular):
     """Scores of several candidates on the same items, ``(item,)`` each, so that differences are paired."""
+
+    candidate: ClassVar[str] = "candidate"
+    """What is compared, and what its score is, as tables call them."""
+    score: ClassVar[str] = "score"
 
     scores: dict[str, FloatArray]
 
@@ -32,10 +38,19 @@ class Paired:
         """Name of the candidate with the largest mean score."""
         return max(self.scores, key=lambda name: self.estimate(name).mean)
 
+    def table(self) -> Table:
+        """Columns by name, one row for each candidate; ``minus_best`` is the paired difference from the best."""
+        rows = []
+        for name in self.scores:
+            own, gap = self.estimate(name), self.difference(name, self.best)
+            rows.append((name, own.mean, own.std_error, gap.mean, gap.std_error))
+        titles = (self.candidate, self.score.replace(" ", "_"), "std_error", "minus_best", "minus_best_std_error")
+        return {title: [row[k] for row in rows] for k, title in enumerate(titles)}
+
     def __str__(self) -> str:
         """Return a table: each candidate's score, and its difference from the best."""
         width, best = max(len(name) for name in self.scores), self.best
-        lines = [f"{'':{width}}  {'score':>20}  {'minus ' + best:>22}"]
+        lines = [f"{'':{width}}  {self.score:>20}  {'minus ' + best:>22}"]
         for name in sorted(self.scores, key=lambda each: -self.estimate(each).mean):
             gap = "" if name == best else str(self.difference(name, best))
             lines.append(f"{name:{width}}  {self.estimate(name)!s:>20}  {gap:>22}".rstrip())

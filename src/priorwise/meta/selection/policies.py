@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ class PolicyComparison(Paired):
 
     The standard errors count both the spread over plausible priors and the simulation.
     """
+
+    candidate: ClassVar[str] = "policy"
+    score: ClassVar[str] = "reward"
 
     priors: list[Any] = field(repr=False)
 
