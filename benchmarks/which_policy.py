@@ -8,6 +8,7 @@ first two take about ten minutes on one core, ``gaussian`` three; ``--quick`` pl
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ MOST_ARMS = 6
 CLICK_TASKS = {200: 20_000, 1_000: 10_000, 5_000: 3_000}  # by pulls
 STORY_TASKS = {200: 8_000, 1_000: 4_000}
 SLOW = ("bayes-ucb", 1_000)  # not for more pulls
-CLICKS = {
+CLICKS: dict[str, Any] = {
     "ts": pw.ThompsonSampling(),
     "sum:8": pw.PosteriorSampling(8, "sum"),
     "sum:32": pw.PosteriorSampling(32, "sum"),
@@ -27,7 +28,7 @@ CLICKS = {
     "exact-kg:online": pw.ExactKnowledgeGradient("online"),
     "bayes-ucb": pw.BayesUCB(),
 }
-GAUSSIAN = {  # with the number of tasks that takes about as long for each
+GAUSSIAN: dict[str, Any] = {  # with the number of tasks that takes about as long for each
     'ExactKnowledgeGradient("online")': (pw.ExactKnowledgeGradient("online"), 100_000),
     "Greedy()": (pw.Greedy(), 2_000_000),
     'PosteriorSampling(32, "sum")': (pw.PosteriorSampling(32, "sum"), 500_000),
@@ -44,7 +45,7 @@ GAUSSIAN = {  # with the number of tasks that takes about as long for each
     "KnowledgeGradient(10, 10)": (pw.KnowledgeGradient(10, 10), 200_000),
     "Uniform()": (pw.Uniform(), 2_000_000),
 }
-DISCRETE = {
+DISCRETE: dict[str, Any] = {
     "KnowledgeGradient(10, 10)": pw.KnowledgeGradient(10, 10),
     "ExactKnowledgeGradient()": pw.ExactKnowledgeGradient(),
     "Greedy()": pw.Greedy(),
