@@ -265,7 +265,7 @@ def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(reward: float, sai
     rungs = tuple(pw.Rung(name, delta, 0.0, reward, 0.0, "by hand") for name, delta in names.items())
     gap, distance = pw.Estimate(-0.011, 0.002), pw.Distance(1.0, "exact", 0.0, 1.0)
     ladder = pw.Ladder(rungs, gap, pw.Estimate(20.0, 0.1), 4.52, distance, "ThompsonSampling", 200, exact=False)
-    first = "Holding the wrong prior, ThompsonSampling earns 0.011 ± 0.002 less in 200 pulls (measured)."
+    first = "Believing the wrong prior, ThompsonSampling earns 0.011 ± 0.002 less in 200 pulls (measured)."
     second = f"The bounds say {said} than that of any two policies, 4.52: only the measured gap speaks here."
     assert ladder.summary == f"{first} {second}"
     assert str(ladder).startswith(f"{first}\n{second}\n")
@@ -273,7 +273,7 @@ def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(reward: float, sai
     ladder.figure()
     assert first in shown.said
     unseen = replace(ladder, gap=pw.Estimate(0.001, 0.002))
-    assert unseen.summary.startswith("Holding the wrong prior, ThompsonSampling earns the same in 200 pulls, to within 0.004.")
+    assert unseen.summary.startswith("Believing the wrong prior, ThompsonSampling earns the same in 200 pulls, to within 0.004.")
 
 
 def test_a_ladder_sums_up_its_best_bound() -> None:
@@ -283,7 +283,7 @@ def test_a_ladder_sums_up_its_best_bound() -> None:
     least = min(ladder.rungs, key=lambda rung: rung.reward)
     assert f"The smallest bound on the difference is {least.reward:.4g} (" in ladder.summary
     assert ladder.gap.mean == 0.0
-    assert ladder.summary.startswith("Holding the wrong prior, ThompsonSampling earns the same in 3 pulls. ")
+    assert ladder.summary.startswith("Believing the wrong prior, ThompsonSampling earns the same in 3 pulls. ")
     frame = ladder.to_frame().set_index("rung")
     assert frame.loc["actions", "delta"] == ladder["actions"].delta
     assert frame.loc["actions", "reward"] == ladder["actions"].reward

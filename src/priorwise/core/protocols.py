@@ -92,7 +92,7 @@ class Prior(Protocol):
         ...
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
-        """Environments drawn from the prior, one a task."""
+        """Environments drawn from the prior, one per task."""
         ...
 
     def belief(self, tasks: int) -> Belief:

@@ -65,7 +65,7 @@ def checked(name: str, table: Table, kinds: Mapping[str, str]) -> Table:
         values = np.asarray(table[column])
         letters, meaning = KINDS[kind]
         if values.ndim != 1:
-            raise ValueError(f"{name}[{column!r}] must be a vector with one entry a row, got shape {values.shape}")
+            raise ValueError(f"{name}[{column!r}] must be a vector with one entry per row, got shape {values.shape}")
         if values.size == 0:
             raise ValueError(f"{name} must not be empty: {column} has no rows")
         if values.dtype.kind not in letters:

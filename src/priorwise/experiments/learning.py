@@ -252,7 +252,7 @@ def _trajectory(ran: Ran) -> Trajectory:
 
 
 def _long(values: FloatArray, *, algorithm: Any, t0: IntArray, value: str, last: tuple[str, IntArray] | None = None) -> Table:
-    """Put ``(replicate, configuration[, place])`` into one row a number."""
+    """Put ``(replicate, configuration[, place])`` into one row per number."""
     index = [each.ravel() for each in np.indices(values.shape)]
     table: Table = {"algorithm": algorithm[index[1]], "t0": t0[index[1]], "replicate": index[0]}
     if last is not None:

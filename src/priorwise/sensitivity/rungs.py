@@ -115,7 +115,7 @@ class Ladder(Tabular):
             earns = f"{size} {pulls} ({'exact' if self.exact else 'measured'})"
         else:
             earns = f"the same {pulls}" + ("" if self.exact else f", to within {2.0 * self.gap.std_error:.2g}")
-        first = f"Holding the wrong prior, {self.policy} earns {earns}."
+        first = f"Believing the wrong prior, {self.policy} earns {earns}."
         best = min(self.rungs, key=lambda rung: rung.reward)
         if best.reward < TELLING * self.trivial:
             return first, f"The smallest bound on the difference is {best.reward:.4g} ({best.name})."

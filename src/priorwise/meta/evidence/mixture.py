@@ -27,7 +27,7 @@ from priorwise.simulate.results import Trajectory
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class MixturePrior:
-    """One of several priors, drawn once a task.
+    """One of several priors, drawn once per task.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class MixtureBelief:
     """Beliefs of the components, and their posterior weights."""
 
     parts: tuple[Any, ...]
-    log_weights: FloatArray  # (task, component), up to a constant a task
+    log_weights: FloatArray  # (task, component), up to a constant per task
 
     @property
     def tasks(self) -> int:

@@ -17,7 +17,7 @@ from priorwise.simulate.results import Run, Trajectory
 def data_for(estimator: Estimator, played: Trajectory, *, arms: int) -> Any:
     """What an estimator reads of an exploration with so many arms, whether or not all of them were pulled.
 
-    Statistics for estimators of one law an arm; moment estimators get the pulls that they read of a run. A kept run for all
+    Statistics for estimators of one law per arm; moment estimators get the pulls that they read of a run. A kept run for all
     others: their priors know the arms, and only a run shows which were pulled.
     """
     if isinstance(estimator, GaussianMoments):

@@ -1,4 +1,4 @@
-"""Which marginal likelihood a prior has, and which statistics it reads: one entry a family."""
+"""Which marginal likelihood a prior has, and which statistics it reads: one entry per family."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SMALLEST: Final = 1e-6
 @final
 @dataclass(frozen=True)
 class BetaMoments:
-    """Beta prior of each arm by the method of moments, for pulls that did not follow rewards: uniform, or one arm an episode.
+    """Beta prior of each arm by the method of moments, for pulls that did not follow rewards: uniform, or one arm per episode.
 
     Parameters
     ----------

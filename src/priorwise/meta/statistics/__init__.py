@@ -1,1 +1,1 @@
-"""What is kept of past tasks: sufficient statistics, one row a task, that merge exactly."""
+"""What is kept of past tasks: sufficient statistics, one row per task, that merge exactly."""

@@ -105,7 +105,7 @@ class BetaGroups:
         columns = {"arm": arm, "successes": successes, "pulls": pulls, "tasks": tasks}
         checked = {name: counts(name, column, (None,)).astype(np.int64) for name, column in columns.items()}
         if len({len(column) for column in checked.values()}) != 1:
-            raise ValueError("arm, successes, pulls and tasks must have one entry a row, but their lengths differ")
+            raise ValueError("arm, successes, pulls and tasks must have one entry per row, but their lengths differ")
         if (checked["successes"] > checked["pulls"]).any():
             raise ValueError("successes must not exceed pulls")
         order = np.lexsort([checked["successes"], checked["pulls"], checked["arm"]])

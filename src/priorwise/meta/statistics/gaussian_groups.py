@@ -161,7 +161,7 @@ def joint_unit(one: float | None, other: float | None) -> float | None:
 
 
 def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Distinct rows and where each row is among them, by sorting one number a row.
+    """Distinct rows and where each row is among them, by sorting one number per row.
 
     That number is exact where the rows are small whole numbers (a mixed-radix numeral); otherwise it is a hash of 64 bits, and
     should two distinct rows ever share it, rows are compared entry by entry.

@@ -41,7 +41,7 @@ class ArmCounts:
 
     @classmethod
     def of(cls, s: IntArray, n: IntArray, tasks: IntArray | None = None) -> ArmCounts:
-        """Count from successes and pulls, one entry a task or ``tasks`` each."""
+        """Count from successes and pulls, one entry per task or ``tasks`` each."""
         most = int(n.max(initial=0)) + 1
         if tasks is None and most * most < len(s):  # many tasks with few pulls: first count the distinct pairs
             pairs = np.bincount(n * most + s, minlength=most * most)
