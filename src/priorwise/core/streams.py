@@ -193,6 +193,9 @@ class Stream:
 
         A ratio of two gammas; the pair is drawn again until both of its gammas are accepted (see :func:`_gamma_attempt`).
         """
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if value.size and not (value.min() > 0.0 and value.max() < np.inf):  # or attempts would never end
+                raise ValueError(f"{name} must be positive and finite, got {value.min():g} to {value.max():g}")
         slots = self._elements((draws, alpha.shape[1]))
         a = np.broadcast_to(alpha[:, None, :], slots.shape)
         b = np.broadcast_to(beta[:, None, :], slots.shape)

@@ -44,7 +44,9 @@ def attempt(shape, x, u):
 
 @inline
 def one_beta(element, a, b):
-    """One Beta draw, whatever its parameters: attempts until both gammas are accepted."""
+    """One Beta draw: attempts until both gammas are accepted; NaN for parameters of no Beta law, which never would be."""
+    if not (0.0 < a < np.inf and 0.0 < b < np.inf):
+        return np.nan
     word = ZERO
     while True:
         at = element + word * GOLDEN

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numba
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 LANES: Final = 64
@@ -98,24 +96,30 @@ class LazyEntry:
 
 
 class Tile:
-    """A tile function: compiled, or loaded from the cache, when its address is first asked for."""
+    """A tile function: compiled, or loaded from the cache, when its address is first asked for.
+
+    The address is that of the function as Numba compiles it, which returns whether it failed, and not that of a C callback, which
+    would print an exception and go on: an allocation that fails in a tile function is an exception of the function that calls it.
+    """
 
     def __init__(self, signature: Any, function: Any) -> None:
         """Remember what to compile."""
         self._signature = signature
         self._function = function
         self._library: Any = None
+        self._address = 0
 
     @property
     def address(self) -> int:
         """Where the loop finds it."""
         with _COMPILING:
             if self._library is None:
-                library = CFunc(self._function, (self._signature.args, self._signature.return_type), {}, dict(FLAGS))
-                _cached(library)
-                library.compile()
-                self._library = library
-        return int(self._library.address)
+                dispatcher = _cached(numba.njit(**FLAGS)(self._function))
+                dispatcher.compile(self._signature)
+                compiled = dispatcher.overloads[self._signature.args]
+                self._library = compiled.library  # kept alive, as its code is
+                self._address = int(self._library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+        return self._address
 
 
 def tile(signature: Any) -> Any:
@@ -134,7 +138,7 @@ def _lent(context: Any, builder: Any, value: Any, kind: Any) -> Any:
 
 
 def caller(signature: Any) -> Any:
-    """Make what kernels call a tile function of this signature with: ``call(address, *arguments)``.
+    """Make what kernels call a tile function of this signature with: ``call(address, *arguments)``; its exceptions pass through.
 
     Numba's own first-class functions do the same at a cost of some 20 microseconds for each function passed in.
     """
@@ -144,9 +148,12 @@ def caller(signature: Any) -> Any:
         def generate(context, builder, typed, args):
             given = zip(cgutils.unpack_tuple(builder, args[1]), typed.args[1].types, signature.args, strict=True)
             values = [_lent(context, builder, context.cast(builder, *cast), cast[2]) for cast in given]
-            kinds = [context.get_value_type(kind) for kind in signature.args]
-            function_type = ir.FunctionType(context.get_value_type(signature.return_type), kinds)
-            builder.call(builder.inttoptr(args[0], function_type.as_pointer()), values)
+            convention = context.call_conv
+            function_type = convention.get_function_type(signature.return_type, signature.args)
+            function = builder.inttoptr(args[0], function_type.as_pointer())
+            status, _ = convention.call_function(builder, function, signature.return_type, signature.args, values)
+            with cgutils.if_unlikely(builder, status.is_error):
+                convention.return_status_propagate(builder, status)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.StarArgTuple(arguments)), generate

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
@@ -292,11 +293,12 @@ def run_compiled(
     else:
         mask = np.ones((whole, environment.arms), dtype=np.bool_)
         mask[:tasks] = available
-    run_tiles(
-        purpose_keys(seed), np.uint64(first), tasks, horizon,
-        *_roles(environment, [belief], [0], policy),
-        mask, means, squares, totals, actions, rewards, regrets, log, resets,
-    )  # fmt: skip
+    with _room_for(environment, belief, horizon):
+        run_tiles(
+            purpose_keys(seed), np.uint64(first), tasks, horizon,
+            *_roles(environment, [belief], [0], policy),
+            mask, means, squares, totals, actions, rewards, regrets, log, resets,
+        )  # fmt: skip
     columns = Columns(actions[:, :tasks], rewards[:, :tasks], log[:, :, :tasks] if logged else None) if keep else None
     return Block(means, squares, totals[0, :tasks], resets[:tasks], columns)
 
@@ -319,13 +321,27 @@ def run_beliefs(
     whole, arms = _whole_tiles(tasks), environment.arms
     totals = np.empty((len(beliefs), whole))
     none, no_rows = np.empty((0, 0)), np.empty((0, whole))
-    run_tiles(
-        purpose_keys(seed), np.uint64(first), tasks, horizon,
-        *_roles(environment, beliefs, begins, policy),
-        np.ones((0, arms), dtype=np.bool_), none, none, totals,
-        np.empty((0, whole), dtype=np.int32), no_rows, no_rows, np.empty((0, 0, whole)), np.zeros(whole, dtype=np.int64),
-    )  # fmt: skip
+    with _room_for(environment, beliefs[0], horizon):
+        run_tiles(
+            purpose_keys(seed), np.uint64(first), tasks, horizon,
+            *_roles(environment, beliefs, begins, policy),
+            np.ones((0, arms), dtype=np.bool_), none, none, totals,
+            np.empty((0, whole), dtype=np.int32), no_rows, no_rows, np.empty((0, 0, whole)), np.zeros(whole, dtype=np.int64),
+        )  # fmt: skip
     return totals[:, :tasks]
+
+
+@contextmanager
+def _room_for(environment: FamilyTiles, belief: FamilyTiles, horizon: int) -> Iterator[None]:
+    """Let a failed allocation of the loop or of a tile function say what its arrays grow with."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"compiled code found no room for its arrays: arms={environment.arms:,}, horizon={horizon:,}, a belief of "
+            f"{belief.belief_rows + belief.scratch_rows:,} numbers about each of {LANES} tasks, and what the policy's draws take; "
+            "lower the arms, the horizon, the draws of the policy or the threads"
+        ) from error
 
 
 def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
