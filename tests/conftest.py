@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
+from matplotlib.figure import Figure
 
 from priorwise.testing import base_seed
 
@@ -14,3 +17,18 @@ settings.load_profile("priorwise")
 @pytest.fixture
 def seed() -> int:
     return base_seed()
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Figures in the order in which they are rendered, to see what they show."""
+    figures: list[Figure] = []
+    savefig = Figure.savefig
+
+    def keep(figure: Figure, *arguments: Any, **options: Any) -> None:
+        if figure not in figures:
+            figures.append(figure)
+        savefig(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures

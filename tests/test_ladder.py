@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from priorwise.sensitivity.ladder import ACTIONS, COMMON, COUPLED, POSTERIORS, T
 from priorwise.sensitivity.rungs import Ladder, Rung
 from priorwise.sensitivity.walk import walk
 from priorwise.simulate.results import Estimate
+from priorwise.testing import base_seed
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def raised():
 
 @pytest.fixture(scope="module")
 def ladder(raised):
-    return sensitivity_ladder(*raised, pw.ThompsonSampling(), 10, seed=0, tasks=400_000, histories=500)
+    return sensitivity_ladder(*raised, pw.ThompsonSampling(), 10, seed=base_seed(), tasks=400_000, histories=500)
 
 
 def test_the_raised_arm_earns_more(ladder):
@@ -35,12 +38,38 @@ def test_the_raised_arm_earns_more(ladder):
     assert WORST not in ladder.informative
     assert {POSTERIORS, ACTIONS, COUPLED, COMMON} <= set(ladder.informative)
     assert f"the wrong prior earns {ladder.gap.mean:.3g} more" in str(ladder)
+    turned = replace(ladder, gap=Estimate(-ladder.gap.mean, ladder.gap.std_error))
+    assert f"the wrong prior earns {ladder.gap.mean:.3g} less" in str(turned)
+    unsure = replace(ladder, gap=Estimate(ladder.gap.mean, ladder.gap.mean))
+    assert "no difference seen" in str(unsure)
+    assert "the wrong prior earns" not in str(unsure)
 
 
-def test_figure_is_an_image(ladder):
-    files = ladder.figure()
+def test_figure_shows_the_rungs(ladder, drawn):
+    """A dot at each rung's probability and bound, in the order of the names beside them; the gap below; two standard errors."""
+    files = ladder.figure("A title")
     assert files["png"].startswith(b"\x89PNG")
-    assert b"common random numbers" in files["svg"]
+    often, much = drawn[0].axes
+    names = [label.get_text() for label in often.get_yticklabels()]
+    assert names == [*(rung.name for rung in ladder.rungs), "measured gap"]
+    heights = often.get_yticks().tolist()
+    assert dots(often) == [(rung.delta, height) for rung, height in zip(ladder.rungs, heights, strict=False)]
+    assert dots(much) == [(rung.reward, height) for rung, height in zip(ladder.rungs, heights, strict=False)] + [
+        (ladder.gap.mean, heights[-1])
+    ]
+    for axes, errors in (
+        (often, [rung.std_error for rung in ladder.rungs]),
+        (much, [*(rung.reward_std_error for rung in ladder.rungs), ladder.gap.std_error]),
+    ):
+        ends = [segment for lines in axes.collections for segment in lines.get_segments()]
+        assert [end[1, 0] for end in ends] == pytest.approx([x + 2.0 * e for (x, _), e in zip(dots(axes), errors, strict=True)])
+    assert (often.get_xlabel(), much.get_xlabel()) == ("probability that trajectories diverge", "reward in a task")
+    assert "A title" in files["svg"].decode()
+
+
+def dots(axes):
+    """Places of the dots, from the top."""
+    return [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() == "o"]
 
 
 def test_rungs_are_found_by_name(ladder):
@@ -49,9 +78,11 @@ def test_rungs_are_found_by_name(ladder):
         ladder["best case"]
 
 
-def test_same_seed_same_ladder(raised):
-    first, second = (sensitivity_ladder(*raised, pw.ThompsonSampling(), 3, seed=5, tasks=500, histories=n) for n in (300, 300))
+def test_same_seed_same_ladder(raised, seed):
+    few = {"tasks": 500, "histories": 300}
+    first, second, other = (sensitivity_ladder(*raised, pw.ThompsonSampling(), 3, seed=seed + n, **few) for n in (0, 0, 1))
     assert first == second
+    assert first[COUPLED].delta != other[COUPLED].delta
 
 
 def _random_finite(rng):
@@ -64,7 +95,7 @@ def _random_finite(rng):
 @pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.KShotThompson(2), pw.PosteriorSampling(2, "softmax")])
 def test_small_finite_problems_are_exact_and_in_order(case, policy, seed):
     p, q = _random_finite(np.random.default_rng([seed, case]))
-    ladder = sensitivity_ladder(p, q, policy, 3, seed=0)
+    ladder = sensitivity_ladder(p, q, policy, 3, seed=seed)
     assert ladder.exact
     assert ladder.in_order, ladder.disorders
     names = [rung.name for rung in ladder.rungs]
@@ -76,7 +107,7 @@ def test_small_finite_problems_are_exact_and_in_order(case, policy, seed):
 def test_walking_finds_what_enumeration_finds(policy, seed):
     """Sampled histories against all of them; 5 standard errors, so false alarms below 1e-6 each."""
     p, q = _random_finite(np.random.default_rng(seed))
-    exact = sensitivity_ladder(p, q, policy, 4, seed=0)
+    exact = sensitivity_ladder(p, q, policy, 4, seed=seed)
     steps = walk(p, q, policy, 4, histories=4000, seed=seed)
     n = policy.monte_carlo_n(2)
     for rung, values in ((POSTERIORS, n * steps.posteriors), (ACTIONS, steps.actions.value), (COUPLED, 1.0 - steps.shared)):
@@ -105,8 +136,8 @@ def test_disorder_is_noticed():
         (pw.Greedy(), {WORST, POSTERIORS}, "actions coupled maximally"),
     ],
 )
-def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled):
-    ladder = sensitivity_ladder(*raised, policy, 3, seed=0, tasks=2000, histories=100)
+def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled, seed):
+    ladder = sensitivity_ladder(*raised, policy, 3, seed=seed, tasks=2000, histories=100)
     names = {rung.name for rung in ladder.rungs}
     assert names == {WORST, POSTERIORS, ACTIONS, COUPLED, COMMON} - missing
     assert len(ladder.left_out) == bool(missing)
@@ -124,8 +155,8 @@ def test_linear_and_beta_problems(seed):
         assert ladder.in_order, ladder.disorders
 
 
-def test_equal_priors_have_a_flat_ladder(raised):
-    ladder = sensitivity_ladder(raised[0], raised[0], pw.ThompsonSampling(), 3, seed=0, tasks=1000, histories=50)
+def test_equal_priors_have_a_flat_ladder(raised, seed):
+    ladder = sensitivity_ladder(raised[0], raised[0], pw.ThompsonSampling(), 3, seed=seed, tasks=1000, histories=50)
     assert all(rung.delta == rung.reward == 0.0 for rung in ladder.rungs)
     assert ladder[COMMON].std_error == 1e-3, "what was not seen in 1,000 tasks may still happen"
     assert ladder.gap.mean == 0.0
@@ -142,11 +173,11 @@ def test_more_arms_than_features(arms, dim, seed):
     assert 0.0 < ladder[COUPLED].delta < ladder[POSTERIORS].delta
 
 
-def test_standard_errors_shrink_with_the_shift(raised):
+def test_standard_errors_shrink_with_the_shift(raised, seed):
     """A rung of 1e-4 is not lost in a floor on its error, so that order is really checked."""
     prior = raised[0]
     near = pw.GaussianPrior(prior.mean + 1e-5 * np.eye(6)[0], prior.cov, prior.noise_var)
-    ladder = sensitivity_ladder(prior, near, pw.ThompsonSampling(), 3, seed=0, tasks=1000, histories=100)
+    ladder = sensitivity_ladder(prior, near, pw.ThompsonSampling(), 3, seed=seed, tasks=1000, histories=100)
     assert ladder[POSTERIORS].std_error < 0.1 * ladder[POSTERIORS].delta
 
 
@@ -159,7 +190,7 @@ def test_supports_too_large_to_enumerate_are_walked(seed):
     assert ladder.in_order, ladder.disorders
 
 
-def test_a_family_of_ones_own_takes_part_with_its_distance(raised):
+def test_a_family_of_ones_own_takes_part_with_its_distance(raised, seed):
     class Mine:
         """A prior that the package knows nothing of."""
 
@@ -173,28 +204,28 @@ def test_a_family_of_ones_own_takes_part_with_its_distance(raised):
             return self.inner.belief(tasks)
 
     p, q = (Mine(prior) for prior in raised)
-    ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=0, tasks=2000, histories=50, tv=0.052)
+    ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=seed, tasks=2000, histories=50, tv=0.052)
     assert POSTERIORS not in {rung.name for rung in ladder.rungs}
     assert ladder[WORST].delta == pytest.approx(0.312)
     with pytest.raises(TypeError, match="distances are known for"):
-        sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=0)
+        sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=seed)
 
 
 @pytest.mark.parametrize("policy", [pw.BayesUCB(), pw.ExactKnowledgeGradient("online")])
-def test_policies_with_known_scores_are_coupled(raised, policy):
-    ladder = sensitivity_ladder(*raised, policy, 3, seed=0, tasks=500, histories=60)
+def test_policies_with_known_scores_are_coupled(raised, policy, seed):
+    ladder = sensitivity_ladder(*raised, policy, 3, seed=seed, tasks=500, histories=60)
     assert ladder[COUPLED].how == "actions coupled maximally"
     assert ladder[ACTIONS].how == "action laws exact"
 
 
-def test_bad_input_is_refused(raised):
+def test_bad_input_is_refused(raised, seed):
     p, q = raised
     with pytest.raises(ValueError, match="horizon must be at least 1"):
-        sensitivity_ladder(p, q, pw.ThompsonSampling(), 0, seed=0)
+        sensitivity_ladder(p, q, pw.ThompsonSampling(), 0, seed=seed)
     with pytest.raises(ValueError, match="different reward laws"):
-        sensitivity_ladder(p, pw.GaussianPrior(q.mean, q.cov, 2.0), pw.ThompsonSampling(), 5, seed=0)
+        sensitivity_ladder(p, pw.GaussianPrior(q.mean, q.cov, 2.0), pw.ThompsonSampling(), 5, seed=seed)
     with pytest.raises(ValueError, match="histories must be at least 2"):
-        sensitivity_ladder(p, q, pw.ThompsonSampling(), 5, seed=0, histories=1)
+        sensitivity_ladder(p, q, pw.ThompsonSampling(), 5, seed=seed, histories=1)
     with pytest.raises(TypeError, match="seed"):
         sensitivity_ladder(p, q, pw.ThompsonSampling(), 5)
 
@@ -221,12 +252,17 @@ class TestBreakEven:
         assert (found.losses[1:] > 2.0 * found.losses_std_errors[1:]).all()
         assert "no less than Uniform at every scale up to 1" in str(found)
 
-    def test_vague_prior_as_fallback(self, seed):
+    def test_vague_prior_as_fallback(self, seed, drawn):
         vague = pw.GaussianPrior([0.0, 0.0], np.eye(2))
         found = break_even(self.prior, [-1.0, 0.0], pw.ThompsonSampling(), 10, seed=seed, fallback=vague, largest=4.0, tasks=5000)
         assert found.scale is not None
         assert "GaussianPrior" in str(found)
         assert found.figure()["png"].startswith(b"\x89PNG")
+        axes = drawn[0].axes[0]
+        curve, _, crossing = axes.lines
+        np.testing.assert_array_equal(curve.get_xydata(), np.stack([found.scales, found.advantages], axis=1))
+        assert crossing.get_xydata().tolist() == [[found.scale, 0.0]]
+        assert (axes.get_xlabel(), axes.get_ylabel()) == ("how far the held prior is off", "reward above the fallback")
 
     @pytest.mark.parametrize(
         ("prior", "direction"),
@@ -253,10 +289,10 @@ class TestBreakEven:
             ({"cov": -np.eye(2)}, "leads out of the family at scale"),
         ],
     )
-    def test_bad_directions_are_refused(self, direction, problem):
+    def test_bad_directions_are_refused(self, direction, problem, seed):
         with pytest.raises(ValueError, match=problem):
-            break_even(self.prior, direction, pw.Greedy(), 5, seed=0, tasks=100)
+            break_even(self.prior, direction, pw.Greedy(), 5, seed=seed, tasks=100)
 
-    def test_largest_must_be_positive(self):
+    def test_largest_must_be_positive(self, seed):
         with pytest.raises(ValueError, match="largest must be positive"):
-            break_even(self.prior, [1.0, 0.0], pw.Greedy(), 5, seed=0, largest=0.0)
+            break_even(self.prior, [1.0, 0.0], pw.Greedy(), 5, seed=seed, largest=0.0)
