@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import numpy as np
 import pytest
+from counting import calls
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from priorwise.core import style
-from priorwise.experiments import boxes_figure, curves_figure, first_pulls_figure, instance_figure, problems
+from priorwise.experiments import first_pulls_figure, problems
 from priorwise.experiments.boxes_figure import performance_boxes
 from priorwise.experiments.curves_figure import KNOWN, learning_curves, looks
 from priorwise.experiments.envelope import envelope
@@ -155,19 +155,20 @@ class TestEnvelope:
         assert found["t0"].tolist() == [40, 20]
         assert found["mean"].tolist() == [1.5, 4.0]
 
-    def test_is_fast(self, seed: int) -> None:
-        """A million rows: 0.5 s here; the limit allows for a busy machine, and a loop over groups takes far longer."""
-        size, grid = 50, np.arange(1, 201) * 50
-        t0, replicate, episode = (a.ravel() for a in np.meshgrid(np.arange(1, 101) * 50, np.arange(size), grid, indexing="ij"))
-        table = {
-            "algorithm": np.full(t0.size, "MetaTS:full"), "t0": t0, "replicate": replicate, "episode": episode,
-            "average": np.random.default_rng(seed).standard_normal(t0.size),
-        }  # fmt: skip
-        start = time.perf_counter()
-        found = envelope(table)
-        assert time.perf_counter() - start < 8.0
-        assert table["t0"].size == 1_000_000
-        cube = table["average"].reshape(100, size, 200).mean(axis=1)
+    def test_many_rows_take_no_more_calls_than_few(self, seed: int) -> None:
+        """A million rows in array operations: a loop over rows or groups calls more functions the more there are."""
+
+        def table(lengths: int, size: int, episodes: int) -> Table:
+            axes = np.arange(1, lengths + 1) * 50, np.arange(size), np.arange(1, episodes + 1) * 50
+            t0, replicate, episode = (a.ravel() for a in np.meshgrid(*axes, indexing="ij"))
+            average = np.random.default_rng(seed).standard_normal(t0.size)
+            name = np.full(t0.size, "MetaTS:full")
+            return {"algorithm": name, "t0": t0, "replicate": replicate, "episode": episode, "average": average}
+
+        few, many = table(2, 2, 2), table(100, 50, 200)
+        assert calls(lambda: envelope(many)) == calls(lambda: envelope(few))
+        found = envelope(many)
+        cube = many["average"].reshape(100, 50, 200).mean(axis=1)
         np.testing.assert_allclose(found["mean"], cube.max(axis=0), rtol=1e-12)
         np.testing.assert_array_equal(found["t0"], 50 * (1 + cube.argmax(axis=0)))
 
@@ -226,7 +227,6 @@ FIGURES: dict[str, tuple[Callable[[int], Files], list[str]]] = {
     "instance": (the_instance, [*ARMS, "9/40", "1/120", "0.4", "prior", "task", "reconstruction"]),
     "first pulls": (the_first_pulls, [*ARMS, *DISCRETE, "non-linear"]),
 }
-MODULES = (boxes_figure, curves_figure, first_pulls_figure, instance_figure)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -244,25 +244,69 @@ def test_files_open_and_are_the_same_twice(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_text_overlaps_another_or_leaves_the_figure(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = kept(monkeypatch)
+def test_no_text_overlaps_another_or_leaves_the_figure(name: str, seed: int, drawn: list[Figure]) -> None:
     FIGURES[name][0](seed)
     assert clashes(drawn[0]) == []
 
 
-def test_the_check_of_overlaps_sees_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = kept(monkeypatch)
+def test_the_check_of_overlaps_sees_one(seed: int, drawn: list[Figure], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style, "spread", lambda heights, *_: list(heights))
     with_ours(seed)
     assert any("HierTS" in first or "HierTS" in second for first, second in clashes(drawn[0]))
 
 
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Figures as they are rendered."""
-    drawn: list[Figure] = []
-    for module in MODULES:
-        monkeypatch.setattr(module, "render", lambda figure: drawn.append(figure) or {})
-    return drawn
+def test_curves_show_the_envelope(seed: int, drawn: list[Figure]) -> None:
+    """Each line is the envelope of its algorithm, each band two standard errors wide, each name with its last value."""
+    table = curve_table(GAUSSIAN, seed)
+    learning_curves(table, "Learning")
+    axes, best = drawn[0].axes[0], envelope(table)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("episode", "cumulative average reward per episode")
+    colours = {line.get_color(): line for line in axes.lines}
+    ends = {text.get_text() for text in axes.texts}
+    for name, band in zip(GAUSSIAN, axes.collections, strict=True):
+        own = best["algorithm"] == name
+        episode, mean, error = (best[column][own] for column in ("episode", "mean", "std_error"))
+        line = colours[KNOWN[name].colour]
+        np.testing.assert_array_equal(line.get_xydata(), np.stack([episode, mean], axis=1))
+        assert f"{name}  {mean[-1]:.2f}" in ends
+        corners = {tuple(corner) for corner in band.get_paths()[0].vertices.round(9)}
+        assert corners == {
+            (e, y) for e, m, s in zip(episode, mean, error, strict=True) for y in np.round([m - 2 * s, m + 2 * s], 9)
+        }
+
+
+def test_boxes_show_the_test_table(seed: int, drawn: list[Figure]) -> None:
+    """In the row of its name: a dot for each replicate, and the mean in words."""
+    table = box_table(GAUSSIAN, seed)
+    performance_boxes(table, "Test")
+    axes = drawn[0].axes[0]
+    rows = {label.get_text(): place for place, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)}
+    assert list(rows) == list(GAUSSIAN)
+    assert axes.get_xlabel() == "average reward per test episode"
+    texts = [text.get_text() for text in axes.texts]
+    for name, place in rows.items():
+        rewards = table["reward"][table["algorithm"] == name]
+        points = [line.get_xydata() for line in axes.lines if len(line.get_xydata()) == 30]
+        (mine,) = [each for each in points if np.all((each[:, 1] > place + 0.2) & (each[:, 1] < place + 0.5))]
+        np.testing.assert_array_equal(mine[:, 0], rewards)
+        assert f"{rewards.mean():.2f} ± {2 * rewards.std(ddof=1) / np.sqrt(30):.2f}" in texts
+
+
+def test_heat_maps_show_their_tables(seed: int, drawn: list[Figure]) -> None:
+    """Each cell's word is that of its task or algorithm and arm."""
+    instance, pulls = instance_table(), first_pull_table(seed)
+    instance_map(instance, "The instance")
+    first_pull_map(pulls, "First pulls")
+    rewards = instance["reward"].reshape(16, 20)
+    shares = pulls["count"].reshape(6, 20) / 40_000
+    for figure, values, written in (
+        (drawn[0], rewards, lambda value: f"{value:.2g}" if value else ""),
+        (drawn[1], shares, first_pulls_figure._percent),
+    ):
+        words = [text for text in figure.axes[0].texts if text.get_text() != "▾"]
+        shown = {tuple(np.floor(text.get_position()).astype(int)): text.get_text() for text in words}
+        for row, column in np.ndindex(values.shape):
+            assert shown.get((column, row), "") == written(values[row, column]), (row, column)
 
 
 def clashes(figure: Figure) -> list[tuple[str, str]]:
@@ -295,10 +339,14 @@ def beyond_the_limits(figure: Figure) -> Iterator[Text]:
                     yield from (tick.label1, tick.label2)
 
 
-def test_one_replicate_and_one_episode_can_be_drawn(seed: int) -> None:
-    assert learning_curves(curve_table(GAUSSIAN, seed, replicates=1), "One replicate")["png"]
-    assert learning_curves(curve_table(GAUSSIAN, seed, episodes=1), "One episode")["png"]
-    assert performance_boxes(box_table(LINEAR, seed, replicates=1), "One replicate")["png"]
+def test_one_replicate_and_one_episode_can_be_drawn(seed: int, drawn: list[Figure]) -> None:
+    """Without a band where there is no standard error, and without a ± where there is one replicate."""
+    learning_curves(curve_table(GAUSSIAN, seed, replicates=1), "One replicate")
+    assert (len(drawn[0].axes[0].lines), len(drawn[0].axes[0].collections)) == (len(GAUSSIAN), 0)
+    learning_curves(curve_table(GAUSSIAN, seed, episodes=1), "One episode")
+    assert {tuple(line.get_xdata()) for line in drawn[1].axes[0].lines if line.get_marker() == "o"} == {(50,)}
+    performance_boxes(box_table(LINEAR, seed, replicates=1), "One replicate")
+    assert not any("±" in text.get_text() for text in drawn[2].axes[0].texts)
 
 
 def test_algorithms_look_the_same_in_every_figure_and_unlike_each_other() -> None:

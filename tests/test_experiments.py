@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import priorwise as pw
 from priorwise.experiments import discrete, gaussian, linear
+from priorwise.experiments.curves_figure import KNOWN
+from priorwise.experiments.envelope import envelope
 from priorwise.experiments.learning import Exploring, LearningCurves, Sweep
 from priorwise.experiments.ours.experiment import Ours
 from priorwise.experiments.ours.sweep import SWEEPS
@@ -95,7 +98,7 @@ def tables() -> dict[str, Any]:
     out = {}
     for experiment in (gaussian.EXPERIMENT, linear.EXPERIMENT, discrete.EXPERIMENT):
         block = Block("curves", 0, 10)
-        out[experiment.name] = experiment, experiment.tables([(block, experiment.run(block, 0))])
+        out[experiment.name] = experiment, experiment.tables([(block, experiment.run(block, base_seed()))])
     return out
 
 
@@ -110,11 +113,18 @@ def test_claims_of_the_paper_hold(name: str, tables: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "linear", "discrete"])
-def test_figures_read_tables(name: str, tables: dict[str, Any]) -> None:
+def test_figures_read_tables(name: str, tables: dict[str, Any], drawn: list[Figure]) -> None:
+    """The lines of the learning curves are the envelopes of the table of curves, algorithm by algorithm."""
     experiment, made = tables[name]
-    figures = experiment.figures(made)
-    assert all(files["png"].startswith(b"\x89PNG") for files in figures.values())
-    assert "learning_curves" in figures
+    figures = dict(zip(experiment.figures(made), drawn, strict=True))
+    lines = figures["learning_curves"].axes[0].lines
+    best = envelope(made["curves"])
+    algorithms = list(dict.fromkeys(made["curves"]["algorithm"].tolist()))
+    assert len(lines) == len(algorithms)
+    for algorithm, line in zip(algorithms, lines, strict=True):
+        own = best["algorithm"] == algorithm
+        np.testing.assert_array_equal(line.get_xydata(), np.stack([best["episode"][own], best["mean"][own]], axis=1))
+        assert line.get_color() == KNOWN[algorithm].colour
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,7 @@ def test_the_printed_estimator_fails_its_claim() -> None:
     )
     experiment = replace(gaussian.EXPERIMENT, curves=LearningCurves(broken))
     block = Block("curves", 0, 5)
-    claims = experiment.claims(experiment.tables([(block, experiment.run(block, 0))]))
+    claims = experiment.claims(experiment.tables([(block, experiment.run(block, base_seed()))]))
     verdicts = {claim.statement: claim.holds for claim in claims}
     assert not verdicts["With T0 = 5,000, MetaTS:full tests as well as OracleTS"]
     assert verdicts["OracleTS earns 5.38 per episode"]
@@ -180,7 +190,7 @@ def test_broken_configurations_are_caught(change: str, statement: str) -> None:
         sweep = replace(sweep, problem=lambda: replace(problem, horizon=9))
     experiment = replace(gaussian.EXPERIMENT, curves=LearningCurves(sweep))
     block = Block("curves", 0, 10)
-    claims = experiment.claims(experiment.tables([(block, experiment.run(block, 0))]))
+    claims = experiment.claims(experiment.tables([(block, experiment.run(block, base_seed()))]))
     assert not {claim.statement: claim.holds for claim in claims}[statement]
 
 
@@ -199,7 +209,7 @@ def test_one_replicate_judges_nothing() -> None:
     experiment = replace(
         discrete.EXPERIMENT, curves=LearningCurves(replace(_small(discrete.sweep.SWEEP, 40, (10, 25)), first_pull_size=10))
     )
-    claims = experiment.claims(experiment.tables([(block, experiment.run(block, 0))]))
+    claims = experiment.claims(experiment.tables([(block, experiment.run(block, base_seed()))]))
     assert [claim.holds for claim in claims if claim.measured == "needs 2 replicates"] == [False] * 8
 
 
