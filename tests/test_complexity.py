@@ -8,13 +8,13 @@ from scipy import stats
 from scipy.linalg import eigh
 
 import priorwise as pw
+from priorwise.core.streams import mix
 from priorwise.meta.complexity.moment_errors import errors_by_arms, moment_errors
 from priorwise.meta.complexity.sample_complexity import SampleComplexity, sample_complexity
 from priorwise.meta.complexity.theory import gaussian_constants, kl_lemma, theory_rate
 from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms
 from priorwise.meta.exploration.policies import UniformThen
 from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.sensitivity.bounds import reward_bound
 from priorwise.sensitivity.distance import kl
 
 PRIOR = pw.GaussianPrior([0.5, -0.2, 0.0], [[1.0, 0.5, 0.1], [0.5, 2.0, 0.0], [0.1, 0.0, 0.7]], 1.5)
@@ -171,29 +171,74 @@ def test_search_gives_up_and_says_so(seed):
     assert "more than 20 tasks" in str(found)
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [
+def beta_density(prior, at):
+    return stats.beta(prior.alpha, prior.beta).pdf(at).prod(axis=1)
+
+
+def normal_density(prior, at):
+    return stats.multivariate_normal(prior.mean, prior.cov + 1e-9 * np.eye(2)).pdf(at)  # few tasks may fit a singular one
+
+
+CONTEXTS = pw.SphereContexts(arms=3)
+FAMILIES = {
+    "beta": (
         pw.BetaPrior([2.0, 3.0], [3.0, 2.0]),
+        pw.BetaMoments(arms=2),
+        lambda p, rng: rng.beta(p.alpha, p.beta, size=(4000, 2)),
+        beta_density,
+        0.15,
+    ),
+    "finite": (
         pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.7, 0.3]),
-        pw.LinearGaussianPrior([1.0, 0.0], np.eye(2), contexts=pw.SphereContexts(arms=3)),
-    ],
-    ids=["beta", "finite", "linear"],
-)
-def test_search_serves_every_family(prior, seed):
-    found = sample_complexity(prior, 0.3, 0.2, horizon=6, seed=seed, replicates=10, draws=1000, least=16, most=4096)
-    assert found.tasks is not None
+        pw.FiniteCounts(pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])),
+        lambda p, rng: rng.choice(2, p=p.probs, size=4000),
+        lambda p, at: p.probs[at],
+        0.05,
+    ),
+    "linear": (
+        pw.LinearGaussianPrior([1.0, 0.0], np.eye(2), contexts=CONTEXTS),
+        pw.LinearMoments(CONTEXTS),
+        lambda p, rng: rng.multivariate_normal(p.mean, p.cov, size=4000),
+        normal_density,
+        0.15,
+    ),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_need_lies_about_where_the_search_finds_it(family, seed):
+    """On fresh tasks, with a total variation of this test's own: four times as many mostly do, a thirtieth mostly do not.
+
+    Errors fall as T^-1/2. A search with 10 replicates is off by less than a factor of 2, so errors are at most 0.7 of what 9 in 10
+    keep to, or at least 4 times it: most of 16 replicates tell, with a false alarm below 1e-3 each.
+    """
+    prior, estimator, sample, density, eps = FAMILIES[family]
+    found = sample_complexity(prior, eps, 0.1, horizon=6, seed=seed, replicates=10, draws=1000, least=8, most=4096)
+    rng = np.random.default_rng(seed)
+
+    def mostly_close(tasks):
+        close = 0
+        for replicate in range(16):
+            run = pw.simulate(prior, pw.Uniform(), horizon=6, tasks=tasks, seed=mix(seed) ^ replicate, keep=True)
+            at = sample(prior, rng)
+            close += np.abs(1.0 - density(estimator.fit(run).prior, at) / density(prior, at)).mean() / 2.0 <= eps
+        return close > 9
+
+    assert mostly_close(4 * found.tasks)
+    assert not mostly_close(max(2, found.tasks // 30))
     assert found.theory is None  # uniform exploration: no theorem
-    loss = found.reward_loss(pw.ThompsonSampling(), 3)
-    assert loss.tv.value == 0.3
-    assert loss.value <= loss.trivial
 
 
-def test_pac_corollary_is_the_reward_bound():
+def test_pac_corollary_by_hand():
+    """2 n H^2 eps Psi(2 n H eps) with n = 1, H = 5, eps = 0.01: the widest tenth of the tasks, by quantiles of both arms."""
     prior = pw.BetaPrior([2.0, 3.0], [3.0, 2.0])
     loss = SampleComplexity(0.01, 0.1, 100, 50, (), None, prior, 10).reward_loss(pw.ThompsonSampling(), 5)
-    assert loss.value == reward_bound(prior, None, pw.ThompsonSampling(), 5, tv=0.01).value
-    assert 0 < loss.value <= 2 * 1 * 5**2 * 0.01 * 1.0  # B-bounded with B = 1
+    level = (np.arange(1500) + 0.5) / 1500
+    first, second = stats.beta(2.0, 3.0).ppf(level), stats.beta(3.0, 2.0).ppf(level)
+    widths = np.sort(np.abs(first[:, None] - second).ravel())
+    psi = widths[-widths.size // 10 :].mean()
+    assert loss.value == pytest.approx(2 * 5**2 * 0.01 * psi, rel=2e-3)
+    assert loss.trivial == pytest.approx(5 * widths.mean(), rel=2e-3)
 
 
 def test_errors_grow_with_arms_as_the_lemmas_say(seed):
@@ -216,14 +261,14 @@ def test_errors_grow_with_arms_as_the_lemmas_say(seed):
         assert np.sum(np.log(measured / theory) * (measured / error) ** 2) == pytest.approx(0.0, abs=1e-8)
 
 
-def test_bad_arguments():
+def test_bad_arguments(seed):
     prior = pw.GaussianPrior([0.0], [[1.0]])
     with pytest.raises(ValueError, match="precision is a factor larger than 1"):
-        sample_complexity(prior, 0.1, 0.1, horizon=2, seed=0, precision=1.0)
+        sample_complexity(prior, 0.1, 0.1, horizon=2, seed=seed, precision=1.0)
     with pytest.raises(ValueError, match="most must be at least 64"):
-        sample_complexity(prior, 0.1, 0.1, horizon=2, seed=0, most=10)
+        sample_complexity(prior, 0.1, 0.1, horizon=2, seed=seed, most=10)
     with pytest.raises(TypeError, match="estimator must be GaussianMoments or LinearMoments"):
-        moment_errors(pw.BetaPrior([1.0], 1.0), [10], horizon=2, replicates=2, seed=0)
+        moment_errors(pw.BetaPrior([1.0], 1.0), [10], horizon=2, replicates=2, seed=seed)
     with pytest.raises(ValueError, match="not singular"):
         kl_lemma(pw.GaussianPrior([0.0, 0.0], np.ones((2, 2))), pw.GaussianPrior([0.0, 0.0], np.eye(2)))
 
@@ -245,6 +290,6 @@ def test_arms_that_were_never_pulled_are_arms_all_the_same(prior, estimator, see
         assert moment_errors(prior, [2], horizon=2, replicates=2, seed=seed, estimator=estimator).mean.shape == (1,)
 
 
-def test_what_is_no_estimator_is_refused():
+def test_what_is_no_estimator_is_refused(seed):
     with pytest.raises(TypeError, match="not the class"):
-        sample_complexity(PRIOR, 0.5, 0.5, horizon=2, seed=0, estimator=GaussianMoments)
+        sample_complexity(PRIOR, 0.5, 0.5, horizon=2, seed=seed, estimator=GaussianMoments)
