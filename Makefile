@@ -10,11 +10,12 @@ EXTRAS := dev,dask
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-fast lint format bench reproduce clean
+.PHONY: help venv test test-fast validate lint format bench reproduce clean
 
 help:
-	@echo "make test       lint, types, import order, then every test"
+	@echo "make test       lint, types, import order, then every test but the long studies"
 	@echo "make test-fast  the tests that are not marked slow"
+	@echo "make validate   the long studies, then every test on other seeds; takes about half an hour"
 	@echo "make lint       ruff, mypy and import-linter"
 	@echo "make format     let ruff fix and format the code"
 	@echo "make bench      the benchmarks"
@@ -38,10 +39,15 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -m "not validate"
 
 test-fast: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 -m "not slow and not validate"
+
+validate: $(INSTALLED)
+	$(BIN)/pytest -n 2 -m validate
+	PRIORWISE_TEST_SEED=7 $(BIN)/pytest -n 2 -m "not validate"
+	PRIORWISE_TEST_SEED=1000 $(BIN)/pytest -n 2 -m "not validate"
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix

@@ -6,10 +6,11 @@ import numpy as np
 
 import priorwise as pw
 from priorwise.core.types import FloatArray
+from priorwise.testing import base_seed
 
 BLOCK = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
 RANK_ONE = np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0])
-FEATURES = np.random.default_rng(0).normal(size=(5, 3, 2))
+FEATURES = np.random.default_rng(base_seed()).normal(size=(5, 3, 2))
 SPHERE = pw.SphereContexts(arms=4)
 BERNOULLI_TASKS = [[0.9, 0.1, 0.5], [0.2, 0.8, 0.5], [0.3, 0.3, 0.9], [0.0, 1.0, 0.4]]
 NORMAL_TASKS = [[1.0, 0.0, -1.0], [0.0, 1.0, 0.5], [2.0, -1.0, 0.0]]

@@ -17,8 +17,10 @@ from priorwise.cli import app, files
 from priorwise.cli.policies import WORDS, parse_policy
 from priorwise.core.style import spread
 from priorwise.experiments import problems
+from priorwise.testing import base_seed
 
-RUN = ("--horizon", "4", "--tasks", "300", "--seed", "3")
+SEED = base_seed() + 3
+RUN = ("--horizon", "4", "--tasks", "300", "--seed", str(SEED))
 
 
 def call(*arguments: object, text: str | None = None) -> Result:
@@ -60,7 +62,7 @@ def test_numbers_are_those_of_the_library(prior: Path) -> None:
         },
         horizon=4,
         tasks=300,
-        seed=3,
+        seed=SEED,
     )
     by_name = {each["name"]: each for each in content["policies"]}
     assert set(by_name) == set(comparison.runs)
@@ -83,7 +85,7 @@ def test_numbers_are_those_of_the_library(prior: Path) -> None:
 def test_table_and_whole_files(prior: Path) -> None:
     result = call("simulate", prior, "-p", "ts", "-p", "greedy", "-p", "bayes-ucb", *RUN, "--out", "deep/results")
     assert result.exit_code == 0, result.output
-    run = pw.simulate(problems.gaussian().prior, pw.Greedy(), horizon=4, tasks=300, seed=3)
+    run = pw.simulate(problems.gaussian().prior, pw.Greedy(), horizon=4, tasks=300, seed=SEED)
     row = next(line for line in result.stdout.splitlines() if line.strip().startswith("greedy"))
     assert f"{run.mean_reward:.2f} ± {run.std_error:.2f}" in row
     assert "compiled" in row
@@ -91,7 +93,7 @@ def test_table_and_whole_files(prior: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == ["simulate.json", "simulate.png", "simulate.svg"]
     assert (out / "simulate.png").read_bytes().endswith(b"IEND\xaeB`\x82")
     ET.parse(out / "simulate.svg")
-    assert json.loads((out / "simulate.json").read_text())["seed"] == 3
+    assert json.loads((out / "simulate.json").read_text())["seed"] == SEED
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -103,7 +105,7 @@ def test_tables_fit_the_terminal_and_cut_nothing(prior: Path, monkeypatch: pytes
 
 
 def test_quiet_says_nothing_and_single_task_has_no_error_bar(prior: Path) -> None:
-    result = call("simulate", prior, "-p", "ts", "--horizon", 1, "--tasks", 1, "--seed", 0, "--quiet")
+    result = call("simulate", prior, "-p", "ts", "--horizon", 1, "--tasks", 1, "--seed", SEED, "--quiet")
     assert (result.exit_code, result.output) == (0, "")
     assert json.loads(Path("out/simulate.json").read_text())["policies"][0]["std_error"] is None
 
@@ -193,7 +195,7 @@ def test_exchangeable_priors_take_arms(prior: Path) -> None:
     text = call("example", "exchangeable-gaussian").stdout
     assert "--arms: missing" in error_of("simulate", "-", "-p", "ts", *RUN, text=text)
     result = call("simulate", "-", "-p", "ts", "--arms", 3, *RUN, "--json", text=text)
-    run = pw.simulate(pw.load_prior(text).for_arms(3), pw.ThompsonSampling(), horizon=4, tasks=300, seed=3)  # type: ignore[attr-defined]
+    run = pw.simulate(pw.load_prior(text).for_arms(3), pw.ThompsonSampling(), horizon=4, tasks=300, seed=SEED)  # type: ignore[attr-defined]
     assert json.loads(result.stdout)["policies"][0]["mean_reward"] == pytest.approx(run.mean_reward, rel=1e-12)
     result = call("simulate", prior, "-p", "ts", "--believed", "-", *RUN, "--json", text=text)  # believed takes the arms of PRIOR
     assert result.exit_code == 0, result.output
@@ -229,8 +231,8 @@ def test_every_word_parses_and_stands_in_the_help() -> None:
     assert parse_policy("exact-kg") == pw.ExactKnowledgeGradient("online")
 
 
-def test_labels_keep_their_distance() -> None:
-    rng = np.random.default_rng(0)
+def test_labels_keep_their_distance(seed: int) -> None:
+    rng = np.random.default_rng(seed)
     for _ in range(50):
         heights = np.sort(rng.uniform(0, 1, size=12))
         placed = spread(list(heights), 0.05, 0.0, 1.0)
@@ -255,7 +257,7 @@ def test_import_stays_light() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-BOUND = ("--horizon", "3", "--seed", "0", "--tasks", "500", "--histories", "40")
+BOUND = ("--horizon", "3", "--seed", str(SEED), "--tasks", "500", "--histories", "40")
 
 
 def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
@@ -263,7 +265,9 @@ def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
     problem = problems.gaussian()
-    ladder = pw.sensitivity_ladder(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3, seed=0, tasks=500, histories=40)
+    ladder = pw.sensitivity_ladder(
+        problem.prior, problem.misspecified, pw.ThompsonSampling(), 3, seed=SEED, tasks=500, histories=40
+    )
     assert [rung["delta"] for rung in content["rungs"]] == [rung.delta for rung in ladder.rungs]
     assert content["gap"]["mean"] == ladder.gap.mean
     assert content["certified"]["reward"] == pw.reward_bound(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3).value

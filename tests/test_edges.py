@@ -143,15 +143,18 @@ def test_five_hundred_arms(name: str, seed: int) -> None:
     if name in ("thompson", "greedy"):
         check_runs(gaussian, name, seed, horizon=3, tasks=2, policy=policy)
     else:
-        run = pw.simulate(gaussian, policy, horizon=2, tasks=1, seed=seed, engine="numpy")
+        run = pw.simulate(gaussian, policy, horizon=2, tasks=1, seed=seed, engine="numpy", keep=True)
         assert np.isfinite(run.mean_reward)
+        if name == "bayes-ucb":
+            assert run.actions[0, 0] == 499, "the first pull compares medians"
 
 
 @pytest.mark.slow
 def test_five_hundred_arms_exact_knowledge_gradient(seed: int) -> None:
     gaussian = pw.GaussianPrior(np.linspace(0, 1, 500), 0.5 + 0.5 * np.eye(500))
-    run = pw.simulate(gaussian, pw.ExactKnowledgeGradient(), horizon=2, tasks=1, seed=seed)
-    assert np.isfinite(run.mean_reward)
+    run = pw.simulate(gaussian, pw.ExactKnowledgeGradient(), horizon=2, tasks=1, seed=seed, keep=True)
+    mean, _ = direct_posterior(gaussian, run.actions[0, :1], run.rewards[0, :1])
+    assert run.actions[0, 1] == mean.argmax(), "the last pull looks no further"
 
 
 def test_tiny_and_huge_beta_parameters(seed: int) -> None:

@@ -18,6 +18,7 @@ from priorwise.core.streams import Purpose, Streams
 from priorwise.experiments import problems
 from priorwise.priors.contexts import _best_direction
 from priorwise.priors.normal import expected_maximum
+from priorwise.testing import base_seed
 
 
 def seen_of(arms: int, step: int = 1, horizon: int = 5, signal: object = None, mask: object = None) -> Seen:
@@ -37,8 +38,8 @@ def random_covariance(rng: np.random.Generator, size: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("noise_var", [1.0, 1e-6, 1e6])
-def test_gaussian_posterior_equals_the_inverse_formula(noise_var: float) -> None:
-    rng = np.random.default_rng(1)
+def test_gaussian_posterior_equals_the_inverse_formula(noise_var: float, seed: int) -> None:
+    rng = np.random.default_rng(seed + 1)
     arms, pulls = 4, 7
     mean, cov = rng.normal(size=arms), random_covariance(rng, arms)
     variances = noise_var * np.array([1.0, 2.0, 0.5, 1.5])
@@ -55,8 +56,8 @@ def test_gaussian_posterior_equals_the_inverse_formula(noise_var: float) -> None
     assert belief.covariance()[0] == pytest.approx(expected_cov, rel=1e-6, abs=1e-9)
 
 
-def test_linear_posterior_equals_the_inverse_formula() -> None:
-    rng = np.random.default_rng(2)
+def test_linear_posterior_equals_the_inverse_formula(seed: int) -> None:
+    rng = np.random.default_rng(seed + 2)
     arms, dim, pulls = 3, 4, 6
     mean, cov = rng.normal(size=dim), random_covariance(rng, dim)
     prior = pw.LinearGaussianPrior(mean, cov, 0.7, contexts=pw.SphereContexts(arms))
@@ -143,19 +144,18 @@ FAMILIES = {
     ),
     "linear-sphere": lambda: problems.linear().prior,
     "linear-given": lambda: pw.LinearGaussianPrior(
-        [0.2, -0.1], [[1.0, 0.3], [0.3, 0.5]], 0.5, contexts=np.random.default_rng(3).normal(size=(5, 3, 2))
+        [0.2, -0.1], [[1.0, 0.3], [0.3, 0.5]], 0.5, contexts=np.random.default_rng(base_seed() + 3).normal(size=(5, 3, 2))
     ),
 }
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("masked", [False, True])
-def test_best_after_equals_simulation(name: str, masked: bool) -> None:
+def test_best_after_equals_simulation(name: str, masked: bool, seed: int) -> None:
     """False-alarm rate: 5 standard errors, about 50 comparisons, below 1e-4 in all."""
     prior = FAMILIES[name]()
-    signal = (
-        np.random.default_rng(4).normal(size=(1, prior.arms, 6 if name == "linear-sphere" else 2)) if "linear" in name else None
-    )
+    features = np.random.default_rng(seed + 4).normal(size=(1, prior.arms, 6 if name == "linear-sphere" else 2))
+    signal = features if "linear" in name else None
     mask = np.array([[True] * (prior.arms - 1) + [False]]) if masked else None
     seen = seen_of(prior.arms, signal=signal, mask=mask)
     belief = prior.belief(1).update(seen, np.array([0]), np.array([0.1 if name == "finite-none" else 1.0]), signal)
@@ -168,9 +168,9 @@ def test_best_after_equals_simulation(name: str, masked: bool) -> None:
 
 
 @pytest.mark.parametrize(("arms", "dim"), [(1, 3), (6, 6), (3, 1), (4, 2)])
-def test_best_of_random_directions(arms: int, dim: int) -> None:
+def test_best_of_random_directions(arms: int, dim: int, seed: int) -> None:
     """5 standard errors: false-alarm rate 3e-6 for all four."""
-    x = np.random.default_rng(0).normal(size=(200_000, arms, dim))
+    x = np.random.default_rng(seed).normal(size=(200_000, arms, dim))
     best = (x / np.linalg.norm(x, axis=2, keepdims=True))[:, :, 0].max(axis=1)
     assert abs(_best_direction(arms, dim) - best.mean()) < 5 * best.std() / np.sqrt(len(best))
 
@@ -179,10 +179,10 @@ def test_best_of_random_directions(arms: int, dim: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["gaussian", "linear-sphere"])
-def test_mean_of_draws_shortcut_has_the_law_of_the_mean(name: str) -> None:
+def test_mean_of_draws_shortcut_has_the_law_of_the_mean(name: str, seed: int) -> None:
     """Kolmogorov-Smirnov on each arm against means of real draws; level 1e-5 over at most 12 comparisons. Control: k + 1 draws."""
     prior, tasks, k = FAMILIES[name](), 40_000, 3
-    signal = np.repeat(np.random.default_rng(4).normal(size=(1, prior.arms, 6)), tasks, 0) if "linear" in name else None
+    signal = np.repeat(np.random.default_rng(seed + 4).normal(size=(1, prior.arms, 6)), tasks, 0) if "linear" in name else None
     seen = seen_of(prior.arms, signal=signal)
     belief = prior.belief(tasks).update(seen, np.zeros(tasks, dtype=np.int64), np.ones(tasks), signal)
     shortcut = belief.sample_mean(policy_stream(1, tasks), k, seen)
@@ -194,11 +194,11 @@ def test_mean_of_draws_shortcut_has_the_law_of_the_mean(name: str) -> None:
     assert np.cov(shortcut.T) == pytest.approx(np.cov(literal.T), abs=0.05)
 
 
-def test_receding_horizon_tends_to_the_exact_look_ahead() -> None:
+def test_receding_horizon_tends_to_the_exact_look_ahead(seed: int) -> None:
     """With many draws V_a / k1 estimates what ExactKnowledgeGradient computes, so both choose alike where the best arm is clear."""
     prior = pw.GaussianPrior([0.5, 0.0, 0.3], [[0.1, 0, 0], [0, 4.0, 0], [0, 0, 0.1]], 1.0)
     run = {
-        name: pw.simulate(prior, policy, horizon=2, tasks=64, seed=0, keep=True).actions[:, 0]
+        name: pw.simulate(prior, policy, horizon=2, tasks=64, seed=seed, keep=True).actions[:, 0]
         for name, policy in {
             "exact": pw.ExactKnowledgeGradient(1.0),
             "sampled": pw.RecedingHorizon(2000, 2000, 1.0),
@@ -252,18 +252,18 @@ def thompson_value(means: np.ndarray, truth: np.ndarray, believed: np.ndarray, h
 
 
 @pytest.mark.parametrize(("which", "known"), [("prior", 7.4536), ("misspecified", 55 / 16)])
-def test_discrete_thompson_sampling_equals_enumeration(which: str, known: float) -> None:
+def test_discrete_thompson_sampling_equals_enumeration(which: str, known: float, seed: int) -> None:
     """5 standard errors: false-alarm rate 1e-6. The other prior's value is the control."""
     problem = problems.discrete()
     held = getattr(problem, which)
     exact = thompson_value(problem.prior.means, problem.prior.probs, held.probs, problem.horizon)
     assert exact == pytest.approx(known, abs=6e-5)
-    run = pw.simulate(problem.prior, pw.ThompsonSampling(), horizon=10, tasks=200_000, seed=3, believed=held)
+    run = pw.simulate(problem.prior, pw.ThompsonSampling(), horizon=10, tasks=200_000, seed=seed + 3, believed=held)
     assert abs(run.mean_reward - exact) < 5 * run.std_error
     assert abs(run.mean_reward - 5.0) > 50 * run.std_error
 
 
-def test_beta_thompson_sampling_two_pulls_equals_quadrature() -> None:
+def test_beta_thompson_sampling_two_pulls_equals_quadrature(seed: int) -> None:
     """Two arms, two pulls: the probability that an arm is drawn best is a one-dimensional integral. 5 standard errors."""
     a, b = np.array([1.0, 3.0]), np.array([2.0, 2.0])
 
@@ -282,7 +282,7 @@ def test_beta_thompson_sampling_two_pulls_equals_quadrature() -> None:
             after_b[arm] += 1 - reward
             again, posterior = first_best(after_a, after_b), after_a / (after_a + after_b)
             total += chance * probability * (again * posterior[0] + (1 - again) * posterior[1])
-    run = pw.simulate(pw.BetaPrior(a, b), pw.ThompsonSampling(), horizon=2, tasks=400_000, seed=1)
+    run = pw.simulate(pw.BetaPrior(a, b), pw.ThompsonSampling(), horizon=2, tasks=400_000, seed=seed + 1)
     assert abs(run.mean_reward - total) < 5 * run.std_error
 
 
@@ -299,13 +299,13 @@ def test_monte_carlo_constants() -> None:
     assert pw.KnowledgeGradient(3, 3, ties="random").monte_carlo_n(2) == 2 * 3 * 9  # chance alone does not see the posterior
 
 
-def test_a_collapsed_posterior_plays_its_best_arm() -> None:
+def test_a_collapsed_posterior_plays_its_best_arm(seed: int) -> None:
     """alpha = 1 ties every arm once the task is known: the draws' own values decide, or chance if asked to."""
     prior = pw.FinitePrior([[0.0, 0.2, 1.0, 0.5]], [1.0])
-    by_draws = pw.simulate(prior, pw.KnowledgeGradient(3, 3), horizon=2, tasks=500, seed=0, keep=True)
-    by_chance = pw.simulate(prior, pw.KnowledgeGradient(3, 3, ties="random"), horizon=2, tasks=500, seed=0, keep=True)
+    by_draws = pw.simulate(prior, pw.KnowledgeGradient(3, 3), horizon=2, tasks=500, seed=seed, keep=True)
+    by_chance = pw.simulate(prior, pw.KnowledgeGradient(3, 3, ties="random"), horizon=2, tasks=500, seed=seed, keep=True)
     by_rule = pw.simulate(
-        prior, pw.KnowledgeGradient(3, 3, ties="random", when_certain="best"), horizon=2, tasks=500, seed=0, keep=True
+        prior, pw.KnowledgeGradient(3, 3, ties="random", when_certain="best"), horizon=2, tasks=500, seed=seed, keep=True
     )
     assert (by_draws.actions == 2).all()
     assert (by_rule.actions == 2).all()

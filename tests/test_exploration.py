@@ -64,12 +64,12 @@ def test_play_arms_plays_them(seed):
         pw.simulate(PRIOR, PlayArms((3,)), horizon=2, tasks=5, seed=seed)
 
 
-def test_blocks_of_one_arm():
-    plan = segments(OneArmBlocks(3), 8, seed=0)
+def test_blocks_of_one_arm(seed):
+    plan = segments(OneArmBlocks(3), 8, seed=seed)
     assert [(policy.arms, number) for policy, number in plan] == [((0,), 3), ((1,), 3), ((2,), 2)]
-    plan = segments(OneArmBlocks(2, rounds=3, then=pw.Uniform()), 4, seed=0)
+    plan = segments(OneArmBlocks(2, rounds=3, then=pw.Uniform()), 4, seed=seed)
     assert [(policy.arms, policy.then) for policy, _ in plan] == [((0, 0, 0), pw.Uniform()), ((1, 1, 1), pw.Uniform())]
-    assert segments(OneArmBlocks(5), 2, seed=0) == [(PlayArms((0,)), 1), (PlayArms((1,)), 1)]
+    assert segments(OneArmBlocks(5), 2, seed=seed) == [(PlayArms((0,)), 1), (PlayArms((1,)), 1)]
     with pytest.raises(ValueError, match="belong together"):
         OneArmBlocks(2, rounds=3)
 
@@ -97,18 +97,18 @@ def test_pairs_of_arms_are_drawn_anew_in_every_replicate(seed):
     np.testing.assert_array_equal(run.actions[:, :20:2], run.actions[:, 1:20:2])
 
 
-def test_a_policy_is_an_exploration_and_other_things_are_not():
-    assert segments(pw.Uniform(), 7, seed=0) == [(pw.Uniform(), 7)]
-    assert segments(pw.Uniform(), 0, seed=0) == []
+def test_a_policy_is_an_exploration_and_other_things_are_not(seed):
+    assert segments(pw.Uniform(), 7, seed=seed) == [(pw.Uniform(), 7)]
+    assert segments(pw.Uniform(), 0, seed=seed) == []
     with pytest.raises(TypeError, match="must be a policy or have segments"):
-        segments(3, 7, seed=0)
+        segments(3, 7, seed=seed)
 
     class Short:
         def segments(self, episodes, *, seed):
             return [(pw.Uniform(), episodes - 1)]
 
     with pytest.raises(ValueError, match="must add up to 7"):
-        segments(Short(), 7, seed=0)
+        segments(Short(), 7, seed=seed)
 
 
 def test_bad_arguments():

@@ -146,7 +146,7 @@ def test_tasks_that_say_nothing_and_impossible_ones_are_left_out() -> None:
     assert np.isfinite(fit.log_likelihood)
 
 
-def test_twins_cannot_be_told_apart() -> None:
+def test_twins_cannot_be_told_apart(seed: int) -> None:
     table = np.zeros((40, 3))
     table[:20, 2] = table[20:, :2] = -3.0
     model = FiniteMarginalLikelihood(candidates([[0.0], [0.0], [1.0]]), 0.0)
@@ -154,31 +154,31 @@ def test_twins_cannot_be_told_apart() -> None:
     assert any("do not tell some candidates apart" in note for note in fit.warnings)
     assert fit.std_errors["probs"][0] > 0.2
     assert fit.std_errors["probs"][2] < 0.15
-    drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(0), 500)])
+    drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(seed), 500)])
     assert drawn[:, 0].std() > 1.25 * drawn[:, 2].std()
     assert np.corrcoef(drawn.T)[0, 1] < -0.5
 
 
 @pytest.mark.parametrize("regulariser", [0.0, 0.5])
-def test_no_telling_task_is_a_result(regulariser: float) -> None:
+def test_no_telling_task_is_a_result(regulariser: float, seed: int) -> None:
     fit = estimator(regulariser).fit(FiniteStatistics([[-1.0] * 4, [-2.0] * 4, [-np.inf] * 4]))
     np.testing.assert_allclose(fit.prior.probs, 0.25)
     assert (fit.tasks, fit.left_out, fit.log_likelihood) == (0, 3, pytest.approx(-3.0))
     assert fit.at_boundary
     assert any("no task tells the candidates apart" in note for note in fit.warnings)
     assert np.isnan(fit.std_errors["probs"]).all() == (regulariser == 0)
-    drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(0), 500)])
+    drawn = np.array([prior.probs for prior in fit.draw(np.random.default_rng(seed), 500)])
     assert drawn.std(axis=0).min() > 0.15
 
 
 @pytest.mark.parametrize("regulariser", [0.0, 0.5])
-def test_one_candidate(regulariser: float) -> None:
+def test_one_candidate(regulariser: float, seed: int) -> None:
     fit = FiniteMarginalLikelihood(candidates([[1.0, 2.0]]), regulariser).fit(FiniteStatistics(np.zeros((3, 1))))
     assert fit.prior.probs.tolist() == [1.0]
     assert fit.std_errors["probs"].tolist() == [0.0]
     assert fit.warnings == ()
     assert not fit.at_boundary
-    assert fit.draw(np.random.default_rng(0), 2)[0].probs.tolist() == [1.0]
+    assert fit.draw(np.random.default_rng(seed), 2)[0].probs.tolist() == [1.0]
 
 
 def test_draws_of_identified_tasks_are_dirichlet(seed: int) -> None:

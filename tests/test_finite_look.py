@@ -290,9 +290,9 @@ def test_counts_never_pick_a_weight_of_zero(seed: int) -> None:
     assert (counts[np.broadcast_to(weights == 0.0, counts.shape)] == 0).all()
 
 
-def test_more_draws_than_can_be_counted_run_in_numpy():
+def test_more_draws_than_can_be_counted_run_in_numpy(seed: int):
     prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
-    runs = [pw.simulate(prior, pw.RecedingHorizon(1, k, 0.5), horizon=2, tasks=2, seed=0) for k in (65_535, 65_536)]
+    runs = [pw.simulate(prior, pw.RecedingHorizon(1, k, 0.5), horizon=2, tasks=2, seed=seed) for k in (65_535, 65_536)]
     assert [run.engine for run in runs] == ["compiled", "numpy"]
 
 

@@ -501,7 +501,7 @@ def test_beta_derivatives_and_inverse():
         ([[1]], [[4]], (1.5, 3.5), "no more than chance"),
     ],
 )
-def test_beta_boundaries(successes, pulls, expected, words):
+def test_beta_boundaries(successes, pulls, expected, words, seed):
     statistics = BetaStatistics(successes, pulls)
     for data in (statistics, statistics.grouped()):
         fit = BetaMoments().fit(data)
@@ -510,7 +510,7 @@ def test_beta_boundaries(successes, pulls, expected, words):
         assert any(words in note for note in fit.warnings)
         assert np.isnan(fit.std_errors["alpha"]).all()
         assert PriorFit.load(fit.to_json()) == fit
-        assert fit.draw(np.random.default_rng(0), 3) == [fit.prior] * 3
+        assert fit.draw(np.random.default_rng(seed), 3) == [fit.prior] * 3
 
 
 def test_beta_merging_and_draws(seed):
@@ -560,7 +560,7 @@ def test_linear_is_unbiased_and_calibrated(seed):
     prefixes = LinearMoments(LINEAR.contexts, 0.7).fit_prefixes(whole, [300, 4800])
     assert prefixes == [LinearMoments(LINEAR.contexts, 0.7).fit(whole[:300]), fit]
     assert PriorFit.load(fit.to_json()) == fit
-    assert isinstance(fit.draw(np.random.default_rng(0), 1)[0], pw.LinearGaussianPrior)
+    assert isinstance(fit.draw(np.random.default_rng(seed), 1)[0], pw.LinearGaussianPrior)
 
 
 def test_linear_singular_designs_are_left_out_and_counted():
@@ -582,7 +582,7 @@ TASKS = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [0.5, 0.3, 0.2])
 NO = -np.inf
 
 
-def test_finite_counts_by_hand():
+def test_finite_counts_by_hand(seed):
     log = [[0.0, NO, NO], [0.0, NO, NO], [NO, 0.0, NO], [0.0, NO, 0.0], [NO, NO, NO]]
     fit = FiniteCounts(TASKS, smoothing=0.0).fit(FiniteStatistics(log))
     np.testing.assert_allclose(fit.prior.probs, [2 / 3, 1 / 3, 0.0])
@@ -592,7 +592,7 @@ def test_finite_counts_by_hand():
     np.testing.assert_allclose(smooth.prior.probs, [(2 + 1 / 3) / 4, (1 + 1 / 3) / 4, (1 / 3) / 4])
     assert not smooth.at_boundary
     assert PriorFit.load(smooth.to_json()) == smooth
-    assert all(p.probs[2] == 0.0 for p in fit.draw(np.random.default_rng(0), 5))
+    assert all(p.probs[2] == 0.0 for p in fit.draw(np.random.default_rng(seed), 5))
     nothing = FiniteCounts(TASKS).fit(FiniteStatistics([[0.0, 0.0, NO]]))
     np.testing.assert_allclose(nothing.prior.probs, 1 / 3)
     assert (nothing.tasks, nothing.at_boundary) == (0, True)

@@ -273,9 +273,9 @@ def test_seed_is_required() -> None:
         pw.compare(GAUSSIAN, {"a": THOMPSON}, horizon=3, tasks=10)  # type: ignore[call-arg]
 
 
-def test_compare_needs_policies() -> None:
+def test_compare_needs_policies(seed: int) -> None:
     with pytest.raises(TypeError, match="policies must be a mapping with at least one"):
-        pw.compare(GAUSSIAN, {}, horizon=3, tasks=10, seed=0)
+        pw.compare(GAUSSIAN, {}, horizon=3, tasks=10, seed=seed)
 
 
 def test_trajectories_that_were_not_kept() -> None:
@@ -387,17 +387,17 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["compiled", "numpy"])
 @pytest.mark.parametrize("means", [[[5.0, 0.0], [0.0, 5.0]], [[-0.5, 0.0], [0.0, 0.5]]])
-def test_noiseless_rewards_beyond_one_are_refused_by_a_beta_belief(engine: str, means: list[list[float]]) -> None:
+def test_noiseless_rewards_beyond_one_are_refused_by_a_beta_belief(engine: str, means: list[list[float]], seed: int) -> None:
     prior = pw.FinitePrior(means, [0.5, 0.5])
     with pytest.raises(ValueError, match="believed expects rewards between 0 and 1"):
-        pw.simulate(prior, pw.ThompsonSampling(), horizon=3, tasks=10, seed=0, believed=pw.BetaPrior([1, 1], 1), engine=engine)
+        pw.simulate(prior, pw.ThompsonSampling(), horizon=3, tasks=10, seed=seed, believed=pw.BetaPrior([1, 1], 1), engine=engine)
 
 
-def test_beta_with_huge_parameters_is_the_same_in_both_engines() -> None:
+def test_beta_with_huge_parameters_is_the_same_in_both_engines(seed: int) -> None:
     """The test of acceptance keeps its digits there; written plainly it would not, and the engines would part."""
     prior = pw.BetaPrior([1e12] * 3, [1e12] * 3)
     runs = [
-        pw.simulate(prior, pw.ThompsonSampling(), horizon=5, tasks=20_000, seed=1, keep=True, engine=engine)
+        pw.simulate(prior, pw.ThompsonSampling(), horizon=5, tasks=20_000, seed=seed + 1, keep=True, engine=engine)
         for engine in ("compiled", "numpy")
     ]
     np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
@@ -410,9 +410,9 @@ def test_contexts_that_are_none_are_refused(contexts: Any) -> None:
 
 
 @pytest.mark.parametrize("policies", [[pw.Greedy()], pw.Greedy(), {}, {"a": (pw.Greedy(),)}, {1: pw.Greedy()}])
-def test_compare_takes_a_mapping(policies: Any) -> None:
+def test_compare_takes_a_mapping(policies: Any, seed: int) -> None:
     with pytest.raises(TypeError, match="policies must"):
-        pw.compare(pw.BetaPrior([1, 1], 1), policies, horizon=1, tasks=1, seed=0)
+        pw.compare(pw.BetaPrior([1, 1], 1), policies, horizon=1, tasks=1, seed=seed)
 
 
 def test_numpy_blocks_shrink_with_the_belief() -> None:
@@ -421,8 +421,8 @@ def test_numpy_blocks_shrink_with_the_belief() -> None:
     assert block_size(3, entries(pw.BetaPrior([1, 1], 1)), {"numpy"}) == 2048
 
 
-def test_a_single_task_has_an_infinite_standard_error() -> None:
-    run = pw.simulate(pw.BetaPrior([1, 1], 1), pw.Greedy(), horizon=1, tasks=1, seed=0)
+def test_a_single_task_has_an_infinite_standard_error(seed: int) -> None:
+    run = pw.simulate(pw.BetaPrior([1, 1], 1), pw.Greedy(), horizon=1, tasks=1, seed=seed)
     assert np.isinf(run.std_error)
     assert not np.isnan(run.mean_reward)
 
@@ -464,6 +464,6 @@ class BrokenPrior(Broken):
 
 
 @pytest.mark.parametrize(("where", "message"), [("value", "value of an arm is NaN"), ("reward", "step must return one reward")])
-def test_nan_is_an_error_not_a_number(where: str, message: str) -> None:
+def test_nan_is_an_error_not_a_number(where: str, message: str, seed: int) -> None:
     with pytest.raises(ValueError, match=message):
-        pw.simulate(BrokenPrior(where), pw.ThompsonSampling(), horizon=2, tasks=3, seed=0)
+        pw.simulate(BrokenPrior(where), pw.ThompsonSampling(), horizon=2, tasks=3, seed=seed)

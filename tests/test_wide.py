@@ -12,15 +12,15 @@ from priorwise.kernels import gaussian_wide
 @pytest.mark.parametrize(("arms", "horizon"), [(12, 6), (37, 10), (120, 4)])
 @pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.Greedy(), pw.PosteriorSampling(3, "sum")], ids=str)
 @pytest.mark.parametrize("rank", ["full", "half"])
-def test_compiled_run_equals_numpy_run(arms: int, horizon: int, policy: object, rank: str) -> None:
+def test_compiled_run_equals_numpy_run(arms: int, horizon: int, policy: object, rank: str, seed: int) -> None:
     assert gaussian_wide.pays(arms, horizon)
-    rng = np.random.default_rng(arms)
+    rng = np.random.default_rng([seed, arms])
     root = rng.normal(size=(arms, arms if rank == "full" else arms // 2))
     prior = pw.GaussianPrior(rng.normal(size=arms), root @ root.T / arms, rng.uniform(0.5, 2.0, arms))
     held = pw.GaussianPrior(np.zeros(arms), np.eye(arms), 1.0)
     for believed in (prior, held):
         runs = [
-            pw.simulate(prior, policy, horizon=horizon, tasks=130, seed=4, believed=believed, keep=True, engine=engine)
+            pw.simulate(prior, policy, horizon=horizon, tasks=130, seed=seed, believed=believed, keep=True, engine=engine)
             for engine in ("compiled", "numpy")
         ]
         np.testing.assert_array_equal(runs[0].actions, runs[1].actions)

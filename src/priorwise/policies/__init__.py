@@ -1,1 +1,1 @@
-"""alg(theta): one file per algorithm. Those with ``monte_carlo_n`` see the posterior through draws; baselines read it exactly."""
+"""alg(theta): policies by kind. Those with ``monte_carlo_n`` see the posterior through draws; baselines read it exactly."""
