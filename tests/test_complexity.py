@@ -176,7 +176,7 @@ def beta_density(prior, at):
 
 
 def normal_density(prior, at):
-    return stats.multivariate_normal(prior.mean, prior.cov + 1e-9 * np.eye(2)).pdf(at)  # few tasks may fit a singular one
+    return stats.multivariate_normal(prior.mean, prior.cov + 1e-4 * np.eye(2)).pdf(at)  # few tasks may fit a singular one
 
 
 CONTEXTS = pw.SphereContexts(arms=3)
