@@ -168,6 +168,18 @@ def cases() -> Iterator[Case]:
         yield case(f"reproduce gaussian --replicates {value}", "--replicates: ")
         yield case(f"reproduce gaussian --seed {value}", "--seed: ")
         yield case(f"reproduce gaussian --jobs {value}", "--jobs: ")
+        for word in ("softmax", "sum", "kshot"):
+            yield case(f"simulate prior.json {RUN} -p {word}:{value}", "--policy: ")
+        yield case(f"simulate prior.json {RUN} -p kg:{value},2", "--policy: ")
+    for size in ("10_000_000_000_000", "9223372036854775807"):
+        yield case(f"simulate prior.json -p ts {RUN} --tasks {size} --horizon 100", "--tasks")
+        yield case(f"simulate prior.json -p ts {RUN} --horizon {size}", "--horizon")
+        yield case(f"simulate arms.json -p ts {RUN} --arms {size}", "--arms: ")
+        yield case(f"bound prior.json wrong.json -p ts {RUN} --horizon {size}", "--horizon")
+        yield case(f"bound prior.json wrong.json -p ts {RUN} --horizon 100 --tasks {size}", "--tasks")
+        yield case(f"reproduce gaussian --replicates {size}", "--replicates: ")
+        yield case(f"bound prior.json wrong.json -p ts {RUN} --histories {size}", "--histories: ")
+    yield case("simulate prior.json -p kg:10000,10000 --horizon 1000 --tasks 1000000 --seed 0", "--tasks")
     # policies
     for word in ("", ":", "ts:", "ts:1", "sum:", "sum:-1", "sum:1.5", "sum:8,", "sum:k=8,k=9", "sum:8,9", "kg:1", "kg:0,1",
                  "kg:1,1,ties=coin", "rhc:1,1,2", "rhc:1,1,nan", "exact-kg:x", "top-two:2", "top-two:nan", "TS", "thompson",

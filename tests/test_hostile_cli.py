@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +148,32 @@ def test_only_a_full_disk_is_told_to_make_room(tmp_path: Path, monkeypatch: pyte
         assert result.exit_code == 2
         assert says in result.stderr
         assert ("make room" in result.stderr) == (says == "make room")
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "says"),
+    [
+        ("pytest", "import priorwise.testing", "holds test classes for pytest, which is not installed; pip install pytest"),
+        (
+            "distributed",
+            "from priorwise.experiments.workers import start_workers; start_workers('dask', 1, None).__enter__()",
+            "Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout",
+        ),
+    ],
+)
+def test_what_is_not_installed_is_named_with_its_cure(missing: str, code: str, says: str) -> None:
+    hide = f"import sys; sys.modules[{missing!r}] = None; "
+    done = subprocess.run([sys.executable, "-c", hide + code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith(says)
+
+
+def test_every_extra_is_used() -> None:
+    """An extra installs what some file of the package imports; ``dev`` is for those who work on it."""
+    root = Path(__file__).parent.parent
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    imported = "\n".join(path.read_text() for path in (root / "src").rglob("*.py"))
+    for extra, packages in extras.items():
+        for package in packages if extra not in ("dev", "all") else ():
+            name = re.split(r"[\[<>=~ ]", package)[0].replace("-", "_")
+            used = re.search(rf"^\s*(?:import|from) {name}\b", imported, re.MULTILINE)
+            assert used or name == "dask", f"{extra} installs {package}, which nothing imports"  # distributed needs dask

@@ -12,7 +12,7 @@ import typer
 
 from priorwise.cli.errors import fail
 from priorwise.cli.files import out_directory, unwritten, write_all
-from priorwise.cli.inputs import at_least_one, read_priors
+from priorwise.cli.inputs import at_least_one, check_size, histories_range, read_priors
 from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
 from priorwise.cli.output import counted, output
 from priorwise.cli.policies import parse_policy
@@ -67,7 +67,7 @@ def bound(
     histories: Annotated[
         int | None,
         typer.Option(
-            metavar="N", callback=at_least_one, help="Histories walked along for the rungs between.", show_default="up to 1000"
+            metavar="N", callback=histories_range, help="Histories walked along for the rungs between.", show_default="up to 1000"
         ),
     ] = None,
     arms: Arms = None,
@@ -88,6 +88,7 @@ def bound(
         rule = parse_policy(policy)
     except (TypeError, ValueError) as error:
         fail("--policy", f"{shown(policy, quoted=False)}: {error}")
+    check_size(truth, [rule, rule], horizon, tasks)
     if histories == 1:
         fail("--histories", "must be at least 2, to have a standard error; leave it out for the default")
     try:

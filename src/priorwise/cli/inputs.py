@@ -18,9 +18,11 @@ from priorwise.core.protocols import Policy, Prior
 from priorwise.policies.baselines import Uniform
 from priorwise.priors import load_prior
 from priorwise.simulate.run import simulate
+from priorwise.simulate.sizes import check_run
 
 MOST: Final = (1 << 63) - 1
 MOST_PROCESSES: Final = 4096
+MOST_HISTORIES: Final = 10_000_000
 HOW_TO: Final = "priorwise example gaussian > prior.json makes a valid file"
 
 
@@ -50,12 +52,25 @@ def few(value: int | None) -> int | None:
     return _between_one_and(MOST_PROCESSES, value)
 
 
+def histories_range(value: int | None) -> int | None:
+    """Check a number of histories, as a callback of an option."""
+    return _between_one_and(MOST_HISTORIES, value)
+
+
 def _between_one_and(most: int, value: int | None) -> int | None:
     if value is not None and value < 1:
         raise typer.BadParameter(f"must be at least 1, got {validation.shown(value)}")
     if value is not None and value > most:
         raise typer.BadParameter(f"must be at most {most:,}, got {validation.shown(value)}")
     return value
+
+
+def check_size(prior: Prior, policies: Sequence[Policy], horizon: int, tasks: int) -> None:
+    """Stop before work that no one would wait for, or that has no room."""
+    try:
+        check_run(prior, policies, horizon=horizon, tasks=tasks)
+    except ValueError as error:
+        fail("--horizon, --tasks", error)
 
 
 def seed_range(value: int) -> int:
@@ -126,8 +141,10 @@ def read_priors(path: str, believed_path: str | None, arms: int | None, option: 
     return prior, believed
 
 
-def entries(words: Sequence[str], prior: Prior, believed: Prior | None, believed_name: str) -> list[Entry]:
-    """Pair every policy with the true prior, and with the believed one if there is one."""
+def entries(
+    words: Sequence[str], prior: Prior, believed: Prior | None, believed_name: str, *, horizon: int, tasks: int
+) -> list[Entry]:
+    """Pair every policy with the true prior, and with the believed one if there is one; refuse absurd sizes before any pull."""
     held = [("true", prior)] + ([] if believed is None else [(believed_name, believed)])
     out: list[Entry] = []
     for word in words:
@@ -137,6 +154,7 @@ def entries(words: Sequence[str], prior: Prior, believed: Prior | None, believed
             policy = parse_policy(word)
         except (TypeError, ValueError) as error:
             fail("--policy", f"{validation.shown(word, quoted=False)}: {error}")
+        check_size(prior, [*(each.policy for each in out), *[policy] * len(held)], horizon, tasks)
         for name, belief in held:
             _try(f"--policy: {validation.shown(word, quoted=False)}", prior, policy, belief)
             out.append(Entry(word, policy, belief, name, belief is prior))

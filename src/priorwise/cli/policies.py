@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from priorwise.core.protocols import Policy
+from priorwise.core.validation import shown
 from priorwise.policies.baselines import BayesUCB, ExactKnowledgeGradient, Greedy, TopTwoThompson, Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
@@ -18,21 +19,21 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"must be an integer, got {text!r}") from None
+        raise ValueError(f"must be an integer, got {shown(text)}") from None
 
 
 def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"must be a number, got {text!r}") from None
+        raise ValueError(f"must be a number, got {shown(text)}") from None
 
 
 def _alpha(text: str) -> float | str:
     try:
         return text if text == "online" else float(text)
     except ValueError:
-        raise ValueError(f"must be 'online' or a number from 0 to 1, got {text!r}") from None
+        raise ValueError(f"must be 'online' or a number from 0 to 1, got {shown(text)}") from None
 
 
 Settings = dict[str, Callable[[str], Any]]
@@ -90,7 +91,7 @@ def parse_policy(text: str) -> Policy:
         near = get_close_matches(name, WORDS, n=1)
         guess = f"; did you mean {near[0]!r}?" if near else ""
         known = ", ".join(each.usage for each in WORDS.values())
-        raise ValueError(f"no policy is called {name!r}{guess or '.'} Use one of: {known}")
+        raise ValueError(f"no policy is called {shown(name)}{guess or '.'} Use one of: {known}")
     given: dict[str, Any] = {}
     for index, part in enumerate(rest.split(",") if colon else []):
         key, equals, value = (each.strip() for each in part.rpartition("="))
@@ -99,7 +100,7 @@ def parse_policy(text: str) -> Policy:
                 raise ValueError(f"too many settings; write {word.usage}, for example {word.example}")
             key = list(word.settings)[index]
         if key not in word.settings:
-            raise ValueError(f"{name} has no setting {key!r}; it has {', '.join(word.settings) or 'none'}")
+            raise ValueError(f"{name} has no setting {shown(key)}; it has {', '.join(word.settings) or 'none'}")
         if key in given:
             raise ValueError(f"{key} is given twice; write {word.usage}, for example {word.example}")
         try:

@@ -17,7 +17,7 @@ from priorwise.cli.files import out_directory, unwritten
 from priorwise.cli.inputs import at_least_one, few, seed_range
 from priorwise.cli.output import output
 from priorwise.experiments import registry
-from priorwise.experiments.engine import BLOCKS, run_experiments
+from priorwise.experiments.engine import BLOCKS, check_replicates, run_experiments
 from priorwise.experiments.report import NAME as REPORT
 from priorwise.experiments.report import write_report
 from priorwise.experiments.store import InUseError
@@ -92,7 +92,10 @@ def reproduce(
     where = _engine(engine, scheduler, jobs)
     if quick and replicates is not None:
         fail("--quick", f"means --replicates {QUICK_REPLICATES}; leave out one of the two")
-    count = QUICK_REPLICATES if quick else replicates or FULL_SIZE
+    try:
+        count = check_replicates(QUICK_REPLICATES if quick else replicates or FULL_SIZE)
+    except ValueError as error:
+        fail("--replicates", error)
     chosen = _experiments(target or [registry.ALL])
     directory = out_directory(out, files=(REPORT,), folders=(BLOCKS, *(each.name for each in chosen)))
     with _interrupts_resume(directory):

@@ -87,7 +87,7 @@ def simulate(
     """Read, check, simulate, write."""
     directory = None if out is None and as_json else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
     truth, held = read_priors(prior, believed, arms)
-    chosen = entries(policy, truth, held, name_of(believed or ""))
+    chosen = entries(policy, truth, held, name_of(believed or ""), horizon=horizon, tasks=tasks)
 
     try:
         result = compare(
@@ -100,7 +100,7 @@ def simulate(
             progress=not quiet and sys.stderr.isatty(),
         )
     except (TypeError, ValueError) as error:
-        fail("--tasks, --horizon", error)
+        fail("--horizon, --tasks", error)
     lines = report.lines(truth, chosen, result)
     text = report.as_json(truth, held, lines)
     files: list[Path] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, final, get_args, runtime_checkable
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.experiments.parquet import read_parquet, to_parquet
 from priorwise.experiments.progress import Progress, show_progress
 from priorwise.experiments.store import BlockStore, Finished, claimed, code_stamp, digest_of, write_whole
@@ -23,6 +23,9 @@ from priorwise.experiments.workers import Call, Where, Workers, start_workers
 
 BLOCKS: Final = "blocks"
 """Directory of finished blocks; no experiment has this name."""
+
+DRAWS_PER_REPLICATE: Final = 1e7
+"""Of a large experiment, about."""
 
 
 @runtime_checkable
@@ -115,13 +118,20 @@ def run_experiments(
         raise ValueError(f"engine must be one of {', '.join(get_args(Where))}, got {engine!r}")
     if jobs is not None:
         validation.count("jobs", jobs)
-    validation.count("replicates", replicates)
+    check_replicates(replicates)
     _check_names(experiments)
     plans = [_plan(each, validation.seed(seed), replicates, out) for each in experiments]
     total = sum(plan.cost(block) for plan in plans for block in plan.blocks)
     with claimed(out), start_workers(engine, jobs, scheduler) as workers, show_progress(total, shown=progress) as bar:
         outcomes = _run(plans, workers, bar)
         return Results(tuple(outcomes), seed, replicates, out, workers.about)
+
+
+def check_replicates(replicates: int) -> int:
+    """Return a number of replicates that someone may wait for."""
+    draws = DRAWS_PER_REPLICATE * sizes.as_float(validation.count("replicates", replicates))
+    sizes.check_work(f"replicates={sizes.amount(replicates)}", draws, "lower replicates")
+    return replicates
 
 
 def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcome]:

@@ -18,7 +18,14 @@ Statistical checks state their false-alarm rate and carry a control that must fa
 ``PRIORWISE_TEST_SEED`` shifts all of them.
 """
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    if error.name != "pytest":
+        raise
+    raise ModuleNotFoundError(
+        "priorwise.testing holds test classes for pytest, which is not installed; pip install pytest", name="pytest"
+    ) from None
 
 pytest.register_assert_rewrite("priorwise.testing.policy", "priorwise.testing.prior", "priorwise.testing.twins")
 
