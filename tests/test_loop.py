@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -53,6 +53,7 @@ class ContextualPrior:
 @dataclass(frozen=True)
 class ContextualEnvironment:
     table: Any  # (task, context, arm)
+    actions_influence_signals: ClassVar[bool] = False
 
     def start(self, rng: Any) -> Any:
         return rng.world.integers(2)

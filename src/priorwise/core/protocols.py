@@ -130,6 +130,17 @@ class ValuedEnvironment(Protocol):
 
 
 @runtime_checkable
+class OutspokenEnvironment(Protocol):
+    """Says whether what is played changes later signals, or later rewards through a state that is not shown.
+
+    Regret and the bounds for bandits hold only where it does not. An environment that shows signals has to say; one that shows none
+    (None) and says nothing is taken for a bandit.
+    """
+
+    actions_influence_signals: bool
+
+
+@runtime_checkable
 class LoggedEnvironment(Protocol):
     """Offers what a log of the step should hold besides the action and its reward."""
 

@@ -143,6 +143,8 @@ class LinearGaussianPrior(Serializable):
 class LinearEnvironment:
     """True weights; the signal is the features of the arms, ``(task, arm, dim)``."""
 
+    actions_influence_signals: ClassVar[bool] = False
+
     weights: FloatArray  # (task, dim)
     contexts: Contexts
     law: NormalRewards

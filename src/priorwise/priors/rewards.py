@@ -6,7 +6,7 @@ Two priors can be compared only if they share their reward law, so the law is a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import ClassVar, Protocol, final
 
 import numpy as np
 
@@ -59,6 +59,8 @@ class NoiselessRewards:
 @dataclass(frozen=True, eq=False)
 class BanditEnvironment:
     """Arms with fixed means: nothing is shown and nothing changes."""
+
+    actions_influence_signals: ClassVar[bool] = False
 
     means: FloatArray  # (task, arm)
     law: RewardLaw

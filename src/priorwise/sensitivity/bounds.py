@@ -14,6 +14,7 @@ import math
 from typing import Any, Final
 
 from priorwise.core import validation
+from priorwise.core.influence import refuse_influence
 from priorwise.sensitivity.bound import Bound, distance_of, monte_carlo_n, trajectory_of
 from priorwise.sensitivity.conditions import TailCondition, is_printed
 from priorwise.sensitivity.diameter import DRAWS
@@ -62,6 +63,7 @@ def trajectory_bound(
 
     """
     horizon, n = validation.count("horizon", horizon), monte_carlo_n(policy, p)
+    refuse_influence(p, "trajectory_bound", "pomdp_trajectory_bound")
     return trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
 
 
@@ -109,6 +111,7 @@ def reward_bound(
 
     """
     horizon, n = validation.count("horizon", horizon), monte_carlo_n(policy, p)
+    refuse_influence(p, "reward_bound", "pomdp_reward_bound")
     near = trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
     psi, mean = _tails(p, near.value, tail, horizon, seed if estimate else None, draws)
     printed = not _is_auto(tail) and is_printed(find_condition(p, tail))

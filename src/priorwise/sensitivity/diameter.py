@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.influence import refuse_influence
 from priorwise.core.protocols import Seen, ValuedEnvironment
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
@@ -61,6 +62,8 @@ def diameter_law(prior: Any, horizon: int, *, seed: int, draws: int = DRAWS) -> 
 
     """
     horizon, draws = validation.count("horizon", horizon), validation.count("draws", draws)
+    check_prior(prior)
+    refuse_influence(prior, "the law of the diameter", "reward_tails and pomdp_reward_bound")
     return exact_law(prior) or sample_law(prior, horizon, seed=validation.seed(seed), draws=draws)
 
 

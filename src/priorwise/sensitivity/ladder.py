@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.influence import refuse_influence
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.types import FloatArray
 from priorwise.priors.finite import FinitePrior
@@ -108,6 +109,7 @@ def sensitivity_ladder(
     check_prior("p", p)
     check_prior("q", q)
     check_policy(policy, p)
+    refuse_influence(p, "sensitivity_ladder", "pomdp_trajectory_bound and pomdp_reward_bound")
     check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
     distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)  # refuses priors that differ in more than their law over tasks
     contextual = isinstance(p, LinearGaussianPrior)  # there a draw costs as much as a task

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from priorwise.core import validation
+from priorwise.core.influence import refuse_influence
 from priorwise.sensitivity.conditions import TailCondition, level, variants
 from priorwise.sensitivity.diameter import DRAWS, DiameterLaw, exact_law, sample_law
 from priorwise.sensitivity.known_tails import check_prior, conditions_of, largest_diameter
@@ -82,6 +83,8 @@ def tail_expectation(
     0.6 (exact)
 
     """
+    check_prior(prior)
+    refuse_influence(prior, "tail_expectation", "reward_tails and pomdp_reward_bound")
     return tail_expectations(prior, [p], horizon=horizon, condition=condition, seed=seed, draws=draws)[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from priorwise.core.influence import actions_influence_signals
 from priorwise.core.protocols import (
     Belief,
     LoggedEnvironment,
@@ -39,9 +40,10 @@ def run_numpy(
     actions = np.empty((horizon, tasks), dtype=np.int32)
     rewards = np.empty((horizon, tasks))
     worth = np.empty((horizon, tasks)) if isinstance(environment, ValuedEnvironment) else None
-    regrets = None if worth is None else np.empty((horizon, tasks))
     log = []
     signal = environment.start(streams.world(0))
+    influenced = worth is not None and actions_influence_signals(environment, signal)  # then what earns most now may not be best
+    regrets = None if worth is None or influenced else np.empty((horizon, tasks))
     for step in range(1, horizon + 1):
         seen = Seen(step, horizon, prior.arms, signal, available)
         chosen = _checked(policy.act(belief, seen, streams.at(Purpose.POLICY, step)), policy, seen, tasks)
@@ -56,6 +58,8 @@ def run_numpy(
         if np.shape(earned) != (tasks,) or np.isnan(earned).any():
             name = f"{type(environment).__name__}.step"
             raise ValueError(f"{name} must return one reward for each of {tasks} tasks and no NaN, at step {step}")
+        if regrets is not None and signal is None and after is not None:
+            actions_influence_signals(environment, after)  # it did not have to say before
         rewards[step - 1] = earned
         actions[step - 1] = chosen
         if step < horizon:

@@ -99,7 +99,8 @@ class Run(Tabular):
     """Result of a simulation.
 
     ``mean_reward`` is the mean over tasks of a task's total reward, ``std_error`` its standard error (infinite for one task).
-    ``mean_regret`` is the mean total gap to the best available arm in hindsight, None where the problem has no best arm.
+    ``mean_regret`` is the mean total gap to the best available arm in hindsight, None where the problem has no best arm: expected
+    rewards are not known, or actions influence later signals.
     ``by_step`` holds the curves.
     """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.protocols import Belief, Environment, Prior, Seen
+from priorwise.core.protocols import Belief, Environment, Prior, Seen, Signal, ValuedEnvironment
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.baselines import Uniform
@@ -48,3 +48,23 @@ def play(prior: Prior, *, tasks: int, pulls: int, seed: int, wrap: Callable[[Any
         belief = belief.update(seen, actions, rewards, signal)
         history.append(Pull(seen, actions, rewards))
     return Played(streams, environment, belief, history, Seen(pulls + 1, pulls + 1, prior.arms, signal))
+
+
+def follow(prior: Prior, arm: int, *, tasks: int, pulls: int, seed: int) -> tuple[Environment, list[Signal], list[FloatArray]]:
+    """Play one arm throughout; returns the environment, and the signals and the expected rewards before each pull."""
+    streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
+    environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
+    signals, values = [environment.start(streams.world(0))], []
+    for step in range(1, pulls + 1):
+        if isinstance(environment, ValuedEnvironment):
+            values.append(environment.values(signals[-1]).copy())
+        seen = Seen(step, pulls + 1, prior.arms, signals[-1])
+        signals.append(environment.step(seen, np.full(tasks, arm), streams.world(step))[1])
+    return environment, signals, values
+
+
+def same_signals(prior: Prior, *, tasks: int, pulls: int, seed: int) -> bool:
+    """Whether every arm, played throughout on the same streams, meets the same signals and expected rewards."""
+    first, *others = (follow(prior, arm, tasks=tasks, pulls=pulls, seed=seed)[1:] for arm in range(prior.arms))
+    pairs = [pair for other in others for which in (0, 1) for pair in zip(first[which], other[which], strict=True)]
+    return all(a is b or np.array_equal(a, b) for a, b in pairs)

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from priorwise.core.influence import actions_influence_signals
 from priorwise.core.protocols import Prior
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Purpose
 from priorwise.simulate.loop import run_numpy
 from priorwise.simulate.run import simulate
 from priorwise.testing.calibration import Forgetful, Gullible, calibration
-from priorwise.testing.playing import play
+from priorwise.testing.playing import follow, play, same_signals
 from priorwise.testing.seeds import base_seed
 from priorwise.testing.twins import HORIZON, POLICIES, TASKS, compiled, offers, same_run, some_arms, twins
 
@@ -92,6 +93,15 @@ class PriorContract:
         second = played.belief.update(pull.seen, actions, rewards, played.seen.signal)
         np.testing.assert_array_equal(draws(played.belief), before)
         np.testing.assert_array_equal(draws(second), after)
+
+    def test_actions_influence_signals_as_the_environment_says(self, prior: Prior, seed: int) -> None:
+        """Unless it says that they do, what is shown and expected does not depend on what is played, on the same streams."""
+        environment, signals, _ = follow(prior, 0, tasks=64, pulls=self.pulls, seed=seed)
+        if not actions_influence_signals(environment, signals[0]):
+            assert same_signals(prior, tasks=64, pulls=self.pulls, seed=seed), (
+                f"{type(environment).__name__} does not say that actions influence later signals, and they do: write "
+                "actions_influence_signals = True in its class"
+            )
 
     @EVERY_POLICY
     def test_tasks_do_not_see_each_other(self, prior: Prior, name: str, seed: int) -> None:

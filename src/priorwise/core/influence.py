@@ -1,0 +1,39 @@
+"""Whether what is played changes what is shown later: regret and the bounds for bandits are about problems in which it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.protocols import OutspokenEnvironment, Signal
+from priorwise.core.streams import Purpose, Streams
+
+
+def actions_influence_signals(environment: Any, signal: Signal) -> bool:
+    """Ask an environment that shows ``signal``; refuse one that shows signals and does not say."""
+    if not isinstance(environment, OutspokenEnvironment):
+        if signal is None:
+            return False
+        raise TypeError(
+            f"{type(environment).__name__} shows signals and does not say whether actions influence later ones: write "
+            "actions_influence_signals = False in its class if they do not (contexts drawn afresh), True if they do (a state)"
+        )
+    said = environment.actions_influence_signals
+    if not isinstance(said, (bool, np.bool_)):
+        raise TypeError(f"{type(environment).__name__}.actions_influence_signals must be True or False, got {said!r}")
+    return bool(said)
+
+
+def refuse_influence(prior: Any, tool: str, instead: str) -> None:
+    """Refuse a prior over environments whose actions influence later signals, and point to what holds for them."""
+    if not hasattr(prior, "sample"):  # a bound from given numbers needs no more than the number of arms
+        return
+    streams = Streams(0, np.zeros(1, dtype=np.uint64))
+    environment: Any = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), 1)
+    signal = environment.start(streams.world(0)) if hasattr(environment, "start") else None
+    if actions_influence_signals(environment, signal):
+        raise ValueError(
+            f"{tool} is for problems in which actions do not influence later signals, and {type(environment).__name__} says they "
+            f"do: use {instead}"
+        )
