@@ -192,16 +192,43 @@ def test_a_known_distance() -> None:
         reward_bound(p, None, TS, 5)
 
 
+@pytest.mark.parametrize("policy", [pw.Uniform(), pw.UniformThen(2, pw.Uniform())])
+def test_what_does_not_look_at_the_posterior_moves_by_nothing(policy: Any) -> None:
+    """n = 0: every bound is 0, also with an infinite or unknown tail, and none of them is vacuous."""
+    for p, q in ((finite(0.1), finite(0.2)), (shifted(0.0, 2), shifted(1.0, 2))):
+        for bound in (trajectory_bound(p, q, policy, 5), reward_bound(p, q, policy, 5), reward_bound(p, None, policy, 5, tv=1.0)):
+            assert (bound.value, bound.delta, bound.n, bound.kind, bound.vacuous) == (0.0, 0.0, 0, "certified", False)
+            assert bound.trivial > 0.0
+    for bound in (pomdp_trajectory_bound(0.5, 0, 5), pomdp_reward_bound(0.5, 0, 5, reward_range=1.0)):
+        assert (bound.value, bound.vacuous) == (0.0, False)
+    with pytest.raises(ValueError, match="n must be at least 0"):
+        pomdp_trajectory_bound(0.5, -1, 5)
+
+
+def test_constants_that_are_no_whole_numbers_are_refused() -> None:
+    class Claims:
+        def __init__(self, n: Any) -> None:
+            self.n = n
+
+        def monte_carlo_n(self, arms: int) -> Any:
+            return self.n
+
+    assert trajectory_bound(finite(0.1), finite(0.2), Claims(3), 5).n == 3
+    for wrong, error in ((-1, ValueError), (1.5, TypeError), ("1", TypeError)):
+        with pytest.raises(error, match=r"Claims.monte_carlo_n\(arms\)"):
+            trajectory_bound(finite(0.1), finite(0.2), Claims(wrong), 5)
+
+
 # Refusals
 
 
 @pytest.mark.parametrize("call", [trajectory_bound, reward_bound])
 def test_refusals(call: Any) -> None:
     p, q = finite(0.1), finite(0.2)
-    for policy in (pw.Greedy(), pw.Uniform(), pw.ExactKnowledgeGradient(), pw.TopTwoThompson(), object()):
+    for policy in (pw.Greedy(), pw.BayesUCB(), pw.ExactKnowledgeGradient(), pw.UniformThen(1, pw.Greedy()), object()):
         with pytest.raises(TypeError, match=f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant"):
             call(p, q, policy, 5)
-    with pytest.raises(TypeError, match="when_certain='best' the choice looks at the posterior itself"):
+    with pytest.raises(TypeError, match="its choice looks at the posterior itself, not only at a number of draws"):
         call(p, q, pw.KnowledgeGradient(2, 2, when_certain="best"), 5)
     with pytest.raises(TypeError, match="not the class ThompsonSampling"):
         call(p, q, pw.ThompsonSampling, 5)

@@ -16,6 +16,7 @@ import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.experiments import problems
+from priorwise.meta.exploration.policies import PlayArms
 from priorwise.priors.contexts import _best_direction
 from priorwise.priors.normal import expected_maximum
 from priorwise.testing import base_seed
@@ -293,9 +294,16 @@ def test_monte_carlo_constants() -> None:
     assert pw.RecedingHorizon(10, 7, "online").monte_carlo_n(6) == 6 * 10 * (2 * 7 + 3)
     assert pw.KnowledgeGradient(10, 10).monte_carlo_n(20) == 20 * 10 * 23
     assert pw.RecedingHorizon(10, 7, 0.0).monte_carlo_n(6) == 60
-    baselines = [pw.Uniform(), pw.Greedy(), pw.BayesUCB(), pw.TopTwoThompson(), pw.ExactKnowledgeGradient()]
+    assert pw.TopTwoThompson().monte_carlo_n(6) == 1 + 256 // 2
+    assert pw.TopTwoThompson(share=0.75, most_draws=10).monte_carlo_n(6) == 4  # 1 + 10 / 4, rounded up
+    assert pw.TopTwoThompson(share=1.0).monte_carlo_n(6) == 1
+    assert pw.Uniform().monte_carlo_n(6) == PlayArms((0, 1)).monte_carlo_n(6) == 0
+    for play in (lambda then: pw.UniformThen(2, then), lambda then: PlayArms((1,), then)):
+        for then in (pw.KShotThompson(5), pw.Greedy(), pw.Uniform()):
+            assert play(then).monte_carlo_n(6) == then.monte_carlo_n(6)
+    baselines = [pw.Greedy(), pw.BayesUCB(), pw.ExactKnowledgeGradient(), pw.BayesOptimalPolicy()]
     for policy in [*baselines, pw.KnowledgeGradient(3, 3, ties="random", when_certain="best")]:
-        assert not hasattr(policy, "monte_carlo_n")
+        assert policy.monte_carlo_n(6) is None
     assert pw.KnowledgeGradient(3, 3, ties="random").monte_carlo_n(2) == 2 * 3 * 9  # chance alone does not see the posterior
 
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 import priorwise as pw
 from priorwise.core.protocols import Seen
+from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.exact import exact_trajectory_tv
 from priorwise.sensitivity.exact_chain import ExactChain, exact_chain
 from priorwise.sensitivity.finite_actions import finite_action_law
@@ -25,6 +27,7 @@ POLICIES = {
     "sum": pw.PosteriorSampling(3, "sum"),
     "softmax": pw.PosteriorSampling(2, "softmax"),
     "own-rule": pw.PosteriorSampling(2, lambda values, seen: np.eye(seen.arms)[values[:, 1].argmax(axis=1)]),
+    "uniform": pw.Uniform(),
     "receding": pw.RecedingHorizon(1, 1, 0.5),
     "receding-online": pw.RecedingHorizon(1, 2, "online"),
     "receding-myopic": pw.RecedingHorizon(2, 1, 0.0),
@@ -124,6 +127,55 @@ def test_coupled_runs_part_as_often_as_by_hand() -> None:
 def test_moving_the_tasks_too_adds_at_most_eps(pair: tuple[pw.FinitePrior, pw.FinitePrior], horizon: int) -> None:
     found = exact_trajectory_tv(*pair, pw.ThompsonSampling(), horizon)
     assert abs(found.own_tasks - found.value) <= pw.total_variation(*pair).value + ROUNDING
+
+
+def top_two_law(policy: pw.TopTwoThompson, prior: pw.FinitePrior) -> np.ndarray:
+    """Law of the action, ``(arm,)``: the best arms of independent draws are independent, of Thompson sampling's law b each.
+
+    Given the first, f, all m further draws agree with probability b_f^m; otherwise the first other one has law b given not f.
+    """
+    b = finite_action_law(pw.ThompsonSampling(), prior.belief(1), Seen(1, 3, prior.arms))[0]
+    m, second = policy.most_draws, np.zeros(prior.arms)
+    for f in np.flatnonzero(b):
+        others = np.where(np.arange(prior.arms) == f, 0.0, b)
+        found = others * (1.0 - b[f] ** m) / others.sum() if others.any() else others
+        second += b[f] * (found + (np.arange(prior.arms) == f) * (1.0 - found.sum()))
+    return policy.share * b + (1.0 - policy.share) * second
+
+
+TOP_TWO = [pw.TopTwoThompson(share, most) for share in (0.2, 0.5, 1.0) for most in (1, 3, 40)]
+
+
+@settings(max_examples=40)
+@given(pair=problems())
+@pytest.mark.parametrize("policy", TOP_TWO)
+def test_monte_carlo_property_of_top_two(policy: pw.TopTwoThompson, pair: tuple[pw.FinitePrior, pw.FinitePrior]) -> None:
+    """The constant before it is rounded up, 1 + (1 - share) most_draws, is one already; the plain number of draws is no smaller."""
+    coupled = 1.0 + (1.0 - policy.share) * policy.most_draws
+    assert coupled <= policy.monte_carlo_n(3) <= policy.most_draws + 1
+    moved = tv(*(top_two_law(policy, prior) for prior in pair))
+    assert moved <= coupled * pw.total_variation(*pair).value + ROUNDING
+
+
+@pytest.mark.parametrize("policy", TOP_TWO)
+def test_a_smaller_constant_fails_for_top_two(policy: pw.TopTwoThompson) -> None:
+    """Of a rare second best arm every further draw is a chance: it is played with probability eps (share + (1 - share) most)."""
+    eps = 1e-6
+    case = two_point_instance(eps)
+    moved = tv(*(top_two_law(policy, prior) for prior in (case.prior, case.other)))
+    assert moved == pytest.approx(eps * (policy.share + (1.0 - policy.share) * policy.most_draws), rel=1e-3)
+    assert moved > (1.0 - policy.share) * policy.most_draws * eps  # without the 1
+
+
+@pytest.mark.parametrize("policy", [pw.TopTwoThompson(0.4, 3), pw.TopTwoThompson(0.5, 40)])
+def test_top_two_has_that_law(policy: pw.TopTwoThompson, seed: int) -> None:
+    """Counts of 40,000 actions, chi-square; false alarms with probability 1e-6. The control is the law without a second draw."""
+    prior = pw.FinitePrior([[1.0, 0.0, 0.5], [0.0, 1.0, 1.0], [0.2, 0.1, 0.9]], [0.7, 0.2, 0.1])
+    tasks = 40_000
+    actions = policy.act(prior.belief(tasks), Seen(1, 3, 3), Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 1))
+    counts = np.bincount(actions, minlength=3)
+    assert chisquare(counts, tasks * top_two_law(policy, prior)).pvalue > 1e-6
+    assert chisquare(counts, tasks * top_two_law(pw.TopTwoThompson(1.0), prior)).pvalue < 1e-6
 
 
 @settings(max_examples=40)

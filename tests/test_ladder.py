@@ -9,6 +9,7 @@ import pytest
 
 import priorwise as pw
 from priorwise.experiments import problems
+from priorwise.meta.exploration.policies import PlayArms
 from priorwise.sensitivity.break_even import break_even
 from priorwise.sensitivity.ladder import ACTIONS, COMMON, COUPLED, POSTERIORS, TRAJECTORIES, WORST, sensitivity_ladder
 from priorwise.sensitivity.rungs import Ladder, Rung
@@ -134,6 +135,8 @@ def test_disorder_is_noticed():
         (pw.KShotThompson(3), set(), "posterior draws coupled maximally"),
         (pw.RecedingHorizon(1, 1, "online"), {COUPLED}, None),
         (pw.Greedy(), {WORST, POSTERIORS}, "actions coupled maximally"),
+        (pw.TopTwoThompson(most_draws=4), {COUPLED}, None),
+        (pw.UniformThen(1, pw.ThompsonSampling()), {COUPLED}, None),
     ],
 )
 def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled, seed):
@@ -141,6 +144,8 @@ def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled, 
     names = {rung.name for rung in ladder.rungs}
     assert names == {WORST, POSTERIORS, ACTIONS, COUPLED, COMMON} - missing
     assert len(ladder.left_out) == bool(missing)
+    assert ladder.n == policy.monte_carlo_n(raised[0].arms)
+    assert ladder.certified == (WORST not in missing)
     assert ladder.in_order, ladder.disorders
     if coupled:
         assert ladder[COUPLED].how == coupled
@@ -153,6 +158,16 @@ def test_linear_and_beta_problems(seed):
     for p, q in (linear, beta):
         ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 4, seed=seed, tasks=20_000, histories=200)
         assert ladder.in_order, ladder.disorders
+
+
+@pytest.mark.parametrize("policy", [pw.Uniform(), PlayArms((0, 1))])
+def test_what_does_not_look_at_the_posterior_has_a_flat_ladder(raised, policy, seed):
+    ladder = sensitivity_ladder(*raised, policy, 3, seed=seed, tasks=1000, histories=50)
+    assert (ladder.n, ladder.certified, ladder.gap.mean) == (0, True, 0.0)
+    assert {WORST, POSTERIORS, ACTIONS} <= {rung.name for rung in ladder.rungs}
+    assert all(rung.delta == rung.reward == 0.0 for rung in ladder.rungs)
+    assert ladder.in_order, ladder.disorders
+    assert ladder.figure()
 
 
 def test_equal_priors_have_a_flat_ladder(raised, seed):

@@ -95,7 +95,7 @@ def bound(
         ladder = sensitivity_ladder(truth, held, rule, horizon, seed=seed, tasks=tasks, histories=histories)
     except (ArithmeticError, TypeError, ValueError) as error:
         fail("BELIEVED", error)
-    certified = None if ladder.left_out and "Monte-Carlo" in ladder.left_out[0] else reward_bound(truth, held, rule, horizon)
+    certified = reward_bound(truth, held, rule, horizon) if ladder.certified else None
     text = json.dumps(_numbers(ladder, certified, policy), indent=2, allow_nan=False)
     files: list[Path] = []
     if directory is not None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from priorwise.cli.inputs import Entry
 from priorwise.cli.output import counted
-from priorwise.core.protocols import Policy, Prior
+from priorwise.core.protocols import Prior, monte_carlo_n
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 from priorwise.simulate.figure import Curve, learning_curves
@@ -48,12 +48,6 @@ def lines(prior: Prior, entries: Sequence[Entry], result: Comparison) -> list[Li
         for entry in entries
     ]
     return sorted(out, key=lambda line: -line.run.mean_reward)
-
-
-def monte_carlo_n(policy: Policy, arms: int) -> int | None:
-    """The policy's Monte-Carlo constant; None for baselines and for policies that do not have one as they are set."""
-    constant: Callable[[int], int] | None = getattr(policy, "monte_carlo_n", None)
-    return None if constant is None else constant(arms)
 
 
 def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:

@@ -107,10 +107,29 @@ class Policy(Protocol):
         """Choose an action for each task: ``(task,)``."""
         ...
 
+    def monte_carlo_n(self, arms: int) -> int | None:
+        """Monte-Carlo constant with so many arms, or None where none is proved.
+
+        Given any two posteriors, the laws of the action differ by at most n times the total variation between them. It is 0 for a
+        policy that does not look at the posterior.
+        """
+        ...
+
+
+def monte_carlo_n(policy: Any, arms: int) -> int | None:
+    """Monte-Carlo constant of anyone's policy, checked; a policy without the method has none that is proved."""
+    constant = getattr(policy, "monte_carlo_n", None)
+    n = None if constant is None else constant(validation.count("arms", arms))
+    return None if n is None else validation.count(f"{type(policy).__name__}.monte_carlo_n(arms)", n, least=0)
+
 
 @runtime_checkable
-class ScoredPolicy(Policy, Protocol):
+class ScoredPolicy(Protocol):
     """Plays the arm with the largest score, any of them where several tie: its law given the belief is known."""
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Choose an action for each task: ``(task,)``."""
+        ...
 
     def scores(self, belief: Any, seen: Seen) -> FloatArray:
         """Score of each action, ``(task, arm)``; -inf for those that are not available."""

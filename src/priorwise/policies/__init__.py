@@ -1,1 +1,1 @@
-"""alg(theta): policies by kind. Those with ``monte_carlo_n`` see the posterior through draws; baselines read it exactly."""
+"""alg(theta): policies by kind. Some see the posterior only through draws; baselines read it exactly."""

@@ -1,7 +1,8 @@
-"""Baselines. They read the posterior exactly, or draw from it without limit, so no Monte-Carlo constant is claimed for them."""
+"""Baselines. Those that read the posterior exactly have no Monte-Carlo constant: posteriors however close may differ in choice."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -39,6 +40,11 @@ class Uniform:
         doors.acting(self, belief, seen, rng)
         return pick(seen.masked(np.zeros((rng.tasks, seen.arms))), rng.uniform())
 
+    def monte_carlo_n(self, arms: int) -> int:
+        """Return 0: the posterior is not looked at."""
+        validation.count("arms", arms)
+        return 0
+
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
         return _plain_tiles(kernels.uniform, family, masked, set())
@@ -56,6 +62,10 @@ class Greedy:
         """``argmax_a E[mu_a]``."""
         doors.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
+
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: the posterior mean, not a number of draws, decides."""
+        validation.count("arms", arms)
 
     def scores(self, belief: MeanBelief, seen: Seen) -> FloatArray:
         """Posterior means."""
@@ -80,6 +90,10 @@ class BayesUCB:
         """``argmax_a Q(1 - 1/(h + 1); mu_a)``."""
         doors.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
+
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: the posterior quantile, not a number of draws, decides."""
+        validation.count("arms", arms)
 
     def scores(self, belief: QuantileBelief, seen: Seen) -> FloatArray:
         """Posterior quantiles."""
@@ -108,6 +122,11 @@ class TopTwoThompson:
         if not 0.0 < validation.number("share", self.share) <= 1.0:
             raise ValueError(f"share must lie in (0, 1], got {self.share:g}")
         sizes.check_draws("most_draws", validation.count("most_draws", self.most_draws))
+
+    def monte_carlo_n(self, arms: int) -> int:
+        """Return ``1 + (1 - share) most_draws``, rounded up: one draw, and with probability 1 - share at most so many more."""
+        validation.count("arms", arms)
+        return math.ceil(1.0 + (1.0 - self.share) * self.most_draws)
 
     def draws_per_pull(self, arms: int) -> int:
         """Posterior draws of one pull at most, for the estimate of work."""
@@ -167,6 +186,10 @@ class ExactKnowledgeGradient:
         """Play the arm with the largest value; where the look-ahead ties, the one with the largest posterior mean."""
         doors.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
+
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: the posterior mean and look-ahead, not a number of draws, decides."""
+        validation.count("arms", arms)
 
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
         """Posterior means of the arms with the largest value, -inf for the others."""

@@ -93,19 +93,16 @@ class RecedingHorizon:
         """What a belief must offer."""
         return (ImaginingBelief,)
 
-    @property
-    def monte_carlo_n(self) -> Callable[[int], int]:
-        """Return n = A k1 (2 k2 + 3), or A k1 without look-ahead; there is none where more than the draws decides.
+    def monte_carlo_n(self, arms: int) -> int | None:
+        """Return n = A k1 (2 k2 + 3), or A k1 without look-ahead; None with ``when_certain="best"``.
 
-        Ties broken by chance alone are covered: chance does not depend on the posterior.
+        That rule looks at the posterior itself, not only at draws from it. Ties broken by chance alone are covered: chance does not
+        depend on the posterior.
         """
-        if self.when_certain != "draws":
-            raise AttributeError(
-                "monte_carlo_n: with when_certain='best' the choice looks at the posterior itself, not only at draws from it, "
-                "and no Monte-Carlo constant is known"
-            )
-        per_draw = 1 if self.alpha == 0 else 2 * self.k2 + 3
-        return lambda arms: validation.count("arms", arms) * self.k1 * per_draw
+        pulls = validation.count("arms", arms) * self.k1
+        if self.when_certain == "best":
+            return None
+        return pulls if self.alpha == 0 else pulls * (2 * self.k2 + 3)
 
     def draws_per_pull(self, arms: int) -> int:
         """Posterior draws of one pull, for the estimate of work."""

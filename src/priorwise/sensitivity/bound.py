@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from priorwise.core import validation
+from priorwise.core.protocols import monte_carlo_n
 from priorwise.sensitivity.distance import Distance, total_variation
 
 
@@ -36,21 +37,25 @@ class Bound:
         return f"{known} ({self.kind}; {self.assumption}; delta = {self.delta:.4g}; {says})"
 
 
-def monte_carlo_n(policy: Any, prior: Any) -> int:
+def required_n(policy: Any, prior: Any) -> int:
     """Return the policy's Monte-Carlo constant; refuse policies without one."""
     if not hasattr(prior, "arms"):
         raise TypeError(f"a {type(prior).__name__} has no fixed number of arms: pass prior.for_arms(n) for both priors")
     if isinstance(policy, type):
         raise TypeError(f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)")
-    try:
-        constant = policy.monte_carlo_n
-    except AttributeError as error:
-        reason = str(error) if str(error).startswith("monte_carlo_n:") else "it does not choose from posterior draws alone"
-        raise TypeError(
-            f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant ({reason}); "
-            "take one that chooses from draws, such as ThompsonSampling or PosteriorSampling"
-        ) from None
-    return validation.count("policy.monte_carlo_n(arms)", constant(prior.arms))
+    n = monte_carlo_n(policy, prior.arms)
+    if n is None:
+        raise TypeError(no_bound(policy))
+    return n
+
+
+def no_bound(policy: Any) -> str:
+    """Say that a policy has no Monte-Carlo constant, and which have."""
+    return (
+        f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant as it is set (its choice looks at the "
+        "posterior itself, not only at a number of draws from it); take one that chooses from draws, such as ThompsonSampling or "
+        "PosteriorSampling"
+    )
 
 
 def trajectory_of(distance: Distance, n: int, horizon: int) -> Bound:

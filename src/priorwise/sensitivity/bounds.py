@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from priorwise.core import validation
 from priorwise.core.influence import refuse_influence
-from priorwise.sensitivity.bound import Bound, distance_of, monte_carlo_n, trajectory_of
+from priorwise.sensitivity.bound import Bound, distance_of, required_n, trajectory_of
 from priorwise.sensitivity.conditions import TailCondition, is_printed
 from priorwise.sensitivity.diameter import DRAWS
 from priorwise.sensitivity.distance import Distance
@@ -44,7 +44,7 @@ def trajectory_bound(
     p, q
         The true prior and the one the policy holds instead; ``q`` may be None if ``tv`` is given.
     policy
-        A policy with ``monte_carlo_n``.
+        A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it is 0, so is the bound.
     horizon
         Pulls in a task, H.
     tv
@@ -62,7 +62,7 @@ def trajectory_bound(
     0.0798
 
     """
-    horizon, n = validation.count("horizon", horizon), monte_carlo_n(policy, p)
+    horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "trajectory_bound", "pomdp_trajectory_bound")
     return trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
 
@@ -88,7 +88,7 @@ def reward_bound(
     p, q
         The true prior and the one the policy holds instead; ``q`` may be None if ``tv`` is given.
     policy
-        A policy with ``monte_carlo_n``.
+        A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it is 0, so is the bound.
     horizon
         Pulls in a task, H.
     tail
@@ -110,7 +110,7 @@ def reward_bound(
     at most 2.574 (certified; law of the diameter; delta = 0.07979; without it 11.98)
 
     """
-    horizon, n = validation.count("horizon", horizon), monte_carlo_n(policy, p)
+    horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "reward_bound", "pomdp_reward_bound")
     near = trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
     psi, mean = _tails(p, near.value, tail, horizon, seed if estimate else None, draws)

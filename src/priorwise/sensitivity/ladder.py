@@ -18,11 +18,11 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.influence import refuse_influence
-from priorwise.core.protocols import Policy, Seen
+from priorwise.core.protocols import Policy, Seen, monte_carlo_n
 from priorwise.core.types import FloatArray
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.sensitivity.bound import distance_of, monte_carlo_n
+from priorwise.sensitivity.bound import distance_of, no_bound
 from priorwise.sensitivity.diameter import DRAWS, diameter_law
 from priorwise.sensitivity.distance import Distance
 from priorwise.sensitivity.exact_chain import ExactChain, exact_chain
@@ -123,7 +123,8 @@ def sensitivity_ladder(
         value = horizon * level * law.tail(level).value if level > 0.0 else 0.0
         return value, horizon * math.hypot(level * tail.std_error, moves * tail.value)
 
-    n, left_out = _constant(policy, p)
+    n = monte_carlo_n(policy, p.arms)
+    left_out: tuple[str, ...] = () if n is not None else (f"{WORST}, {POSTERIORS}: {no_bound(policy)}",)
     worst = () if n is None else (_worst(n, horizon, distance, in_reward),)
     chain = _enumerated(p, q, policy, horizon)
     if chain is None:
@@ -135,15 +136,7 @@ def sensitivity_ladder(
         rungs = (*worst, *_summed(chain, n, in_reward))
         gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
     trivial = horizon * law.tail(1.0).value
-    return Ladder(rungs, gap, reward, trivial, distance, type(policy).__name__, horizon, chain is not None, left_out)
-
-
-def _constant(policy: Policy, prior: Any) -> tuple[int | None, tuple[str, ...]]:
-    """Monte-Carlo constant of the policy, and what is left out without one."""
-    try:
-        return monte_carlo_n(policy, prior), ()
-    except TypeError as error:
-        return None, (f"{WORST}, {POSTERIORS}: {error}",)
+    return Ladder(rungs, gap, reward, trivial, distance, type(policy).__name__, horizon, chain is not None, left_out, n)
 
 
 def _worst(n: int, horizon: int, tv: Distance, in_reward: InReward) -> Rung:

@@ -102,6 +102,10 @@ class BayesOptimalPolicy:
         doors.acting(self, belief, seen, rng)
         return pick(self.values(belief, seen), rng.uniform())
 
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: the posterior itself, not a number of draws, decides."""
+        validation.count("arms", arms)
+
     def values(self, belief: Any, seen: Seen) -> FloatArray:
         """``Q(belief, a)`` for the pulls that are left, ``(task, arm)``; -inf for arms that are not available."""
         roots = _checked(belief)

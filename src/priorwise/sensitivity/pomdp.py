@@ -77,7 +77,7 @@ def pomdp_trajectory_bound(tv: float | Distance, n: int, horizon: int, *, estima
     tv
         Total variation between the priors over environments: a number, taken as certain, or a :class:`Distance`.
     n
-        Monte-Carlo constant of the policy: the number of environments it draws at each step.
+        Monte-Carlo constant of the policy: the number of environments it draws at each step, 0 if it draws none.
     horizon
         Steps, H.
     estimate
@@ -85,7 +85,7 @@ def pomdp_trajectory_bound(tv: float | Distance, n: int, horizon: int, *, estima
 
     """
     distance = given_distance(tv, estimate=estimate)
-    return trajectory_of(distance, validation.count("n", n), validation.count("horizon", horizon))
+    return trajectory_of(distance, validation.count("n", n, least=0), validation.count("horizon", horizon))
 
 
 def pomdp_reward_bound(

@@ -54,6 +54,7 @@ class Ladder(Tabular):
 
     ``gap`` is ``R(p, alg(q)) - R(p, alg(p))``, signed: positive where the wrong prior earns more. ``trivial`` is
     ``H E[diam]``, which holds for any two policies. ``left_out`` says which rungs are missing, and why.
+    ``n`` is the policy's Monte-Carlo constant, None where none is proved.
     """
 
     rungs: tuple[Rung, ...]
@@ -65,6 +66,12 @@ class Ladder(Tabular):
     horizon: int
     exact: bool
     left_out: tuple[str, ...] = ()
+    n: int | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the theorem covers the policy: there is a worst case, and :func:`~priorwise.reward_bound` has an answer."""
+        return self.n is not None
 
     def __getitem__(self, name: str) -> Rung:
         """Rung of that name."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
-from priorwise.core.protocols import Policy, Seen
+from priorwise.core.protocols import Policy, Seen, monte_carlo_n
 from priorwise.core.streams import Stream
 from priorwise.core.types import IntArray
 from priorwise.kernels.compiling import ACT, LANES, caller, tile
@@ -96,6 +96,10 @@ class UniformThen:
         """Posterior draws of one request, for the estimate of memory."""
         return sizes.drawn_at_once(self.then)
 
+    def monte_carlo_n(self, arms: int) -> int | None:
+        """Return the constant of the policy: uniform rounds do not look at the posterior."""
+        return monte_carlo_n(self.then, arms)
+
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform`` while ``h <= rounds``."""
         doors.acting(self, belief, seen, rng)
@@ -156,6 +160,11 @@ class PlayArms:
     def drawn_at_once(self) -> int:
         """Posterior draws of one request, for the estimate of memory."""
         return sizes.drawn_at_once(self.then)
+
+    def monte_carlo_n(self, arms: int) -> int | None:
+        """Return the constant of the policy, 0 without one: given arms do not depend on the posterior."""
+        validation.count("arms", arms)
+        return 0 if self.then is None else monte_carlo_n(self.then, arms)
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a_h = arms[h - 1]``."""
