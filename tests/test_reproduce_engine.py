@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import toy_experiment
@@ -25,7 +27,7 @@ from priorwise.experiments.engine import Results, run_experiments
 from priorwise.experiments.headline import headline, mean_text
 from priorwise.experiments.parquet import read_parquet, to_parquet
 from priorwise.experiments.report import as_html
-from priorwise.experiments.store import BlockStore, Finished, InUseError, claimed, digest_of, write_whole
+from priorwise.experiments.store import BlockStore, Finished, InUseError, claimed, code_stamp, digest_of, write_whole
 from priorwise.experiments.summary import seconds_text
 from priorwise.experiments.work import Block
 from priorwise.experiments.workers import Call, WorkersError, run_block, start_workers
@@ -393,3 +395,63 @@ def test_help_teaches() -> None:
         "gaussian",
     ):
         assert word in text
+
+
+def test_the_report_keeps_what_earlier_calls_made(tmp_path: Path) -> None:
+    first, second = Toy(), Toy(name="other", title="Another toy", scale=2.0)
+    everything = run_experiments([first, second], seed=SEED, replicates=REPLICATES, out=tmp_path, jobs=1)
+    again = run(tmp_path, SEED, first, others=[second])
+    assert ([each.name for each in again.outcomes], [each.name for each in again.kept], again.stale) == (["toy"], ["other"], ())
+    (kept,) = again.kept
+    assert (kept.digest, kept.claims, kept.blocks) == (everything.outcomes[1].digest, everything.outcomes[1].claims, BLOCKS)
+    for name, table in everything.outcomes[1].tables.items():
+        for column in table:
+            np.testing.assert_array_equal(kept.tables[name][column], table[column])
+    page = as_html(again)
+    assert page.count("<section id=") == 2
+    assert "4 of 4" in page
+    assert "From an earlier call; 11 blocks" in page
+    assert "with the same seed, replicates and sources: other." in page
+    for changed in ({"seed": SEED + 1}, {"replicates": REPLICATES + 1}):
+        options: dict[str, Any] = {"seed": SEED, "replicates": REPLICATES, "out": tmp_path, "jobs": 1} | changed
+        now = run_experiments([first], others=[second], **options)
+        assert (now.kept, now.stale) == ((), ("other",))
+        assert as_html(now).count("<section id=") == 1
+        assert "Left out, since an earlier call made them with another seed, replicates or sources: other." in as_html(now)
+    (tmp_path / "elsewhere").mkdir()
+    assert run(tmp_path / "elsewhere", SEED, first, others=[second]).stale == ()
+
+
+@pytest.mark.usefixtures("registered")
+def test_command_keeps_other_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.EXPERIMENTS, "other", ("ours", "toy_experiment:OTHER"))
+    assert call("toy", "other", "--jobs", 1, "--out", tmp_path).exit_code == 0
+    result = call("toy", "--jobs", 1, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "From earlier calls, with the same seed, replicates and sources: other." in result.stdout
+    page = (tmp_path / "report.html").read_text()
+    assert 'id="toy"' in page
+    assert 'id="other"' in page
+
+
+class Compiling(Toy):
+    """Compiles in every block."""
+
+    def run(self, block: Block, seed: int) -> dict[str, Any]:
+        numba.njit(lambda x: x + 1.0)(float(seed))
+        return super().run(block, seed)
+
+
+def test_compiling_is_booked_apart(tmp_path: Path) -> None:
+    block = Block("a/b", 0, 2)
+    _, plain = run_block(Call(Toy(), block, SEED, code_stamp()))
+    _, compiled = run_block(Call(Compiling(), block, SEED, code_stamp()))
+    assert plain.compiling == 0.0
+    assert compiled.compiling > 0.0
+    assert compiled.seconds >= 0.0
+    results = run(tmp_path, SEED, Compiling())
+    assert results.compiling > 0.0
+    assert results.seconds == pytest.approx(results.outcomes[0].seconds + results.compiling)
+    page = as_html(results)
+    assert "compiling, about" in page
+    assert "compiling, about" not in as_html(run(tmp_path, SEED, Compiling()))  # all blocks are there: nothing compiles

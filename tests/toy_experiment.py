@@ -79,6 +79,7 @@ class Toy:
 
 
 EXPERIMENT = Toy()
+OTHER = Toy(name="other", title="Another toy")
 
 if __name__ == "__main__":
     from priorwise.cli import main

@@ -31,7 +31,8 @@ _GROUPS: Final = "\n".join(f"[cyan]{group:<9}[/] {', '.join(names)}" for group, 
 
 HELP: Final = f"""Run the experiments: the paper's figures, and its claims held against what is measured.
 
-Writes tables (Parquet), figures and one page with everything, report.html. Ends with 1 if a claim does not hold, \
+Writes tables (Parquet), figures and one page with everything, report.html. The page keeps the sections of experiments that \
+earlier calls ran with the same seed, replicates and sources. Ends with 1 if a claim does not hold, \
 unless there are fewer than {FULL_SIZE} replicates: then it may fail by chance.
 
 It may be interrupted at any moment, even killed: finished blocks are kept, and the same command goes on from there \
@@ -98,6 +99,8 @@ def reproduce(
         fail("--replicates", error)
     chosen = _experiments(target or [registry.ALL])
     directory = out_directory(out, files=(REPORT,), folders=(BLOCKS, *(each.name for each in chosen)))
+    names = [each.name for each in chosen]
+    others = [registry.load(name) for name in registry.groups()[registry.ALL] if name not in names and (directory / name).is_dir()]
     with _interrupts_resume(directory):
         try:
             results = run_experiments(
@@ -109,6 +112,7 @@ def reproduce(
                 engine=where,
                 scheduler=scheduler,
                 progress=sys.stderr.isatty(),
+                others=others,
             )
             report = write_report(results)
         except InUseError as error:

@@ -66,5 +66,5 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
             client.run(leave_interrupts_to_parent)
         threads = sum(client.ncores().values())
         yield Workers(
-            f"{threads} threads of " + (f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"), "all"
+            f"{threads} threads of " + (f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"), "all", threads
         )

@@ -49,10 +49,11 @@ class Outcome:
     tables: Tables
     figures: Mapping[str, Files]
     claims: tuple[Claim, ...]
-    seconds: float  # on the wall, in this call, since the experiment before was done
+    seconds: float  # on the wall, in this call, since the experiment before was done, without compiling
     block_seconds: float  # of all blocks together, when they ran
     blocks: int
     resumed: int  # blocks that were there already, and cost nothing in this call
+    compiling: float = 0.0  # on the wall, about: what all workers spent on it, divided by their number
 
     @property
     def failed(self) -> tuple[Claim, ...]:
@@ -70,11 +71,23 @@ class Results:
     replicates: int
     out: Path
     workers: str  # how many, and where
+    kept: tuple[Outcome, ...] = ()  # of earlier calls with the same seed, replicates and sources; nothing of them ran now
+    stale: tuple[str, ...] = ()  # experiments that earlier calls left in ``out`` with another seed, replicates or sources
+
+    @property
+    def shown(self) -> tuple[Outcome, ...]:
+        """What the report shows: what ran now, then what is kept."""
+        return (*self.outcomes, *self.kept)
 
     @property
     def seconds(self) -> float:
-        """Time on the wall."""
-        return sum(each.seconds for each in self.outcomes)
+        """Time on the wall, compiling included."""
+        return sum(each.seconds + each.compiling for each in self.outcomes)
+
+    @property
+    def compiling(self) -> float:
+        """Time on the wall that compiling took, about."""
+        return sum(each.compiling for each in self.outcomes)
 
     @property
     def failed(self) -> tuple[Claim, ...]:
@@ -92,6 +105,7 @@ def run_experiments(
     engine: Where = "local",
     scheduler: str | None = None,
     progress: bool = False,
+    others: Sequence[Experiment] = (),
 ) -> Results:
     """Run experiments, and write their tables and figures.
 
@@ -113,18 +127,34 @@ def run_experiments(
         ``"local"``: processes on this machine. ``"dask"``: the Dask cluster at the address ``scheduler``, or one on this machine.
     progress
         Show a progress bar with the time left.
+    others
+        Experiments that earlier calls may have finished in ``out``: those whose blocks are all there, made with this seed, these
+        replicates and this code, are told among the results as ``kept``; those with other blocks as ``stale``. None of them runs.
     """
     if engine not in get_args(Where):
         raise ValueError(f"engine must be one of {', '.join(get_args(Where))}, got {engine!r}")
     if jobs is not None:
         validation.count("jobs", jobs)
     check_replicates(replicates)
-    _check_names(experiments)
+    _check_names([*experiments, *others])
     plans = [_plan(each, validation.seed(seed), replicates, out) for each in experiments]
     total = sum(plan.cost(block) for plan in plans for block in plan.blocks)
     with claimed(out), start_workers(engine, jobs, scheduler) as workers, show_progress(total, shown=progress) as bar:
         outcomes = _run(plans, workers, bar)
-        return Results(tuple(outcomes), seed, replicates, out, workers.about)
+        kept, stale = _left_by_earlier_calls([_plan(each, seed, replicates, out) for each in others])
+        return Results(tuple(outcomes), seed, replicates, out, workers.about, kept, stale)
+
+
+def _left_by_earlier_calls(plans: Sequence[_Plan]) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
+    """Make tables, figures and claims of blocks that are all there; name the experiments of which there are only others."""
+    kept, stale = [], []
+    for plan in plans:
+        done = {block: found for block in plan.blocks if (found := plan.store.load(block)) is not None}
+        if len(done) == len(plan.blocks):
+            kept.append(_finish(plan, {block: (found, False) for block, found in done.items()}))
+        elif (plan.out / plan.experiment.name).is_dir():
+            stale.append(plan.experiment.name)
+    return tuple(kept), tuple(stale)
 
 
 def check_replicates(replicates: int) -> int:
@@ -137,16 +167,22 @@ def check_replicates(replicates: int) -> int:
 def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcome]:
     """Run the blocks of one experiment after the other; tables and figures are made while the next one's blocks run."""
     marks = [time.perf_counter()]
+    spent: list[float] = []
     finishing: list[Future[Outcome]] = []
     with ThreadPoolExecutor(1) as pool:
         ahead = _warm_ups(plans)
         for plan in plans:
             bar.start(f"{plan.experiment.name}, compiling first" if ahead else plan.experiment.name)
-            finishing.append(pool.submit(_finish, plan, _blocks(plan, workers, bar, ahead)))
+            done, compiling = _blocks(plan, workers, bar, ahead)
+            spent.append(compiling / workers.count)
+            finishing.append(pool.submit(_finish, plan, done))
             ahead = []
             finishing[-1].add_done_callback(lambda _: marks.append(time.perf_counter()))
         outcomes = [future.result() for future in finishing]
-    return [replace(each, seconds=end - start) for each, start, end in zip(outcomes, marks, marks[1:], strict=False)]
+    return [
+        replace(each, seconds=max(end - start - compiling, 0.0), compiling=compiling)
+        for each, start, end, compiling in zip(outcomes, marks, marks[1:], spent, strict=False)
+    ]
 
 
 def _warm_ups(plans: Sequence[_Plan]) -> list[Call]:
@@ -187,7 +223,11 @@ def _plan(experiment: Experiment, seed: int, replicates: int, out: Path) -> _Pla
     return _Plan(experiment, seed, replicates, out, store, tuple(experiment.blocks(replicates)))
 
 
-def _finish(plan: _Plan, done: dict[Block, tuple[Finished, bool]]) -> Outcome:
+_Done = dict[Block, tuple[Finished, bool]]
+"""Finished blocks, each with whether it ran now."""
+
+
+def _finish(plan: _Plan, done: _Done) -> Outcome:
     """Make tables of the blocks, then figures and claims of the tables."""
     experiment = plan.experiment
     resumed = sum(not fresh for _, fresh in done.values())
@@ -217,13 +257,14 @@ def _finish(plan: _Plan, done: dict[Block, tuple[Finished, bool]]) -> Outcome:
     )
 
 
-def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call]) -> dict[Block, tuple[Finished, bool]]:
-    """Read the blocks that are there and run the others, longest first, after what is to run ahead; each with whether it ran now.
+def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call]) -> tuple[_Done, float]:
+    """Read the blocks that are there and run the others, longest first, after what is to run ahead; and sum what they compiled.
 
     What ran now is read back too: arrays come from the same files, in the same layout, whenever they were made.
     """
     store = plan.store
-    out: dict[Block, tuple[Finished, bool]] = {}
+    out: _Done = {}
+    compiling = 0.0
     for block in plan.blocks:
         found = store.load(block)
         if found is not None:
@@ -234,12 +275,13 @@ def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call])
     if calls:
         with closing(workers.run(calls)) as running:
             for block, finished in running:
+                compiling += finished.compiling
                 if block == WARM_UP:
                     continue
                 store.save(block, finished)
                 out[block] = _read_back(store, block), True
                 bar.finish(plan.cost(block))
-    return out
+    return out, compiling
 
 
 def _read_back(store: BlockStore, block: Block) -> Finished:

@@ -15,7 +15,7 @@ from priorwise.experiments.engine import Outcome, Results
 from priorwise.experiments.headline import headline
 from priorwise.experiments.report_css import CSS
 from priorwise.experiments.store import write_whole
-from priorwise.experiments.summary import group_seconds, reduced, resumed_text, seconds_text
+from priorwise.experiments.summary import SHORT, group_seconds, kept_text, reduced, resumed_text, seconds_text, stale_text
 from priorwise.experiments.work import Claim, Files, Table
 from priorwise.simulate.engine import available_threads
 
@@ -35,7 +35,7 @@ def write_report(results: Results) -> Path:
 def as_html(results: Results) -> str:
     """Return the page."""
     title = "Reproduction report"
-    body = "\n".join(_experiment(each) for each in results.outcomes)
+    body = "\n".join([*map(_experiment, results.outcomes), *(_experiment(each, kept=True) for each in results.kept)])
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>priorwise: {title}</title>\n'
@@ -45,28 +45,32 @@ def as_html(results: Results) -> str:
 
 
 def _top(results: Results) -> str:
-    claims = sum(len(each.claims) for each in results.outcomes)
-    held = claims - len(results.failed)
+    claims = sum(len(each.claims) for each in results.shown)
+    held = claims - sum(len(each.failed) for each in results.shown)
     facts = [
         (f"{held} of {claims}", "claims hold"),
         *((seconds_text(seconds), f"{group}, time on the wall") for group, seconds in group_seconds(results).items()),
+        *([(seconds_text(results.compiling), "compiling, about")] if results.compiling >= SHORT else []),
         (f"{results.replicates:,}", "replicates"),
         (str(results.seed), "seed"),
     ]
     shown = "".join(f"<div><b>{escape(value)}</b><span>{escape(what)}</span></div>" for value, what in facts)
-    names = " · ".join(f'<a href="#{escape(each.name)}">{escape(each.title)}</a>' for each in results.outcomes)
-    note = f'<p class="note">{escape(reduced(results))}</p>' if reduced(results) else ""
-    lead = "Every number on this page is computed from the tables of this run."
-    wrong = [replace(claim, statement=f"{each.name}: {claim.statement}") for each in results.outcomes for claim in each.failed]
+    names = " · ".join(f'<a href="#{escape(each.name)}">{escape(each.title)}</a>' for each in results.shown)
+    notes = [text for text in (reduced(results), kept_text(results), stale_text(results)) if text]
+    note = "\n".join(f'<p class="note">{escape(text)}</p>' for text in notes)
+    lead = "Every number on this page is computed from the tables beside it."
+    wrong = [replace(claim, statement=f"{each.name}: {claim.statement}") for each in results.shown for claim in each.failed]
     failed = f"<h3>Claims that do not hold</h3>\n{_claims(wrong)}" if wrong else ""
     return f'<p class="soft">{lead}</p>\n<div class="facts">{shown}</div>\n{note}\n<p>{names}</p>\n{failed}\n'
 
 
-def _experiment(outcome: Outcome) -> str:
+def _experiment(outcome: Outcome, *, kept: bool = False) -> str:
     held = len(outcome.claims) - len(outcome.failed)
     time = f"{seconds_text(outcome.seconds)} on the wall; {outcome.blocks:,} blocks, {seconds_text(outcome.block_seconds)} together"
     if resumed_text(outcome):
         time += f" when they ran; {resumed_text(outcome)}"
+    if kept:
+        time = f"From an earlier call; {outcome.blocks:,} blocks, {seconds_text(outcome.block_seconds)} together when they ran"
     parts = [
         f'<section id="{escape(outcome.name)}">\n<h2>{escape(outcome.title)}</h2>',
         f'<p class="soft small">{escape(time)}.</p>',
@@ -146,6 +150,6 @@ def _value(value: Any) -> str:
 def _foot(results: Results) -> str:
     versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)]
     machine = f"{platform.system()} {platform.machine()}, {available_threads()} processors; blocks ran on {results.workers}"
-    digests = ", ".join(f"{each.name} {each.digest}" for each in results.outcomes)
+    digests = ", ".join(f"{each.name} {each.digest}" for each in results.shown)
     lines = (" · ".join(versions), machine, f"Digests of constants, seed and sources: {digests}")
     return '<footer class="soft small">' + "".join(f"<p>{escape(line)}</p>" for line in lines) + "</footer>"

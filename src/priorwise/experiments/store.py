@@ -75,10 +75,11 @@ def _own_source(experiment: Experiment) -> str:
 @final
 @dataclass(frozen=True)
 class Finished:
-    """What a block returned, and the seconds it took when it ran."""
+    """What a block returned, and the seconds it took when it ran, without those spent compiling before it could."""
 
     arrays: Arrays
     seconds: float
+    compiling: float = 0.0  # not kept on disk: compiled code is cached, and no block's own
 
 
 @final

@@ -14,12 +14,27 @@ if TYPE_CHECKING:
 FULL_SIZE: Final = 100
 """Replicates of the paper. With fewer, claims may fail by chance."""
 
+SHORT: Final = 0.05
+"""Seconds of compiling that are not worth a word."""
+
 
 def reduced(results: Results) -> str:
     """Say that there are fewer replicates than the paper has; "" if there are not."""
     if results.replicates >= FULL_SIZE:
         return ""
     return f"{results.replicates} replicates instead of the paper's {FULL_SIZE}: claims may fail by chance, and bands are wide."
+
+
+def kept_text(results: Results) -> str:
+    """Say which sections of the report come from earlier calls; "" if none does."""
+    names = ", ".join(each.name for each in results.kept)
+    return f"From earlier calls, with the same seed, replicates and sources: {names}." if names else ""
+
+
+def stale_text(results: Results) -> str:
+    """Say which experiments of earlier calls do not belong on the same page; "" if there is none."""
+    names = ", ".join(results.stale)
+    return f"Left out, since an earlier call made them with another seed, replicates or sources: {names}." if names else ""
 
 
 def seconds_text(seconds: float) -> str:
@@ -39,7 +54,7 @@ def resumed_text(outcome: Outcome) -> str:
 
 
 def group_seconds(results: Results) -> dict[str, float]:
-    """Time on the wall of each group of experiments."""
+    """Time on the wall of each group of experiments, without compiling."""
     out: dict[str, float] = {}
     for each in results.outcomes:
         out[group_of(each.name)] = out.get(group_of(each.name), 0.0) + each.seconds
@@ -62,6 +77,8 @@ def print_summary(results: Results, report: Path, console: Console) -> None:
         )
     console.print(table)
     times = ", ".join(f"{group} {seconds_text(seconds)}" for group, seconds in group_seconds(results).items())
+    if results.compiling >= SHORT:
+        times += f"; compiling, which only the first run does, about {seconds_text(results.compiling)}"
     console.print(
         Text(f"Time: {times}; on {results.workers}. Seed {results.seed}, {results.replicates:,} replicates."), soft_wrap=True
     )
@@ -72,4 +89,7 @@ def print_summary(results: Results, report: Path, console: Console) -> None:
             console.print(line, soft_wrap=True)
     if reduced(results):
         console.print(Text(reduced(results), "yellow"), soft_wrap=True)
+    for text in (kept_text(results), stale_text(results)):
+        if text:
+            console.print(Text(text, "dim"), soft_wrap=True)
     console.print(Text(f"Report: {report}"), soft_wrap=True)

@@ -11,8 +11,10 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal, final
 
+from numba.core.event import install_timer
+
 from priorwise.experiments.store import Finished, code_stamp
-from priorwise.experiments.work import WARM_UP, Block, Experiment, WarmsUp
+from priorwise.experiments.work import WARM_UP, Arrays, Block, Experiment, WarmsUp
 from priorwise.simulate.engine import at_most_threads, available_threads
 
 Where = Literal["local", "dask"]
@@ -43,16 +45,18 @@ def run_block(call: Call) -> tuple[Block, Finished]:
             "install the same on both, and start again"
         )
     start = time.perf_counter()
+    spent: list[float] = []
+    arrays: Arrays = {}
     try:
-        if call.block == WARM_UP and isinstance(call.experiment, WarmsUp):
-            call.experiment.warm_up(call.seed)
-            return call.block, Finished({}, time.perf_counter() - start)
-        with at_most_threads(1):  # blocks are the parallelism
-            arrays = call.experiment.run(call.block, call.seed)
+        with install_timer("numba:compile", spent.append), at_most_threads(1):  # blocks are the parallelism
+            if call.block == WARM_UP and isinstance(call.experiment, WarmsUp):
+                call.experiment.warm_up(call.seed)
+            else:
+                arrays = call.experiment.run(call.block, call.seed)
     except Exception as error:
         error.add_note(f"in {call.block} of the experiment {call.experiment.name}, seed {call.seed}")
         raise
-    return call.block, Finished(arrays, time.perf_counter() - start)
+    return call.block, Finished(arrays, time.perf_counter() - start - sum(spent), sum(spent))
 
 
 @final
@@ -63,6 +67,7 @@ class Workers:
     about: str
     """For people: how many, and where."""
     ahead: str  # how many blocks are handed out before one is done, in joblib's words
+    count: int  # how many blocks run at once
 
     def run(self, calls: Iterable[Call]) -> Generator[tuple[Block, Finished], None, None]:
         """Yield blocks as they finish. The call is the same wherever they run."""
@@ -92,7 +97,7 @@ def _local(jobs: int) -> Iterator[Workers]:
     # One thread in each process: blocks are the parallelism. Arguments are small: no files for them.
     settings = {"inner_max_num_threads": 1, "max_nbytes": None, "initializer": _obey_parent, "initargs": (os.getpid(),)}
     with parallel_config("loky", n_jobs=jobs, **settings):
-        yield Workers(about, "2 * n_jobs")
+        yield Workers(about, "2 * n_jobs", jobs)
 
 
 def _obey_parent(parent: int) -> None:
