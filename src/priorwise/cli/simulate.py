@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -97,7 +96,7 @@ def simulate(
             tasks=tasks,
             seed=seed,
             threads=threads,
-            progress=not quiet and sys.stderr.isatty(),
+            progress=False if quiet else None,
         )
     except (TypeError, ValueError) as error:
         fail("--horizon, --tasks", error)

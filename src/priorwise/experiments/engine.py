@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final, get_args, runtime_checkable
 
 from priorwise.core import sizes, validation
+from priorwise.core.progress import Progress, progress_of
 from priorwise.experiments.parquet import read_parquet, to_parquet
-from priorwise.experiments.progress import Progress, show_progress
 from priorwise.experiments.store import BlockStore, Finished, claimed, code_stamp, digest_of, write_whole
 from priorwise.experiments.work import WARM_UP, Block, Claim, Experiment, Files, Tables, WarmsUp
 from priorwise.experiments.workers import Call, Where, Workers, start_workers
@@ -104,7 +104,7 @@ def run_experiments(
     jobs: int | None = None,
     engine: Where = "local",
     scheduler: str | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     others: Sequence[Experiment] = (),
 ) -> Results:
     """Run experiments, and write their tables and figures.
@@ -126,7 +126,7 @@ def run_experiments(
     engine, scheduler
         ``"local"``: processes on this machine. ``"dask"``: the Dask cluster at the address ``scheduler``, or one on this machine.
     progress
-        Show a progress bar with the time left.
+        Show a progress bar with the time left: True always, False never, None on a terminal if it takes long.
     others
         Experiments that earlier calls may have finished in ``out``: those whose blocks are all there, made with this seed, these
         replicates and this code, are told among the results as ``kept``; those with other blocks as ``stale``. None of them runs.
@@ -139,7 +139,8 @@ def run_experiments(
     _check_names([*experiments, *others])
     plans = [_plan(each, validation.seed(seed), replicates, out) for each in experiments]
     total = sum(plan.cost(block) for plan in plans for block in plan.blocks)
-    with claimed(out), start_workers(engine, jobs, scheduler) as workers, show_progress(total, shown=progress) as bar:
+    bar_of = progress_of(total, "", shown=progress, parallel=None)
+    with claimed(out), start_workers(engine, jobs, scheduler) as workers, bar_of as bar:
         outcomes = _run(plans, workers, bar)
         kept, stale = _left_by_earlier_calls([_plan(each, seed, replicates, out) for each in others])
         return Results(tuple(outcomes), seed, replicates, out, workers.about, kept, stale)

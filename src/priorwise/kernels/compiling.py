@@ -14,6 +14,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from priorwise.core.progress import compiling, ready
+
 LANES: Final = 64
 
 _COMPILING = threading.Lock()  # threads that meet an uncompiled function wait for one of them
@@ -44,11 +46,23 @@ def _cached(function: Any) -> Any:
         function.enable_caching()
     except RuntimeError:  # neither the package's directory nor the user's cache is there to write to
         _say_uncached()
-        return function
     cache_file = getattr(function._cache, "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = (cache_file._source_stamp, sources_stamp())
+    function._cache.load_overload = _telling(function._cache.load_overload)
     return function
+
+
+def _telling(load: Any) -> Any:
+    """Tell whoever looks when there is nothing to load, so that Numba compiles."""
+
+    def load_or_tell(*arguments: Any) -> Any:
+        found = load(*arguments)
+        if found is None:
+            compiling()
+        return found
+
+    return load_or_tell
 
 
 @cache
@@ -92,6 +106,7 @@ class LazyEntry:
                 dispatcher.compile(self._signature)
                 dispatcher.disable_compile()
                 self._compiled = dispatcher
+                ready()
         return self._compiled(*arguments)
 
 
@@ -119,6 +134,7 @@ class Tile:
                 compiled = dispatcher.overloads[self._signature.args]
                 self._library = compiled.library  # kept alive, as its code is
                 self._address = int(self._library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+                ready()
         return self._address
 
 

@@ -137,6 +137,11 @@ class TopTwoThompson:
         """Posterior draws of one request, for the estimate of memory."""
         return max(8, self.most_draws // 2)
 
+    @property
+    def slow_because(self) -> str:
+        """Why a run may take long."""
+        return f"draws up to {self.most_draws:,} times per pull until another arm is best"
+
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """Draw until the best arm differs from the first draw's."""
         doors.acting(self, belief, seen, rng)

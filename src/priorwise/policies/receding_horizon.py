@@ -113,6 +113,11 @@ class RecedingHorizon:
         """Posterior draws of one request, for the estimate of memory."""
         return self.k2
 
+    @property
+    def slow_because(self) -> str:
+        """Why a run may take long."""
+        return f"looks ahead with {self.k1:,} × {self.k2:,} draws for each arm and pull"
+
     def act(self, belief: ImaginingBelief, seen: Seen, rng: Stream) -> IntArray:
         """Play the arm with the largest V_a."""
         doors.acting(self, belief, seen, rng)

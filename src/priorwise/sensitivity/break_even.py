@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.frames import Table, Tabular
+from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.style import Picture
 from priorwise.core.types import FloatArray
@@ -96,6 +97,7 @@ def break_even(
     fallback: Policy | Prior | None = None,
     largest: float = 1.0,
     tasks: int = 50_000,
+    progress: bool | None = None,
 ) -> BreakEven:
     """Find how far the held prior may be off before the fallback earns more.
 
@@ -120,6 +122,8 @@ def break_even(
         Scale up to which to look.
     tasks
         Tasks simulated at each scale.
+    progress
+        Show a progress bar: True always, False never, None on a terminal if it takes long.
 
     Examples
     --------
@@ -148,10 +152,17 @@ def break_even(
         return seen[scale][0]
 
     grid = [float(scale) for scale in np.linspace(0.0, largest, GRID)]
-    crossing = next((i for i, gain in enumerate([advantage(scale) for scale in grid]) if gain.mean < 0.0), None)
     scale: float | None = None
-    if crossing is not None:
-        scale = _bisect(advantage, grid[max(crossing - 1, 0)], grid[crossing])
+    with progress_of(GRID + HALVINGS, "scales", shown=progress) as bar:
+
+        def tried(scale: float) -> Estimate:
+            gain = advantage(scale)
+            bar.advance(1)
+            return gain
+
+        crossing = next((i for i, gain in enumerate([tried(scale) for scale in grid]) if gain.mean < 0.0), None)
+        if crossing is not None:
+            scale = _bisect(tried, grid[max(crossing - 1, 0)], grid[crossing])
     scales = np.array(sorted(seen))
     curve, against = ([seen[float(s)][i] for s in scales] for i in (0, 1))
     return BreakEven(

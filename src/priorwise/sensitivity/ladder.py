@@ -56,6 +56,7 @@ def sensitivity_ladder(
     tasks: int = 200_000,
     histories: int | None = None,
     tv: float | Distance | None = None,
+    progress: bool | None = None,
 ) -> Ladder:
     """Compare a policy that holds ``q`` with one that holds the true prior ``p``, from the worst case down to the measured gap.
 
@@ -89,6 +90,8 @@ def sensitivity_ladder(
         arms, and 100 where each action law has to be sampled.
     tv
         Total variation between the priors, for families of your own, whose distance is not known here.
+    progress
+        Show a progress bar: True always, False never, None on a terminal if it takes long.
 
     Returns
     -------
@@ -128,8 +131,8 @@ def sensitivity_ladder(
     worst = () if n is None else (_worst(n, horizon, distance, in_reward),)
     chain = _enumerated(p, q, policy, horizon)
     if chain is None:
-        steps = walk(p, q, policy, horizon, histories=histories, seed=seed)
-        gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed)
+        steps = walk(p, q, policy, horizon, histories=histories, seed=seed, progress=progress)
+        gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed, progress)
         rungs = (*worst, *_walked(steps, n, in_reward), _common(apart, in_reward))
         left_out += _missing(steps)
     else:
@@ -209,11 +212,14 @@ def _missing(steps: Steps) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _simulated(p: Any, q: Any, policy: Policy, horizon: int, tasks: int, seed: int) -> tuple[Estimate, Estimate, FloatArray]:
+def _simulated(
+    p: Any, q: Any, policy: Policy, horizon: int, tasks: int, seed: int, progress: bool | None
+) -> tuple[Estimate, Estimate, FloatArray]:
     """Gap and reward over all tasks, and which of the kept tasks parted, ``(task,)``."""
+    options: dict[str, Any] = {"horizon": horizon, "seed": seed, "progress": progress}
     policies = {"p": (policy, p), "q": (policy, q)}
-    kept = compare(p, policies, horizon=horizon, tasks=min(tasks, max(KEPT // horizon, 2)), seed=seed, keep=True)
-    whole = kept if kept.runs["p"].tasks == tasks else compare(p, policies, horizon=horizon, tasks=tasks, seed=seed)
+    kept = compare(p, policies, tasks=min(tasks, max(KEPT // horizon, 2)), keep=True, **options)
+    whole = kept if kept.runs["p"].tasks == tasks else compare(p, policies, tasks=tasks, **options)
     apart = (kept.runs["p"].actions != kept.runs["q"].actions).any(axis=1)
     run = whole.runs["p"]
     return whole.difference("q", "p"), Estimate(run.mean_reward, run.std_error), apart.astype(np.float64)

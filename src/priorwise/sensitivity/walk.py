@@ -18,6 +18,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.progress import Progress, progress_of
 from priorwise.core.protocols import Environment, Policy, Seen
 from priorwise.core.streams import Purpose, Stream, Streams, mix
 from priorwise.core.types import FloatArray, IntArray
@@ -45,7 +46,7 @@ class Steps:
     coupled: str  # what is coupled: "actions", "draws" or nothing
 
 
-def walk(p: Any, q: Any, policy: Policy, horizon: int, *, histories: int | None, seed: int) -> Steps:
+def walk(p: Any, q: Any, policy: Policy, horizon: int, *, histories: int | None, seed: int, progress: bool | None = False) -> Steps:
     """Walk along so many sampled histories: the first of those that ``simulate`` plays on this seed.
 
     By default at most :data:`HISTORIES`, fewer where tasks are long or have many arms, and only the first block of them where
@@ -53,11 +54,12 @@ def walk(p: Any, q: Any, policy: Policy, horizon: int, *, histories: int | None,
     """
     parts: list[Steps] = []
     wanted = _affordable(p.arms, horizon) if histories is None else validation.count("histories", histories, least=2)
-    for first in range(0, wanted, BLOCK):
-        if histories is None and parts and parts[0].actions_source == "sampled":
-            break
-        tasks = np.arange(first, min(first + BLOCK, wanted), dtype=np.uint64)
-        parts.append(_walk(p, q, policy, horizon, Streams(seed, tasks), Streams(mix(seed + 1), tasks), len(tasks)))
+    with progress_of(wanted * horizon, "pulls walked along", shown=progress) as bar:
+        for first in range(0, wanted, BLOCK):
+            if histories is None and parts and parts[0].actions_source == "sampled":
+                break
+            tasks = np.arange(first, min(first + BLOCK, wanted), dtype=np.uint64)
+            parts.append(_walk(p, q, policy, horizon, Streams(seed, tasks), Streams(mix(seed + 1), tasks), len(tasks), bar))
     return _joined(parts)
 
 
@@ -66,7 +68,7 @@ def _affordable(arms: int, horizon: int) -> int:
     return int(np.clip(STEPS // (horizon * max(arms, 6)), BLOCK // 2, HISTORIES))
 
 
-def _walk(p: Any, q: Any, policy: Policy, horizon: int, streams: Streams, others: Streams, tasks: int) -> Steps:
+def _walk(p: Any, q: Any, policy: Policy, horizon: int, streams: Streams, others: Streams, tasks: int, bar: Progress) -> Steps:
     environment: Environment = p.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
     pair = posterior_pair(p, q, tasks)
     beliefs = (p.belief(tasks), q.belief(tasks)) if pair is None else (pair.p, pair.q)
@@ -76,6 +78,7 @@ def _walk(p: Any, q: Any, policy: Policy, horizon: int, streams: Streams, others
     signal = environment.start(streams.world(0))
     for step in range(1, horizon + 1):
         seen = Seen(step, horizon, p.arms, signal)
+        bar.advance(tasks)
         if pair is not None:
             posteriors += pair.total_variation(others.at(Purpose.WORLD, step))
         chosen = policy.act(beliefs[0], seen, streams.at(Purpose.POLICY, step))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from priorwise.core.progress import running
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels.compiling import LANES
@@ -57,6 +59,44 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
                 f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use engine='auto' or 'numpy'"
             )
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
+
+
+class Clock:
+    """Plans that measure how long each policy's first block takes."""
+
+    def __init__(self, plans: dict[str, Plan]) -> None:
+        """Wrap the plans; nothing else about them changes."""
+        self._spent = dict.fromkeys(plans, 0.0)
+        self._engines = {name: each.engine for name, each in plans.items()}
+        self.plans = {name: Plan(each.engine, self._timed(name, each.run)) for name, each in plans.items()}
+
+    def _timed(self, name: str, run: Callable[..., Block]) -> Callable[..., Block]:
+        def timed(**block: Any) -> Block:
+            begun = time.perf_counter()
+            done = run(**block)
+            if block["first"] == 0:
+                self._spent[name] = running(begun)
+            return done
+
+        return timed
+
+    def first_block(self, block: int) -> int:
+        """Tasks that tell how long a block takes: one tile of the compiled loop; in NumPy few tasks take as long as many."""
+        return block if "numpy" in self._engines.values() else min(block, LANES)
+
+    @property
+    def slowest(self) -> str:
+        """The policy that took longest."""
+        return max(self._spent, key=self._spent.__getitem__)
+
+    def share(self, name: str) -> float:
+        """Its share of the time."""
+        return self._spent[name] / max(sum(self._spent.values()), 1e-300)
+
+    def left(self, done: int, tasks: int, threads: int) -> float:
+        """Seconds that the other tasks will take, after the first ones; only compiled blocks run in threads."""
+        spread = {"compiled": threads, "numpy": 1}
+        return sum(spent / spread[self._engines[name]] for name, spent in self._spent.items()) * (tasks - done) / done
 
 
 def _check_engine(engine: Any) -> None:
@@ -151,22 +191,24 @@ def run_blocks(
     keep: bool,
     threads: int,
     block: int,
+    first: int | None = None,
 ) -> Iterator[dict[str, Block]]:
-    """Yield each block by policy, in the order of the tasks.
+    """Yield each block by policy, in the order of the tasks; the first one may have fewer, to see how long it takes.
 
     Compiled blocks run in ``threads`` threads, ahead of those in NumPy, which run here one after the other: a user's policy need
     not be safe to call from several threads.
     """
+    begin = block if first is None else first
     compiled = {name: each for name, each in plans.items() if each.engine == "compiled"}
     literal = {name: each for name, each in plans.items() if each.engine == "numpy"}
 
     def run(chosen: dict[str, Plan], first: int) -> dict[str, Block]:
-        count = min(block, tasks - first)
+        count = min(begin if first == 0 else block, tasks - first)
         mask = None if available is None else available[first : first + count]
         arguments = {"seed": seed, "first": first, "tasks": count, "horizon": horizon, "available": mask, "keep": keep}
         return {name: each.run(**arguments) for name, each in chosen.items()}
 
-    starts = range(0, tasks, block)
+    starts = [0, *range(begin, tasks, block)]
     if threads == 1 or not compiled or len(starts) == 1:
         for first in starts:
             yield run(plans, first)

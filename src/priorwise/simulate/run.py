@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final
 
 from priorwise.core import doors, sizes, validation
+from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray
 from priorwise.kernels.compiling import LANES
@@ -15,7 +15,7 @@ from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.priors.rewards import BernoulliRewards, NormalRewards
-from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan, run_blocks
+from priorwise.simulate.engine import Clock, Engine, Plan, available_threads, block_size, entries, plan, run_blocks
 from priorwise.simulate.results import Comparison, PairTally, Run, RunBuilder
 from priorwise.simulate.sizes import check_block, check_run
 
@@ -36,7 +36,7 @@ def simulate(
     engine: Engine = "auto",
     threads: int | None = None,
     block: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Run:
     """Estimate what a policy earns: the mean total reward of ``horizon`` pulls over ``tasks`` tasks drawn from a prior.
 
@@ -64,7 +64,7 @@ def simulate(
     block
         Tasks run at once; memory grows with it, and not with ``tasks`` unless ``keep``.
     progress
-        Show a progress bar.
+        Show a progress bar, with the time it will take: True always, False never, None on a terminal if it takes long.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def compare(
     engine: Engine = "auto",
     threads: int | None = None,
     block: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Comparison:
     """Run several policies on the same tasks with the same reward noise, and estimate their paired differences.
 
@@ -120,7 +120,7 @@ def _run(
     engine: Engine,
     threads: int | None,
     block: int | None,
-    progress: bool,
+    progress: bool | None,
 ) -> Comparison:
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
     check_prior("prior", prior)
@@ -154,12 +154,26 @@ def _run(
     )
     builders = {name: RunBuilder(tasks, horizon, seed, each.engine, keep=keep) for name, each in plans.items()}
     pairs = PairTally(list(plans))
-    blocks = run_blocks(plans, seed=seed, tasks=tasks, horizon=horizon, available=mask, keep=keep, threads=workers, block=size)
-    with _progress(tasks, shown=progress) as advance:
-        for columns in blocks:
+    options: dict[str, Any] = {
+        "seed": seed,
+        "tasks": tasks,
+        "horizon": horizon,
+        "available": mask,
+        "keep": keep,
+        "threads": workers,
+        "block": size,
+    }
+    slow = "; ".join(_why(name, policy, 1.0) for name, (policy, _) in policies.items() if hasattr(policy, "slow_because"))
+    with progress_of(tasks, "tasks", shown=progress, why=f"may take long: {slow}" if slow else "") as bar:
+        clock = Clock(plans) if bar.watched else None
+        first = size if clock is None else clock.first_block(size)
+        for columns in run_blocks(plans if clock is None else clock.plans, first=first, **options):
             earned = {name: builders[name].add(each) for name, each in columns.items()}
             pairs.add(earned)
-            advance(len(next(iter(earned.values()))))
+            if clock is not None:
+                slowest = clock.slowest
+                bar.expect(clock.left(min(first, tasks), tasks, workers), _why(slowest, policies[slowest][0], clock.share(slowest)))
+            bar.advance(len(next(iter(earned.values()))))
     return Comparison({name: builder.build() for name, builder in builders.items()}, pairs.build())
 
 
@@ -206,13 +220,8 @@ def check_policy(policy: Any, believed: Prior) -> None:
         raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(missing)}; {type(belief).__name__} lacks it")
 
 
-@contextmanager
-def _progress(tasks: int, *, shown: bool) -> Iterator[Any]:
-    if not shown:
-        yield lambda count: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(TextColumn("tasks"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), transient=True) as bar:
-        task = bar.add_task("simulate", total=tasks)
-        yield lambda count: bar.advance(task, count)
+def _why(name: str, policy: Any, share: float) -> str:
+    """Who takes so long, and why, where the policy says so."""
+    who = f"{name or type(policy).__name__}" + (f" takes {share:.0%} of it" if share < 0.995 else "")
+    reason = getattr(policy, "slow_because", "")
+    return f"{who}, as it {reason}" if reason else who

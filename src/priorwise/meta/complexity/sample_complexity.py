@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
 from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
@@ -84,6 +85,7 @@ def sample_complexity(
     most: int = 1_000_000,
     precision: float = 1.25,
     draws: int = DRAWS,
+    progress: bool | None = None,
 ) -> SampleComplexity:
     """Search for the number of tasks by simulation: doubling, then halving the gap on a logarithmic scale.
 
@@ -110,6 +112,8 @@ def sample_complexity(
         Stop when the answer is known up to this factor.
     draws
         Draws of an estimated total variation, at least 1.
+    progress
+        Show a progress bar: True always, False never, None on a terminal if it takes long.
 
     """
     eps, delta = open_share("eps", eps), open_share("delta", delta)
@@ -128,11 +132,13 @@ def sample_complexity(
 
     def enough(tasks: int) -> bool:
         errors = np.empty(replicates)
-        for r in range(replicates):
-            key = replicate_seed(seed, r)
-            run = explored(prior, explore, tasks, horizon, seed=key)
-            fitted = used.fit(run_for(used, run, arms=prior.arms)).prior
-            errors[r] = _distance(prior, with_arms(fitted, prior.arms), key, draws)
+        with progress_of(replicates, f"replicates of {tasks:,} tasks", shown=progress) as bar:
+            for r in range(replicates):
+                key = replicate_seed(seed, r)
+                run = explored(prior, explore, tasks, horizon, seed=key)
+                fitted = used.fit(run_for(used, run, arms=prior.arms)).prior
+                errors[r] = _distance(prior, with_arms(fitted, prior.arms), key, draws)
+                bar.advance(1)
         tried[tasks] = Tried(tasks, float(np.mean(errors <= eps)), float(np.quantile(errors, 1.0 - delta, method="higher")))
         return tried[tasks].share >= 1.0 - delta
 

@@ -7,13 +7,13 @@ with the same reward noise, learners are compared in pairs, and nothing depends 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import joblib
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Prior
 from priorwise.core.streams import Purpose, Stream, task_keys
 from priorwise.core.types import FloatArray, UIntArray
@@ -45,7 +45,7 @@ def simulate_meta(
     horizon: int,
     seed: int,
     jobs: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     keep: bool = False,
     engine: Engine = "auto",
     first: int = 0,
@@ -68,7 +68,7 @@ def simulate_meta(
         Processes, through joblib. With 1 everything runs in this process; by default what ``joblib.parallel_config`` says, else
         one process for each processor.
     progress
-        Show a progress bar.
+        Show a progress bar, with the time it will take: True always, False never, None on a terminal if it takes long.
     keep
         Keep actions and step rewards, what the learner held and when, and its last state.
     engine
@@ -119,12 +119,12 @@ def simulate_meta(
     parts = [range(first + start, first + min(start + size, replicates)) for start in range(0, replicates, size)]
     rewards = np.empty((replicates, episodes))
     kept: list[Replicate] = []
-    with _progress(replicates, shown=progress) as advance:
+    with progress_of(replicates, "replicates", shown=progress, parallel=workers) as bar:
         for part, results in zip(parts, _run_parts(parts, workers, one), strict=True):
             for replicate, (totals, rest) in zip(part, results, strict=True):
                 rewards[replicate - first] = totals
                 kept += [] if rest is None else [rest]
-            advance(len(part))
+            bar.advance(len(part))
     return MetaRun(rewards, horizon, seed, prior, tuple(kept) if keep else None, first)
 
 
@@ -219,15 +219,3 @@ def _check_learner(learner: Any) -> None:
             name = type(learner).__name__
             hint = f"; FixedPrior({name}()) plays a policy that learns nothing" if hasattr(learner, "act") else ""
             raise TypeError(f"learner must be a meta-learner with init, plan and step, but {name} has no {method}{hint}")
-
-
-@contextmanager
-def _progress(replicates: int, *, shown: bool) -> Iterator[Any]:
-    if not shown:
-        yield lambda count: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(TextColumn("replicates"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), transient=True) as bar:
-        task = bar.add_task("simulate_meta", total=replicates)
-        yield lambda count: bar.advance(task, count)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import mix
 from priorwise.meta.fit import PriorFit
@@ -51,6 +52,7 @@ def compare_policies(
     draws: int,
     seed: int,
     arms: int | None = None,
+    progress: bool | None = None,
 ) -> PolicyComparison:
     """Compare policies that hold the fitted prior, on tasks drawn from the priors that the data leave plausible.
 
@@ -71,6 +73,8 @@ def compare_policies(
         The same seed gives the same numbers.
     arms
         Number of arms, for priors of exchangeable arms.
+    progress
+        Show a progress bar: True always, False never, None on a terminal if it takes long.
 
     """
     if not isinstance(fit, PriorFit):
@@ -88,11 +92,13 @@ def compare_policies(
     generator = np.random.Generator(np.random.Philox(key=seed))
     priors = [_with_arms(prior, arms) for prior in fit.draw(generator, draws)]
     scores: dict[str, list[float]] = {name: [] for name in policies}
-    for number, prior in enumerate(priors):
-        own = mix(mix(seed) ^ number)  # fresh tasks for each prior, so that their errors are independent
-        runs = compare(prior, policies, horizon=horizon, tasks=tasks, seed=own, believed=believed).runs
-        for name, run in runs.items():
-            scores[name].append(run.mean_reward)
+    with progress_of(draws, "plausible priors", shown=progress) as bar:
+        for number, prior in enumerate(priors):
+            own = mix(mix(seed) ^ number)  # fresh tasks for each prior, so that their errors are independent
+            runs = compare(prior, policies, horizon=horizon, tasks=tasks, seed=own, believed=believed).runs
+            for name, run in runs.items():
+                scores[name].append(run.mean_reward)
+            bar.advance(1)
     return PolicyComparison({name: np.array(values) for name, values in scores.items()}, priors)
 
 
