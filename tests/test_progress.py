@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import priorwise as pw
 from priorwise.core import progress
 from priorwise.experiments import problems
 from priorwise.kernels.compiling import LazyEntry, Tile
+from priorwise.simulate import engine
 
 PRIOR = pw.GaussianPrior([0.5, 0.0], np.eye(2))
 OTHER = pw.GaussianPrior([0.0, 0.0], np.eye(2))
@@ -123,13 +123,33 @@ def test_a_call_can_be_silenced_and_made_to_speak(seed: int) -> None:
 @pytest.mark.usefixtures("patient")
 def test_the_line_beforehand_names_the_slow_policy(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(progress, "LONG", -1.0)
-    pair = {"quick": pw.Greedy(), "slow": pw.RecedingHorizon(64, 64, 1.0)}
     with terminal() as stream:
-        pw.simulate(PRIOR, pw.TopTwoThompson(most_draws=64), horizon=20, tasks=256, seed=seed)
-        pw.compare(PRIOR, pair, horizon=20, tasks=256, seed=seed)
-    text = " ".join(stream.getvalue().split())
-    assert "s: TopTwoThompson, as it draws up to 64 times per pull" in text
-    assert re.search("s: slow.*, as it looks ahead with 64 × 64 draws for each arm and pull", text)
+        pw.simulate(PRIOR, pw.TopTwoThompson(most_draws=64), horizon=20, tasks=512, seed=seed, block=64)
+        pw.simulate(PRIOR, pw.RecedingHorizon(64, 32, 1.0), horizon=20, tasks=512, seed=seed)
+    assert "s: TopTwoThompson, as it draws up to 64 times per pull" in stream.getvalue()
+    assert "s: RecedingHorizon, as it looks ahead with 64 × 32 draws for each arm and pull" in stream.getvalue()
+
+
+def test_the_first_block_tells_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 64 tasks; compiled blocks of the other 640 run in four threads, and those in NumPy in one."""
+    now = [0.0]
+    for module in (progress, engine):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(progress, "_ready", 0.0)
+
+    def takes(seconds: float) -> Any:
+        def run(**block: Any) -> Any:
+            now[0] += seconds
+
+        return run
+
+    clock = engine.Clock({"quick": engine.Plan("compiled", takes(4.0)), "slow": engine.Plan("numpy", takes(12.0))})
+    for name in clock.plans:
+        for first in (0, 64):
+            clock.plans[name].run(first=first)
+    assert (clock.slowest, clock.share("slow"), clock.left(64, 704, threads=4)) == ("slow", 0.75, 10 * (4.0 / 4 + 12.0))
+    assert clock.first_block(256) == 256
+    assert engine.Clock({"quick": engine.Plan("compiled", takes(1.0))}).first_block(256) == 64
 
 
 def test_a_first_part_that_takes_long_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ class Progress:
         if self._shown or seconds > PATIENCE:
             self._show()
         if seconds > LONG and self._bar is not None:
-            self._bar.console.print(f"{duration(seconds)}: {why or self._text}", markup=False, highlight=False)
+            self._bar.console.print(f"{duration(seconds)}: {why or self._text}", markup=False, highlight=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
         """Write beside the bar what goes on now."""
@@ -87,7 +87,7 @@ class Progress:
         """Show the bar after a while, and why nothing is done yet."""
         self._show()
         if self._why and not self._told and self._bar is not None:
-            self._bar.console.print(self._why, markup=False, highlight=False)
+            self._bar.console.print(self._why, markup=False, highlight=False, soft_wrap=True)
 
     def _update(self, **what: Any) -> None:
         if self._bar is not None:
@@ -111,7 +111,11 @@ class Progress:
                 *left,
             )
             console = Console(stderr=True)
-            bar = Bar(*columns, console=console, transient=console.is_terminal, speed_estimate_period=SECONDS_OF_SPEED)
+            looks: dict[str, Any] = {
+                "transient": console.is_terminal,
+                "redirect_stdout": False,
+            }  # what a user prints stays where it is
+            bar = Bar(*columns, console=console, speed_estimate_period=SECONDS_OF_SPEED, **looks)
             self._task = bar.add_task(self._text, total=self._total)
             bar.update(self._task, completed=self._done)
             bar.start()

@@ -96,9 +96,10 @@ def simulate_meta(
             raise ValueError(f"{name} must be below 2**32, got {value}")
     check_prior("prior", prior)
     _check_learner(learner)
+    policy = getattr(learner, "policy", None)
     check_run(
         prior,
-        [getattr(learner, "policy", None)],
+        [None if isinstance(policy, type) else policy],  # a class is refused below, where the learner starts
         horizon=horizon,
         tasks=episodes,
         times=replicates,
