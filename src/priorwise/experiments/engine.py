@@ -173,7 +173,7 @@ def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcom
     with ThreadPoolExecutor(1) as pool:
         ahead = _warm_ups(plans)
         for plan in plans:
-            bar.start(f"{plan.experiment.name}, compiling first" if ahead else plan.experiment.name)
+            bar.say(f"{plan.experiment.name}, compiling first" if ahead else plan.experiment.name)
             done, compiling = _blocks(plan, workers, bar, ahead)
             spent.append(compiling / workers.count)
             finishing.append(pool.submit(_finish, plan, done))
@@ -281,7 +281,7 @@ def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call])
                     continue
                 store.save(block, finished)
                 out[block] = _read_back(store, block), True
-                bar.finish(plan.cost(block))
+                bar.advance(plan.cost(block))
     return out, compiling
 
 
