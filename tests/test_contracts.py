@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,48 @@ class TestSamplingPolicies(SamplingPolicyContract):
     @pytest.fixture(params=SAMPLING_POLICIES)
     def policy(self, request: Any) -> Any:
         return SAMPLING_POLICIES[request.param]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """A belief that remembers: pulls and reward sums, (task, arm)."""
+
+    pulls: Any
+    sums: Any
+
+    def update(self, seen: Any, actions: Any, rewards: Any, after: Any) -> Counts:
+        chosen = np.arange(self.pulls.shape[1]) == actions[:, None]
+        return Counts(self.pulls + chosen, self.sums + chosen * rewards[:, None])
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Starts it."""
+
+    arms: int
+
+    def sample(self, rng: Any, tasks: int) -> Any:
+        raise TypeError("held, never sampled from")
+
+    def belief(self, tasks: int) -> Any:
+        return Counts(np.zeros((tasks, self.arms)), np.zeros((tasks, self.arms)))
+
+
+@dataclass(frozen=True)
+class UCB1:
+    def act(self, belief: Any, seen: Any, rng: Any) -> Any:
+        pulls = np.maximum(belief.pulls, 1.0)
+        scores = belief.sums / pulls + np.sqrt(2.0 * np.log(seen.step) / pulls)
+        return pw.pick(seen.masked(np.where(belief.pulls == 0.0, 1e9, scores)), rng.uniform())
+
+
+class TestPoliciesWithMemory(PolicyContract):
+    @pytest.fixture
+    def policy(self) -> Any:
+        return UCB1()
+
+    def believed(self, prior: Any) -> Any:
+        return Counting(prior.arms)
 
 
 class TestPolicies(PolicyContract):

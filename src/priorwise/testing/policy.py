@@ -26,7 +26,7 @@ NOISE_VAR = np.array([1.0, 0.5, 2.0, 1.0])
 
 
 class PolicyContract:
-    """Tests of a policy; override the fixture ``policy``, and ``problem`` if it does not suit the policy."""
+    """Tests of a policy; override the fixture ``policy``, and ``problem`` or ``believed`` if they do not suit the policy."""
 
     tasks: ClassVar[int] = 4096
     """Runs whose actions are compared before and after relabelling the arms."""
@@ -48,10 +48,14 @@ class PolicyContract:
         order = np.arange(MEAN.size) if order is None else order
         return GaussianPrior(MEAN[order], COV[np.ix_(order, order)], NOISE_VAR[order])
 
+    def believed(self, prior: Prior) -> Prior:
+        """Prior that the policy believes on that problem; override it for a policy with memory, whose belief counts."""
+        return prior
+
     def test_actions_are_one_available_arm_a_task(self, policy: Policy, seed: int) -> None:
         """One integer for each task, of the arms that are available to it."""
         prior = self.problem()
-        played = play(prior, tasks=64, pulls=2, seed=seed)
+        played = play(prior, tasks=64, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(64))
         rows = np.arange(64)
         alone = np.zeros((64, prior.arms), dtype=bool)
         alone[rows, rows % prior.arms] = True
@@ -67,10 +71,10 @@ class PolicyContract:
     def test_same_streams_give_the_same_actions(self, policy: Policy, seed: int) -> None:
         """The policy keeps no state: it acts the same again, and on a task alone as in a batch."""
         prior = self.problem()
-        played = play(prior, tasks=16, pulls=2, seed=seed)
+        played = play(prior, tasks=16, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(16))
         first, again = (policy.act(played.belief, played.seen, played.streams.at(Purpose.POLICY, 3)) for _ in range(2))
         np.testing.assert_array_equal(first, again)
-        batch, single = (_run(prior, policy, seed, tasks=tasks, engine="numpy") for tasks in (16, 1))
+        batch, single = (self._run(prior, policy, seed, tasks=tasks, engine="numpy") for tasks in (16, 1))
         np.testing.assert_array_equal(batch.actions[:1], single.actions)
 
     def test_choice_does_not_depend_on_labels(self, policy: Policy, seed: int) -> None:
@@ -84,8 +88,8 @@ class PolicyContract:
     def _relabelling(self, policy: Policy, seed: int) -> float:
         arms = self.problem().arms
         order = np.roll(np.arange(arms), 1)
-        before = _run(self.problem(), policy, seed, tasks=self.tasks)
-        after = _run(self.problem(order), policy, seed + 1, tasks=self.tasks)
+        before = self._run(self.problem(), policy, seed, tasks=self.tasks)
+        after = self._run(self.problem(order), policy, seed + 1, tasks=self.tasks)
         names = order[after.actions]
         return bonferroni([same_law_p_value(before.actions[:, h], names[:, h], arms) for h in range(HORIZON)])
 
@@ -106,7 +110,11 @@ class PolicyContract:
                 twins(prior, believed, policy, available=available, seed=seed)
         else:
             with pytest.raises(ValueError, match="no compiled loop"):
-                _run(prior, policy, seed, tasks=3, engine="compiled")
+                self._run(prior, policy, seed, tasks=3, engine="compiled")
+
+    def _run(self, prior: Prior, policy: Policy, seed: int, *, tasks: int, engine: Any = "auto") -> Run:
+        held = self.believed(prior)
+        return simulate(prior, policy, horizon=HORIZON, tasks=tasks, seed=seed, believed=held, keep=True, engine=engine)
 
 
 class SamplingPolicyContract(PolicyContract):
@@ -172,7 +180,3 @@ class DrawsOnly:
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Any) -> DrawsOnly:
         """Refuse: a policy never updates."""
         raise AssertionError("a policy must not update a belief")
-
-
-def _run(prior: Prior, policy: Policy, seed: int, *, tasks: int, engine: Any = "auto") -> Run:
-    return simulate(prior, policy, horizon=HORIZON, tasks=tasks, seed=seed, keep=True, engine=engine)
