@@ -49,7 +49,7 @@ priorwise example exchangeable-beta | priorwise simulate - --arms 4 \\
 \b
 [bold]The table[/]
 [cyan]minus the best[/]  paired: same tasks and noise, hence the small standard error
-[cyan]n[/]               Monte-Carlo constant, which the bounds need; none for baselines
+[cyan]n[/]               Monte-Carlo constant, for bounds; – where none is proved
 [cyan]ns per pull[/]     timed in a short run of its own, on one thread
 """
 
