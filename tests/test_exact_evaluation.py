@@ -307,7 +307,7 @@ def test_trees_that_are_too_large_are_refused() -> None:
             call()
     with pytest.raises(TypeError, match="prior must be a FinitePrior"):
         exact_evaluation(pw.BetaPrior([1.0, 1.0], 1.0), pw.Uniform(), 2)
-    with pytest.raises(TypeError, match="needs a FinitePrior or a BetaPrior"):
+    with pytest.raises(TypeError, match="prior must be a FinitePrior or a BetaPrior"):
         bayes_optimal(pw.GaussianPrior([0.0], [[1.0]]), 2)
 
 

@@ -170,7 +170,6 @@ def test_progress_shows_and_changes_nothing(seed: int, capsys: pytest.CaptureFix
         ({"learner": FixedPrior}, "not the class"),
         ({"learner": FixedPrior(THOMPSON, BETA)}, "between 0 and 1"),
         ({"learner": FixedPrior(THOMPSON, pw.GaussianPrior([0.0], [[1.0]]))}, "arms"),
-        ({"learner": FixedPrior(pw.ThompsonSampling)}, "not the class"),
         ({"prior": pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5)}, "for_arms"),
         ({"episodes": 0}, "episodes"),
         ({"replicates": 2.0}, "replicates"),

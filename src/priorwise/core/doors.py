@@ -28,6 +28,26 @@ def lacking(policy: Any, belief: Any) -> list[str]:
     return [name for needed in getattr(policy, "needs", ()) for name in members(needed) if not hasattr(belief, name)]
 
 
+def policy(name: str, value: Any) -> None:
+    """Refuse what is not a policy."""
+    role(name, value, "a policy", "act")
+
+
+def prior(name: str, value: Any) -> None:
+    """Refuse what is not a prior, with a number of arms or not."""
+    role(name, value, "a prior", "sample", "belief")
+
+
+def role(name: str, value: Any, what: str, *methods: str) -> None:
+    """Refuse what does not have the methods of a role, and the class of a thing in place of the thing."""
+    if isinstance(value, type):
+        raise TypeError(f"{name} must be {what}, not the class {value.__name__}: pass {value.__name__}(...)")
+    for method in methods:
+        if not hasattr(value, method):
+            names = " and ".join(filter(None, (", ".join(methods[:-1]), methods[-1])))
+            raise TypeError(f"{name} must be {what} with {names}, but {_kind(value)} has no {method}")
+
+
 def acting(policy: Any, belief: Any, seen: Any, rng: Any) -> None:
     """Check what ``act`` is given: one batch of tasks with the arms of the belief, and a stream of random numbers for it."""
     if not isinstance(rng, Stream):

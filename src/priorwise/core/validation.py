@@ -70,6 +70,8 @@ def number(name: str, value: Any) -> float:
     """Return a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got an integer of {value.bit_length()} bits")
     return float(_finite(name, float(value), ()))
 
 
@@ -198,8 +200,9 @@ def _finite(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Float
     if array.size == 0:
         raise ValueError(f"{name} must not be empty")
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, but has NaN or infinite entries; drop or fill them first")
+        wrong = f"got {array:g}" if array.ndim == 0 else "but has NaN or infinite entries; drop or fill them first"
+        raise ValueError(f"{name} must be finite, {wrong}")
     if np.abs(array).max() > LARGEST:
-        raise ValueError(f"{name} must not exceed {LARGEST:g}, got {np.abs(array).max():g}; change the unit of the rewards")
+        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {np.abs(array).max():g}; take a larger unit")
     array.setflags(write=False)
     return array

@@ -36,10 +36,11 @@ class SamplingPolicy(ABC):
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """Draw, put -inf on arms that are not available, select."""
         doors.acting(self, belief, seen, rng)
-        values = belief.sample(rng, self.draws, seen)
-        if values.shape != (shape := (rng.tasks, self.draws, seen.arms)):
+        draws = self._declared()
+        values = belief.sample(rng, draws, seen)
+        if np.shape(values) != (shape := (rng.tasks, draws, seen.arms)):
             name = f"{type(belief).__name__}.sample"
-            raise ValueError(f"{name} must return a value for each task, draw and arm, shape {shape}, got {values.shape}")
+            raise ValueError(f"{name} must return a value for each task, draw and arm, shape {shape}, got {np.shape(values)}")
         return self.select(seen.masked(values), seen, rng)
 
     @abstractmethod
@@ -53,12 +54,15 @@ class SamplingPolicy(ABC):
 
     def draws_per_pull(self, arms: int) -> int:
         """Posterior draws of one pull, for the estimate of work."""
-        return self.draws
+        return self._declared()
 
     @property
     def drawn_at_once(self) -> int:
         """Posterior draws of one request, for the estimate of memory."""
-        return self.draws
+        return self._declared()
+
+    def _declared(self) -> int:
+        return validation.count(f"{type(self).__name__}.draws", getattr(self, "draws", None))
 
 
 def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:

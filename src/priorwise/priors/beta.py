@@ -43,13 +43,14 @@ class BetaPrior(Serializable):
 
     def __init__(self, alpha: ArrayLike, beta: ArrayLike) -> None:
         """Check and freeze the parameters."""
+        alpha, beta = validation.numbers("alpha", alpha), validation.numbers("beta", beta)
         arms = max(np.size(alpha), np.size(beta))
         if np.ndim(alpha) == np.ndim(beta) == 1 and np.size(alpha) != np.size(beta):
             raise ValueError(f"alpha and beta must have one entry for each arm, got {np.size(alpha)} and {np.size(beta)}")
         for name, value in (("alpha", alpha), ("beta", beta)):
+            if (value[np.isfinite(value)] > 1e12).any():
+                raise ValueError(f"{name} must not exceed 1e12, got {value.max():g}: that arm's mean is known to 6 digits")
             checked = validation.positive(name, validation.per_arm(name, value, arms), smallest=1e-6)
-            if checked.max() > 1e12:
-                raise ValueError(f"{name} must not exceed 1e12, got {checked.max():g}: that arm's mean is known to 6 digits")
             object.__setattr__(self, name, checked)
 
     @property

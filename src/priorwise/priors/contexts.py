@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Final, Protocol, final, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,19 @@ class IntegrableContexts(Contexts, Protocol):
     def expected_best(self, m: FloatArray, gains: FloatArray, seen: Seen) -> FloatArray:
         """E[max_b x_b'(m + g Z)] over fresh contexts x and standard normal Z, for ``m`` (task, dim), ``gains`` (task, a, dim)."""
         ...
+
+
+def law_of_contexts(contexts: Any) -> Contexts:
+    """Return a law of contexts; an array stands for a pool of features."""
+    if isinstance(contexts, (list, tuple, np.ndarray)):
+        return GivenContexts(contexts)
+    if isinstance(contexts, type) or not (hasattr(contexts, "arms") and hasattr(contexts, "draw")):
+        raise TypeError(
+            "contexts must say where the features come from: SphereContexts(arms=...), an array (pool, arm, dim), "
+            f"or an object with arms and draw(rng, dim); got {validation.shown(contexts)}"
+        )
+    law: Contexts = contexts
+    return law
 
 
 @final

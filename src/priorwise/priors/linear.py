@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self, cast, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import gaussian, linear
 from priorwise.kernels.loop import FamilyTiles
-from priorwise.priors.contexts import Contexts, GivenContexts, IntegrableContexts, SphereContexts
+from priorwise.priors.contexts import Contexts, GivenContexts, IntegrableContexts, SphereContexts, law_of_contexts
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.normal import condition
 from priorwise.priors.rewards import NormalRewards
@@ -56,14 +56,7 @@ class LinearGaussianPrior(Serializable):
     ) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
-        if isinstance(contexts, (list, tuple, np.ndarray)):
-            contexts = GivenContexts(contexts)
-        if isinstance(contexts, type) or not (hasattr(contexts, "arms") and hasattr(contexts, "draw")):
-            raise TypeError(
-                "contexts must say where the features come from: SphereContexts(arms=...), an array (pool, arm, dim), "
-                f"or an object with arms and draw(rng, dim); got {validation.shown(contexts)}"
-            )
-        law = cast("Contexts", contexts)
+        law = law_of_contexts(contexts)
         if isinstance(law, GivenContexts) and law.features.shape[2] != checked.size:
             raise ValueError(f"contexts have {law.features.shape[2]} features, but mean has {checked.size} weights")
         object.__setattr__(self, "mean", checked)

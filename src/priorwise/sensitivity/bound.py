@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import monte_carlo_n
 from priorwise.sensitivity.distance import Distance, total_variation
 
@@ -39,10 +39,10 @@ class Bound:
 
 def required_n(policy: Any, prior: Any) -> int:
     """Return the policy's Monte-Carlo constant; refuse policies without one."""
+    doors.role("p", prior, "a prior")
     if not hasattr(prior, "arms"):
         raise TypeError(f"a {type(prior).__name__} has no fixed number of arms: pass prior.for_arms(n) for both priors")
-    if isinstance(policy, type):
-        raise TypeError(f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)")
+    doors.role("policy", policy, "a policy")
     n = monte_carlo_n(policy, prior.arms)
     if n is None:
         raise TypeError(no_bound(policy))

@@ -64,6 +64,7 @@ def trajectory_bound(
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "trajectory_bound", "pomdp_trajectory_bound")
+    estimate = validation.flag("estimate", estimate)
     return trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
 
 
@@ -112,6 +113,7 @@ def reward_bound(
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "reward_bound", "pomdp_reward_bound")
+    estimate = validation.flag("estimate", estimate)
     near = trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
     psi, mean = _tails(p, near.value, tail, horizon, seed if estimate else None, draws)
     printed = not _is_auto(tail) and is_printed(find_condition(p, tail))

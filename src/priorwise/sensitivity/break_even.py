@@ -18,7 +18,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
@@ -140,6 +140,8 @@ def break_even(
         raise ValueError(f"largest must be positive, got {largest:g}")
     path = _path(prior, direction)
     instead = Uniform() if fallback is None else fallback
+    if isinstance(instead, type) or not hasattr(instead, "belief"):
+        doors.policy("fallback", instead)
     rival: tuple[Any, Any] = (policy, instead) if hasattr(instead, "belief") else (instead, prior)
     seen: dict[float, tuple[Estimate, Estimate]] = {}
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from priorwise.core import doors
 from priorwise.core.types import FloatArray
 from priorwise.priors.beta import BetaPrior
 from priorwise.priors.contexts import GivenContexts, SphereContexts
@@ -24,10 +25,10 @@ EQUAL: Final = 1e-14
 
 def check_prior(prior: Any) -> None:
     """Refuse what has no diameter."""
-    if isinstance(prior, type):
-        raise TypeError(f"prior must be a prior, not the class {prior.__name__}: pass {prior.__name__}(...)")
+    doors.role("prior", prior, "a prior")
     if isinstance(prior, (ExchangeableGaussianPrior, ExchangeableBetaPrior)):
         raise TypeError(f"the diameter under an {type(prior).__name__} depends on the number of arms: pass prior.for_arms(n)")
+    doors.role("prior", prior, "a prior", "arms")
 
 
 def conditions_of(prior: Any) -> tuple[TailCondition, ...]:

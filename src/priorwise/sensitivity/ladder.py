@@ -108,7 +108,9 @@ def sensitivity_ladder(
     (True, True, 0.1)
 
     """
-    horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
+    horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks, least=2), validation.seed(seed)
+    if histories is not None:
+        histories = validation.count("histories", histories, least=2)
     check_prior("p", p)
     check_prior("q", q)
     check_policy(policy, p)

@@ -68,6 +68,9 @@ def bayes_optimal(prior: FinitePrior | BetaPrior, horizon: int, *, most: int = M
 
     """
     horizon = validation.count("horizon", horizon)
+    doors.prior("prior", prior)
+    if not isinstance(prior, (FinitePrior, BetaPrior)):
+        raise TypeError(f"prior must be a FinitePrior or a BetaPrior for an exact plan, got {type(prior).__name__}")
     belief = _checked(prior.belief(1))
     values, states = _plan(belief, horizon, np.arange(prior.arms), validation.count("most", most))
     return BayesOptimal(float(values.max()), values[0], states)
@@ -210,5 +213,5 @@ def _checked(belief: Any) -> SmallBelief:
     if isinstance(belief, FiniteBelief) and belief.prior.noise == "gaussian":
         raise ValueError("prior must have noise='none' or 'bernoulli' for an exact plan: normal rewards have too many values")
     if not isinstance(belief, (FiniteBelief, BetaBelief)):
-        raise TypeError(f"an exact plan needs a FinitePrior or a BetaPrior, and {type(belief).__name__} is the belief of neither")
+        raise TypeError(f"belief must be that of a FinitePrior or a BetaPrior for an exact plan, got a {type(belief).__name__}")
     return belief

@@ -76,14 +76,16 @@ def _order(prior: Any) -> list[Any]:
 
 def _check_comparable(p: Any, q: Any) -> None:
     """Check that two priors differ in nothing but their law over tasks."""
-    for prior in (p, q):
+    for name, prior in (("p", p), ("q", q)):
         if isinstance(prior, (ExchangeableGaussianPrior, ExchangeableBetaPrior)):
             raise ValueError(
                 f"the distance between {type(prior).__name__}s depends on the number of arms: pass prior.for_arms(n) for both"
             )
         if type(prior) not in _PAIRS:
             known = ", ".join(family.__name__ for family in _PAIRS)
-            raise TypeError(f"distances are known for {known}, not for a {type(prior).__name__}")
+            raise TypeError(
+                f"{name} must be a prior of a known family: distances are known for {known}, not for a {type(prior).__name__}"
+            )
     if type(p) is not type(q):
         raise ValueError(
             f"the priors are of different families, {type(p).__name__} and {type(q).__name__}; "

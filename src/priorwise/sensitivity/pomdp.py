@@ -25,6 +25,8 @@ from priorwise.core.types import FloatArray
 from priorwise.sensitivity.bound import Bound, given_distance, trajectory_of
 from priorwise.sensitivity.distance import Distance
 from priorwise.sensitivity.tail_laws import SampleLaw, Tail
+from priorwise.simulate.run import check_believed, check_policy, check_prior
+from priorwise.simulate.sizes import check_run
 
 BLOCK: Final = 2048
 """Tasks run at a time."""
@@ -64,6 +66,10 @@ def reward_tails(prior: Any, believed: Any, policy: Any, *, horizon: int, tasks:
 
     """
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
+    check_prior("prior", prior)
+    check_believed(prior, believed)
+    check_policy(policy, believed)
+    check_run(prior, [policy, policy], horizon=horizon, tasks=tasks)
     true, conditional = _averages(prior, prior, policy, horizon, tasks, seed)
     other, _ = _averages(prior, believed, policy, horizon, tasks, seed)
     return RewardTails(SampleLaw.of(true), SampleLaw.of(other), "conditional" if conditional else "realised")

@@ -138,7 +138,7 @@ def _upper(value: float, assumption: str) -> TailExpectation:
 def find_condition(prior: Any, condition: str | TailCondition) -> TailCondition:
     """Return the condition of that name that holds for a prior, or the condition itself."""
     if not isinstance(condition, str):
-        if not isinstance(condition, TailCondition):
+        if isinstance(condition, type) or not isinstance(condition, TailCondition):
             raise TypeError(f"condition must be 'auto', a name or a condition such as Bounded(1.0), got {condition!r}")
         return condition
     known = {form.name: form for each in conditions_of(prior) for form in variants(each)}

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from priorwise.core import doors, validation
 from priorwise.core.influence import actions_influence_signals
 from priorwise.core.protocols import (
     Belief,
+    Environment,
     LoggedEnvironment,
     Policy,
     Prior,
     ResettingBelief,
     Seen,
+    Signal,
     ValuedEnvironment,
 )
 from priorwise.core.streams import Purpose, Streams
-from priorwise.core.types import BoolArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.kernels.compiling import LANES
 from priorwise.kernels.loop import Block, Columns
 from priorwise.kernels.tally import report
@@ -36,6 +41,7 @@ def run_numpy(
     """Run tasks ``first``, ``first + 1``, ... to their horizon."""
     streams = Streams(seed, np.arange(first, first + tasks, dtype=np.uint64))
     environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
+    doors.role(f"the return value of {type(prior).__name__}.sample", environment, "an environment", "start", "step")
     belief: Belief = believed.belief(tasks)
     actions = np.empty((horizon, tasks), dtype=np.int32)
     rewards = np.empty((horizon, tasks))
@@ -48,22 +54,21 @@ def run_numpy(
         seen = Seen(step, horizon, prior.arms, signal, available)
         chosen = _checked(policy.act(belief, seen, streams.at(Purpose.POLICY, step)), policy, seen, tasks)
         if worth is not None and isinstance(environment, ValuedEnvironment):
-            values = environment.values(signal)
+            values = _valued(environment, signal, prior.arms, tasks)
             worth[step - 1] = values[np.arange(tasks), chosen]
             if regrets is not None:
                 regrets[step - 1] = seen.masked(values).max(axis=1) - worth[step - 1]
         if keep and isinstance(environment, LoggedEnvironment):
             log.append(environment.log(signal, chosen).T)
-        earned, after = environment.step(seen, chosen, streams.world(step))
-        if np.shape(earned) != (tasks,) or np.isnan(earned).any():
-            name = f"{type(environment).__name__}.step"
-            raise ValueError(f"{name} must return one reward for each of {tasks} tasks and no NaN, at step {step}")
+        earned, after = _earned(environment, environment.step(seen, chosen, streams.world(step)), tasks, step)
         if regrets is not None and signal is None and after is not None:
             actions_influence_signals(environment, after)  # it did not have to say before
         rewards[step - 1] = earned
         actions[step - 1] = chosen
         if step < horizon:
-            belief = belief.update(seen, chosen, rewards[step - 1], after)
+            before, belief = belief, belief.update(seen, chosen, rewards[step - 1], after)
+            if not hasattr(belief, "update"):
+                doors.role(f"the return value of {type(before).__name__}.update", belief, "a belief", "update")
             signal = after
     resets = belief.resets if isinstance(belief, ResettingBelief) else np.zeros(tasks, dtype=np.int64)
     totals = np.cumsum(rewards, axis=0)[-1:].copy()  # pull by pull: the same bits whatever the number of tasks
@@ -77,6 +82,26 @@ def run_numpy(
         at += len(each)
     columns = Columns(actions, rewards, np.stack(log) if log else None) if keep else None
     return Block(means, squares, totals[0], resets, columns)
+
+
+def _valued(environment: ValuedEnvironment, signal: Signal, arms: int, tasks: int) -> FloatArray:
+    """Refuse what is not a number for each task and arm."""
+    values = np.asarray(environment.values(signal))
+    if values.shape != (tasks, arms) or values.dtype.kind not in "fiu" or np.isnan(values).any():
+        name = f"{type(environment).__name__}.values"
+        raise ValueError(f"{name} must return a number for each task and arm, shape {(tasks, arms)} and no NaN, got {values.shape}")
+    return values
+
+
+def _earned(environment: Environment, outcome: Any, tasks: int, step: int) -> tuple[FloatArray, Signal]:
+    """Refuse what is not a finite reward for each task, and the next signal."""
+    name = f"{type(environment).__name__}.step"
+    if not isinstance(outcome, tuple) or len(outcome) != 2:
+        raise TypeError(f"{name} must return a pair of rewards and the next signal, got {validation.shown(outcome)}")
+    earned, after = np.asarray(outcome[0]), outcome[1]
+    if earned.shape != (tasks,) or earned.dtype.kind not in "fiub" or not np.isfinite(earned).all():
+        raise ValueError(f"{name} must return one reward for each of {tasks} tasks, a finite number, and did not at step {step}")
+    return earned, after
 
 
 def _checked(actions: IntArray, policy: Policy, seen: Seen, tasks: int) -> IntArray:

@@ -123,6 +123,7 @@ def _run(
     progress: bool | None,
 ) -> Comparison:
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
+    keep = validation.flag("keep", keep)
     check_prior("prior", prior)
     for policy, believed in policies.values():
         check_believed(prior, believed)
@@ -179,13 +180,9 @@ def _run(
 
 def check_prior(name: str, prior: Any) -> None:
     """Refuse what is not a prior with a number of arms."""
-    if isinstance(prior, type):
-        raise TypeError(f"{name} must be a prior, not the class {prior.__name__}: pass {prior.__name__}(...)")
-    if hasattr(prior, "for_arms"):
+    if not isinstance(prior, type) and hasattr(prior, "for_arms"):
         raise TypeError(f"{name} has no fixed number of arms: pass {name}.for_arms(n)")
-    for method in ("arms", "sample", "belief"):
-        if not hasattr(prior, method):
-            raise TypeError(f"{name} must be a prior with arms, sample and belief, but {type(prior).__name__} has no {method}")
+    doors.role(name, prior, "a prior", "arms", "sample", "belief")
 
 
 def check_believed(prior: Any, believed: Any) -> None:
@@ -216,6 +213,7 @@ def check_policy(policy: Any, believed: Prior) -> None:
     if not hasattr(policy, "act"):
         raise TypeError(f"policy must have a method act(belief, seen, rng), but {type(policy).__name__} has none")
     belief = believed.belief(1)
+    doors.role(f"the return value of {type(believed).__name__}.belief", belief, "a belief", "update")
     if missing := doors.lacking(policy, belief):
         raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(missing)}; {type(belief).__name__} lacks it")
 

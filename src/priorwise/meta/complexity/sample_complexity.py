@@ -24,6 +24,7 @@ from priorwise.sensitivity.bound import Bound
 from priorwise.sensitivity.bounds import reward_bound
 from priorwise.sensitivity.distance import total_variation
 from priorwise.sensitivity.pairs import ordered_pair
+from priorwise.simulate.run import check_prior
 from priorwise.simulate.sizes import check_run
 
 DRAWS: Final = 20_000
@@ -122,6 +123,7 @@ def sample_complexity(
     most, draws = validation.count("most", most, least=least), validation.count("draws", draws)
     if not validation.number("precision", precision) > 1.0:
         raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
+    check_prior("prior", prior)
     used = default_estimator(prior) if estimator is None else estimator
     check_estimator(used)
     used = adapted(used, KnownTasks.of(prior))

@@ -49,16 +49,7 @@ class MixturePrior:
 
     def __init__(self, components: Sequence[Any], probs: ArrayLike) -> None:
         """Check and freeze the components."""
-        parts = tuple(components)
-        if not parts:
-            raise ValueError("components must hold at least one prior")
-        for part in parts[1:]:
-            for name in ("arms", "reward_law"):
-                ours, theirs = getattr(parts[0], name), getattr(part, name)
-                if ours != theirs:
-                    raise ValueError(f"components must share {name}, but have {ours} and {theirs}")
-            if _contexts(parts[0]) != _contexts(part):
-                raise ValueError("components must share the law of contexts: pass the same contexts to all of them")
+        parts = check_components("components", components)
         object.__setattr__(self, "components", parts)
         object.__setattr__(self, "probs", validation.probabilities("probs", probs, len(parts)))
 
@@ -137,6 +128,27 @@ class MixtureBelief:
         impossible = np.isneginf(best)
         weights = np.where(impossible, self.log_weights, moved - np.where(impossible, 0.0, best))
         return type(self)(parts, weights)
+
+
+def check_components(name: str, components: Any) -> tuple[Any, ...]:
+    """Return priors that can stand in for one another: with the same arms, reward law and contexts."""
+    if isinstance(components, str) or not isinstance(components, Sequence):
+        raise TypeError(f"{name} must be a list of priors, got {validation.shown(components)}")
+    parts = tuple(components)
+    if not parts:
+        raise ValueError(f"{name} must hold at least one prior")
+    for place, part in enumerate(parts):
+        if not isinstance(part, type) and hasattr(part, "for_arms"):
+            raise TypeError(f"{name}[{place}] has no fixed number of arms: pass prior.for_arms(n)")
+        doors.role(f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief")
+    for part in parts[1:]:
+        for shared in ("arms", "reward_law"):
+            ours, theirs = getattr(parts[0], shared), getattr(part, shared)
+            if ours != theirs:
+                raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
+        if _contexts(parts[0]) != _contexts(part):
+            raise ValueError(f"{name} must share the law of contexts: pass the same contexts to all of them")
+    return parts
 
 
 def _contexts(prior: Any) -> Any:

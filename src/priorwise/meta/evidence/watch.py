@@ -17,7 +17,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Prior
 from priorwise.meta.evidence.predictive import log_marginal
 from priorwise.simulate.results import Trajectory
@@ -53,7 +53,9 @@ class Watch:
     episodes: int = 10
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the prior and the numbers."""
+        if self.other is not None:
+            doors.prior("other", self.other)
         if not 0.0 < validation.number("level", self.level) < 1.0:
             raise ValueError(f"level must lie in (0, 1), got {self.level:g}")
         validation.count("least", self.least)

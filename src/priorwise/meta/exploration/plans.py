@@ -8,7 +8,7 @@ from typing import Final, Protocol, final, runtime_checkable
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.meta.exploration.policies import PlayArms
@@ -74,6 +74,8 @@ class OneArmBlocks:
             validation.count("rounds", self.rounds)
         if (self.rounds is None) != (self.then is None):
             raise ValueError("rounds and then belong together: then plays the rounds after the first ones; give both or none")
+        if self.then is not None:
+            doors.policy("then", self.then)
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One block an arm; nothing is drawn."""
@@ -103,8 +105,10 @@ class PairedArms:
     then: Policy | None = None
 
     def __post_init__(self) -> None:
-        """Check the number of arms."""
+        """Check the number of arms, and the policy."""
         validation.count("arms", self.arms)
+        if self.then is not None:
+            doors.policy("then", self.then)
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One segment a pair of arms that was drawn."""

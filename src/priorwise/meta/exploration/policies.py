@@ -76,6 +76,7 @@ class UniformThen:
     def __post_init__(self) -> None:
         """Check the number of rounds."""
         validation.count("rounds", self.rounds, least=0)
+        doors.policy("then", self.then)
 
     @property
     def needs(self) -> tuple[type, ...]:
@@ -141,6 +142,8 @@ class PlayArms:
             raise TypeError(f"arms must be a tuple with at least one arm, got {self.arms!r}")
         for arm in self.arms:
             validation.count("arms", arm, least=0)
+        if self.then is not None:
+            doors.policy("then", self.then)
 
     @property
     def needs(self) -> tuple[type, ...]:

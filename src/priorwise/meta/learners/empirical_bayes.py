@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, final
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.meta.evidence.watch import Watch, Watched
@@ -140,8 +140,16 @@ class EmpiricalBayes:
     watch: Watch | None = None
 
     def __post_init__(self) -> None:
-        """Check the estimator."""
+        """Check the parts."""
         check_estimator(self.estimator)
+        doors.policy("policy", self.policy)
+        doors.role("schedule", self.schedule, "a schedule such as Every(10)", "after")
+        if self.hold is not None:
+            doors.role("hold", self.hold, "a rule such as Widened()", "hold")
+        if self.start is not None:
+            doors.prior("start", self.start)
+        if self.watch is not None and not isinstance(self.watch, Watch):
+            raise TypeError(f"watch must be a Watch(...) or None, got {validation.shown(self.watch)}")
         moments = isinstance(self.estimator, (GaussianMoments, BetaMoments, LinearMoments, FiniteCounts))
         if moments and not isinstance(self.policy, Uniform):
             raise ValueError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import final
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.meta.exploration.plans import Exploration, Segment, segments
@@ -80,6 +80,9 @@ class ExploreThenCommit:
         """Check the number of episodes, the estimator and the exploration."""
         validation.count("episodes", self.episodes)
         check_estimator(self.estimator)
+        doors.policy("policy", self.policy)
+        if self.exploring_with is not None and not isinstance(self.exploring_with, RunningMean):
+            doors.prior("exploring_with", self.exploring_with)
         segments(self.exploration, self.episodes, seed=0)
 
     def init(self, setting: Setting) -> Explored:

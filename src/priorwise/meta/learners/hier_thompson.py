@@ -47,8 +47,11 @@ class HierThompson:
     policy: Policy = field(default_factory=ThompsonSampling)
 
     def __post_init__(self) -> None:
-        """Check the number of tasks."""
+        """Check the number of tasks, and the parts."""
         validation.count("concurrent", self.concurrent)
+        if not isinstance(self.hyper, GaussianHyperPrior):
+            raise TypeError(f"hyper must be a GaussianHyperPrior, got {validation.shown(self.hyper)}")
+        doors.policy("policy", self.policy)
 
     def init(self, setting: Setting) -> GaussianHyperPosterior:
         """Start at the hyper-prior."""

@@ -17,7 +17,7 @@ from priorwise.core import validation
 from priorwise.core.protocols import Prior
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
-from priorwise.meta.evidence.mixture import MixturePrior
+from priorwise.meta.evidence.mixture import MixturePrior, check_components
 from priorwise.meta.evidence.predictive import NormalPrior, information, log_marginal
 from priorwise.meta.learners.learner import Setting
 from priorwise.meta.modified import with_moments
@@ -161,7 +161,8 @@ class CandidatePriors:
 
     def __init__(self, priors: Sequence[Any], probs: ArrayLike | None = None) -> None:
         """Check and freeze the candidates."""
-        count = max(len(priors), 1)
+        priors = check_components("priors", priors)
+        count = len(priors)
         object.__setattr__(self, "mixture", MixturePrior(priors, np.full(count, 1.0 / count) if probs is None else probs))
 
     def start(self, setting: Setting) -> CandidatePosterior:

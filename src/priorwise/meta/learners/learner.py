@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.priors.beta import BetaPrior
@@ -76,8 +76,10 @@ class Play:
     episodes: int = 1
 
     def __post_init__(self) -> None:
-        """Check the number of episodes."""
+        """Check the number of episodes, and the parts."""
         validation.count("episodes", self.episodes)
+        doors.policy("policy", self.policy)
+        doors.prior("believed", self.believed)
 
 
 class MetaLearner(Protocol):
@@ -112,6 +114,12 @@ class FixedPrior:
 
     policy: Policy
     believed: Prior | None = None
+
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        doors.policy("policy", self.policy)
+        if self.believed is not None:
+            doors.prior("believed", self.believed)
 
     def init(self, setting: Setting) -> Prior:
         """Look up the prior."""

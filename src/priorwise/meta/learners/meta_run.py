@@ -186,6 +186,8 @@ class MetaRun(Tabular):
         return f"{text} (first {tenth:,}: {self.average(1, tenth)}, last {tenth:,}: {self.average(self.episodes - tenth + 1)})"
 
     def _check_paired(self, other: MetaRun) -> None:
+        if not isinstance(other, MetaRun):
+            raise TypeError(f"other must be a MetaRun on the same tasks, got {type(other).__name__}")
         for name in ("replicates", "first_replicate", "horizon", "seed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:

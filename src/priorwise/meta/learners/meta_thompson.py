@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
+from priorwise.core import doors
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Stream
 from priorwise.meta.learners.hyper import HyperPosterior, HyperPrior
@@ -34,6 +35,11 @@ class MetaThompson:
 
     hyper: HyperPrior
     policy: Policy = field(default_factory=ThompsonSampling)
+
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        doors.role("hyper", self.hyper, "what is believed about the prior, such as GaussianHyperPrior(...),", "start")
+        doors.policy("policy", self.policy)
 
     def init(self, setting: Setting) -> HyperPosterior:
         """Start at the hyper-prior."""

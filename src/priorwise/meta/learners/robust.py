@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Prior
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
@@ -173,7 +173,8 @@ class Mixed:
     share: float = 0.05
 
     def __post_init__(self) -> None:
-        """Check the share."""
+        """Check the prior and the share."""
+        doors.role("vague", self.vague, "a prior", "arms", "sample", "belief")
         if not 0.0 < validation.number("share", self.share) < 1.0:
             raise ValueError(f"share must lie in (0, 1), got {self.share:g}")
 

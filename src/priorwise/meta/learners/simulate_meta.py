@@ -94,6 +94,7 @@ def simulate_meta(
     for name, value in (("episodes", episodes), ("first + replicates" if first else "replicates", first + replicates)):
         if value >= NUMBERS:
             raise ValueError(f"{name} must be below 2**32, got {value}")
+    keep = validation.flag("keep", keep)
     check_prior("prior", prior)
     _check_learner(learner)
     policy = getattr(learner, "policy", None)

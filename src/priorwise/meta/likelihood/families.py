@@ -26,7 +26,13 @@ from priorwise.simulate.results import Run
 
 def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:
     """Log density of each task's rewards given its actions under a prior, ``(task,)``; see the function of the prior's family."""
-    return _family(prior).likelihood(prior, statistics)
+    family = _family(prior)
+    if isinstance(statistics, Run):
+        statistics = family.read(prior, statistics)
+    if not isinstance(statistics, family.reads):
+        wanted = f"a kept Run or {family.reads.__name__}"
+        raise TypeError(f"statistics must be {wanted} for a {type(prior).__name__}, got {type(statistics).__name__}")
+    return family.likelihood(prior, statistics)
 
 
 def all_pulls(prior: Any, run: Run) -> PerTask:
@@ -38,6 +44,7 @@ def all_pulls(prior: Any, run: Run) -> PerTask:
 class _Family:
     """What a family of priors can do with a task."""
 
+    reads: type[PerTask]
     likelihood: Callable[[Any, Any], FloatArray]
     read: Callable[[Any, Run], PerTask]  # prior and kept run to statistics of all pulls
 
@@ -48,20 +55,27 @@ def _arms(prior: Any, run: Run) -> int:
 
 
 _GAUSSIAN: Final = _Family(
-    gaussian.log_marginal_likelihood, lambda prior, run: GaussianStatistics.from_run(run, arms=_arms(prior, run))
+    GaussianStatistics,
+    gaussian.log_marginal_likelihood,
+    lambda prior, run: GaussianStatistics.from_run(run, arms=_arms(prior, run)),
 )
-_BETA: Final = _Family(beta.log_marginal_likelihood, lambda prior, run: BetaStatistics.from_run(run, arms=_arms(prior, run)))
+_BETA: Final = _Family(
+    BetaStatistics, beta.log_marginal_likelihood, lambda prior, run: BetaStatistics.from_run(run, arms=_arms(prior, run))
+)
 _FAMILIES: Final = {
     GaussianPrior: _GAUSSIAN,
     ExchangeableGaussianPrior: _GAUSSIAN,
     BetaPrior: _BETA,
     ExchangeableBetaPrior: _BETA,
-    LinearGaussianPrior: _Family(linear.log_marginal_likelihood, lambda _, run: LinearStatistics.from_run(run)),
-    FinitePrior: _Family(finite.log_marginal_likelihood, lambda prior, run: FiniteStatistics.from_run(run, prior)),
+    LinearGaussianPrior: _Family(LinearStatistics, linear.log_marginal_likelihood, lambda _, run: LinearStatistics.from_run(run)),
+    FinitePrior: _Family(
+        FiniteStatistics, finite.log_marginal_likelihood, lambda prior, run: FiniteStatistics.from_run(run, prior)
+    ),
 }
 
 
 def _family(prior: Any) -> _Family:
     if type(prior) not in _FAMILIES:
-        raise TypeError(f"there is no marginal likelihood for a {type(prior).__name__}")
+        known = ", ".join(each.__name__ for each in _FAMILIES)
+        raise TypeError(f"prior must be one whose marginal likelihood is known ({known}), got {type(prior).__name__}")
     return _FAMILIES[type(prior)]

@@ -22,7 +22,7 @@ from priorwise.meta.numerics import project_psd
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
 from priorwise.meta.statistics.linear import LinearStatistics
 from priorwise.meta.statistics.tasks import by_arm
-from priorwise.priors.contexts import Contexts, GivenContexts
+from priorwise.priors.contexts import Contexts, law_of_contexts
 from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.simulate.results import Run
 
@@ -59,8 +59,7 @@ class LinearMoments:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if isinstance(self.contexts, (list, tuple, np.ndarray)):
-            object.__setattr__(self, "contexts", GivenContexts(self.contexts))
+        object.__setattr__(self, "contexts", law_of_contexts(self.contexts))
         if self.noise_var is not None:
             validation.positive("noise_var", np.array(validation.number("noise_var", self.noise_var)))
         if not validation.number("largest_condition", self.largest_condition) >= 1.0:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import IntArray
 from priorwise.meta.fit import Estimator, PriorFit
@@ -67,6 +67,10 @@ def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5
     """
     if not isinstance(models, Mapping) or not models:
         raise TypeError("models must be a mapping with at least one {name: estimator}")
+    for name, estimator in models.items():
+        if not isinstance(name, str):
+            raise TypeError(f"models must have names that are strings, got {validation.shown(name)}")
+        doors.role(f"models[{name!r}]", estimator, "an estimator", "fit")
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     statistics = {name: _per_task(name, fit) for name, fit in fits.items()}
     whole = {name: _whole(fit.prior, data) for name, fit in fits.items()}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import mix
@@ -80,6 +80,10 @@ def compare_policies(
     if not isinstance(fit, PriorFit):
         raise TypeError(f"fit must be a PriorFit, got {type(fit).__name__}")
     draws, seed = validation.count("draws", draws), validation.seed(seed)
+    if not isinstance(policies, Mapping) or not policies:
+        raise TypeError("policies must be a mapping with at least one {name: policy}")
+    for name, policy in policies.items():
+        doors.policy(f"policies[{name!r}]", policy)
     believed = _with_arms(fit.prior, arms)
     check_run(
         believed,
@@ -107,4 +111,6 @@ def _with_arms(prior: Any, arms: int | None) -> Any:
         if arms is None:
             raise ValueError("the fitted prior has no fixed number of arms: pass arms=...")
         return prior.for_arms(arms)
+    if arms is not None and validation.count("arms", arms) != prior.arms:
+        raise ValueError(f"arms={arms} was asked for, but the fitted prior has {prior.arms}: leave arms out")
     return prior

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,12 @@ from priorwise.core.types import IntArray
 from priorwise.meta.statistics.tasks import PerTask, Steps, by_arm, counts, played, trajectory
 from priorwise.simulate.results import Run
 
+MOST_PULLS: Final = (1 << 31) - 1
+"""Pulls of one arm in one task: pairs of successes and pulls up to this are told apart by one integer."""
+
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class BetaStatistics(PerTask):
     """Successes and pulls of each arm in each task.
 
@@ -35,8 +38,8 @@ class BetaStatistics(PerTask):
 
     def __init__(self, successes: ArrayLike, pulls: ArrayLike) -> None:
         """Check and freeze the arrays."""
-        n = counts("pulls", pulls, (None, None))
-        s = counts("successes", successes, n.shape)
+        n = counts("pulls", pulls, (None, None), MOST_PULLS)
+        s = counts("successes", successes, n.shape, MOST_PULLS)
         if (s > n).any():
             task, arm = np.argwhere(s > n)[0]
             raise ValueError(
@@ -88,7 +91,7 @@ class BetaStatistics(PerTask):
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class BetaGroups:
     """Number of tasks for each arm and each distinct pair of successes and pulls, rows without pulls among them; ``a + b`` merges.
 
@@ -103,7 +106,7 @@ class BetaGroups:
     def __init__(self, arm: ArrayLike, successes: ArrayLike, pulls: ArrayLike, tasks: ArrayLike) -> None:
         """Check and freeze the rows."""
         columns = {"arm": arm, "successes": successes, "pulls": pulls, "tasks": tasks}
-        checked = {name: counts(name, column, (None,)).astype(np.int64) for name, column in columns.items()}
+        checked = {name: counts(name, column, (None,), MOST_PULLS).astype(np.int64) for name, column in columns.items()}
         if len({len(column) for column in checked.values()}) != 1:
             raise ValueError("arm, successes, pulls and tasks must have one entry per row, but their lengths differ")
         if (checked["successes"] > checked["pulls"]).any():
@@ -130,6 +133,10 @@ class BetaGroups:
     def total(self) -> int:
         """Number of tasks."""
         return int(self.tasks[self.arm == 0].sum())
+
+    def __repr__(self) -> str:
+        """Sizes, not entries."""
+        return f"BetaGroups(rows={len(self.arm):,}, tasks={self.total:,}, arms={self.arms})"
 
     def of_arm(self, arm: int) -> tuple[IntArray, IntArray, IntArray]:
         """Successes, pulls and number of tasks of one arm, ``(row,)`` each."""

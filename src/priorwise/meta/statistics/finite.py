@@ -17,7 +17,7 @@ from priorwise.simulate.results import Run
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class FiniteStatistics(PerTask):
     """Log likelihood of each candidate task, ``(task, support)``; minus infinity where a candidate is excluded."""
 

@@ -16,7 +16,7 @@ from priorwise.simulate.results import Run
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class GaussianStatistics(PerTask):
     """What each task saw of each arm.
 

@@ -18,7 +18,7 @@ ROUNDING: Final = 1e-8
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class LinearStatistics(PerTask):
     """Normal equations of each task of a linear contextual bandit.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,9 @@ from priorwise.simulate.results import Run
 Steps = int | slice | None
 """Which pulls of a task to read: the first so many, a slice of them, or None for all."""
 
+MOST_COUNTED: Final = 1 << 53
+"""Counts up to this are exact as floats."""
+
 
 class PerTask:
     """A frozen dataclass whose array fields all have the task axis first; other fields hold for all tasks.
@@ -25,6 +28,13 @@ class PerTask:
     def __len__(self) -> int:
         """Number of tasks."""
         return self.tasks
+
+    def __repr__(self) -> str:
+        """Sizes, not entries: there may be millions."""
+        width = next((f", {name}={getattr(self, name)}" for name in ("arms", "dim", "support") if hasattr(self, name)), "")
+        pulls = getattr(self, "pulls", None)
+        total = "" if pulls is None else f", pulls={pulls.sum():,.0f}" if pulls.sum() >= 1000 else f", pulls={pulls.sum():g}"
+        return f"{type(self).__name__}(tasks={self.tasks:,}{width}{total})"
 
     @property
     def tasks(self) -> int:
@@ -73,19 +83,22 @@ class PerTask:
 
 def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
     """Return a finite array with the task axis first, which must hold at least one task."""
-    if np.ndim(value) and len(np.asarray(value)) == 0:
+    given = validation.plain_array(name, value)
+    if given.ndim and len(given) == 0:
         raise ValueError(f"{name} holds no task; statistics need at least one")
-    array = np.ascontiguousarray(validation.matrix(name, value, shape))  # row by row, as compiled code reads it
+    array = np.ascontiguousarray(validation.matrix(name, given, shape))  # row by row, as compiled code reads it
     array.setflags(write=False)
     return array
 
 
-def counts(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+def counts(name: str, value: ArrayLike, shape: tuple[int | None, ...], most: int = MOST_COUNTED) -> FloatArray:
     """Return non-negative whole numbers, as floats, with the task axis first."""
     array = table(name, value, shape)
     if array.min() < 0 or not np.array_equal(array, np.rint(array)):
         wrong = array[(array < 0) | (array != np.rint(array))][0]
         raise ValueError(f"{name} must be non-negative whole numbers, got {wrong:g}")
+    if array.max() > most:
+        raise ValueError(f"{name} must not exceed {most:,}, got {array.max():g}")
     return array
 
 
@@ -125,7 +138,7 @@ def played(run: Run, steps: Steps) -> tuple[IntArray, FloatArray, slice]:
 def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntArray, FloatArray]:
     """Check actions and rewards ``(task, step)``."""
     arms = validation.count("arms", arms)
-    chosen = np.asarray(actions)
+    chosen = validation.plain_array("actions", actions)
     if chosen.dtype.kind not in "iu" or chosen.ndim != 2 or chosen.size == 0:
         chosen = counts("actions", actions, (None, None)).astype(np.int64)
     earned = table("rewards", rewards, chosen.shape)

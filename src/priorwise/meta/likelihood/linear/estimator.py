@@ -20,7 +20,7 @@ from priorwise.meta.likelihood.linear.climb import FAR, LEAST_NOISE, Chart, Poin
 from priorwise.meta.likelihood.linear.model import LinearLikelihood, LinearTasks
 from priorwise.meta.numerics import symmetric
 from priorwise.meta.statistics.linear import LinearStatistics
-from priorwise.priors.contexts import Contexts
+from priorwise.priors.contexts import Contexts, law_of_contexts
 from priorwise.priors.linear import LinearGaussianPrior
 
 Structure = Literal["full", "diagonal"]
@@ -90,7 +90,7 @@ class LinearMarginalLikelihood:
             raise ValueError(f"noise_var must be positive, got {noise_var:g}; 'shared' estimates it")
         if validation.number("regulariser", regulariser) < 0:
             raise ValueError(f"regulariser must not be negative, got {regulariser:g}; 0 is plain maximum likelihood")
-        law = _contexts(contexts)
+        law = law_of_contexts(contexts)
         noise = noise_var if noise_var is None or isinstance(noise_var, str) else float(noise_var)
         for name, value in (("contexts", law), ("structure", structure), ("noise_var", noise), ("regulariser", float(regulariser))):
             object.__setattr__(self, name, value)
@@ -209,12 +209,3 @@ def _filled(top: Point, unseen: FloatArray) -> FloatArray:
         return np.diag(np.where(alone, FAR, np.diag(cov)))
     seen = np.eye(len(cov)) - unseen @ unseen.T
     return np.asarray(seen @ cov @ seen + FAR * unseen @ unseen.T)
-
-
-def _contexts(contexts: Any) -> Contexts:
-    """Check the law of contexts as the prior does, whatever the number of features."""
-    array = isinstance(contexts, (list, tuple, np.ndarray))
-    dim = np.asarray(contexts).shape[-1] if array and np.ndim(contexts) > 1 else 1
-    if not array and not isinstance(contexts, type) and hasattr(contexts, "features"):
-        dim = contexts.features.shape[-1]
-    return LinearGaussianPrior(np.zeros(dim), np.eye(dim), 1.0, contexts).contexts

@@ -1,0 +1,1020 @@
+"""Bad inputs at every public door of the library: a good call each, and values that each of its arguments must refuse.
+
+``refused()`` lists them; each is a label, a call, and words of which the error must hold one (the name of the argument). What is
+let in on purpose stands in ``ACCEPTED``, with the reason.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import priorwise as pw
+from priorwise.core.streams import streams
+from priorwise.meta.exploration.policies import PlayArms
+from priorwise.testing.seeds import base_seed
+
+SEED = base_seed()
+BETA = pw.BetaPrior([1.0, 2.0, 3.0], [4.0, 3.0, 2.0])
+OTHER_BETA = pw.BetaPrior([2.0, 2.0, 2.0], [4.0, 3.0, 2.0])
+NORMAL = pw.GaussianPrior([0.0, 0.1], np.eye(2))
+OTHER_NORMAL = pw.GaussianPrior([0.2, 0.1], np.eye(2))
+FINITE = pw.FinitePrior([[0.1, 0.9], [0.8, 0.2]], [0.5, 0.5])
+OTHER_FINITE = pw.FinitePrior([[0.1, 0.9], [0.8, 0.2]], [0.4, 0.6])
+LINEAR = pw.LinearGaussianPrior([0.0, 1.0], np.eye(2), contexts=pw.SphereContexts(3))
+ARMS_OPEN = pw.ExchangeableBetaPrior(1.0, 2.0)
+TS = pw.ThompsonSampling()
+COUNTED = pw.BetaStatistics([[1, 2, 1], [0, 3, 2], [1, 1, 3]], [[5, 5, 5]] * 3)
+SUMS = pw.GaussianStatistics([[2, 1], [3, 3], [1, 2]], [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]], [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]])
+FIT = pw.BetaMoments().fit(COUNTED)
+META = pw.FixedPrior(TS)
+HYPER = pw.GaussianHyperPrior([0.0, 0.0], np.eye(2), np.eye(2))
+
+NOT_NUMBERS = (None, "x", [[1.0], [1.0, 2.0]], 1j, object())
+NOT_COUNTS = (None, "3", 2.5, float("nan"), float("inf"), True, -1, [3])
+NOT_SHARES = (None, "x", float("nan"), -0.1, 1.5, True, [0.5])
+NOT_PRIORS = (None, "beta", 3, TS, pw.BetaPrior)
+NOT_POLICIES = (None, "ts", 3, BETA, pw.ThompsonSampling)
+NOT_FLAGS = ("no", 1, None)
+NOT_SEEDS = (None, -1, 2**64, 1.5, "a", True)
+
+
+@dataclass(frozen=True)
+class Door:
+    """A call that is right, and for each argument values that are not; ``words`` stand in for the argument's name."""
+
+    name: str
+    call: Callable[..., Any]
+    good: dict[str, Any]
+    bad: dict[str, tuple[Any, ...]]
+    words: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One bad input."""
+
+    label: str
+    call: Callable[[], Any]
+    words: tuple[str, ...]
+
+
+def door(
+    name: str, call: Callable[..., Any], good: dict[str, Any], bad: dict[str, tuple[Any, ...]], **words: tuple[str, ...]
+) -> Door:
+    return Door(name, call, good, bad, words)
+
+
+def _run(**options: Any) -> Any:
+    return pw.simulate(**{"prior": BETA, "policy": TS, "horizon": 3, "tasks": 4, "seed": SEED, "engine": "numpy", **options})
+
+
+def _compare(**options: Any) -> Any:
+    return pw.compare(
+        **{"prior": BETA, "policies": {"ts": TS}, "horizon": 3, "tasks": 4, "seed": SEED, "engine": "numpy", **options}
+    )
+
+
+def _meta(**options: Any) -> Any:
+    good = {
+        "prior": NORMAL,
+        "learner": META,
+        "episodes": 3,
+        "replicates": 2,
+        "horizon": 3,
+        "seed": SEED,
+        "jobs": 1,
+        "engine": "numpy",
+    }
+    return pw.simulate_meta(**{**good, **options})
+
+
+def doors() -> list[Door]:
+    """Every public door with its arguments."""
+    nan, inf = float("nan"), float("inf")
+    vectors = (
+        *NOT_NUMBERS,
+        [],
+        [nan, 1.0],
+        [inf, 0.0],
+        [[1.0, 2.0]],
+        ["a", "b"],
+        [True, False],
+        np.ma.array([1.0, 2.0], mask=[0, 1]),
+    )
+    matrices = (*NOT_NUMBERS, [], [1.0, 1.0], np.full((2, 2), nan), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.4, 1.0]], np.eye(3))
+    noises = (None, "x", 0.0, -1.0, nan, inf, [1.0], [1.0, 1.0, 1.0], [1.0, 0.0])
+    numbers = (None, "x", nan, inf, True, [1.0], 10**400, 1j)
+    return [
+        door(
+            "GaussianPrior",
+            pw.GaussianPrior,
+            {"mean": [0.0, 1.0], "cov": np.eye(2), "noise_var": 1.0},
+            {"mean": vectors, "cov": matrices, "noise_var": noises},
+        ),
+        door(
+            "BetaPrior",
+            pw.BetaPrior,
+            {"alpha": [1.0, 2.0], "beta": [1.0, 2.0]},
+            {
+                "alpha": (*vectors, [0.0, 1.0], [-1.0, 1.0], [1e300, 1.0], [1.0, 2.0, 3.0]),
+                "beta": (*vectors, [0.0, 1.0], [1e13, 1.0]),
+            },
+        ),
+        door(
+            "FinitePrior",
+            pw.FinitePrior,
+            {"means": [[0.1, 0.9], [0.8, 0.2]], "probs": [0.5, 0.5], "noise": "none", "noise_var": None},
+            {
+                "means": (*NOT_NUMBERS, [], [0.1, 0.9], [[nan, 1.0], [0.0, 1.0]], [[1e200, 1.0], [0.0, 1.0]]),
+                "probs": (*NOT_NUMBERS, [], [0.5], [0.5, 0.6], [-0.5, 1.5], [nan, 1.0], [[0.5, 0.5]]),
+                "noise": (None, "normal", 3, "gaussian", ["none"]),
+                "noise_var": (1.0, -1.0, nan),
+            },
+        ),
+        door(
+            "LinearGaussianPrior",
+            pw.LinearGaussianPrior,
+            {"mean": [0.0, 1.0], "cov": np.eye(2), "noise_var": 1.0, "contexts": pw.SphereContexts(3)},
+            {
+                "mean": vectors,
+                "cov": matrices,
+                "noise_var": (None, "x", 0.0, -1.0, nan, [1.0]),
+                "contexts": (None, 3, "sphere", pw.SphereContexts, np.ones((3, 5)), np.full((3, 2), nan)),
+            },
+            contexts=("contexts", "features"),
+        ),
+        door(
+            "ExchangeableGaussianPrior",
+            pw.ExchangeableGaussianPrior,
+            {"mean": 0.0, "var": 1.0, "correlation": 0.5, "noise_var": 1.0},
+            {"mean": numbers, "var": (*numbers, -1.0), "correlation": (*numbers, 1.5, -2.0), "noise_var": (*numbers, 0.0, -1.0)},
+        ),
+        door(
+            "ExchangeableBetaPrior",
+            pw.ExchangeableBetaPrior,
+            {"alpha": 1.0, "beta": 2.0},
+            {"alpha": (*numbers, 0.0, -1.0), "beta": (*numbers, 0.0, 1e300)},
+        ),
+        door("for_arms, Beta", ARMS_OPEN.for_arms, {"arms": 3}, {"arms": (*NOT_COUNTS, 0)}),
+        door(
+            "for_arms, normal",
+            pw.ExchangeableGaussianPrior(0.0, 1.0, -0.5).for_arms,
+            {"arms": 3},
+            {"arms": (*NOT_COUNTS, 0, 4)},
+        ),
+        door("SphereContexts", pw.SphereContexts, {"arms": 3}, {"arms": (*NOT_COUNTS, 0)}),
+        door(
+            "GivenContexts",
+            pw.GivenContexts,
+            {"features": np.ones((2, 3, 2))},
+            {"features": (*NOT_NUMBERS, [], [1.0, 2.0], np.full((2, 3, 2), nan), np.ones((1, 1, 1, 1)))},
+        ),
+        door(
+            "MixturePrior",
+            pw.MixturePrior,
+            {"components": [BETA, OTHER_BETA], "probs": [0.5, 0.5]},
+            {
+                "components": (
+                    None,
+                    3,
+                    [],
+                    BETA,
+                    [BETA, "x"],
+                    [BETA, None],
+                    [BETA, NORMAL],
+                    [ARMS_OPEN, BETA],
+                    [pw.BetaPrior, BETA],
+                ),
+                "probs": (None, "x", [0.5], [0.5, 0.6], [nan, 1.0]),
+            },
+        ),
+        door("KShotThompson", pw.KShotThompson, {"k": 3}, {"k": (*NOT_COUNTS, 0, 10**12)}),
+        door(
+            "PosteriorSampling",
+            pw.PosteriorSampling,
+            {"k": 3, "rule": "max"},
+            {"k": (*NOT_COUNTS, 0), "rule": (None, "mean", 3, ["max"])},
+        ),
+        door(
+            "RecedingHorizon",
+            pw.RecedingHorizon,
+            {"k1": 2, "k2": 2, "alpha": 0.5, "ties": "draws", "when_certain": "draws"},
+            {
+                "k1": (*NOT_COUNTS, 0),
+                "k2": (*NOT_COUNTS, 0),
+                "alpha": (*NOT_SHARES, "offline"),
+                "ties": (None, "first", 3),
+                "when_certain": (None, "worst", True),
+            },
+        ),
+        door(
+            "TopTwoThompson",
+            pw.TopTwoThompson,
+            {"share": 0.5, "most_draws": 8},
+            {"share": (*NOT_SHARES, 0.0), "most_draws": (*NOT_COUNTS, 0, 10**15)},
+        ),
+        door("ExactKnowledgeGradient", pw.ExactKnowledgeGradient, {"alpha": 0.5}, {"alpha": (*NOT_SHARES, "offline")}),
+        door(
+            "UniformThen",
+            pw.UniformThen,
+            {"rounds": 1, "then": TS},
+            {"rounds": NOT_COUNTS, "then": NOT_POLICIES},
+        ),
+        door(
+            "PlayArms",
+            PlayArms,
+            {"arms": (0, 1), "then": TS},
+            {"arms": (None, [], (), 3, ("a",), (-1,), (0.5,)), "then": ("ts", 3, BETA)},
+        ),
+        door(
+            "OneArmBlocks",
+            pw.OneArmBlocks,
+            {"arms": 3, "rounds": 1, "then": TS},
+            {"arms": (*NOT_COUNTS, 0), "rounds": (0, "x", None), "then": ("ts", 3, None)},
+        ),
+        door("PairedArms", pw.PairedArms, {"arms": 3, "then": TS}, {"arms": (*NOT_COUNTS, 0), "then": ("ts", 3, BETA)}),
+        door(
+            "simulate",
+            _run,
+            {},
+            {
+                "prior": (*NOT_PRIORS, ARMS_OPEN),
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0, 2**32),
+                "tasks": (*NOT_COUNTS, 0, 10**30),
+                "seed": NOT_SEEDS,
+                "believed": ("x", 3, NORMAL, TS, ARMS_OPEN),
+                "available": ("x", [1, 1, 1], [True], [False] * 3, np.ones((2, 3), dtype=bool), np.ones((4, 4), dtype=bool)),
+                "keep": NOT_FLAGS,
+                "engine": (None, "fast", 3),
+                "threads": (0, -1, "x", 1.5, 10**9),
+                "block": (0, -1, "x", 1.5),
+                "progress": ("no", 1),
+            },
+        ),
+        door(
+            "compare",
+            _compare,
+            {},
+            {
+                "policies": (
+                    None,
+                    {},
+                    [],
+                    TS,
+                    {"a": "ts"},
+                    {"a": None},
+                    {1: TS},
+                    {"a": (TS,)},
+                    {"a": (TS, NORMAL)},
+                    {"a": (TS, "x")},
+                ),
+                "keep": NOT_FLAGS,
+                "progress": ("no", 1),
+                "tasks": (0, "x"),
+            },
+            policies=("policies", "policy", "believed"),
+        ),
+        door(
+            "simulate_meta",
+            _meta,
+            {},
+            {
+                "prior": NOT_PRIORS,
+                "learner": (None, "eb", TS, pw.FixedPrior, 3),
+                "episodes": (*NOT_COUNTS, 0, 2**32),
+                "replicates": (*NOT_COUNTS, 0, 2**32),
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "jobs": (0, -1, "x", 1.5),
+                "keep": NOT_FLAGS,
+                "progress": ("no", 1),
+                "engine": ("fast", 3),
+                "first": (-1, "x", 1.5),
+            },
+        ),
+        door(
+            "BetaStatistics",
+            pw.BetaStatistics,
+            {"successes": [[1, 0]], "pulls": [[3, 1]]},
+            {
+                "successes": (
+                    *NOT_NUMBERS,
+                    [],
+                    [1, 0],
+                    [[1]],
+                    [[-1, 0]],
+                    [[4, 0]],
+                    [[0.5, 0]],
+                    [[nan, 0]],
+                    [["a", "b"]],
+                    [[True, False]],
+                    [[1e18, 0]],
+                    np.ma.array([[1, 0]], mask=[[0, 1]]),
+                ),
+                "pulls": (*NOT_NUMBERS, [], [3, 1], [[3]], [[-3, 1]], [[0, 1]], [[2.5, 1]], [[inf, 1]], [[1e19, 1]], [[2**40, 1]]),
+            },
+            pulls=("pulls", "successes"),
+        ),
+        door(
+            "GaussianStatistics",
+            pw.GaussianStatistics,
+            {"pulls": [[2, 1]], "sums": [[1.0, 0.5]], "squares": [[1.0, 0.5]]},
+            {
+                "pulls": (*NOT_NUMBERS, [], [[-1, 1]], [[0, 1]], [[1e17, 1]], [[0.5, 1]], [[nan, 1]]),
+                "sums": (*NOT_NUMBERS, [], [[1.0]], [[nan, 0.5]], [[inf, 0.5]], [[1e200, 0.5]], [[9.0, 0.5]]),
+                "squares": ("x", [[1.0]], [[nan, 0.5]], [[-1.0, 0.5]], [[0.1, 0.5]]),
+            },
+            pulls=("pulls", "sums", "squares"),
+            sums=("sums",),
+        ),
+        door(
+            "LinearStatistics",
+            pw.LinearStatistics,
+            {"gram": np.eye(2)[None], "moments": [[0.5, 0.5]], "squares": [2.0], "pulls": [2]},
+            {
+                "gram": (*NOT_NUMBERS, [], np.eye(2), -np.eye(2)[None], np.full((1, 2, 2), nan), [[[1.0, 2.0], [0.0, 1.0]]]),
+                "moments": (*NOT_NUMBERS, [], [[nan, 0.0]], [[1.0]], [[9.0, 9.0]]),
+                "squares": (*NOT_NUMBERS, [], [-1.0], [nan], [0.1], [1.0, 2.0]),
+                "pulls": (*NOT_NUMBERS, [], [-1], [0], [1.5], [1e17], [nan]),
+            },
+            moments=("moments", "gram"),
+            squares=("squares",),
+        ),
+        door(
+            "FiniteStatistics",
+            pw.FiniteStatistics,
+            {"log_likelihood": [[-1.0, -2.0]]},
+            {"log_likelihood": (*NOT_NUMBERS, [], [-1.0], [[nan, 0.0]], [[inf, 0.0]], [["a", "b"]])},
+        ),
+        door(
+            "BetaStatistics.from_trajectory",
+            pw.BetaStatistics.from_trajectory,
+            {"actions": [[0, 1]], "rewards": [[1.0, 0.0]], "arms": 2},
+            {
+                "actions": (
+                    *NOT_NUMBERS,
+                    [],
+                    [0, 1],
+                    [[0, 2]],
+                    [[-1, 0]],
+                    [[0.5, 1]],
+                    [[nan, 1]],
+                    np.ma.array([[0, 1]], mask=[[0, 1]]),
+                ),
+                "rewards": (*NOT_NUMBERS, [], [[0.5, 0.0]], [[nan, 0.0]], [[2.0, 0.0]], [[1.0]]),
+                "arms": (*NOT_COUNTS, 0, 1),
+            },
+            arms=("arms", "actions"),
+        ),
+        door(
+            "GaussianStatistics.from_estimates",
+            pw.GaussianStatistics.from_estimates,
+            {"estimates": [1.0, 2.0], "std_errors": [1.0, 1.0], "noise_var": 1.0},
+            {
+                "estimates": (*NOT_NUMBERS, [], [1.0], [inf, 1.0]),
+                "std_errors": (*NOT_NUMBERS, [], [1.0], [0.0, 1.0], [-1.0, 1.0], [nan, 1.0]),
+                "noise_var": (None, "x", 0.0, -1.0, nan),
+            },
+        ),
+        door(
+            "BetaMarginalLikelihood",
+            pw.BetaMarginalLikelihood,
+            {"structure": "separate", "arms": 3, "regulariser": 1.0},
+            {"structure": (None, "full", 3), "arms": (0, "x", 1.5), "regulariser": (*numbers, -1.0)},
+        ),
+        door("BetaMoments", pw.BetaMoments, {"arms": 3, "steps": 2}, {"arms": (0, "x", 1.5), "steps": (0, "x", 1.5)}),
+        door(
+            "GaussianMarginalLikelihood",
+            pw.GaussianMarginalLikelihood,
+            {
+                "structure": "full",
+                "factors": 1,
+                "noise_var": 1.0,
+                "arms": 2,
+                "regulariser": 2.0,
+                "max_iterations": 9,
+                "tolerance": 1e-4,
+            },
+            {
+                "structure": (None, "dense", 3),
+                "factors": (*NOT_COUNTS, 0),
+                "noise_var": ("x", 0.0, -1.0, nan),
+                "arms": (0, "x", 1.5),
+                "regulariser": (*numbers, -1.0),
+                "max_iterations": (*NOT_COUNTS, 0),
+                "tolerance": (*numbers, -1.0),
+            },
+        ),
+        door(
+            "GaussianMoments",
+            pw.GaussianMoments,
+            {"variant": "full", "noise_var": 1.0, "arms": 2},
+            {"variant": (None, "half", 3), "noise_var": ("x", 0.0, -1.0, nan), "arms": (0, "x", 1.5)},
+        ),
+        door(
+            "LinearMoments",
+            pw.LinearMoments,
+            {"contexts": pw.SphereContexts(3), "noise_var": 1.0, "largest_condition": 1e8},
+            {
+                "contexts": (None, 3, "sphere", pw.SphereContexts, BETA),
+                "noise_var": ("x", -1.0, nan, [1.0]),
+                "largest_condition": (*numbers, -1.0, 0.5),
+            },
+            contexts=("contexts", "features"),
+        ),
+        door(
+            "LinearMarginalLikelihood",
+            pw.LinearMarginalLikelihood,
+            {"contexts": pw.SphereContexts(3), "structure": "full", "noise_var": 1.0, "regulariser": 1.0},
+            {
+                "contexts": (None, 3, "sphere", pw.SphereContexts),
+                "structure": (None, "x", 3),
+                "noise_var": ("x", 0.0, -1.0, nan, [1.0]),
+                "regulariser": (*numbers, -1.0),
+            },
+            contexts=("contexts", "features"),
+        ),
+        door(
+            "FiniteCounts",
+            pw.FiniteCounts,
+            {"candidates": FINITE, "smoothing": None, "level": 1.0},
+            {"candidates": (None, BETA, [[0.1, 0.9]], pw.FinitePrior), "smoothing": ("x", -1.0, nan), "level": (*numbers, -1.0)},
+        ),
+        door(
+            "FiniteMarginalLikelihood",
+            pw.FiniteMarginalLikelihood,
+            {"candidates": FINITE, "regulariser": 0.5},
+            {"candidates": (None, BETA, [[0.1, 0.9]], pw.FinitePrior), "regulariser": (*numbers, -1.0)},
+        ),
+        door(
+            "BetaMoments.fit",
+            pw.BetaMoments().fit,
+            {"data": COUNTED},
+            {"data": (None, "x", SUMS, [[1]], BETA, _run())},
+            data=("data", "kept"),
+        ),
+        door(
+            "BetaMarginalLikelihood.fit",
+            pw.BetaMarginalLikelihood().fit,
+            {"data": COUNTED},
+            {"data": (None, "x", SUMS, [[1]], BETA, _run())},
+            data=("data", "kept"),
+        ),
+        door(
+            "GaussianMarginalLikelihood.fit",
+            pw.GaussianMarginalLikelihood(noise_var=1.0).fit,
+            {"data": SUMS},
+            {"data": (None, "x", COUNTED, [[1]], BETA)},
+        ),
+        door(
+            "EmpiricalBayes",
+            pw.EmpiricalBayes,
+            {"estimator": pw.BetaMarginalLikelihood(), "policy": TS, "schedule": pw.Every(5), "hold": pw.AsFitted(), "start": BETA},
+            {
+                "estimator": (None, "x", TS, pw.BetaMarginalLikelihood, pw.BetaMoments()),
+                "policy": NOT_POLICIES,
+                "schedule": (None, 3, "daily", pw.Every),
+                "hold": (3, "x", TS, pw.Widened),
+                "start": (3, "x", TS, pw.BetaPrior),
+                "watch": (True, 3, "x", pw.Watch, pw.Alarm(BETA, OTHER_BETA)),
+            },
+        ),
+        door(
+            "ExploreThenCommit",
+            pw.ExploreThenCommit,
+            {"episodes": 5, "estimator": pw.BetaMoments(), "exploration": pw.Uniform(), "policy": TS, "exploring_with": BETA},
+            {
+                "episodes": (*NOT_COUNTS, 0),
+                "estimator": (None, "x", TS, pw.BetaMoments),
+                "exploration": NOT_POLICIES,
+                "policy": NOT_POLICIES,
+                "exploring_with": (3, "x", TS, pw.BetaPrior),
+            },
+        ),
+        door(
+            "MetaThompson",
+            pw.MetaThompson,
+            {"hyper": HYPER, "policy": TS},
+            {"hyper": (None, 3, BETA, pw.CandidatePriors), "policy": NOT_POLICIES},
+        ),
+        door(
+            "AdaThompson",
+            pw.AdaThompson,
+            {"hyper": HYPER, "policy": TS},
+            {"hyper": (None, 3, BETA, pw.CandidatePriors), "policy": NOT_POLICIES},
+        ),
+        door(
+            "HierThompson",
+            pw.HierThompson,
+            {"hyper": HYPER, "concurrent": 2, "policy": TS},
+            {"hyper": (None, 3, BETA), "concurrent": (*NOT_COUNTS, 0), "policy": NOT_POLICIES},
+        ),
+        door(
+            "CandidatePriors",
+            pw.CandidatePriors,
+            {"priors": [BETA, OTHER_BETA], "probs": [0.5, 0.5]},
+            {"priors": (None, 3, [], BETA, [BETA, "x"], [BETA, NORMAL]), "probs": ("x", [0.5], [0.5, 0.6], [nan, 1.0])},
+        ),
+        door(
+            "GaussianHyperPrior",
+            pw.GaussianHyperPrior,
+            {"mean": [0.0, 0.0], "cov": np.eye(2), "task_cov": np.eye(2)},
+            {"mean": vectors, "cov": matrices, "task_cov": matrices},
+        ),
+        door(
+            "FixedPrior",
+            pw.FixedPrior,
+            {"policy": TS, "believed": BETA},
+            {"policy": NOT_POLICIES, "believed": (3, "x", TS, pw.BetaPrior)},
+        ),
+        door("Mixed", pw.Mixed, {"vague": BETA, "share": 0.1}, {"vague": NOT_PRIORS, "share": (*NOT_SHARES, 0.0, 1.0)}),
+        door("Widened", pw.Widened, {"widened": 1.0, "raised": 0.5}, {"widened": (*numbers, -1.0), "raised": (*numbers, -1.0)}),
+        door("Every", pw.Every, {"episodes": 3}, {"episodes": (*NOT_COUNTS, 0)}),
+        door("Geometric", pw.Geometric, {"ratio": 1.2}, {"ratio": (*numbers, 1.0, 0.5)}),
+        door(
+            "Watch",
+            pw.Watch,
+            {"other": BETA, "level": 0.01, "least": 5, "episodes": 5},
+            {"other": (3, "x", TS), "level": (*NOT_SHARES, 0.0, 1.0), "least": (*NOT_COUNTS, 0), "episodes": (*NOT_COUNTS, 0)},
+        ),
+        door(
+            "Alarm",
+            pw.Alarm,
+            {"prior": BETA, "other": OTHER_BETA, "level": 0.01},
+            {"prior": (None, 3, "x", TS), "other": (None, 3, "x", TS), "level": (*NOT_SHARES, 0.0, 1.0)},
+        ),
+        door("Play", pw.Play, {"policy": TS, "believed": BETA, "episodes": 1}, {"episodes": (*NOT_COUNTS, 0)}),
+        door(
+            "RunningMean",
+            pw.RunningMean,
+            {"cov": np.eye(2), "noise_var": 1.0},
+            {"cov": (*matrices[:-1], np.ones((2, 3))), "noise_var": ("x", 0.0, -1.0, nan, [1.0])},
+        ),
+        door(
+            "total_variation",
+            pw.total_variation,
+            {"p": OTHER_NORMAL, "q": pw.GaussianPrior([0.2, 0.1], [[1.0, 0.5], [0.5, 3.0]]), "seed": SEED, "draws": 100},
+            {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA), "seed": NOT_SEEDS[1:], "draws": (None, -1, 1.5, "x", 10**13)},
+            p=("p ", "priors", "prior"),
+            q=("q ", "priors", "prior"),
+        ),
+        door(
+            "kl",
+            pw.kl,
+            {"p": NORMAL, "q": OTHER_NORMAL},
+            {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA)},
+            p=("p ", "prior"),
+            q=("q ", "prior"),
+        ),
+        door(
+            "hellinger",
+            pw.hellinger,
+            {"p": NORMAL, "q": OTHER_NORMAL},
+            {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA)},
+            p=("p ", "prior"),
+            q=("q ", "prior"),
+        ),
+        door(
+            "tail_expectation",
+            pw.tail_expectation,
+            {"prior": BETA, "p": 0.1, "horizon": 2, "condition": "auto", "seed": SEED, "draws": 100},
+            {
+                "prior": NOT_PRIORS,
+                "p": (None, "x", nan, -0.1, True),
+                "horizon": (*NOT_COUNTS, 0),
+                "condition": (None, 3, "magic", pw.Bounded),
+                "seed": NOT_SEEDS[1:],
+                "draws": (*NOT_COUNTS, 0),
+            },
+            p=("p ", "level"),
+        ),
+        door("Bounded", pw.Bounded, {"diameter": 1.0}, {"diameter": (*numbers, -1.0)}),
+        door(
+            "SubGaussian",
+            pw.SubGaussian,
+            {"mean": [0.0, 1.0], "variance": 1.0, "form": "lemma"},
+            {"mean": (None, "x", [], [nan, 1.0]), "variance": (*numbers, -1.0), "form": (None, "x", 3)},
+        ),
+        door(
+            "SubGamma",
+            pw.SubGamma,
+            {"mean": [0.0, 1.0], "variance": 1.0, "scale": 1.0, "form": "lemma"},
+            {"mean": (None, "x", [], [nan, 1.0]), "variance": (*numbers, -1.0), "scale": (*numbers, -1.0), "form": (None, "x", 3)},
+        ),
+        door(
+            "trajectory_bound",
+            pw.trajectory_bound,
+            {"p": NORMAL, "q": OTHER_NORMAL, "policy": TS, "horizon": 3},
+            {
+                "p": NOT_PRIORS,
+                "q": NOT_PRIORS[1:],
+                "policy": (*NOT_POLICIES, pw.Greedy()),
+                "horizon": (*NOT_COUNTS, 0),
+                "tv": ("x", nan, -0.1, 1.5),
+            },
+            p=("p ", "prior"),
+            q=("q ", "prior"),
+            policy=("policy", "Monte-Carlo constant"),
+        ),
+        door(
+            "reward_bound",
+            pw.reward_bound,
+            {"p": NORMAL, "q": OTHER_NORMAL, "policy": TS, "horizon": 3},
+            {
+                "p": NOT_PRIORS,
+                "q": NOT_PRIORS[1:],
+                "policy": (*NOT_POLICIES, pw.Greedy()),
+                "horizon": (*NOT_COUNTS, 0),
+                "tv": ("x", nan, -0.1, 1.5),
+                "tail": (None, 3, "magic"),
+                "draws": (None, 0, "x"),
+                "estimate": NOT_FLAGS,
+            },
+            p=("p ", "prior"),
+            q=("q ", "prior"),
+            tail=("tail", "condition"),
+            policy=("policy", "Monte-Carlo constant"),
+        ),
+        door(
+            "sensitivity_ladder",
+            pw.sensitivity_ladder,
+            {"p": FINITE, "q": OTHER_FINITE, "policy": TS, "horizon": 2, "seed": SEED, "tasks": 10},
+            {
+                "p": NOT_PRIORS,
+                "q": NOT_PRIORS,
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "tasks": (*NOT_COUNTS, 0, 1),
+                "histories": (0, 1, "x", 1.5),
+                "tv": ("x", nan, -0.1, 1.5),
+            },
+        ),
+        door(
+            "break_even",
+            pw.break_even,
+            {"prior": NORMAL, "direction": OTHER_NORMAL, "policy": TS, "horizon": 2, "seed": SEED, "tasks": 64},
+            {
+                "prior": NOT_PRIORS,
+                "direction": (None, "x", [1.0], {"mean": [1.0]}, {"x": [1.0]}, BETA),
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "tasks": (*NOT_COUNTS, 0),
+                "largest": (*numbers, 0.0, -1.0),
+                "fallback": (3, "x", pw.Greedy),
+            },
+            direction=("direction", "prior", "mean"),
+        ),
+        door(
+            "exact_evaluation",
+            pw.exact_evaluation,
+            {"prior": FINITE, "policy": TS, "horizon": 2},
+            {
+                "prior": (*NOT_PRIORS, BETA),
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "believed": ("x", 3, BETA),
+                "most": (0, "x", 1.5),
+            },
+        ),
+        door(
+            "exact_trajectory_tv",
+            pw.exact_trajectory_tv,
+            {"prior": FINITE, "other": OTHER_FINITE, "policy": TS, "horizon": 2},
+            {"prior": (*NOT_PRIORS, BETA), "other": (*NOT_PRIORS, BETA), "policy": NOT_POLICIES, "horizon": (*NOT_COUNTS, 0)},
+        ),
+        door(
+            "bayes_optimal",
+            pw.bayes_optimal,
+            {"prior": FINITE, "horizon": 2, "most": 1000},
+            {"prior": (*NOT_PRIORS, NORMAL), "horizon": (*NOT_COUNTS, 0), "most": (*NOT_COUNTS, 0)},
+        ),
+        door("BayesOptimalPolicy", pw.BayesOptimalPolicy, {"most": 1000}, {"most": (*NOT_COUNTS, 0)}),
+        door(
+            "kveton_comparison",
+            pw.kveton_comparison,
+            {"p": NORMAL, "q": OTHER_NORMAL, "horizon": 3},
+            {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA), "horizon": (*NOT_COUNTS, 0)},
+            p=("p ", "prior"),
+            q=("q ", "prior"),
+        ),
+        door(
+            "lower_bound_gap",
+            pw.lower_bound_gap,
+            {"k": 1, "horizon": 2, "arms": 4, "eps": 0.1, "delta": 0.1, "seed": SEED, "tasks": 64},
+            {
+                "k": (*NOT_COUNTS, 0),
+                "horizon": (*NOT_COUNTS, 0),
+                "arms": (*NOT_COUNTS, 0),
+                "eps": NOT_SHARES,
+                "delta": (None, "x", nan),
+                "seed": NOT_SEEDS,
+                "tasks": (*NOT_COUNTS, 0),
+            },
+        ),
+        door("two_point_instance", pw.two_point_instance, {"eps": 0.1}, {"eps": NOT_SHARES}),
+        door(
+            "noiseless_instance",
+            pw.noiseless_instance,
+            {"arms": 4, "eps": 0.1, "delta": 0.1},
+            {"arms": (*NOT_COUNTS, 0), "eps": NOT_SHARES, "delta": (None, "x", nan)},
+        ),
+        door(
+            "pomdp_trajectory_bound",
+            pw.pomdp_trajectory_bound,
+            {"tv": 0.1, "n": 1, "horizon": 3},
+            {"tv": (None, "x", nan, -0.1, 1.5), "n": NOT_COUNTS, "horizon": (*NOT_COUNTS, 0)},
+        ),
+        door(
+            "pomdp_reward_bound",
+            pw.pomdp_reward_bound,
+            {"tv": 0.1, "n": 1, "horizon": 3, "reward_range": 1.0},
+            {
+                "tv": (None, "x", nan, -0.1, 1.5),
+                "n": NOT_COUNTS,
+                "horizon": (*NOT_COUNTS, 0),
+                "reward_range": ("x", nan, -1.0, None),
+                "tails": (3, "x"),
+            },
+            reward_range=("reward_range", "tails"),
+        ),
+        door(
+            "reward_tails",
+            pw.reward_tails,
+            {"prior": BETA, "believed": BETA, "policy": TS, "horizon": 2, "tasks": 10, "seed": SEED},
+            {
+                "prior": NOT_PRIORS,
+                "believed": NOT_PRIORS,
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "tasks": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+            },
+        ),
+        door(
+            "sample_complexity",
+            pw.sample_complexity,
+            {"prior": BETA, "eps": 0.5, "delta": 0.5, "horizon": 3, "seed": SEED, "replicates": 2, "most": 64, "draws": 10},
+            {
+                "prior": NOT_PRIORS,
+                "eps": (*NOT_SHARES, 0.0, 1.0),
+                "delta": (*NOT_SHARES, 0.0, 1.0),
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "estimator": (3, "x", TS, pw.BetaMoments),
+                "exploration": (3, "x", BETA, pw.Uniform),
+                "replicates": (*NOT_COUNTS, 0),
+                "least": (*NOT_COUNTS, 0),
+                "most": (*NOT_COUNTS, 0, 1),
+                "precision": (*numbers, 1.0, 0.5),
+                "draws": (*NOT_COUNTS, 0),
+            },
+        ),
+        door(
+            "compare_models",
+            pw.compare_models,
+            {"models": {"a": pw.BetaMarginalLikelihood()}, "data": COUNTED, "folds": 2, "seed": SEED},
+            {
+                "models": (None, {}, [], pw.BetaMoments(), {"a": TS}, {"a": None}, {"a": pw.BetaMoments}, {1: pw.BetaMoments()}),
+                "data": (None, "x", SUMS, BETA, _run()),
+                "folds": (*NOT_COUNTS, 0, 1, 99),
+                "seed": NOT_SEEDS,
+            },
+            data=("data", "kept"),
+        ),
+        door(
+            "compare_policies",
+            pw.compare_policies,
+            {"fit": FIT, "policies": {"ts": TS}, "horizon": 2, "tasks": 4, "draws": 2, "seed": SEED},
+            {
+                "fit": (None, BETA, "x", COUNTED),
+                "policies": (None, {}, [], TS, {"a": "ts"}, {1: TS}),
+                "horizon": (*NOT_COUNTS, 0),
+                "tasks": (*NOT_COUNTS, 0),
+                "draws": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "arms": (5, 0, "x"),
+            },
+            policies=("policies", "policy"),
+        ),
+        door(
+            "log_marginal_likelihood",
+            pw.log_marginal_likelihood,
+            {"prior": BETA, "statistics": COUNTED},
+            {
+                "prior": (*NOT_PRIORS, NORMAL, ARMS_OPEN.for_arms(2)),
+                "statistics": (None, "x", SUMS, [[1]], _run(), COUNTED[:1].pulls),
+            },
+            prior=("prior", "arms", "statistics"),
+            statistics=("statistics", "kept"),
+        ),
+        door(
+            "load_prior",
+            pw.load_prior,
+            {"source": BETA.to_json()},
+            {"source": (None, 3, "", "nowhere.json", "{", "[]", b"{}", BETA)},
+            source=("source", "JSON", "cannot read", "priorwise file", "file"),
+        ),
+        door(
+            "PriorFit",
+            pw.PriorFit,
+            {"prior": BETA, "estimator": "mine", "tasks": 3},
+            {
+                "prior": (None, 3, "x"),
+                "estimator": (None, 3),
+                "tasks": (*NOT_COUNTS,),
+                "left_out": (-1, "x"),
+                "std_errors": ("x", 3, {"alpha": "x"}),
+            },
+        ),
+        door("MetaRun.shortfall", _meta().shortfall, {"other": _meta()}, {"other": (None, 3, _run(), _meta(horizon=4))}),
+        door("MetaRun.average", _meta().average, {"first": 1, "last": 2}, {"first": (0, -1, "x", 3), "last": (0, 99, "x")}),
+        door(
+            "Comparison.difference",
+            _compare(policies={"a": TS, "b": pw.Greedy()}).difference,
+            {"first": "a", "second": "b"},
+            {"first": (None, "c", 3), "second": (None, "c", 3)},
+            first=("no policy",),
+            second=("no policy",),
+        ),
+        door("take", COUNTED.take, {"index": [0, 1]}, {"index": ("x", [9], [0.5], [True], [-9])}, index=("tasks",)),
+        door(
+            "monte_carlo_n",
+            TS.monte_carlo_n,
+            {"arms": 3},
+            {"arms": (*NOT_COUNTS, 0)},
+        ),
+    ]
+
+
+def refused() -> Iterator[Case]:
+    """List every bad input: a good call with one argument spoilt."""
+    for each in doors():
+        for argument, values in each.bad.items():
+            words = each.words.get(argument, (argument,))
+            for number, value in enumerate(values):
+                call = _spoilt(each, argument, value)
+                yield Case(f"{each.name}: {argument} {number}: {_short(value)}", call, words)
+    yield from _own_classes()
+
+
+def _spoilt(each: Door, argument: str, value: Any) -> Callable[[], Any]:
+    return lambda: each.call(**{**each.good, argument: value})
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split()) if not (isinstance(value, int) and value > 10**50) else "a huge integer"
+    return text[:40].split(" at 0x")[0]
+
+
+class Broken:
+    """A prior of the user's that is right but for one method, given by name."""
+
+    arms = 3
+
+    def __init__(self, **wrong: Any) -> None:
+        """Keep what to return instead."""
+        self.wrong = wrong
+
+    def sample(self, rng: Any, tasks: int) -> Any:
+        """Draw the environment, or return what is wrong."""
+        if "environment" in self.wrong:
+            return self.wrong["environment"]
+        return BrokenEnvironment(BETA.sample(rng, tasks), self.wrong)
+
+    def belief(self, tasks: int) -> Any:
+        """Start the belief, or return what is wrong."""
+        return self.wrong["belief"](tasks) if "belief" in self.wrong else BETA.belief(tasks)
+
+
+class BrokenEnvironment:
+    """An environment with a wrong reward, or wrong values."""
+
+    def __init__(self, inner: Any, wrong: dict[str, Any]) -> None:
+        """Wrap the right one."""
+        self.inner, self.wrong = inner, wrong
+
+    def start(self, rng: Any) -> Any:
+        """Show nothing."""
+        return None
+
+    def step(self, seen: Any, actions: Any, rng: Any) -> Any:
+        """Return the reward, or what is wrong."""
+        if "step" in self.wrong:
+            return self.wrong["step"]
+        rewards, after = self.inner.step(seen, actions, rng)
+        return (self.wrong["reward"](rewards) if "reward" in self.wrong else rewards), after
+
+    def values(self, signal: Any) -> Any:
+        """Return the values, or what is wrong."""
+        values = self.inner.values(signal)
+        return self.wrong["values"](values) if "values" in self.wrong else values
+
+
+class BrokenPolicy:
+    """A policy that returns what it was told."""
+
+    def __init__(self, actions: Any) -> None:
+        """Keep the answer."""
+        self.actions = actions
+
+    def act(self, belief: Any, seen: Any, rng: Any) -> Any:
+        """Give the answer."""
+        return self.actions
+
+
+class Lost:
+    """A belief whose update forgets to return."""
+
+    def sample(self, rng: Any, draws: int, seen: Any) -> Any:
+        """Draw."""
+        return BETA.belief(rng.tasks).sample(rng, draws, seen)
+
+    def update(self, *args: Any) -> None:
+        """Return nothing."""
+
+
+class Drawless(pw.SamplingPolicy):
+    """A sampling policy that does not say how many draws it needs."""
+
+    def select(self, values: Any, seen: Any, rng: Any) -> Any:
+        """Play the first arm."""
+        return np.zeros(len(values), dtype=np.int64)
+
+
+def _own_classes() -> Iterator[Case]:
+    """Priors, environments, beliefs and policies of a user's own that break their role: the error names class and method."""
+    priors: dict[str, tuple[Any, tuple[str, ...]]] = {
+        "environment None": (Broken(environment=None), ("Broken.sample",)),
+        "environment of words": (Broken(environment="x"), ("Broken.sample",)),
+        "belief None": (Broken(belief=lambda tasks: None), ("Broken.belief",)),
+        "belief of words": (Broken(belief=lambda tasks: "x"), ("Broken.belief",)),
+        "belief of other tasks": (Broken(belief=lambda tasks: BETA.belief(7)), ("belief is about 7 tasks", "Broken.belief")),
+        "belief of other arms": (Broken(belief=lambda tasks: pw.BetaPrior([1.0], [1.0]).belief(tasks)), ("arms",)),
+        "belief that is lost": (Broken(belief=lambda tasks: Lost()), ("Lost.update",)),
+        "reward NaN": (Broken(reward=lambda r: r * np.nan), ("BrokenEnvironment.step",)),
+        "reward infinite": (Broken(reward=lambda r: r + np.inf), ("BrokenEnvironment.step",)),
+        "reward of words": (Broken(reward=lambda r: np.array(["x"] * len(r))), ("BrokenEnvironment.step",)),
+        "reward None": (Broken(reward=lambda r: None), ("BrokenEnvironment.step",)),
+        "rewards too many": (Broken(reward=lambda r: np.ones(99)), ("BrokenEnvironment.step",)),
+        "rewards by arm": (Broken(reward=lambda r: np.ones((len(r), 3))), ("BrokenEnvironment.step",)),
+        "step returns rewards alone": (Broken(step=np.ones(4)), ("BrokenEnvironment.step",)),
+        "step returns None": (Broken(step=None), ("BrokenEnvironment.step",)),
+        "values of more arms": (Broken(values=lambda v: np.concatenate([v, v], axis=1)), ("BrokenEnvironment.values",)),
+        "values NaN": (Broken(values=lambda v: v * np.nan), ("BrokenEnvironment.values",)),
+        "values None": (Broken(values=lambda v: None), ("BrokenEnvironment.values",)),
+    }
+    for label, (prior, words) in priors.items():
+        yield Case(f"own classes: {label}", _played(prior, TS), words)
+    for label, actions in {
+        "None": None,
+        "one for all": 0,
+        "words": ["a"] * 4,
+        "halves": np.full(4, 0.5),
+        "too many": np.zeros(9, dtype=np.int64),
+        "an arm too many": np.full(4, 3),
+        "a negative arm": np.full(4, -1),
+    }.items():
+        yield Case(f"own classes: actions: {label}", _played(BETA, BrokenPolicy(actions)), ("BrokenPolicy.act",))
+    yield Case("own classes: no draws", _played(BETA, Drawless()), ("Drawless",))
+    yield Case(
+        "own classes: no draws, by hand",
+        lambda: Drawless().act(BETA.belief(2), pw.Seen(1, 2, 3), streams(SEED, 2)(1)),
+        ("Drawless",),
+    )
+    place = Path(tempfile.gettempdir()) / "priorwise-no-such-directory" / "fit.json"
+    yield Case("save: no directory", lambda: FIT.save(place), (str(place.parent), "fit.json"))
+
+
+def _played(prior: Any, policy: Any) -> Callable[[], Any]:
+    return lambda: pw.simulate(prior, policy, horizon=3, tasks=4, seed=SEED, engine="numpy")
+
+
+ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
+    "a NumPy integer as a count": (lambda: _run(tasks=np.int64(4)), "it is an integer"),
+    "lists where arrays are meant": (lambda: pw.GaussianPrior([0, 1], [[1, 0], [0, 1]]), "they are read as arrays"),
+    "a singular covariance": (lambda: pw.GaussianPrior([0.0, 0.0], np.ones((2, 2))), "arms may move together"),
+    "one task": (lambda: _run(tasks=1), "its standard error is infinite, and says so"),
+    "rewards between 0 and 1 for clicks": (
+        lambda: BETA.belief(1).update(pw.Seen(1, 2, 3), [0], [0.5], None),
+        "they count as a share of a success, as documented",
+    ),
+    "a reward that a finite prior deems impossible": (
+        lambda: FINITE.belief(1).update(pw.Seen(1, 2, 2), [0], [0.33], None),
+        "the belief starts again from its prior and counts that, as documented",
+    ),
+    "draws=0 of an exact distance": (
+        lambda: pw.total_variation(NORMAL, OTHER_NORMAL, draws=0),
+        "it asks for the bound without draws",
+    ),
+    "an unmasked masked array": (lambda: pw.GaussianPrior(np.ma.array([0.0, 1.0]), np.eye(2)), "nothing in it is masked"),
+    "tasks without pulls": (lambda: pw.BetaStatistics([[0, 0]], [[0, 0]]), "a log may hold tasks that nobody saw"),
+}
