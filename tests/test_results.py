@@ -175,6 +175,13 @@ CLICKED, SHOWN = (
 CLICKS = pw.BetaStatistics(CLICKED, SHOWN)
 
 
+def test_statistics_print_in_one_line(seed: int) -> None:
+    assert str(CLICKS) == "BetaStatistics of 5 tasks: successes (3,) total 169; pulls (3,) total 1,835"
+    assert len(str(sum([CLICKS] * 500))) < 100
+    run = pw.simulate(pw.GaussianPrior([0.0, 1.0], np.eye(2)), pw.Uniform(), horizon=3, tasks=50, seed=seed, keep=True)
+    assert str(pw.GaussianStatistics.from_run(run, arms=2)).startswith("GaussianStatistics of 50 tasks: pulls (2,) total 150; sums")
+
+
 def moving(correlation: float, seed: int) -> pw.PriorFit:
     """Fit arms of one task that move together so much."""
     prior = pw.ExchangeableGaussianPrior(0.2, 1.0, correlation, 0.1).for_arms(3)

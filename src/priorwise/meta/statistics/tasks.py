@@ -58,6 +58,12 @@ class PerTask:
         """Let ``sum`` join many, which starts from 0."""
         return self if type(other) is int and other == 0 else NotImplemented
 
+    def __str__(self) -> str:
+        """Number of tasks, and the shape and total of each array: one line, whatever their size."""
+        arrays = {name: array for name, array in self._columns().items() if array is not None}
+        parts = (f"{name} {array.shape[1:] or ''} total {array.sum():,.6g}".replace("  ", " ") for name, array in arrays.items())
+        return f"{type(self).__name__} of {self.tasks:,} tasks: {'; '.join(parts)}"
+
     def _join(self, other: Any) -> Self:
         joined: dict[str, Any] = {}
         theirs = other._columns()
