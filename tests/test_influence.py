@@ -18,7 +18,7 @@ from priorwise.sensitivity.bounds import trajectory_bound
 from priorwise.sensitivity.conditions import Bounded
 from priorwise.sensitivity.diameter import diameter_law
 from priorwise.sensitivity.pomdp import pomdp_reward_bound, reward_tails
-from priorwise.testing import PriorContract
+from priorwise.testing import PriorContract, base_seed
 from priorwise.testing.playing import same_signals
 
 START, GOOD, BAD = range(3)
@@ -129,11 +129,11 @@ def test_the_prior_matters_and_there_is_no_regret(seed: int) -> None:
     ("tool", "instead"),
     [
         (lambda: trajectory_bound(P, Q, TS, HORIZON, tv=TV), "pomdp_trajectory_bound"),
-        (lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, estimate=True, seed=0), "pomdp_reward_bound"),
+        (lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, estimate=True, seed=base_seed()), "pomdp_reward_bound"),
         (lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, tail=Bounded(1.0)), "pomdp_reward_bound"),
-        (lambda: pw.tail_expectation(P, 0.5, horizon=HORIZON, seed=0), "reward_tails"),
-        (lambda: diameter_law(P, HORIZON, seed=0), "reward_tails"),
-        (lambda: pw.sensitivity_ladder(P, Q, TS, HORIZON, seed=0, tasks=100, tv=TV), "pomdp_reward_bound"),
+        (lambda: pw.tail_expectation(P, 0.5, horizon=HORIZON, seed=base_seed()), "reward_tails"),
+        (lambda: diameter_law(P, HORIZON, seed=base_seed()), "reward_tails"),
+        (lambda: pw.sensitivity_ladder(P, Q, TS, HORIZON, seed=base_seed(), tasks=100, tv=TV), "pomdp_reward_bound"),
     ],
     ids=["trajectory_bound", "reward_bound", "reward_bound-given-tail", "tail_expectation", "diameter_law", "ladder"],
 )
