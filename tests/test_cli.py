@@ -144,7 +144,7 @@ def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
         (("-p", "kg:2,2,tie=random", *RUN), "kg has no setting 'tie'"),
         (("-p", "ts", "-p", "ts", *RUN), "given twice"),
         (RUN, "--policy is missing"),
-        (("-p", "ts", "--horizon", "4"), "--seed is missing: Any whole number, such as --seed 0"),
+        (("-p", "ts", "--horizon", "4"), "--seed is missing: A whole number from 0 on, such as --seed 0"),
         (("-p", "ts", "--horizon", "0", "--seed", "0"), "--horizon: must be at least 1, got 0"),
         (("-p", "ts", "--horizon", "4", "--seed", "-1"), "--seed: seed must be at least 0"),
         (("-p", "ts", "--horizon", "four", "--seed", "0"), "--horizon: "),

@@ -31,7 +31,7 @@ FILES: Final = ("bound.png", "bound.svg", "bound.json")
 
 HELP: Final = """How much may a policy lose by holding one prior where another is true?
 
-Prints the sensitivity ladder, from the worst case over all problems down to the measured difference, and draws it. Each rung of
+Prints the sensitivity ladder, from the worst case over all problems down to the measured difference, and draws it. Each rung of \
 the chain bounds the next, and all of them the gap; grey ones say no more than what holds for any two policies.
 
 \b
@@ -50,16 +50,18 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 [cyan]posteriors[/]             n times that between the posteriors, summed over pulls
 [cyan]actions[/]                that between the laws of the actions, summed over pulls
 [cyan]coupled trajectories[/]   how often trajectories diverge at best, pull by pull
-[cyan]common random numbers[/]  how often two simulations part; not of the chain
+[cyan]common random numbers[/]  how often two simulations diverge; not of the chain
 [cyan]measured gap[/]           what the wrong prior earns more or less; signed
 """
 
 
 def bound(
     prior: PriorFile,
-    believed: Annotated[str, typer.Argument(metavar="BELIEVED", help="Prior file the policy holds instead.", show_default=False)],
+    believed: Annotated[
+        str, typer.Argument(metavar="BELIEVED", help="Prior file, or saved fit, that the policy holds instead.", show_default=False)
+    ],
     policies: Annotated[
-        list[str], typer.Option("--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8.", show_default=False)
+        list[str], typer.Option("--policy", "-p", metavar="WORD", help="One policy, such as ts or sum:8.", show_default=False)
     ],
     horizon: Horizon,
     seed: Seed,

@@ -9,7 +9,10 @@ import typer
 from priorwise.cli.inputs import at_least_one, seed_range
 
 PriorFile = Annotated[
-    str, typer.Argument(metavar="PRIOR", help="Prior file the tasks are drawn from; - reads standard input.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="PRIOR", help="Prior file, or saved fit, that the tasks are drawn from; - reads standard input.", show_default=False
+    ),
 ]
 Horizon = Annotated[
     int, typer.Option(metavar="N", callback=at_least_one, help="Pulls in a task, such as --horizon 10.", show_default=False)
@@ -19,7 +22,7 @@ Seed = Annotated[
     typer.Option(
         metavar="N",
         callback=seed_range,
-        help="Any whole number, such as --seed 0; the same seed gives the same numbers.",
+        help="A whole number from 0 on, such as --seed 0; the same seed gives the same numbers.",
         show_default=False,
     ),
 ]

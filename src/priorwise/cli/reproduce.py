@@ -71,7 +71,7 @@ def reproduce(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", callback=seed_range, help="Any whole number; the same seed gives the same tables.")
+        int, typer.Option(metavar="N", callback=seed_range, help="A whole number from 0 on; the same seed gives the same tables.")
     ] = 0,
     out: Annotated[str, typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks.")] = "out",
     engine: Annotated[str, typer.Option(metavar="|".join(get_args(Where)), help="This machine, or a Dask cluster.")] = "local",

@@ -69,7 +69,11 @@ def simulate(
     ] = 100_000,
     believed: Annotated[
         str | None,
-        typer.Option(metavar="PRIOR", help="Prior file the policies hold instead; the true one is run too.", show_default=False),
+        typer.Option(
+            metavar="PRIOR",
+            help="Prior file, or saved fit, that the policies hold instead; the true one is run too.",
+            show_default=False,
+        ),
     ] = None,
     arms: Arms = None,
     out: Annotated[
