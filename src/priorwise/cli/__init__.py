@@ -62,7 +62,8 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         app()
-    except KeyboardInterrupt:  # once more, while the first was being dealt with
+    except KeyboardInterrupt:  # before a command began, or once more while the first was being dealt with
+        os.write(2, b"Interrupted.\n")
         os._exit(INTERRUPTED)
     finally:
         if is_command():
