@@ -172,6 +172,25 @@ def test_a_policy_says_what_it_needs_of_a_belief() -> None:
         pw.BayesUCB().act(MIXTURE.belief(2), seen(), streams(SEED, 2)(1))
 
 
+@EVERY_PRIOR
+def test_a_belief_draws_from_a_stream_of_its_tasks(prior: Any) -> None:
+    belief, shown = prior.belief(2), seen(prior=prior)
+    for wrong in (0, -1, 2.5, "x", None):
+        with pytest.raises((TypeError, ValueError), match=r"draws must be"):
+            belief.sample(streams(SEED, 2)(1), wrong, shown)
+    with pytest.raises(TypeError, match=r"rng must be a Stream, .* got Generator"):
+        belief.sample(np.random.default_rng(SEED), 1, shown)
+    with pytest.raises(ValueError, match=r"belief is about 2 tasks, but rng has 5"):
+        belief.sample(streams(SEED, 5)(1), 1, shown)
+
+
+@pytest.mark.parametrize("prior", [BETA, GAUSSIAN, FINITE, LINEAR], ids=["beta", "gaussian", "finite", "linear"])
+@pytest.mark.parametrize("level", [2.0, 0.0, 1.0, -1.0, np.nan, "x", None])
+def test_a_quantile_has_a_level(prior: Any, level: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"level must"):
+        prior.belief(2).quantile(level, seen(prior=prior))
+
+
 SEEN: dict[str, tuple[dict[str, Any], str]] = {
     "step 0": ({"step": 0}, "step must be at least 1"),
     "step past the horizon": ({"step": 6}, r"step must be one of 1..5, the horizon, got 6"),
@@ -212,6 +231,23 @@ BY_HAND: dict[str, Case] = {
     "stream: uniform('a')": (lambda: streams(SEED, 2)(1).uniform("a"), "shape must be non-negative"),
     "stream: normal beyond memory": (lambda: streams(SEED, 2)(1).normal(10**9, 10**9), r"shape \(1000000000, .* needs .* GB"),
     "stream: integers(0)": (lambda: streams(SEED, 2)(1).integers(0), "high must be at least 1"),
+    "stream: integers(2.5)": (lambda: streams(SEED, 2)(1).integers(2.5), "high must be an integer"),
+    "stream: NaN weights": (lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.nan)), "weights must be finite"),
+    "stream: negative weights": (
+        lambda: streams(SEED, 2)(1).choice(np.full((2, 3), -1.0)),
+        "weights must be finite and not negative",
+    ),
+    "stream: no weight": (lambda: streams(SEED, 2)(1).choice(np.zeros((2, 3))), "weights must be .* positive one for each task"),
+    "stream: infinite weights": (lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.inf)), "weights must be finite"),
+    "stream: weights of one row": (lambda: streams(SEED, 2)(1).choice(np.ones(3)), "weights must have a row for each of 2 tasks"),
+    "stream: weights of other tasks": (lambda: streams(SEED, 2)(1).counts(np.ones((5, 3)), 4), "weights must have a row for each"),
+    "stream: counts of NaN": (lambda: streams(SEED, 2)(1).counts(np.full((2, 3), np.nan), 4), "weights must be finite"),
+    "stream: counts(-1)": (lambda: streams(SEED, 2)(1).counts(np.ones((2, 3)), -1), "draws must be at least 0"),
+    "stream: beta of other tasks": (
+        lambda: streams(SEED, 2)(1).beta(np.ones((5, 3)), np.ones((5, 3))),
+        "alpha must have a row for",
+    ),
+    "stream: beta of NaN": (lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.full((2, 3), np.nan)), "beta must be positive"),
     "pick: NaN uniform": (lambda: pw.pick(np.ones((1, 3)), np.array([np.nan])), r"uniform must lie in \[0, 1\)"),
     "pick: uniform 2": (lambda: pw.pick(np.ones((1, 3)), np.array([2.0])), r"uniform must lie in \[0, 1\)"),
     "pick: uniform 1": (lambda: pw.pick(np.ones((1, 3)), np.array([1.0])), r"uniform must lie in \[0, 1\)"),

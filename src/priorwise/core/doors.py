@@ -109,6 +109,22 @@ def chosen_features(seen: Seen, actions: IntArray, arms: int, dim: int) -> Float
     return x
 
 
+def drawing(belief: Any, rng: Any, draws: Any) -> int:
+    """Check what ``Belief.sample`` is given: a stream of the belief's tasks, and a number of draws."""
+    if not isinstance(rng, Stream):
+        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
+    if rng.tasks != belief.tasks:
+        raise ValueError(f"belief is about {belief.tasks} tasks, but rng has {rng.tasks}")
+    return validation.count("draws", draws)
+
+
+def level(value: Any) -> float:
+    """Check the level of a quantile."""
+    if not 0.0 < validation.number("level", value) < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {value:g}")
+    return float(value)
+
+
 def batch(rng: Any, tasks: Any) -> int:
     """Check what ``Prior.sample`` is given: a stream for so many tasks."""
     tasks = validation.count("tasks", tasks)

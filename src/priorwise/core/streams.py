@@ -131,6 +131,14 @@ class Stream:
         self._call += 1
         return self._keys.reshape(-1, *(1,) * len(shape)) + slots
 
+    def _check_weights(self, weights: FloatArray) -> None:
+        """Refuse weights that are not those of one law for each task."""
+        if np.ndim(weights) != 2 or len(weights) != self.tasks or weights.shape[1] == 0:
+            raise ValueError(f"weights must have a row for each of {self.tasks} tasks, got shape {np.shape(weights)}")
+        largest = weights.max(axis=1)
+        if not (weights.min() >= 0.0 and largest.min() > 0.0 and largest.max() < np.inf):  # NaN is neither
+            raise ValueError("weights must be finite and not negative, with a positive one for each task")
+
     def bits(self, *shape: int) -> UIntArray:
         """64 random bits each."""
         return _word(self._elements(shape), 0)
@@ -158,12 +166,12 @@ class Stream:
 
     def integers(self, high: int, *shape: int) -> IntArray:
         """Draw integers, uniform on 0..high-1."""
-        if high < 1:
-            raise ValueError(f"high must be at least 1, got {high}")
+        validation.count("high", high)
         return np.minimum((self.uniform(*shape) * high).astype(np.int64), high - 1)
 
     def choice(self, weights: FloatArray, *shape: int) -> IntArray:
         """Indices drawn in proportion to ``weights`` ``(task, n)``, by inversion of the running sum."""
+        self._check_weights(weights)
         return _invert(weights, self.uniform(*shape).reshape(self.tasks, -1)).reshape(self.tasks, *shape)
 
     def counts(self, weights: FloatArray, draws: int) -> IntArray:
@@ -173,7 +181,8 @@ class Stream:
         owns is made from the remainders x - f. So an index has probability f / 2^16 + (x - f) / 2^16, its share, and nearly
         every draw costs 16 bits.
         """
-        elements = self._elements((-(-draws // 4),))
+        self._check_weights(weights)
+        elements = self._elements((-(-validation.count("draws", draws, least=0) // 4),))
         heads = _word(elements, 0).astype("<u8", copy=False).view("<u2")[:, :draws].T.copy()  # (draw, task), for speed
         w = weights.T.copy()
         shares = w * (HEADS / np.cumsum(w, axis=0)[-1])
@@ -196,6 +205,8 @@ class Stream:
         for name, value in (("alpha", alpha), ("beta", beta)):
             if value.size and not (value.min() > 0.0 and value.max() < np.inf):  # or attempts would never end
                 raise ValueError(f"{name} must be positive and finite, got {value.min():g} to {value.max():g}")
+            if value.ndim != 2 or len(value) != self.tasks:
+                raise ValueError(f"{name} must have a row for each of {self.tasks} tasks, got shape {value.shape}")
         slots = self._elements((draws, alpha.shape[1]))
         a = np.broadcast_to(alpha[:, None, :], slots.shape)
         b = np.broadcast_to(beta[:, None, :], slots.shape)

@@ -129,7 +129,7 @@ class BetaBelief:
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``mu_a ~ Beta(a, b)``, ``(task, draw, arm)``."""
-        return rng.beta(self.a, self.b, draws)
+        return rng.beta(self.a, self.b, doors.drawing(self, rng, draws))
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws."""
@@ -143,7 +143,7 @@ class BetaBelief:
         """Posterior quantiles of the means."""
         from scipy.special import betaincinv
 
-        return np.asarray(betaincinv(self.a, self.b, level))
+        return np.asarray(betaincinv(self.a, self.b, doors.level(level)))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a success."""

@@ -193,7 +193,7 @@ class FiniteBelief:
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean vectors of drawn tasks, ``(task, draw, arm)``."""
-        return self.prior.means[rng.choice(self.weights(), draws)]
+        return self.prior.means[rng.choice(self.weights(), doors.drawing(self, rng, draws))]
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
@@ -218,6 +218,7 @@ class FiniteBelief:
 
     def quantile(self, level: float, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means: the least value with at least that much probability at or below it."""
+        level = doors.level(level)
         order = np.argsort(self.prior.means, axis=0, kind="stable")
         cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
         place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)

@@ -131,7 +131,7 @@ class GaussianBelief:
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``mu ~ N(m, S)``, ``(task, draw, arm)``."""
-        z = rng.normal(draws, self.prior.arms)
+        z = rng.normal(doors.drawing(self, rng, draws), self.prior.arms)
         return self.m[:, None, :] + z @ self.root.transpose(0, 2, 1)
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
@@ -155,7 +155,7 @@ class GaussianBelief:
         """Posterior quantiles of the means."""
         from scipy.special import ndtri
 
-        return self.m + np.sqrt(self.variance()) * ndtri(level)
+        return self.m + np.sqrt(self.variance()) * ndtri(doors.level(level))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(mu_a, noise_var_a)``."""

@@ -182,7 +182,7 @@ class LinearBelief:
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``x_a'w`` with ``w ~ N(m, S)``, ``(task, draw, arm)``."""
-        z = rng.normal(draws, self.prior.dim)
+        z = rng.normal(doors.drawing(self, rng, draws), self.prior.dim)
         weights = self.m[:, None, :] + z @ self.root.transpose(0, 2, 1)
         return np.asarray(weights @ self._features(seen).transpose(0, 2, 1))
 
@@ -205,7 +205,7 @@ class LinearBelief:
         from scipy.special import ndtri
 
         f = self._features(seen) @ self.root
-        return np.asarray(self.mean(seen) + np.sqrt(np.einsum("taj,taj->ta", f, f)) * ndtri(level))
+        return np.asarray(self.mean(seen) + np.sqrt(np.einsum("taj,taj->ta", f, f)) * ndtri(doors.level(level)))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, noise_var_a)``."""

@@ -106,7 +106,7 @@ class MixtureBelief:
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Draw the component of each draw, then the values, ``(task, draw, arm)``."""
-        index = rng.choice(self.probabilities(), draws)
+        index = rng.choice(self.probabilities(), doors.drawing(self, rng, draws))
         drawn = np.stack([part.sample(rng, draws, seen) for part in self.parts])  # (component, task, draw, arm)
         return np.asarray(np.take_along_axis(drawn, index[None, :, :, None], axis=0)[0])
 

@@ -114,7 +114,7 @@ class HierarchicalBelief:
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``nu`` given all tasks, ``w`` given nu and the own task; values ``(task, draw, arm)``."""
-        above = self.above
+        above, draws = self.above, doors.drawing(self, rng, draws)
         j, h = messages(self.p, self.b, above.hyper.task_cov)
         mean, cov = combine(above.hyper, above.precision + j.sum(axis=0), above.shift + h.sum(axis=0))
         nu = mean + rng.normal(draws, mean.size) @ validation.square_root(cov).T  # ~ N(m, V), (task, draw, dim)
