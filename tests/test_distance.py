@@ -167,7 +167,9 @@ def test_singular_in_many_dimensions_is_the_smaller_problem(seed: int) -> None:
     large = [GaussianPrior(lift @ m, lift @ c @ lift.T) for m, c in zip(means, covs, strict=True)]
     assert kl(*large) == pytest.approx(kl(*small), rel=1e-8)
     assert hellinger(*large) == pytest.approx(hellinger(*small), rel=1e-8)
-    assert total_variation(*large, seed=seed).value == pytest.approx(total_variation(*small, seed=seed).value, abs=1e-6)
+    wide, narrow = total_variation(*large, seed=seed), total_variation(*small, seed=seed)
+    allowed = 6 * math.hypot(wide.std_error, narrow.std_error) + 1e-6  # false alarm below 1e-8; the draws may lie along other axes
+    assert abs(wide.value - narrow.value) <= allowed < 0.05 * narrow.value
 
 
 @settings(max_examples=60)
