@@ -60,6 +60,22 @@ def test_engines_agree_where_means_cancel(name: str, seed: int) -> None:
         )
 
 
+def test_engines_agree_where_normal_means_cancel(seed: int) -> None:
+    """Arms that were not pulled learn the same from the others; where prior and rewards cancel, their means are nearly 0."""
+    p = pw.ExchangeableGaussianPrior(1.0, 1.0, 0.9, 0.5).for_arms(5)
+    belief, seen = p.belief(2), Seen(2, 4, 5)
+    low, high = -3.0, 1.0
+    for _ in range(60):  # the reward that drives the means of the arms that were not pulled to 0
+        middle = (low + high) / 2.0
+        after = belief.update(Seen(1, 4, 5), np.array([0, 0]), np.full(2, middle), None)
+        low, high = (low, middle) if after.mean(seen)[0, 1] > 0.0 else (middle, high)
+    scores = pw.Greedy().scores(after, seen)[0, 1:]
+    assert np.abs(scores).max() < 1e-14
+    assert (scores == scores[0]).all()
+    runs = (pw.simulate(p, pw.Greedy(), horizon=4, tasks=150_000, seed=seed, keep=True, engine=e) for e in ("compiled", "numpy"))
+    same_run(*runs)
+
+
 @pytest.mark.parametrize("policy", [pw.Greedy(), pw.ExactKnowledgeGradient(0.5), BayesOptimalPolicy()], ids=str)
 def test_order_of_the_possible_tasks_does_not_matter(policy: Any, seed: int) -> None:
     """Sums over the tasks in another order round differently, and must tie all the same."""

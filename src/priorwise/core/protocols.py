@@ -178,15 +178,20 @@ class MeanBelief(Protocol):
 
 
 @runtime_checkable
-class SizedBelief(MeanBelief, Protocol):
+class SizedMeanBelief(MeanBelief, Protocol):
     """Says how large the numbers are that its means are sums of, by which :mod:`priorwise.core.choosing` judges ties.
 
-    A belief needs this if its means may tie (which those of continuous values do not) and cancel.
+    A belief needs this if its means can both tie and cancel.
     """
 
     def mean_size(self, seen: Seen) -> FloatArray:
-        """Posterior mean of each action's absolute value, ``(task, arm)``."""
+        """Sum of the absolute numbers that each action's posterior mean is a sum of, ``(task, arm)``."""
         ...
+
+
+@runtime_checkable
+class SizedDrawsBelief(Protocol):
+    """The same for means of draws; draws of continuous values do not tie and need none."""
 
     def sample_mean_and_size(self, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
         """Return ``sample_mean``, and the mean of the absolute values of the same draws, ``(task, arm)`` both."""

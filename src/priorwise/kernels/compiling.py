@@ -189,7 +189,7 @@ MEAN = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS)  # p, n, belief, signal, sc
 UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)  # p, n, belief, signal, scratch, actions, rewards
 CERTAIN = types.void(ROW, INTS, ROWS, ROW)  # p, n, belief, 1.0 where the belief has collapsed
 # p, n, keys, step, first call, k1, k2, belief, signal, mask, scratch; for each arm the sums of values now and of best values ahead,
-# and the sums of the absolute numbers that these are sums of, now and ahead one after the other, if the family has ``mean_size``
+# and the sums of the absolute numbers that these are sums of, now then ahead, where the family says ``draws_cancel``
 LOOK = types.void(ROW, INTS, KEYS, I, I, I, I, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
 # a policy: its p and n, keys, step, the addresses of all tile functions, the belief's p, n and state, signal, mask (0 or -inf),
 # scratch, values, accumulator, actions

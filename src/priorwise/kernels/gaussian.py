@@ -212,6 +212,18 @@ def arm_mean(p, n, state, signal, scratch, values):
             store(values, arm * LANES + g, load(state, arm * LANES + g))
 
 
+@tile(MEAN)
+def arm_mean_size(p, n, state, signal, scratch, values):
+    """Write what the posterior means are sums of, but for the observations: the prior's mean, and a row of its root."""
+    arms = n[0]
+    for arm in range(arms):
+        size = abs(p[arm])
+        for j in range(arms):
+            size += abs(p[arms + arm * arms + j])
+        for g in range(0, LANES, WIDTH):
+            store(values, arm * LANES + g, splat(size))
+
+
 @inline
 def observe(p, n, state, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a row of L."""

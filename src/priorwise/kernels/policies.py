@@ -140,7 +140,7 @@ def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scr
     at = call_key(step, 0)
     draw_values(table[DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
     sizes = acc[arms : 2 * arms]
-    sized = rule == SUM and k > 1 and table[MEAN_SIZE_AT] != 0
+    sized = rule == SUM and k > 1 and pn[4] != 0
     if sized:
         for place in range(0, arms * LANES, WIDTH):
             store(sizes, place, maximum(load(values, place), 0.0 - load(values, place)))
@@ -213,7 +213,7 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
             pick(values, arms, keys, at, floor, count, actions)
             return
     acc[: 2 * arms] = 0.0
-    sized = table[MEAN_SIZE_AT] != 0
+    sized = pn[6] != 0
     if sized:
         sizes[:] = 0.0
     look_ahead(table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead, sizes)

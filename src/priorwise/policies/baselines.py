@@ -10,7 +10,7 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import level, pick, ties
-from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen, SizedBelief
+from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen, SizedMeanBelief
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
@@ -21,7 +21,7 @@ from priorwise.policies.receding_horizon import Alpha, alpha_at, check_alpha
 
 def mean_sizes(belief: MeanBelief, seen: Seen) -> FloatArray:
     """Sizes of the numbers that the posterior means are sums of, ``(task, arm)``."""
-    return belief.mean_size(seen) if isinstance(belief, SizedBelief) else np.abs(belief.mean(seen))
+    return belief.mean_size(seen) if isinstance(belief, SizedMeanBelief) else np.abs(belief.mean(seen))
 
 
 def _plain_tiles(act: Tile, family: FamilyTiles, masked: bool, uses: set[str]) -> PolicyTiles:

@@ -18,7 +18,7 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import level, pick, ties
-from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen, SizedBelief
+from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen, SizedDrawsBelief
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
@@ -150,14 +150,15 @@ class RecedingHorizon:
         switches = [
             kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS,
             self.when_certain == "best",
+            family.draws_cancel,
         ]
-        uses = {"look", "mean_size"} | ({"mean", "certain"} if self.when_certain == "best" else set())
+        uses = {"look", "mean", "certain"} if self.when_certain == "best" else {"look"}
         return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, frozenset(uses))
 
 
 def _best_mean(belief: ImaginingBelief, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
     """Largest mean of look-ahead draws, and the size of the numbers it is a mean of, ``(task,)`` both."""
-    if not isinstance(belief, SizedBelief):
+    if not isinstance(belief, SizedDrawsBelief):
         best = seen.masked(belief.sample_mean(rng, draws, seen)).max(axis=1)
         return best, np.abs(best)
     means, size = belief.sample_mean_and_size(rng, draws, seen)

@@ -66,8 +66,8 @@ class SamplingPolicy(ABC):
 
 
 def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
-    sizes = np.array([family.arms, draws, rule, masked])
-    return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw", "mean_size"}), draws_once=draws == 1)
+    sizes = np.array([family.arms, draws, rule, masked, family.draws_cancel])
+    return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1)
 
 
 @final

@@ -155,6 +155,7 @@ class FinitePrior(Serializable):
             look=finite_look.look,
             certain=kernels.certain,
             mean_size=kernels.mean_size if self.means.min() < 0.0 else None,
+            draws_cancel=bool(self.means.min() < 0.0),
             look_keeps_keys=True,
         )
 

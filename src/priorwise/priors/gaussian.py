@@ -77,6 +77,11 @@ class GaussianPrior(Serializable):
         doors.batch(rng, tasks)
         return BanditEnvironment(self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root), self.reward_law)
 
+    @property
+    def _means_may_tie(self) -> bool:
+        """Whether two arms start with one mean, and learn from others: then they may learn the same."""
+        return len(np.unique(self.mean)) < self.arms and bool((self.cov != np.diag(np.diag(self.cov))).any())
+
     def belief(self, tasks: int) -> GaussianBelief:
         """Start at the prior."""
         tasks = validation.count("tasks", tasks)
@@ -106,6 +111,7 @@ class GaussianPrior(Serializable):
             update=wide.update if short else kernels.arm_update,
             look=kernels.arm_look,
             certain=kernels.never_certain,
+            mean_size=kernels.arm_mean_size if self._means_may_tie else None,
             redraw=None if short else kernels.arm_redraw,
         )
 
@@ -142,6 +148,10 @@ class GaussianBelief:
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
         return self.m
+
+    def mean_size(self, seen: Seen) -> FloatArray:
+        """What the posterior means are sums of, but for the observations: the prior's mean, and a row of its root."""
+        return np.broadcast_to(np.abs(self.prior.mean) + np.abs(self.prior._root).sum(axis=1), self.m.shape)
 
     def variance(self) -> FloatArray:
         """Posterior variances, ``(task, arm)``."""
