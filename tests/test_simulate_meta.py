@@ -246,6 +246,23 @@ def test_every_policy_that_is_held_is_checked(seed: int) -> None:
         simulate_meta(GAUSSIAN, Later(()), seed=seed, **OPTIONS)
 
 
+class Never:
+    """An exploration that must not be reached."""
+
+    def act(self, belief: Any, seen: pw.Seen, rng: Stream) -> Any:
+        raise AssertionError("explored")
+
+    def monte_carlo_n(self, arms: int) -> None: ...
+
+
+def test_what_the_last_policy_needs_is_checked_before_exploring(seed: int) -> None:
+    """Where the estimator reads the statistics of the tasks' family, so that the fitted prior is of that family."""
+    for estimator in (pw.GaussianMarginalLikelihood(), pw.GaussianMarginalLikelihood("exchangeable"), pw.GaussianMoments()):
+        learner = pw.ExploreThenCommit(3, estimator, exploration=Never(), policy=Demanding())
+        with pytest.raises(TypeError, match="Demanding needs a belief with wish; GaussianBelief lacks it"):
+            simulate_meta(GAUSSIAN, learner, seed=seed, **OPTIONS)
+
+
 def test_parts_of_the_replicates(seed: int) -> None:
     whole = simulate_meta(GAUSSIAN, Wanderer(), seed=seed, **OPTIONS)
     part = simulate_meta(GAUSSIAN, Wanderer(), seed=seed, first=1, **{**OPTIONS, "replicates": 2})

@@ -23,9 +23,11 @@ def members(protocol: type) -> tuple[str, ...]:
     return tuple(sorted(name for base in protocol.__mro__ for name in vars(base) if not name.startswith("_")))
 
 
-def lacking(policy: Any, belief: Any) -> list[str]:
-    """What a policy needs of a belief, as its ``needs`` say, and the belief has not."""
-    return [name for needed in getattr(policy, "needs", ()) for name in members(needed) if not hasattr(belief, name)]
+def offering(policy: Any, belief: Any) -> None:
+    """Refuse a belief that lacks what a policy needs of it, as its ``needs`` say."""
+    missing = [name for needed in getattr(policy, "needs", ()) for name in members(needed) if not hasattr(belief, name)]
+    if missing:
+        raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(missing)}; {type(belief).__name__} lacks it")
 
 
 def policy(name: str, value: Any) -> None:
@@ -50,14 +52,11 @@ def role(name: str, value: Any, what: str, *methods: str) -> None:
 
 def acting(policy: Any, belief: Any, seen: Any, rng: Any) -> None:
     """Check what ``act`` is given: one batch of tasks with the arms of the belief, and a stream of random numbers for it."""
-    if not isinstance(rng, Stream):
-        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
+    _check_stream(rng)
     _check_seen(seen, rng.tasks)
     if not hasattr(belief, "update"):
         raise TypeError(f"belief must be a belief, as prior.belief(tasks) gives, got {_kind(belief)}")
-    if missing := lacking(policy, belief):
-        name = type(belief).__name__
-        raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(missing)}; {name} lacks it")
+    offering(policy, belief)
     _check_batch(belief, seen, rng.tasks, "rng has")
 
 
@@ -111,8 +110,7 @@ def chosen_features(seen: Seen, actions: IntArray, arms: int, dim: int) -> Float
 
 def drawing(belief: Any, rng: Any, draws: Any) -> int:
     """Check what ``Belief.sample`` is given: a stream of the belief's tasks, and a number of draws."""
-    if not isinstance(rng, Stream):
-        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
+    _check_stream(rng)
     if rng.tasks != belief.tasks:
         raise ValueError(f"belief is about {belief.tasks} tasks, but rng has {rng.tasks}")
     return validation.count("draws", draws)
@@ -128,11 +126,15 @@ def level(value: Any) -> float:
 def batch(rng: Any, tasks: Any) -> int:
     """Check what ``Prior.sample`` is given: a stream for so many tasks."""
     tasks = validation.count("tasks", tasks)
-    if not isinstance(rng, Stream):
-        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
+    _check_stream(rng)
     if rng.tasks != tasks:
         raise ValueError(f"rng must have a number for each of the {tasks} tasks, but is a stream of {rng.tasks}")
     return tasks
+
+
+def _check_stream(rng: Any) -> None:
+    if not isinstance(rng, Stream):
+        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
 
 
 def _check_seen(seen: Any, tasks: int) -> None:

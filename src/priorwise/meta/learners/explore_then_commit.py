@@ -20,9 +20,11 @@ from priorwise.meta.learners.learner import FOREVER, Play, Setting
 from priorwise.meta.learners.running_mean import RunningMean
 from priorwise.meta.modified import with_arms
 from priorwise.meta.statistics.episodes import joined
+from priorwise.meta.statistics.reading import has_statistics
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import ThompsonSampling
 from priorwise.simulate.results import Trajectory
+from priorwise.simulate.run import check_policy
 
 
 @final
@@ -90,8 +92,11 @@ class ExploreThenCommit:
         held = setting.blank if self.exploring_with is None else self.exploring_with
         known = KnownTasks.of(setting.truth, held=held)
         held = held.for_tasks(known) if isinstance(held, RunningMean) else held
+        estimator = adapted(self.estimator, known)
+        if has_statistics(setting.truth, getattr(estimator, "reads", None)):  # then the fitted prior is of the tasks' family
+            check_policy(self.policy, setting.truth)
         plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
-        return Explored(setting.arms, adapted(self.estimator, known), held, plan, (), None)
+        return Explored(setting.arms, estimator, held, plan, (), None)
 
     def plan(self, state: Explored, rng: Stream) -> Play:
         """Explore the next segment, or hold the fitted prior."""

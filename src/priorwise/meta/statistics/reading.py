@@ -50,6 +50,11 @@ def statistics_kind(name: str, prior: Any) -> type:
     return _READERS[type(prior)][0]
 
 
+def has_statistics(prior: Any, kind: type | None) -> bool:
+    """Whether the statistics of a prior's family are known, and of this class."""
+    return type(prior) in _READERS and _READERS[type(prior)][0] is kind
+
+
 def statistics(prior: Any, played: Trajectory) -> Any:
     """Sufficient statistics of tasks for the family of a prior, with its number of arms (or features, or candidates)."""
     statistics_kind("prior", prior)
