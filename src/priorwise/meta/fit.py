@@ -153,7 +153,24 @@ class PriorFit(Serializable, Tabular):
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
         if fields.get("statistics") is not None:
             raise ValueError("statistics are not kept in files; leave the field out or null")
-        return super()._from_fields(fields)
+        fit = super()._from_fields(fields)
+        fit._check_uncertainty()
+        return fit
+
+    def _check_uncertainty(self) -> None:
+        """Refuse a law of plausible priors that belongs to another fit: one draw tells of which kind and size they are."""
+        if self.uncertainty is None:
+            return
+        name = type(self.uncertainty).__name__
+        try:
+            drawn = self.draw(np.random.default_rng(0), 1)[0]
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"uncertainty: {name} draws no priors around this {type(self.prior).__name__} ({error})") from error
+        if _form(drawn) != _form(self.prior):
+            raise ValueError(
+                f"uncertainty: {name} draws priors of another kind or size than this {type(self.prior).__name__}; take both from "
+                "one fit"
+            )
 
     def table(self) -> Table:
         """Columns by name, one row for each number of each parameter that was estimated.
@@ -207,6 +224,11 @@ class PriorFit(Serializable, Tabular):
             value, error = np.broadcast_arrays(value, error)
             out[name] = value, error
         return out
+
+
+def _form(prior: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
+    """Family of a prior, and the shapes of its numbers."""
+    return type(prior), {name: np.shape(each) for name, each in vars(prior).items() if isinstance(each, (float, np.ndarray))}
 
 
 def _written(value: FloatArray, error: FloatArray) -> list[str]:
