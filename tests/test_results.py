@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from dataclasses import replace
 from importlib import import_module
@@ -176,10 +178,10 @@ CLICKS = pw.BetaStatistics(CLICKED, SHOWN)
 
 
 def test_statistics_print_in_one_line(seed: int) -> None:
-    assert str(CLICKS) == "BetaStatistics of 5 tasks: successes (3,) total 169; pulls (3,) total 1,835"
+    assert str(CLICKS) == "BetaStatistics(tasks=5, arms=3, pulls=1,835)"
     assert len(str(sum([CLICKS] * 500))) < 100
     run = pw.simulate(pw.GaussianPrior([0.0, 1.0], np.eye(2)), pw.Uniform(), horizon=3, tasks=50, seed=seed, keep=True)
-    assert str(pw.GaussianStatistics.from_run(run, arms=2)).startswith("GaussianStatistics of 50 tasks: pulls (2,) total 150; sums")
+    assert str(pw.GaussianStatistics.from_run(run, arms=2)) == "GaussianStatistics(tasks=50, arms=2, pulls=150)"
 
 
 def moving(correlation: float, seed: int) -> pw.PriorFit:
@@ -321,6 +323,28 @@ def test_a_picture_is_saved_by_its_suffix(comparison: pw.Comparison, tmp_path: P
     with pytest.raises(ValueError, match=r"path must end in \.png or \.svg, got 'c\.pdf'"):
         picture.save("c.pdf")
     assert len(repr(picture)) < 100
+    (tmp_path / "d.png").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"d\.png is a directory"):
+        picture.save(tmp_path / "d.png")
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_one_before(
+    comparison: pw.Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept.png"
+    kept.write_bytes(b"before")
+
+    def full(path: Path, content: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"kept\.png") as caught:
+        comparison.figure().save(kept)
+    assert caught.value.errno == errno.ENOSPC
+    assert kept.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [kept]
 
 
 def test_completion_offers_the_public_names_only() -> None:

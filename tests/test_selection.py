@@ -246,3 +246,10 @@ def test_bad_fits(seed: int) -> None:
         compare_policies(ALIKE, POLICIES, horizon=5, tasks=5, draws=2, seed=seed)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no law of plausible priors"):
         compare_policies(PriorFit(ALIKE, "guess", 1), POLICIES, horizon=5, tasks=5, draws=2, seed=seed)
+
+
+def test_other_arms_than_those_of_the_fit_are_refused(seed: int) -> None:
+    fit = pw.PriorFit(pw.BetaPrior([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]), "by hand", 5)
+    options = {"horizon": 2, "tasks": 64, "draws": 2, "seed": seed}
+    with pytest.raises(ValueError, match="arms=5 was asked for, but the fitted prior has 3"):
+        pw.compare_policies(fit, {"greedy": pw.Greedy()}, arms=5, **options)

@@ -13,7 +13,7 @@ from priorwise.cli.bound import HELP as BOUND_HELP
 from priorwise.cli.bound import bound
 from priorwise.cli.errors import Group
 from priorwise.cli.example import example
-from priorwise.cli.output import plain_where_needed, progress_to_stderr
+from priorwise.cli.output import plain_where_needed
 from priorwise.cli.reproduce import HELP as REPRODUCE_HELP
 from priorwise.cli.reproduce import reproduce
 from priorwise.cli.simulate import HELP as SIMULATE_HELP
@@ -41,7 +41,6 @@ def _priorwise(
     priorwise simulate prior.json --policy ts --policy sum:8 --policy greedy --horizon 10 --seed 0
     """  # noqa: D301 - a backspace keeps Typer from joining the lines
     plain_where_needed()
-    progress_to_stderr()
     if version:
         from priorwise import __version__
 

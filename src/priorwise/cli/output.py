@@ -24,13 +24,6 @@ def output() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=PIPED_WIDTH)
 
 
-def progress_to_stderr() -> None:
-    """Send progress bars, also those of the library, to standard error."""
-    import rich
-
-    rich.reconfigure(stderr=True)
-
-
 def counted(number: int, thing: str) -> str:
     """``1 pull``, ``2 pulls``."""
     return f"{number:,} {thing}" + ("" if number == 1 else "s")

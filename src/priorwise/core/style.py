@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
+from priorwise.core.files import write_whole
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -88,12 +90,12 @@ class Picture(dict[str, bytes]):
     """A finished figure: the content of its files by suffix, ``png`` and ``svg``. A notebook shows it."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file that the suffix of ``path`` asks for, and return where."""
+        """Write the file that the suffix of ``path`` asks for, and return where; it appears only when whole."""
         place = Path(path)
         suffix = place.suffix.removeprefix(".").lower()
         if suffix not in self:
             raise ValueError(f"path must end in {' or '.join(f'.{each}' for each in self)}, got {str(path)!r}")
-        place.write_bytes(self[suffix])
+        write_whole(place, self[suffix])
         return place
 
     def __repr__(self) -> str:

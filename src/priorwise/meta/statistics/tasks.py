@@ -33,7 +33,7 @@ class PerTask:
         """Sizes, not entries: there may be millions."""
         width = next((f", {name}={getattr(self, name)}" for name in ("arms", "dim", "support") if hasattr(self, name)), "")
         pulls = getattr(self, "pulls", None)
-        total = "" if pulls is None else f", pulls={pulls.sum():,.0f}" if pulls.sum() >= 1000 else f", pulls={pulls.sum():g}"
+        total = "" if pulls is None else f", pulls={pulls.sum():,.15g}"
         return f"{type(self).__name__}(tasks={self.tasks:,}{width}{total})"
 
     @property
@@ -57,12 +57,6 @@ class PerTask:
     def __radd__(self, other: Any) -> Self:
         """Let ``sum`` join many, which starts from 0."""
         return self if type(other) is int and other == 0 else NotImplemented
-
-    def __str__(self) -> str:
-        """Number of tasks, and the shape and total of each array: one line, whatever their size."""
-        arrays = {name: array for name, array in self._columns().items() if array is not None}
-        parts = (f"{name} {array.shape[1:] or ''} total {array.sum():,.6g}".replace("  ", " ") for name, array in arrays.items())
-        return f"{type(self).__name__} of {self.tasks:,} tasks: {'; '.join(parts)}"
 
     def _join(self, other: Any) -> Self:
         joined: dict[str, Any] = {}
