@@ -267,7 +267,7 @@ def test_unknown_tails(seed: int) -> None:
         def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
             return BanditEnvironment(rng.uniform(2), NoiselessRewards())
 
-    with pytest.raises(TypeError, match="distances are known for"):
+    with pytest.raises(TypeError, match=r"distances are known for .* take its total variation .* as tv="):
         reward_bound(Stranger(), Stranger(), TS, 5)
     with pytest.raises(ValueError, match="estimate=True for a bound"):
         reward_bound(Stranger(), Stranger(), TS, 5, tv=0.01)
@@ -324,8 +324,9 @@ def test_pomdp_by_hand() -> None:
         pomdp_reward_bound(0.01, 3, 5)
     with pytest.raises(ValueError, match="reward_range must not be negative"):
         pomdp_reward_bound(0.01, 3, 5, reward_range=-1.0)
-    with pytest.raises(ValueError, match="n must be at least 1"):
-        pomdp_trajectory_bound(0.01, 0, 5)
+    assert pomdp_trajectory_bound(0.01, 0, 5).value == 0.0  # a policy that does not look at the posterior
+    with pytest.raises(ValueError, match="n must be at least 0"):
+        pomdp_trajectory_bound(0.01, -1, 5)
     with pytest.raises(ValueError, match="tv is an estimate"):
         pomdp_trajectory_bound(Distance(0.1, "estimate", 0.01, 0.2), 1, 5)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -280,6 +281,21 @@ def test_bound_writes_a_table_and_whole_files(prior: Path) -> None:
     for word in ("worst case", "coupled trajectories", "measured gap", "any two policies", "bound.svg"):
         assert word in result.stdout
     assert {path.name for path in Path("out").iterdir()} == {"bound.png", "bound.svg", "bound.json"}
+
+
+def test_quiet_bound_shows_neither_bar_nor_table(prior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[bool | None] = []
+
+    def told(*arguments: Any, progress: bool | None = None, **options: Any) -> Any:
+        shown.append(progress)
+        return pw.sensitivity_ladder(*arguments, progress=progress, **options)
+
+    monkeypatch.setattr(sys.modules["priorwise.cli.bound"], "sensitivity_ladder", told)
+    loud = call("bound", prior, "wrong.json", "-p", "ts", *BOUND)
+    quiet = call("bound", prior, "wrong.json", "-p", "ts", *BOUND, "--quiet")
+    assert shown == [None, False]  # None: a bar on a terminal, if it takes long
+    assert "measured gap" in loud.stdout
+    assert (quiet.exit_code, quiet.output) == (0, "")
 
 
 def test_bound_says_what_a_baseline_lacks(prior: Path) -> None:

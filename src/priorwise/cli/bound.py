@@ -32,7 +32,7 @@ FILES: Final = ("bound.png", "bound.svg", "bound.json")
 HELP: Final = """How much may a policy lose by holding one prior where another is true?
 
 Prints the sensitivity ladder, from the worst case over all problems down to the measured difference, and draws it. Each rung of \
-the chain bounds the next, and all of them the gap; grey ones say no more than what holds for any two policies.
+the chain bounds the next, and all of them the gap; grey ones say no more, or hardly more, than what holds for any two policies.
 
 \b
 [bold]Examples[/]
@@ -50,7 +50,9 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 [cyan]posteriors[/]             n times that between the posteriors, summed over pulls
 [cyan]actions[/]                that between the laws of the actions, summed over pulls
 [cyan]coupled trajectories[/]   how often trajectories diverge at best, pull by pull
+[cyan]trajectories[/]           their total variation; only for small problems
 [cyan]common random numbers[/]  how often two simulations diverge; not of the chain
+[cyan]any two policies[/]       what holds whatever the priors
 [cyan]measured gap[/]           what the wrong prior earns more or less; signed
 """
 
@@ -78,7 +80,7 @@ def bound(
         typer.Option(metavar="DIR", help="Directory for bound.png, .svg and .json.", show_default="out; no files with --json"),
     ] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")] = False,
 ) -> None:
     """Read, check, compute, write."""
     directory = None if out is None and as_json else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
@@ -94,7 +96,8 @@ def bound(
     if histories == 1:
         fail("--histories", "must be at least 2, to have a standard error; leave it out for the default")
     try:
-        ladder = sensitivity_ladder(truth, held, rule, horizon, seed=seed, tasks=tasks, histories=histories)
+        progress = False if quiet else None
+        ladder = sensitivity_ladder(truth, held, rule, horizon, seed=seed, tasks=tasks, histories=histories, progress=progress)
     except (ArithmeticError, TypeError, ValueError) as error:
         fail("BELIEVED", error)
     certified = reward_bound(truth, held, rule, horizon) if ladder.certified else None

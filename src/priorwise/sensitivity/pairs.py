@@ -84,7 +84,8 @@ def _check_comparable(p: Any, q: Any) -> None:
         if type(prior) not in _PAIRS:
             known = ", ".join(family.__name__ for family in _PAIRS)
             raise TypeError(
-                f"{name} must be a prior of a known family: distances are known for {known}, not for a {type(prior).__name__}"
+                f"{name} must be a prior of a known family: distances are known for {known}, not for a {type(prior).__name__}; "
+                "bounds and the ladder take its total variation from the other prior as tv=..."
             )
     if type(p) is not type(q):
         raise ValueError(
