@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from priorwise.testing import base_seed
 
 settings.register_profile("priorwise", deadline=None, derandomize=True)
 settings.load_profile("priorwise")
+
+# A shell starts what it runs in the background with interruptions ignored, and processes inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -89,7 +89,8 @@ def read_prior(option: str, path: str) -> Any:
         return load_prior(Path(path)) if path != "-" else load_prior(_standard_input())
     except FileNotFoundError as error:
         folder = os.path.isdir(path)  # noqa: PTH112 - unlike Path's, it also answers for names that cannot be
-        fail(option, f"{error if folder else f'no such file: {validation.shown(path, quoted=False)}'}; {HOW_TO}")
+        name = validation.shown(path, quoted=False, most=validation.SHOWN_PATH)
+        fail(option, f"{error if folder else f'no such file: {name}'}; {HOW_TO}")
     except (OSError, TypeError, ValueError) as error:
         fail(option, f"{'standard input: ' if path == '-' else ''}{error}; {HOW_TO}")
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from priorwise.core.files import write_whole
-from priorwise.core.validation import shown
+from priorwise.core.validation import SHOWN_PATH, shown
 
 VERSION: Final = 1
 
@@ -88,7 +88,7 @@ class Serializable:
             try:
                 return cls._read(_text_of(Path(source)))
             except ValueError as error:
-                raise ValueError(f"{shown(text, quoted=False)}: {error}") from error
+                raise ValueError(f"{shown(text, quoted=False, most=SHOWN_PATH)}: {error}") from error
         return cls._read(text)
 
     @classmethod
@@ -112,7 +112,7 @@ class Serializable:
 
 def _text_of(path: Path) -> str:
     """Return the text of a file, if it is one of a size and an encoding that a prior may have."""
-    name = shown(str(path), quoted=False)
+    name = shown(str(path), quoted=False, most=SHOWN_PATH)
     if not os.path.isfile(path):  # noqa: PTH113 - unlike Path's, it also answers for names that cannot be
         what = "a directory" if os.path.isdir(path) else "no file, and not JSON text either"  # noqa: PTH112
         raise FileNotFoundError(f"cannot read {name}: it is {what}")

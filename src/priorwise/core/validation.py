@@ -17,22 +17,24 @@ SINGULAR: Final = 1e-13
 LARGEST: Final = 1e100
 """Beyond this, squares and products of a few numbers leave the range of floats."""
 
-
 SHOWN: Final = 80
 """Characters of a value that an error shows."""
 
+SHOWN_PATH: Final = 300
+"""Characters of a path that an error shows: most are shown whole, so that they can be found."""
 
-def shown(value: Any, *, quoted: bool = True) -> str:
-    """Return a value as an error shows it: its start and end where it is long, and on one line."""
+
+def shown(value: Any, *, quoted: bool = True, most: int = SHOWN) -> str:
+    """Return a value as an error shows it: its start and end where it has more than ``most`` letters, and on one line."""
     if isinstance(value, str):
-        clipped = value if len(value) <= SHOWN else f"{value[: SHOWN - 20]}...{value[-12:]}"
+        clipped = value if len(value) <= most else f"{value[: most - 20]}...{value[-12:]}"
         text = repr(clipped) if quoted else " ".join(clipped.split())
         return text + f" ({len(value):,} letters)" * (clipped is not value)
     try:
         text = " ".join(_SHORT.repr(value).split())
     except Exception:  # a class of a user, or an integer of thousands of digits
         text = f"a {type(value).__name__}"
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 20]}...{text[-12:]}"
+    return text if len(text) <= most else f"{text[: most - 20]}...{text[-12:]}"
 
 
 _SHORT: Final = reprlib.Repr()
