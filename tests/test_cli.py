@@ -105,6 +105,18 @@ def test_tables_fit_the_terminal_and_cut_nothing(prior: Path, monkeypatch: pytes
     assert result.stdout.count("compiled") == 4
 
 
+def test_the_short_runs_that_time_a_pull_show_no_bar(prior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[bool | None] = []
+
+    def told(*arguments: Any, progress: bool | None = None, **options: Any) -> Any:
+        shown.append(progress)
+        return pw.simulate(*arguments, progress=progress, **options)
+
+    monkeypatch.setattr("priorwise.cli.report.simulate", told)
+    assert call("simulate", prior, "-p", "greedy", *RUN).exit_code == 0
+    assert set(shown) == {False}
+
+
 def test_quiet_says_nothing_and_single_task_has_no_error_bar(prior: Path) -> None:
     result = call("simulate", prior, "-p", "ts", "--horizon", 1, "--tasks", 1, "--seed", SEED, "--quiet")
     assert (result.exit_code, result.output) == (0, "")

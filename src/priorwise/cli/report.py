@@ -55,7 +55,16 @@ def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
     tasks = 64
     while True:
         start = time.perf_counter()
-        simulate(prior, entry.policy, horizon=run.horizon, tasks=tasks, seed=run.seed, believed=entry.held, threads=1)
+        simulate(
+            prior,
+            entry.policy,
+            horizon=run.horizon,
+            tasks=tasks,
+            seed=run.seed,
+            believed=entry.held,
+            threads=1,
+            progress=False,  # of the run itself there is one
+        )
         seconds = time.perf_counter() - start
         if seconds >= TIMED_SECONDS or tasks >= MOST_TIMED_TASKS:
             return 1e9 * seconds / (tasks * run.horizon)

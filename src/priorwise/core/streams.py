@@ -150,7 +150,7 @@ class Stream:
     def normal(self, *shape: int) -> FloatArray:
         """Draw standard normals.
 
-        Each pair along the last axis is one Box-Muller pair. A single number a task, as reward noise is, pairs with that of the
+        Each pair along the last axis is one Box-Muller pair. A single number per task, as reward noise is, pairs with that of the
         next step instead: those of steps 1 and 2, 3 and 4, ... are the two halves of a pair.
         """
         if not shape:

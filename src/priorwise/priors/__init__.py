@@ -1,4 +1,4 @@
-"""P_theta and its belief, one conjugate family a file."""
+"""P_theta and its belief, one conjugate family per file."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Both priors see the same actions and rewards, so the likelihood drops out of the ratio of their posterior densities:
 ``log q(mu | tau) / p(mu | tau) = log q(mu) / p(mu) + log p(tau) / q(tau)``. The first part is a fixed function of the drawn
-environment, the second grows by one predictive density a step. Nothing is inverted along the way.
+environment, the second grows by one predictive density per step. Nothing is inverted along the way.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _estimators(table: Table) -> Files:
         figure.text(
             left / width,
             0.02,
-            "Gaussian problem of the paper, 10 uniform pulls a task; means over replicates.",
+            "Gaussian problem of the paper, 10 uniform pulls per task; means over replicates.",
             fontsize=7.5,
             color=NOTE,
         )

@@ -1,6 +1,6 @@
 """Moment estimators of a normal prior from uniform exploration: the theory's, those of the experiments, without their slips.
 
-With H uniform pulls a task, S the reward sums and Q the sums of squared rewards of the arms,
+With H uniform pulls per task, S the reward sums and Q the sums of squared rewards of the arms,
 
     E[A / H S_a] = nu_a,     E[A^2 / (H (H - 1)) S_a S_b] = E[mu_a mu_b]   (a != b),
     E[A^2 / (H (H - 1)) (S_a^2 - Q_a)] = E[A / H Q_a] - noise_var_a = E[mu_a^2].
@@ -44,7 +44,7 @@ class GaussianMoments:
     """Normal prior by the method of moments; unbiased under uniform exploration, before the covariance is projected.
 
     Of a kept run a variant reads the pulls that its exploration makes uniform; statistics are used as they are, whatever the
-    number of pulls a task, and tasks with too few pulls are left out.
+    number of pulls per task, and tasks with too few pulls are left out.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class GaussianMarginalLikelihood:
     gains up to 200. More (4, and the whole of the second term) predicts as well or slightly better, but a wider prior makes
     Thompson sampling explore more than it has to in its first 200 tasks. It was checked on two problems with arms that differ,
     with Thompson sampling learning its prior from nothing: against the true prior, the loss per task over tasks 51 to 200 is 0.02
-    with means 0, 5, 10 and variance 1 (5 pulls a task), and none that can be seen with means 0, 1, 2, 3 and variance 1/4 (10
+    with means 0, 5, 10 and variance 1 (5 pulls per task), and none that can be seen with means 0, 1, 2, 3 and variance 1/4 (10
     pulls); on the paper's problem it is 0.10.
 
     **Arms never pulled** get the mean of the others' means and variances and no correlation, with a warning.
