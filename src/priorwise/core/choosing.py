@@ -23,12 +23,17 @@ SMALLEST_SIZE: Final = 1e-306
 def level(values: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
     """Set the values (task, arm) that tie with the largest of their task to that value.
 
-    ``sizes`` (task, arm) are sums of the absolute numbers that the values are sums of; those below the value itself, as for None,
-    are taken for the value. -inf marks arms that are not available.
+    ``sizes``, (task, arm) or (1, arm), are sums of the absolute numbers that the values are sums of; those below the value itself,
+    as for None, are taken for the value. -inf marks arms that are not available.
     """
-    half = TIE_TOLERANCE / 2.0 * sizes_of(values, sizes)
-    least = (values - half).max(axis=1, keepdims=True)
-    return np.where(values + half >= least, values.max(axis=1, keepdims=True), values)
+    by_arm = _by_arm(values)
+    best = by_arm.max(axis=0)
+    largest = 0.0 if sizes is None else float(sizes.max(initial=0.0, where=np.isfinite(sizes)))
+    if np.count_nonzero(by_arm >= best - 2.0 * TIE_TOLERANCE * np.maximum(sizes_of(best), largest)) == len(values):
+        return values  # nothing comes near the best, whatever its own size
+    half = TIE_TOLERANCE / 2.0 * sizes_of(by_arm, None if sizes is None else sizes.T)
+    least = (by_arm - half).max(axis=0)
+    return np.asarray(np.where(by_arm + half >= least, best, by_arm).T)
 
 
 def sizes_of(values: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
@@ -41,12 +46,13 @@ def sizes_of(values: FloatArray, sizes: FloatArray | None = None) -> FloatArray:
 
 def ties(values: FloatArray) -> BoolArray:
     """Which values (task, arm) equal the largest of their task; sums have to be made :func:`level` first."""
-    best = values.max(axis=1, keepdims=True)
+    by_arm = _by_arm(values)
+    best = by_arm.max(axis=0)
     if np.isnan(best).any():
         raise ValueError("the value of an arm is NaN; check the belief that returned it")
     if np.isneginf(best).any():
         raise ValueError("every value of a task is -inf, so that it has no arm to play; leave each task an available arm")
-    return np.asarray(values >= best - TIE_TOLERANCE * np.maximum(np.abs(best), SMALLEST_SIZE))
+    return np.asarray((by_arm >= best - TIE_TOLERANCE * np.maximum(np.abs(best), SMALLEST_SIZE)).T)
 
 
 def pick(values: FloatArray, uniform: FloatArray) -> IntArray:
@@ -60,7 +66,12 @@ def pick(values: FloatArray, uniform: FloatArray) -> IntArray:
         )
     if uniform.size and not (uniform.min() >= 0.0 and uniform.max() < 1.0):
         raise ValueError(f"uniform must lie in [0, 1), got {uniform.min():g} to {uniform.max():g}; rng.uniform() does")
-    tied = ties(values)
-    count = tied.sum(axis=1)
+    tied = ties(values).T  # (arm, task)
+    count = tied.sum(axis=0)
     rank = np.minimum((uniform * count).astype(np.int64), count - 1)
-    return np.argmax(tied & (np.cumsum(tied, axis=1) == rank[:, None] + 1), axis=1).astype(np.int64)
+    return np.argmax(tied & (np.cumsum(tied, axis=0) == rank + 1), axis=0).astype(np.int64)
+
+
+def _by_arm(values: FloatArray) -> FloatArray:
+    """Transpose ``(task, arm)``: NumPy reduces along a long axis ten times as fast as along a short one."""
+    return np.ascontiguousarray(values.T)

@@ -8,6 +8,7 @@ What makes one loop serve them all: ``Belief.sample`` returns the value of each 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -57,6 +58,17 @@ def _checked_mask(mask: Any, arms: int) -> BoolArray:
         task = int(np.argmin(some))
         raise ValueError(f"mask leaves task {task} without any arm; each task needs at least one")
     return array
+
+
+def offers(value: Any, role: Any) -> bool:
+    """Whether a value has the methods of a role: ``isinstance``, but looked up once per class, for what runs at every step."""
+    kind: type = type(value)
+    return _offered(kind, role)
+
+
+@cache
+def _offered(kind: type, role: Any) -> bool:
+    return issubclass(kind, role)
 
 
 class Environment(Protocol):
@@ -185,7 +197,7 @@ class SizedMeanBelief(MeanBelief, Protocol):
     """
 
     def mean_size(self, seen: Seen) -> FloatArray:
-        """Sum of the absolute numbers that each action's posterior mean is a sum of, ``(task, arm)``."""
+        """Sum of the absolute numbers that each posterior mean is a sum of, ``(task, arm)``, or ``(1, arm)`` for all tasks."""
         ...
 
 

@@ -118,9 +118,9 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
             poke(values, arm * LANES + lane, peek(p, first + arm))
 
 
-@tile(MEAN)
-def mean(p, n, state, signal, scratch, values):
-    """Posterior means."""
+@inline
+def averages(p, n, state, values, absolute):
+    """Write the posterior means of the arms' means, or of their absolute values."""
     arms, support = n[0], n[1]
     for g in range(0, LANES, WIDTH):
         total = splat(0.0)
@@ -129,23 +129,21 @@ def mean(p, n, state, signal, scratch, values):
         for arm in range(arms):
             value = splat(0.0)
             for s in range(support):
-                value = fma(load(state, (support + s) * LANES + g), splat(peek(p, s * arms + arm)), value)
+                each = peek(p, s * arms + arm)
+                value = fma(load(state, (support + s) * LANES + g), splat(abs(each) if absolute else each), value)
             store(values, arm * LANES + g, value / total)
+
+
+@tile(MEAN)
+def mean(p, n, state, signal, scratch, values):
+    """Posterior means."""
+    averages(p, n, state, values, False)
 
 
 @tile(MEAN)
 def mean_size(p, n, state, signal, scratch, values):
     """Posterior means of the absolute means."""
-    arms, support = n[0], n[1]
-    for g in range(0, LANES, WIDTH):
-        total = splat(0.0)
-        for s in range(support):
-            total = total + load(state, (support + s) * LANES + g)
-        for arm in range(arms):
-            value = splat(0.0)
-            for s in range(support):
-                value = fma(load(state, (support + s) * LANES + g), splat(abs(peek(p, s * arms + arm))), value)
-            store(values, arm * LANES + g, value / total)
+    averages(p, n, state, values, True)
 
 
 @inline

@@ -30,7 +30,7 @@ TWO_52 = 2.0**52
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
 MOST_COUNTED = (1 << 16) - 1  # look-ahead draws; finite families count them in 16 bits
-MOST_KEYED = 1 << 26  # look-ahead draws in all, where their keys are kept (128 MB): no tile can report a failed allocation
+MOST_KEYED = 1 << 26  # look-ahead draws in all, where their keys are kept (128 MB); more run in NumPy
 
 
 @inline
@@ -58,12 +58,20 @@ def floor_of_ties(values, arms, floor):
 @inline
 def level(values, sizes, arms):
     """Set the values that tie with the largest, given the sizes of what they are sums of, to that value."""
-    half = TIE_TOLERANCE / 2.0
+    half, one, zero = TIE_TOLERANCE / 2.0, splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
-        best, least = splat(-np.inf), splat(-np.inf)
+        best, size = splat(-np.inf), zero
+        for arm in range(arms):
+            best = maximum(best, load(values, arm * LANES + g))
+            size = maximum(size, load(sizes, arm * LANES + g))
+        floor, near = best - maximum(size, at_least_smallest(best)) * (2.0 * TIE_TOLERANCE), zero
+        for arm in range(arms):
+            near = near + where_at_least(load(values, arm * LANES + g), floor, one, zero)
+        if largest(near) <= 1.0:  # nothing comes near the best, whatever its own size
+            continue
+        least = splat(-np.inf)
         for arm in range(arms):
             value = load(values, arm * LANES + g)
-            best = maximum(best, value)
             least = maximum(least, value - maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half)
         for arm in range(arms):
             value = load(values, arm * LANES + g)

@@ -213,10 +213,8 @@ class PriorFit(Serializable, Tabular):
 
     def _parameters(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Each parameter with a standard error, or all numbers of the prior where there is none: value and error, of one shape."""
-        own = (name for name, each in vars(self.prior).items() if isinstance(each, (float, np.ndarray)) and name[0] != "_")
-        names = list(self.std_errors) or list(own)
         out = {}
-        for name in names:
+        for name in list(self.std_errors) or _numbers(self.prior):
             value = np.asarray(getattr(self.prior, name, np.nan), dtype=np.float64)
             error = np.asarray(self.std_errors.get(name, np.nan))
             if error.ndim < value.ndim and np.all(value == value.flat[0]):
@@ -228,7 +226,12 @@ class PriorFit(Serializable, Tabular):
 
 def _form(prior: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
     """Family of a prior, and the shapes of its numbers."""
-    return type(prior), {name: np.shape(each) for name, each in vars(prior).items() if isinstance(each, (float, np.ndarray))}
+    return type(prior), {name: np.shape(getattr(prior, name)) for name in _numbers(prior)}
+
+
+def _numbers(prior: Any) -> list[str]:
+    """Names of a prior's numbers and arrays."""
+    return [name for name, each in vars(prior).items() if isinstance(each, (float, np.ndarray)) and name[0] != "_"]
 
 
 def _written(value: FloatArray, error: FloatArray) -> list[str]:

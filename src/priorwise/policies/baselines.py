@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import level, pick, ties
-from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen, SizedMeanBelief
+from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen, SizedMeanBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
@@ -19,9 +19,9 @@ from priorwise.kernels.loop import FamilyTiles, PolicyTiles
 from priorwise.policies.receding_horizon import Alpha, alpha_at, check_alpha
 
 
-def mean_sizes(belief: MeanBelief, seen: Seen) -> FloatArray:
-    """Sizes of the numbers that the posterior means are sums of, ``(task, arm)``."""
-    return belief.mean_size(seen) if isinstance(belief, SizedMeanBelief) else np.abs(belief.mean(seen))
+def mean_sizes(belief: Any, seen: Seen) -> FloatArray:
+    """Sizes of the numbers that the posterior means are sums of, ``(task, arm)`` or ``(1, arm)``."""
+    return belief.mean_size(seen) if offers(belief, SizedMeanBelief) else np.abs(belief.mean(seen))
 
 
 def _plain_tiles(act: Tile, family: FamilyTiles, masked: bool, uses: set[str]) -> PolicyTiles:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import level, pick, ties
-from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen, SizedDrawsBelief
+from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen, SizedDrawsBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
@@ -156,9 +156,9 @@ class RecedingHorizon:
         return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, frozenset(uses))
 
 
-def _best_mean(belief: ImaginingBelief, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
+def _best_mean(belief: Any, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
     """Largest mean of look-ahead draws, and the size of the numbers it is a mean of, ``(task,)`` both."""
-    if not isinstance(belief, SizedDrawsBelief):
+    if not offers(belief, SizedDrawsBelief):
         best = seen.masked(belief.sample_mean(rng, draws, seen)).max(axis=1)
         return best, np.abs(best)
     means, size = belief.sample_mean_and_size(rng, draws, seen)

@@ -92,6 +92,11 @@ class FinitePrior(Serializable):
         return self.means.shape[0]
 
     @property
+    def _signed(self) -> bool:
+        """Whether means may cancel."""
+        return bool(self.means.min() < 0.0)
+
+    @property
     def tolerance(self) -> float:
         """How close two noiseless rewards must be to count as the same."""
         return SAME_REWARD * float(np.abs(self.means).max())
@@ -154,8 +159,8 @@ class FinitePrior(Serializable):
             update=kernels.update,
             look=finite_look.look,
             certain=kernels.certain,
-            mean_size=kernels.mean_size if self.means.min() < 0.0 else None,
-            draws_cancel=bool(self.means.min() < 0.0),
+            mean_size=kernels.mean_size if self._signed else None,
+            draws_cancel=self._signed,
             look_keeps_keys=True,
         )
 
@@ -198,12 +203,13 @@ class FiniteBelief:
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
-        return self.sample_mean_and_size(rng, draws, seen)[0]
+        return self._average(rng.counts(self.weights(), draws) / draws, self.prior.means)
 
     def sample_mean_and_size(self, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
         """Mean of ``draws`` drawn mean vectors, and of their absolute values."""
         shares = rng.counts(self.weights(), draws) / draws
-        return self._average(shares, self.prior.means), self._average(shares, np.abs(self.prior.means))
+        mean = self._average(shares, self.prior.means)
+        return mean, self._average(shares, np.abs(self.prior.means)) if self.prior._signed else mean
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
@@ -211,7 +217,7 @@ class FiniteBelief:
 
     def mean_size(self, seen: Seen) -> FloatArray:
         """Posterior means of the absolute means."""
-        return self._average(self.probabilities(), np.abs(self.prior.means))
+        return self._average(self.probabilities(), np.abs(self.prior.means)) if self.prior._signed else self.mean(seen)
 
     @staticmethod
     def _average(weights: FloatArray, table: FloatArray) -> FloatArray:

@@ -1,18 +1,20 @@
 """Arms with a joint normal prior: mu ~ N(mean, cov), r ~ N(mu_a, noise_var_a).
 
 The belief is the mean m and a square root L of the covariance, S = L L', updated by Potter's formula; S stays positive
-semi-definite whatever the rounding, and singular priors need nothing special. Costs O(arms^2) a pull.
+semi-definite whatever the rounding, and singular priors need nothing special. Costs O(arms^2) per pull.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.choosing import TIE_TOLERANCE
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -52,6 +54,7 @@ class GaussianPrior(Serializable):
     cov: FloatArray
     noise_var: FloatArray
     _root: FloatArray = field(repr=False)
+    _mean_size: FloatArray = field(repr=False)  # (arm,): |mean| + a row of |root|, of which posterior means are sums
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0) -> None:
         """Check and freeze the parameters."""
@@ -61,6 +64,7 @@ class GaussianPrior(Serializable):
         noise = validation.positive("noise_var", validation.per_arm("noise_var", noise_var, checked.size))
         object.__setattr__(self, "noise_var", noise)
         object.__setattr__(self, "_root", validation.square_root(self.cov))
+        object.__setattr__(self, "_mean_size", np.abs(self.mean) + np.abs(self._root).sum(axis=1))
 
     @property
     def arms(self) -> int:
@@ -77,10 +81,11 @@ class GaussianPrior(Serializable):
         doors.batch(rng, tasks)
         return BanditEnvironment(self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root), self.reward_law)
 
-    @property
+    @cached_property
     def _means_may_tie(self) -> bool:
-        """Whether two arms start with one mean, and learn from others: then they may learn the same."""
-        return len(np.unique(self.mean)) < self.arms and bool((self.cov != np.diag(np.diag(self.cov))).any())
+        """Whether two arms start with one mean but for rounding, and learn from others: then they may learn the same."""
+        close = np.diff(np.sort(self.mean)) <= 2.0 * TIE_TOLERANCE * self._mean_size.max()
+        return bool(close.any() and (self.cov != np.diag(np.diag(self.cov))).any())
 
     def belief(self, tasks: int) -> GaussianBelief:
         """Start at the prior."""
@@ -150,8 +155,8 @@ class GaussianBelief:
         return self.m
 
     def mean_size(self, seen: Seen) -> FloatArray:
-        """What the posterior means are sums of, but for the observations: the prior's mean, and a row of its root."""
-        return np.broadcast_to(np.abs(self.prior.mean) + np.abs(self.prior._root).sum(axis=1), self.m.shape)
+        """What the posterior means are sums of, but for the observations: the prior's mean, and a row of its root; ``(1, arm)``."""
+        return self.prior._mean_size[None, :]
 
     def variance(self) -> FloatArray:
         """Posterior variances, ``(task, arm)``."""

@@ -45,7 +45,8 @@ def run_numpy(
     belief: Belief = believed.belief(tasks)
     actions = np.empty((horizon, tasks), dtype=np.int32)
     rewards = np.empty((horizon, tasks))
-    worth = np.empty((horizon, tasks)) if isinstance(environment, ValuedEnvironment) else None
+    valued = environment if isinstance(environment, ValuedEnvironment) else None
+    worth = None if valued is None else np.empty((horizon, tasks))
     log = []
     signal = environment.start(streams.world(0))
     influenced = worth is not None and actions_influence_signals(environment, signal)  # then what earns most now may not be best
@@ -53,8 +54,8 @@ def run_numpy(
     for step in range(1, horizon + 1):
         seen = Seen(step, horizon, prior.arms, signal, available)
         chosen = _checked(policy.act(belief, seen, streams.at(Purpose.POLICY, step)), policy, seen, tasks)
-        if worth is not None and isinstance(environment, ValuedEnvironment):
-            values = _valued(environment, signal, prior.arms, tasks)
+        if worth is not None and valued is not None:
+            values = _valued(valued, signal, prior.arms, tasks)
             worth[step - 1] = values[np.arange(tasks), chosen]
             if regrets is not None:
                 regrets[step - 1] = seen.masked(values).max(axis=1) - worth[step - 1]
