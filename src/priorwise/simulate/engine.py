@@ -18,7 +18,7 @@ from priorwise.core.progress import running
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels.compiling import LANES
-from priorwise.kernels.loop import Block, CompiledPolicy, CompiledPrior, run_alike, run_beliefs, run_compiled
+from priorwise.kernels.loop import Block, CompiledPolicy, CompiledPrior, FamilyTiles, run_alike, run_beliefs, run_compiled
 from priorwise.simulate.loop import run_numpy
 
 Engine = Literal["auto", "compiled", "numpy"]
@@ -41,11 +41,11 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
     """Take the compiled loop if prior, believed prior and policy all provide tile functions, the NumPy loop otherwise."""
     _check_engine(engine)
     if engine != "numpy":
-        looks_ahead = isinstance(policy, CompiledPolicy) and policy.looks_ahead
-        environment, belief = (
-            each.tiles(horizon, looks_ahead) if isinstance(each, CompiledPrior) else None for each in (prior, believed)
-        )
-        rule = policy.tiles(belief, horizon, masked) if belief and isinstance(policy, CompiledPolicy) else None
+        tiled = policy if isinstance(policy, CompiledPolicy) else None
+        looks_ahead = tiled is not None and tiled.looks_ahead
+        environment = _tiles(prior, horizon, looks_ahead)
+        belief = environment if believed is prior else _tiles(believed, horizon, looks_ahead)
+        rule = tiled.tiles(belief, horizon, masked) if belief and tiled else None
         if environment and environment.sample and belief and rule and rule.blind_pulls >= belief.hidden_pulls:
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))
         if engine == "compiled":
@@ -59,6 +59,10 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
                 f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use engine='auto' or 'numpy'"
             )
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
+
+
+def _tiles(prior: Prior, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
+    return prior.tiles(horizon, looks_ahead) if isinstance(prior, CompiledPrior) else None
 
 
 class Clock:
@@ -126,7 +130,7 @@ def run_held(
         raise ValueError(f"begins must have one entry for each held prior, {len(held)}, got {len(begins)}")
     if len(held) > 1 and engine != "numpy" and isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior):
         environment = prior.tiles(horizon, policy.looks_ahead)
-        beliefs = [each.tiles(horizon, policy.looks_ahead) if isinstance(each, CompiledPrior) else None for each in held]
+        beliefs = [_tiles(each, horizon, policy.looks_ahead) for each in held]
         alike = [each for each in beliefs if each is not None and beliefs[0] is not None and run_alike(beliefs[0], each)]
         rule = policy.tiles(alike[0], horizon, False) if environment and len(alike) == len(held) else None
         if environment and environment.sample and rule and not alike[0].hidden_pulls:
