@@ -89,6 +89,14 @@ def test_engines_agree_where_prior_means_differ_by_rounding(seed: int) -> None:
         assert (second[1] > 0) == (gap < 1e-6)  # played by half of those who leave arm 2 where it ties, by none where it does not
 
 
+def test_engines_agree_where_sums_of_draws_cancel(seed: int) -> None:
+    """Arms that are one and the same but for rounding: their draws tie, wherever the sums of these lie."""
+    prior = pw.GaussianPrior(np.zeros(3), np.ones((3, 3)))
+    policy = pw.PosteriorSampling(4, "sum")
+    runs = (pw.simulate(prior, policy, horizon=2, tasks=60_000, seed=seed, keep=True, engine=e) for e in ("compiled", "numpy"))
+    same_run(*runs)
+
+
 def test_levelling_tells_near_ties_from_others(seed: int) -> None:
     """Values near the best, and sizes that make them tie or not, against the rule written out; nothing else is touched."""
     rng = np.random.default_rng(seed)

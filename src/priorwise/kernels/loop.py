@@ -67,7 +67,7 @@ class FamilyTiles:
     look: Tile
     certain: Tile
     mean_size: Tile | None = None  # sums of the absolute numbers that the means are sums of, if these can both tie and cancel
-    draws_cancel: bool = False  # draws can tie, and their sums cancel: ``look`` writes sizes
+    draws_cancel: bool = False  # imagined pulls of two arms can tie, and their sums cancel: ``look`` writes sizes
     redraw: Tile | None = None  # ``draw`` again, under another belief, with the normals that it left in scratch
     hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
     look_keeps_keys: bool = False  # ``look`` keeps a key for every four look-ahead draws after each imagined pull

@@ -148,7 +148,7 @@ def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scr
     at = call_key(step, 0)
     draw_values(table[DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
     sizes = acc[arms : 2 * arms]
-    sized = rule == SUM and k > 1 and pn[4] != 0
+    sized = rule == SUM and k > 1
     if sized:
         for place in range(0, arms * LANES, WIDTH):
             store(sizes, place, maximum(load(values, place), 0.0 - load(values, place)))

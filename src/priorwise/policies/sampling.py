@@ -66,7 +66,7 @@ class SamplingPolicy(ABC):
 
 
 def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
-    sizes = np.array([family.arms, draws, rule, masked, family.draws_cancel])
+    sizes = np.array([family.arms, draws, rule, masked])
     return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1)
 
 
