@@ -116,3 +116,12 @@ def test_bad_arguments():
         UniformThen(-1, pw.Uniform())
     with pytest.raises(TypeError, match="arms must be a tuple"):
         PlayArms(())
+
+
+def test_a_run_is_slow_for_the_reason_of_the_policy_after() -> None:
+    slow = pw.TopTwoThompson()
+    for policy in (UniformThen(1, slow), PlayArms((0,), slow)):
+        assert policy.slow_because == slow.slow_because
+        assert policy.draws_per_pull(3) == slow.draws_per_pull(3)
+        assert policy.drawn_at_once == slow.drawn_at_once
+    assert UniformThen(1, pw.ThompsonSampling()).slow_because == PlayArms((0,)).slow_because == ""

@@ -164,7 +164,7 @@ def _run(
         "threads": workers,
         "block": size,
     }
-    slow = "; ".join(_why(name, policy, 1.0) for name, (policy, _) in policies.items() if hasattr(policy, "slow_because"))
+    slow = "; ".join(_why(name, policy, 1.0) for name, (policy, _) in policies.items() if getattr(policy, "slow_because", ""))
     with progress_of(tasks, "tasks", shown=progress, why=f"may take long: {slow}" if slow else "") as bar:
         clock = Clock(plans) if bar.watched else None
         first = size if clock is None else clock.first_block(size)

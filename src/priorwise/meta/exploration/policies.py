@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -48,9 +49,44 @@ def _then_tiles(then: Policy, family: FamilyTiles, horizon: int, masked: bool) -
     return then.tiles(family, horizon, masked) if isinstance(then, CompiledPolicy) else None
 
 
+class Then(ABC):
+    """Rounds that do not look at the posterior, then a policy, if there is one: what it needs and takes is what that one does."""
+
+    then: Any
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What the policy after needs of a belief."""
+        return getattr(self.then, "needs", ())
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the policy after looks ahead."""
+        return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
+
+    @property
+    def slow_because(self) -> str:
+        """Why a run may take long; "" where nothing says so."""
+        return getattr(self.then, "slow_because", "")
+
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull at most, for the estimate of work."""
+        return sizes.draws_per_pull(self.then, arms)
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return sizes.drawn_at_once(self.then)
+
+    def monte_carlo_n(self, arms: int) -> int | None:
+        """Return the constant of the policy after, 0 without one: the rounds before do not look at the posterior."""
+        validation.count("arms", arms)
+        return 0 if self.then is None else monte_carlo_n(self.then, arms)
+
+
 @final
 @dataclass(frozen=True)
-class UniformThen:
+class UniformThen(Then):
     """Play any available arm in the first rounds of an episode, then a policy.
 
     What the rounds before taught is in the belief that the policy then sees.
@@ -78,29 +114,6 @@ class UniformThen:
         validation.count("rounds", self.rounds, least=0)
         doors.policy("then", self.then)
 
-    @property
-    def needs(self) -> tuple[type, ...]:
-        """What the policy needs of a belief."""
-        return getattr(self.then, "needs", ())
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether the policy looks ahead."""
-        return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
-
-    def draws_per_pull(self, arms: int) -> int:
-        """Posterior draws of one pull at most, for the estimate of work."""
-        return sizes.draws_per_pull(self.then, arms)
-
-    @property
-    def drawn_at_once(self) -> int:
-        """Posterior draws of one request, for the estimate of memory."""
-        return sizes.drawn_at_once(self.then)
-
-    def monte_carlo_n(self, arms: int) -> int | None:
-        """Return the constant of the policy: uniform rounds do not look at the posterior."""
-        return monte_carlo_n(self.then, arms)
-
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform`` while ``h <= rounds``."""
         doors.acting(self, belief, seen, rng)
@@ -119,7 +132,7 @@ class UniformThen:
 
 @final
 @dataclass(frozen=True)
-class PlayArms:
+class PlayArms(Then):
     """Play given arms one after the other, then a policy, or without one the last of them to the end.
 
     A task to which the arm is not available plays any that is.
@@ -144,30 +157,6 @@ class PlayArms:
             validation.count("arms", arm, least=0)
         if self.then is not None:
             doors.policy("then", self.then)
-
-    @property
-    def needs(self) -> tuple[type, ...]:
-        """What the policy after needs of a belief."""
-        return getattr(self.then, "needs", ())
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether the policy after looks ahead."""
-        return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
-
-    def draws_per_pull(self, arms: int) -> int:
-        """Posterior draws of one pull at most, for the estimate of work."""
-        return sizes.draws_per_pull(self.then, arms)
-
-    @property
-    def drawn_at_once(self) -> int:
-        """Posterior draws of one request, for the estimate of memory."""
-        return sizes.drawn_at_once(self.then)
-
-    def monte_carlo_n(self, arms: int) -> int | None:
-        """Return the constant of the policy, 0 without one: given arms do not depend on the posterior."""
-        validation.count("arms", arms)
-        return 0 if self.then is None else monte_carlo_n(self.then, arms)
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a_h = arms[h - 1]``."""
