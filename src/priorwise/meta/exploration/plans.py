@@ -78,7 +78,7 @@ class OneArmBlocks:
             doors.policy("then", self.then)
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
-        """One block an arm; nothing is drawn."""
+        """One block per arm; nothing is drawn."""
         size, more = divmod(episodes, self.arms)
         return [(PlayArms((arm,) * (self.rounds or 1), self.then), size + (arm < more)) for arm in range(self.arms)]
 
@@ -111,7 +111,7 @@ class PairedArms:
             doors.policy("then", self.then)
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
-        """One segment a pair of arms that was drawn."""
+        """One segment per pair of arms that was drawn."""
         streams = Streams(mix(validation.seed(seed) ^ PAIRS), np.arange((episodes + 1) // 2, dtype=np.uint64))
         drawn = streams.at(Purpose.POLICY, 0).integers(self.arms**2) if episodes else np.empty(0, dtype=np.int64)
         last = int(drawn[-1]) if episodes % 2 else -1

@@ -184,7 +184,7 @@ def sum_rows(values: FloatArray, place: IntArray, groups: int) -> FloatArray:
 
 
 def _keys(rows: FloatArray) -> UIntArray:
-    """One number a row, equal for equal rows."""
+    """One number per row, equal for equal rows."""
     sizes = rows.max(axis=0) + 1.0
     keys = np.zeros(len(rows), dtype=np.uint64)
     if np.prod(sizes) < 2.0**63 and np.array_equal(rows, np.rint(rows)):

@@ -154,7 +154,7 @@ def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
 
 
 def _warnings(reasons: list[str | None], *, separate: bool) -> list[str]:
-    """One sentence a reason, naming the arms."""
+    """One sentence per reason, naming the arms."""
     lines = []
     for reason in dict.fromkeys(each for each in reasons if each is not None):
         arms = [str(arm) for arm, each in enumerate(reasons) if each == reason]
