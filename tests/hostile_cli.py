@@ -183,7 +183,7 @@ def cases() -> Iterator[Case]:
     # policies
     for word in ("", ":", "ts:", "ts:1", "sum:", "sum:-1", "sum:1.5", "sum:8,", "sum:k=8,k=9", "sum:8,9", "kg:1", "kg:0,1",
                  "kg:1,1,ties=coin", "rhc:1,1,2", "rhc:1,1,nan", "exact-kg:x", "top-two:2", "top-two:nan", "TS", "thompson",
-                 "uniform:1", "w" * 5_000, "sum:" + "8" * 5_000, "\u202ets", "ts;rm"):  # fmt: skip
+                 "uniform:1", "w" * 5_000, "sum:" + "8" * 5_000, "\u202ets", "ts;rm", "\x1b[31mts", "t\0s"):  # fmt: skip
         yield case(f"simulate prior.json {RUN} -p", "--policy: ", word)
     yield case(f"simulate prior.json {RUN} -p ts -p ts", "--policy: ")
     yield case(f"simulate prior.json {RUN}", "--policy ")
@@ -191,7 +191,7 @@ def cases() -> Iterator[Case]:
     yield case(f"bound prior.json wrong.json {RUN} -p nope", "--policy: ")
     # where it writes
     for out in ("", " ", "\t", long, f"deep/{long}", "/".join(["d" * 200] * 30), "prior.json", "prior.json/sub", "loop", "loop/sub",
-                "/dev/null", "/proc/nothing"):  # fmt: skip
+                "/dev/null", "/proc/nothing", "a\0b"):  # fmt: skip
         yield case(f"simulate prior.json -p ts {RUN} --out", "--out: ", out)
         yield case(f"bound prior.json wrong.json -p ts {RUN} --out", "--out: ", out)
         yield case("reproduce gaussian --quick --out", "--out: ", out)
@@ -200,7 +200,7 @@ def cases() -> Iterator[Case]:
     yield case("reproduce gaussian --quick --out taken", "--out: ")
     yield case("reproduce gaussian --quick --out page", "--out: ")
     # what it reads
-    for path in ("", " ", "none.json", "folder", "loop", long, "n" * 6_000, "/dev/null", "/dev/zero", "~", "*"):
+    for path in ("", " ", "none.json", "folder", "loop", long, "n" * 6_000, "/dev/null", "/dev/zero", "~", "*", "\x1b[2J", "a\0b"):
         yield case(f"simulate -p ts {RUN}", "PRIOR: ", path)
         yield case(f"simulate prior.json -p ts {RUN} --believed", "--believed: ", path)
         yield case(f"bound prior.json -p ts {RUN}", "BELIEVED: ", path)
@@ -265,6 +265,8 @@ def run(each: Case) -> tuple[str, Result]:
         return f"exit code {result.exit_code}", result
     if result.stdout or len(lines) != 1 or not lines[0].startswith("Error: ") or len(lines[0]) > 1_100:
         return "more than one line", result
+    if not lines[0].isprintable():
+        return "signs that steer a terminal", result
     return "" if each.names in lines[0] else f"does not name {each.names!r}", result
 
 

@@ -845,7 +845,7 @@ def doors() -> list[Door]:
             first=("no policy",),
             second=("no policy",),
         ),
-        door("take", COUNTED.take, {"index": [0, 1]}, {"index": ("x", [9], [0.5], [True], [-9])}, index=("tasks",)),
+        door("take", COUNTED.take, {"index": [0, 1]}, {"index": ("x", [9], [0.5], [True], [-9])}),
         door(
             "monte_carlo_n",
             TS.monte_carlo_n,
@@ -864,6 +864,9 @@ def refused() -> Iterator[Case]:
                 call = _spoilt(each, argument, value)
                 yield Case(f"{each.name}: {argument} {number}: {_short(value)}", call, words)
     yield from _own_classes()
+    yield from _results()
+    yield from _statistics()
+    yield from _parts_of_learners()
 
 
 def _spoilt(each: Door, argument: str, value: Any) -> Callable[[], Any]:
@@ -998,6 +1001,185 @@ def _played(prior: Any, policy: Any) -> Callable[[], Any]:
     return lambda: pw.simulate(prior, policy, horizon=3, tasks=4, seed=SEED, engine="numpy")
 
 
+class Unreadable:
+    """A value that fails when it is made an array, and when it is printed."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Fail."""
+        raise RuntimeError("cannot be read")
+
+    def __repr__(self) -> str:
+        """Fail."""
+        raise RuntimeError("cannot be shown")
+
+
+def _named(door: str, argument: str, call: Callable[[Any], Any], values: dict[str, Any], *words: str) -> Iterator[Case]:
+    """One argument with values that have names."""
+    for name, value in values.items():
+        yield Case(f"{door}: {argument} {name}", lambda value=value: call(value), words or (argument,))
+
+
+def _results() -> Iterator[Case]:
+    """What results are asked: figures, tables, differences, files."""
+    run, comparison, meta = _run(), _compare(policies={"a": TS, "b": pw.Greedy()}), _meta()
+    ladder = pw.sensitivity_ladder(FINITE, OTHER_FINITE, TS, 2, seed=SEED, tasks=20)
+    models = pw.compare_models({"a": pw.BetaMoments(), "b": pw.BetaMarginalLikelihood()}, COUNTED, folds=2, seed=SEED)
+    no_text = {
+        "None": None,
+        "a number": 3,
+        "bytes": b"t",
+        "a list": ["t"],
+        "half a character": "\ud800",
+        "unreadable": Unreadable(),
+    }
+    for name, result in {"Run": run, "Comparison": comparison, "MetaRun": meta, "Ladder": ladder, "PriorFit": FIT}.items():
+        yield from _named(f"{name}.figure", "title", lambda value, result=result: result.figure(title=value), no_text)
+    yield from _named("Run.figure", "label", lambda value: run.figure(label=value), no_text)
+    yield from _named("Comparison.figure", "note", lambda value: comparison.figure(note=value), no_text)
+    yield from _named("MetaRun.figure", "label", lambda value: meta.figure(label=value), no_text)
+    others = {"a run": run, "a list": [meta], "a dictionary of runs": {"a": run}, "a word": "x", "None in it": {"a": None}}
+    yield from _named("MetaRun.figure", "others", lambda value: meta.figure(others=value), others)
+    flags = {"a number": 1, "None": None, "a word": "yes"}
+    yield from _named("Comparison.to_frame", "by_step", lambda value: comparison.to_frame(by_step=value), flags)
+    yield from _named("MetaRun.to_frame", "by_replicate", lambda value: meta.to_frame(by_replicate=value), flags)
+    names = {"a list": ["a"], "None": None, "unreadable": Unreadable()}
+    yield from _named("Comparison.difference", "second", lambda value: comparison.difference("a", value), names, "no policy")
+    yield from _named(
+        "ModelComparison.difference", "second", lambda value: models.difference("a", value), names, "in this comparison"
+    )
+    yield from _named("ModelComparison.estimate", "name", models.estimate, names, "in this comparison")
+    yield from _named("Ladder", "name", lambda value: ladder[value], names, "no rung")
+    half = {"half a character": {"\ud800": TS}}
+    yield from _named("compare", "name", lambda value: _compare(policies=value), half, "a name in policies")
+    files = {
+        "None": None,
+        "a number": 5,
+        "bytes": b"x.png",
+        "a list": ["a.png"],
+        "NUL": "a\0b.png",
+        "half a character": "\ud83d.png",
+    }
+    picture = run.figure()
+    yield from _named("Picture.save", "path", picture.save, files)
+    yield from _named("BetaPrior.save", "path", BETA.save, files)
+    yield from _named("PriorFit.save", "path", FIT.save, files)
+    yield from _named("PriorFit.draw", "n", lambda value: FIT.draw(np.random.default_rng(SEED), value), {"huge": 10**14}, "n=")
+
+
+def _statistics() -> Iterator[Case]:
+    """Which tasks, and how many arms."""
+    linear = pw.LinearStatistics.from_trajectory(np.ones((3, 4, 2)), np.ones((3, 4)))
+    chances = pw.FiniteStatistics(-np.arange(6.0).reshape(3, 2))
+    rows = {
+        "of two axes": [[0, 1]],
+        "nothing": [],
+        "an empty slice": slice(9, 9),
+        "a slice of words": slice("a"),
+        "unreadable": Unreadable(),
+    }
+    for statistics in (COUNTED, SUMS, chances, linear):
+        name = type(statistics).__name__
+        yield from _named(f"{name}.take", "index", statistics.take, rows)
+        yield from _named(f"{name}[]", "index", statistics.__getitem__, {**rows, "a pair": (0, 1)})
+        yield Case(f"{name} + array: a matrix", lambda each=statistics: each + np.ones((2, 2)), (name,))
+    shifts = {"NaN": np.nan, "infinite": np.inf, "None": None, "of other arms": np.ones(5), "huge": 1e200, "a word": "a"}
+    yield from _named("GaussianStatistics.shifted", "by", SUMS.shifted, shifts)
+    run = _run(keep=True)
+    for statistics in (pw.BetaStatistics, pw.GaussianStatistics):
+        yield from _named(
+            f"{statistics.__name__}.from_trajectory",
+            "arms",
+            lambda value, kind=statistics: kind.from_trajectory([[0, 1]], [[1.0, 0.0]], arms=value),
+            {"huge": 10**13},
+        )
+        yield from _named(
+            f"{statistics.__name__}.from_run",
+            "steps",
+            lambda value, kind=statistics: kind.from_run(run, arms=3, steps=value),
+            {"a slice of words": slice("a", "b")},
+        )
+    sizes = {"None": None, "a number": 3, "too many": [99], "a word": "ab", "unreadable": Unreadable()}
+    candidates = pw.FiniteCounts(FINITE)
+    fits = ((pw.BetaMoments(), COUNTED), (pw.GaussianMoments(), SUMS), (candidates, chances))
+    for estimator, data in (*fits, (pw.LinearMoments(pw.SphereContexts(3)), linear)):
+        yield from _named(
+            f"{type(estimator).__name__}.fit_prefixes",
+            "sizes",
+            lambda value, estimator=estimator, data=data: estimator.fit_prefixes(data, value),
+            sizes,
+        )
+
+
+class Unplanned:
+    """A learner whose plan is something else."""
+
+    def __init__(self, play: Any) -> None:
+        """Keep what to plan."""
+        self.play = play
+
+    def init(self, setting: Any) -> None:
+        """Know nothing."""
+
+    def plan(self, state: Any, rng: Any) -> Any:
+        """Return what is wrong."""
+        return self.play
+
+    def step(self, state: Any, play: Any, played: Any) -> None:
+        """Learn nothing."""
+
+
+def _parts_of_learners() -> Iterator[Case]:
+    """What learners, plans, alarms and bounds are made of."""
+    plays = {"None": None, "a policy": TS, "a pair": (TS, NORMAL)}
+    yield from _named("simulate_meta", "plan", lambda value: _meta(learner=Unplanned(value)), plays, "Unplanned.plan")
+    blocks = pw.ExploreThenCommit(2, pw.GaussianMoments(), pw.OneArmBlocks(5))
+    yield Case("simulate_meta: exploration of other arms", lambda: _meta(learner=blocks), ("exploration",))
+    yield from _named("Setting", "truth", lambda value: pw.Setting(value, 3), {"a class": pw.BetaPrior})
+    yield from _named("Setting", "horizon", lambda value: pw.Setting(BETA, value), {"half": 1.5, "none": 0, "a word": "3"})
+    yield from _named("Setting", "seed", lambda value: pw.Setting(BETA, 3, value), {"negative": -1, "half": 1.5, "a word": "3"})
+    for plan in (pw.OneArmBlocks(3), pw.PairedArms(3)):
+        name = f"{type(plan).__name__}.segments"
+        wrong = {"negative": -1, "half": 1.5, "None": None, "a word": "x", "True": True}
+        yield from _named(name, "episodes", lambda value, plan=plan: plan.segments(value, seed=SEED), wrong)
+        yield from _named(name, "seed", lambda value, plan=plan: plan.segments(4, seed=value), wrong)
+    alarm = pw.Alarm(BETA, OTHER_BETA)
+    yield from _named("Alarm.observe", "played", alarm.observe, {"None": None, "an array": np.ones(3), "a run": _run(keep=True)})
+    no_numbers = {"a word": "nan", "a dictionary": {}, "True": True, "NaN": np.nan}
+    yield from _named("Alarm", "log_evidence", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, value), no_numbers)
+    yield from _named("Alarm", "largest", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, 0.0, value), no_numbers)
+    no_policies = {"a number": 0, "a list": [], "a function": len, "NaN": np.nan}
+    no_tails = {"a typo": "subgauss", "None": None, "a number": 3, "a class": pw.Bounded}
+    no_seeds = {"negative": -1, "half": 1.5, "a word": "x", "too large": 2**64}
+    for bound in (pw.trajectory_bound, pw.reward_bound):
+        name = bound.__name__
+        yield from _named(name, "policy", lambda value, bound=bound: bound(BETA, OTHER_BETA, value, 3), no_policies)
+        yield from _named(name, "seed", lambda value, bound=bound: bound(BETA, OTHER_BETA, TS, 3, seed=value), no_seeds)
+    yield from _named("reward_bound", "tail", lambda value: pw.reward_bound(BETA, OTHER_BETA, TS, 3, tail=value), no_tails)
+    flags = {"a number": 1, "None": None, "a word": "x"}
+    yield from _named(
+        "pomdp_trajectory_bound", "estimate", lambda value: pw.pomdp_trajectory_bound(0.1, 1, 3, estimate=value), flags
+    )
+    bars = {"a number": 1, "a word": "x", "a list": []}
+    yield from _named(
+        "sensitivity_ladder",
+        "progress",
+        lambda value: pw.sensitivity_ladder(FINITE, OTHER_FINITE, TS, 2, seed=SEED, tasks=20, progress=value),
+        bars,
+    )
+    paths = {"to None": lambda scale: None, "to a number": lambda scale: 3}
+    yield from _named("break_even", "direction", lambda value: pw.break_even(NORMAL, value, TS, 2, seed=SEED, tasks=50), paths)
+    yield Case("exact_evaluation: a class", lambda: pw.exact_evaluation(FINITE, pw.Greedy, 2), ("policy",))
+    yield Case("exact_evaluation: unreadable", lambda: pw.exact_evaluation(FINITE, Unreadable(), 2), ("policy",))
+    span = {"a span of time": np.timedelta64(3, "s")}
+    yield from _named("SphereContexts", "arms", pw.SphereContexts, span)
+    yield from _named("ExchangeableBetaPrior", "alpha", lambda value: pw.ExchangeableBetaPrior(value, 1.0), span)
+    unreadable = {"unreadable": Unreadable()}
+    yield from _named("BetaPrior", "alpha", lambda value: pw.BetaPrior(value, [1.0]), unreadable)
+    yield from _named("RecedingHorizon", "alpha", lambda value: pw.RecedingHorizon(1, 1, value), unreadable)
+    masked = {"masked": np.ma.array([True] * 3, mask=[0, 0, 1])}
+    yield from _named("simulate", "available", lambda value: _run(available=value), masked)
+
+
 ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
     "a NumPy integer as a count": (lambda: _run(tasks=np.int64(4)), "it is an integer"),
     "lists where arrays are meant": (lambda: pw.GaussianPrior([0, 1], [[1, 0], [0, 1]]), "they are read as arrays"),
@@ -1016,5 +1198,13 @@ ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
         "it asks for the bound without draws",
     ),
     "an unmasked masked array": (lambda: pw.GaussianPrior(np.ma.array([0.0, 1.0]), np.eye(2)), "nothing in it is masked"),
+    "a list of values to mask": (
+        lambda: pw.Seen(1, 2, 2, mask=np.array([[True, False]])).masked([[1.0, 2.0]]),
+        "it is read as an array",
+    ),
+    "a name of any length and signs": (
+        lambda: _compare(policies={"n" * 5_000: TS, "a\nb": TS, "$\\frac$": TS, "": TS}).figure(title="t" * 5_000),
+        "a figure leaves out its middle, and shows the rest as it is",
+    ),
     "tasks without pulls": (lambda: pw.BetaStatistics([[0, 0]], [[0, 0]]), "a log may hold tasks that nobody saw"),
 }

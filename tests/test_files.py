@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,12 @@ def test_values_are_shown_short() -> None:
     for value in ("x" * 10_000, list(range(10_000)), {"k": "v" * 10_000}, np.zeros((100, 100)), 10**5_000, Rude(), "é\n" * 50):
         assert len(shown(value)) < 150
         assert "\n" not in shown(value)
+
+
+def test_threads_that_save_one_file_do_not_meet(tmp_path: Path) -> None:
+    """They shared one temporary name, which the first to be done took away from the others."""
+    prior, path = pw.BetaPrior([1.0, 2.0], [3.0, 4.0]), tmp_path / "prior.json"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: prior.save(path), range(200)))
+    assert pw.load_prior(path) == prior
+    assert [each.name for each in tmp_path.iterdir()] == ["prior.json"]

@@ -44,6 +44,16 @@ def seen(step: int = 1, horizon: int = 5, arms: int = 3, mask: Any = None, prior
     return pw.Seen(step, horizon, arms, FEATURES if prior is LINEAR else None, mask)
 
 
+class Unreadable:
+    """A user's class that fails when it is made an array, and when it is printed."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("cannot be read")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("cannot be shown")
+
+
 MASK = np.array([[True, True, False]] * 2)
 WRONG_PULLS: dict[str, tuple[Any, Any, type[Exception], str]] = {
     "a NaN reward": ([0, 1], [1.0, np.nan], ValueError, "rewards must be finite, got nan in task 1"),
@@ -66,6 +76,9 @@ WRONG_PULLS: dict[str, tuple[Any, Any, type[Exception], str]] = {
     "None as rewards": ([0, 1], None, TypeError, "rewards must be numbers"),
     "None among rewards": ([0, 1], [None, 1.0], TypeError, "rewards must be numbers"),
     "ragged rewards": ([0, 1], [[1.0], [1.0, 0.0]], TypeError, "rewards must be numbers in a regular shape"),
+    "an infinite reward in half precision": ([0, 1], np.array([np.inf, 1.0], np.float16), ValueError, "rewards must be finite"),
+    "an infinite reward in single precision": ([0, 1], np.array([1.0, -np.inf], np.float32), ValueError, "rewards must be finite"),
+    "rewards that cannot be read": ([0, 1], Unreadable(), TypeError, "rewards must be numbers in a regular shape"),
     "masked rewards": ([0, 1], np.ma.array([1.0, 0.0], mask=[0, 1]), TypeError, "rewards has masked entries"),
 }
 
@@ -143,6 +156,42 @@ def test_a_linear_belief_refuses_features_that_are_no_numbers() -> None:
         LINEAR.belief(2).update(pw.Seen(1, 5, 3, FEATURES * np.nan), [0, 1], [1.0, 1.0], None)
 
 
+@pytest.mark.parametrize("kind", [complex, object, str])
+def test_a_linear_belief_refuses_features_of_another_kind(kind: type) -> None:
+    signal = pw.Seen(1, 5, 3, FEATURES.astype(kind))
+    for call in (
+        lambda: LINEAR.belief(2).update(signal, [0, 1], [1.0, 0.0], None),
+        lambda: LINEAR.belief(2).sample(streams(SEED, 2)(1), 2, signal),
+        lambda: LINEAR.belief(2).mean(signal),
+    ):
+        with pytest.raises(TypeError, match=r"seen\.signal must be an array of numbers"):
+            call()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_features_that_are_not_finite_do_not_become_values(wrong: float) -> None:
+    signal = pw.Seen(1, 5, 3, np.where(FEATURES == 0.8, wrong, FEATURES))
+    for policy in (pw.ThompsonSampling(), pw.Greedy(), pw.BayesUCB()):
+        with pytest.raises(ValueError, match=r"seen\.signal must be finite"):
+            policy.act(LINEAR.belief(2), signal, streams(SEED, 2)(1))
+
+
+def test_features_whose_squares_are_not_finite_do_not_enter_a_belief() -> None:
+    with pytest.raises(ValueError, match=r"seen\.signal must be finite, at most 1e\+100"):
+        LINEAR.belief(2).update(pw.Seen(1, 5, 3, np.full((2, 3, 2), 1e200)), [0, 1], [1.0, 0.0], None)
+
+
+def test_a_linear_belief_needs_to_be_shown_something() -> None:
+    with pytest.raises(TypeError, match="seen must be a Seen"):
+        LINEAR.belief(2).mean(None)
+
+
+@EVERY_PRIOR
+def test_a_belief_about_more_tasks_than_memory_holds(prior: Any) -> None:
+    with pytest.raises(ValueError, match=r"tasks=1.0e\+15 needs .* GB"):
+        prior.belief(10**15)
+
+
 @EVERY_POLICY
 def test_a_policy_says_what_it_draws_from(policy: Any) -> None:
     for wrong, name in ((np.random.default_rng(SEED), "Generator"), (0, "int"), (None, "None"), (streams(SEED, 2), "function")):
@@ -204,6 +253,8 @@ SEEN: dict[str, tuple[dict[str, Any], str]] = {
     "a mask of numbers": ({"mask": np.ones((2, 3))}, "mask must be boolean"),
     "a mask of one row": ({"mask": np.ones(3, dtype=bool)}, r"mask must have shape \(task, 3\), got \(3,\)"),
     "a mask of other arms": ({"mask": np.ones((2, 4), dtype=bool)}, r"mask must have shape \(task, 3\)"),
+    "a span of time for a step": ({"step": np.timedelta64(1)}, "step must be an integer"),
+    "a mask that cannot be read": ({"mask": Unreadable()}, "mask must be numbers in a regular shape"),
     "a word for a mask": ({"mask": "all"}, "mask must be boolean"),
 }
 
@@ -248,6 +299,33 @@ BY_HAND: dict[str, Case] = {
         "alpha must have a row for",
     ),
     "stream: beta of NaN": (lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.full((2, 3), np.nan)), "beta must be positive"),
+    "stream: step -3": (lambda: pw.Stream(np.zeros(2, np.uint64), -3), "step must be at least 0"),
+    "stream: step of words": (lambda: pw.Stream(np.zeros(2, np.uint64), "a"), "step must be an integer"),
+    "stream: beta of a number": (lambda: streams(SEED, 2)(1).beta(1.0, np.ones((2, 3))), "alpha must be an array of numbers"),
+    "stream: beta of objects": (
+        lambda: streams(SEED, 2)(1).beta(np.ones((2, 1)), np.array([[1.0], [None]])),
+        "beta must be an array of numbers",
+    ),
+    "stream: beta of two shapes": (
+        lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.ones((2, 1))),
+        "alpha and beta must have one shape",
+    ),
+    "stream: beta, -1 draws": (
+        lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.ones((2, 3)), -1),
+        "draws must be at least 0",
+    ),
+    "masked: values of other tasks": (lambda: seen(mask=MASK).masked(np.ones((5, 3))), "values must be"),
+    "masked: a row": (lambda: seen(mask=MASK).masked(np.ones(3)), "values must be"),
+    "masked: nothing": (lambda: seen(mask=MASK).masked(None), "values must be"),
+    "pick: ragged": (lambda: pw.pick([[1.0], [1.0, 2.0]], np.array([0.5])), "values must be numbers in a regular shape"),
+    "pick: masked": (
+        lambda: pw.pick(np.ma.array([[1.0, 9.0]], mask=[[0, 1]]), np.array([0.5])),
+        "values has masked entries",
+    ),
+    "pick: ragged uniform": (
+        lambda: pw.pick(np.ones((2, 2)), [[0.1], [0.1, 0.2]]),
+        "uniform must be numbers in a regular shape",
+    ),
     "pick: NaN uniform": (lambda: pw.pick(np.ones((1, 3)), np.array([np.nan])), r"uniform must lie in \[0, 1\)"),
     "pick: uniform 2": (lambda: pw.pick(np.ones((1, 3)), np.array([2.0])), r"uniform must lie in \[0, 1\)"),
     "pick: uniform 1": (lambda: pw.pick(np.ones((1, 3)), np.array([1.0])), r"uniform must lie in \[0, 1\)"),

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import priorwise as pw
 from priorwise.cli import app
+from priorwise.cli.inputs import _standard_input
 from priorwise.experiments.store import Finished
 from priorwise.experiments.work import Block, Claim
 from priorwise.experiments.workers import Call, code_stamp, interrupts_held, start_workers
@@ -67,6 +68,20 @@ def test_standard_output_on_a_full_disk(line: tuple[str, ...], folder: Path) -> 
     assert done.stderr.decode().splitlines() == [
         "Error: standard output: [Errno 28] No space left on device; make room, or send it elsewhere"
     ]
+
+
+def test_standard_output_that_is_closed(folder: Path) -> None:
+    """Nor does a backend of Matplotlib that does not exist matter: figures go to files."""
+    line = ("simulate", "prior.json", "-p", "ts", *RUN, "--out", "closed")
+    done = priorwise(*line, cwd=folder, env=os.environ | {"MPLBACKEND": "none at all"}, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (folder / "closed" / "simulate.png").exists()
+
+
+def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ValueError, match="it is closed"):
+        _standard_input()
 
 
 def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:

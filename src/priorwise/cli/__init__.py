@@ -59,6 +59,7 @@ def main() -> None:
     """Run the command line."""
     if signal.getsignal(signal.SIGINT) is leave:  # from here on, an interruption is an exception: files are tidied up
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["MPLBACKEND"] = "agg"  # figures go to files; a name in the environment may be of no backend at all
     try:
         app()
     except KeyboardInterrupt:  # before a command began, or once more while the first was being dealt with

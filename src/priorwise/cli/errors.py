@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from priorwise._starting import INTERRUPTED
+from priorwise.core.validation import printable
 
 # Click's UsageError, or the copy of it inside later versions of Typer.
 USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
@@ -33,7 +34,7 @@ def _say(message: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
     Console(stderr=True).print(Text.assemble(("Error: ", "bold red"), (line, "red")), soft_wrap=True)
@@ -48,7 +49,8 @@ class Group(TyperGroup):
             return super().main(*args, **options)
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
-            sys.stdout.flush()
+            if sys.stdout is not None:  # as when its reader closed it before the start
+                sys.stdout.flush()
         except USAGE_ERROR as error:
             _say(_explain(error))
             code = BAD_INPUT

@@ -18,6 +18,8 @@ def out_directory(text: str, *, files: Iterable[str] = (), folders: Iterable[str
     """Return the directory that ``--out`` names; stop before the work if its results could not be written. Creates nothing."""
     if not text.strip():
         fail("--out", "is empty, as an unset variable of the shell is; name a directory, such as --out results")
+    if "\0" in text:
+        fail("--out", "a name of a directory has no NUL character; choose another directory")
     directory = Path(text)
     longest = max(len(os.fsencode(part)) for part in (*directory.parts, ""))
     if longest > LONGEST_NAME:

@@ -97,6 +97,8 @@ def read_prior(option: str, path: str) -> Any:
 
 def _standard_input() -> str:
     """Return all of it; what is no JSON must not be taken for the name of a file."""
+    if sys.stdin is None:
+        raise ValueError("it is closed")
     content = sys.stdin.buffer.read()
     try:
         text = content.decode("utf-8-sig")

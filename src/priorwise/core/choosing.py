@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from priorwise.core import validation
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 TIE_TOLERANCE: Final = 1e-12
@@ -57,7 +58,7 @@ def ties(values: FloatArray) -> BoolArray:
 
 def pick(values: FloatArray, uniform: FloatArray) -> IntArray:
     """Arm with the largest value (task, arm); where several tie, the one that ``uniform`` (task,) on [0, 1) points at."""
-    values, uniform = np.asarray(values), np.asarray(uniform)
+    values, uniform = validation.plain_array("values", values), validation.plain_array("uniform", uniform)
     if values.ndim != 2 or not values.shape[1] or values.dtype.kind not in "fiu":
         raise ValueError(f"values must be numbers (task, arm) with at least one arm, got {values.dtype} of shape {values.shape}")
     if uniform.shape != values.shape[:1] or uniform.dtype.kind != "f":

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -77,9 +77,9 @@ def played(
     _check_seen(seen, tasks)
     _check_batch(belief, seen, tasks, "belief has")
     chosen = _per_task("actions", actions, tasks, "iu", "arms as integers")
-    earned = _per_task("rewards", rewards, tasks, "iuf", "numbers")
+    earned = _per_task("rewards", rewards, tasks, "iuf", "numbers").astype(np.float64, copy=False)  # where limits are no infinities
     if tasks == 0:
-        return chosen.astype(np.int64), earned.astype(np.float64)
+        return chosen.astype(np.int64), earned
     if chosen.min() < 0 or chosen.max() >= arms:
         wrong = chosen.min() if chosen.min() < 0 else chosen.max()
         raise ValueError(f"actions must be arms 0..{arms - 1}, got {wrong}")
@@ -88,23 +88,29 @@ def played(
         raise ValueError(f"actions must be available arms, but arm {chosen[task]} of task {task} is not in seen.mask")
     if not (earned.min() >= low and earned.max() <= high):  # NaN is neither
         _refuse_rewards(belief, earned, low, high)
-    return chosen.astype(np.int64, copy=False), earned.astype(np.float64, copy=False)
+    return chosen.astype(np.int64, copy=False), earned
 
 
 def features(seen: Seen, tasks: int, arms: int, dim: int) -> FloatArray:
     """Return the features that ``seen`` shows, ``(task, arm, dim)``."""
+    if not isinstance(seen, Seen):
+        _check_seen(seen, tasks)
     signal = seen.signal
     if not isinstance(signal, np.ndarray) or signal.shape != (tasks, arms, dim):
         got = f"shape {signal.shape}" if isinstance(signal, np.ndarray) else _kind(signal)
         raise ValueError(f"seen.signal must be the features of each task and arm, an array ({tasks}, {arms}, {dim}), got {got}")
+    if signal.dtype.kind not in "fiu" or isinstance(signal, np.ma.MaskedArray):
+        raise TypeError(f"seen.signal must be an array of numbers, got {type(signal).__name__} of {signal.dtype}")
+    if not np.isfinite(signal).all():
+        raise ValueError("seen.signal must be finite, but the features of an arm are NaN or infinite")
     return signal
 
 
 def chosen_features(seen: Seen, actions: IntArray, arms: int, dim: int) -> FloatArray:
-    """Return the features of the arms pulled, ``(task, dim)``, if they are finite."""
+    """Return the features of the arms pulled, ``(task, dim)``, if they are finite and their squares are."""
     x = features(seen, len(actions), arms, dim)[np.arange(len(actions)), actions]
-    if not np.isfinite(x).all():
-        raise ValueError("seen.signal must be finite, but the features of a pulled arm are NaN or infinite")
+    if x.size and not (x.min() >= -validation.LARGEST and x.max() <= validation.LARGEST):  # NaN is neither
+        raise ValueError(f"seen.signal must be finite, at most {validation.LARGEST:g} in size, but a pulled arm's is not")
     return x
 
 
@@ -121,6 +127,13 @@ def level(value: Any) -> float:
     if not 0.0 < validation.number("level", value) < 1.0:
         raise ValueError(f"level must lie between 0 and 1, got {value:g}")
     return float(value)
+
+
+def tasks_of(value: Any) -> int:
+    """Check what ``Prior.belief`` is given: a number of tasks that fits into memory, with at least a number about each."""
+    tasks = validation.count("tasks", value)
+    sizes.check_memory(f"tasks={sizes.amount(tasks)}", 8.0 * sizes.as_float(tasks), "lower tasks")
+    return tasks
 
 
 def batch(rng: Any, tasks: Any) -> int:

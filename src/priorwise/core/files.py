@@ -6,6 +6,21 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
+
+from priorwise.core.validation import shown
+
+
+def file_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file to write, if it can be one."""
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise TypeError(f"path must be the path of a file, got {shown(path)}")
+    try:
+        if 0 in os.fsencode(path):
+            raise ValueError(f"path must not have a NUL character, got {shown(str(path))}")
+    except UnicodeEncodeError:
+        raise ValueError(f"path must be a name that the system can write, got {shown(str(path))}") from None
+    return Path(os.fsdecode(path))
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -21,7 +36,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
             with _named(path):
                 if path.is_dir():
                     raise IsADirectoryError(f"{path} is a directory")
-                staged[path] = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+                staged[path] = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.tmp")
                 staged[path].write_bytes(content)
         for path, temporary in staged.items():
             with _named(path):

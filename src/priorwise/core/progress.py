@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Self
 
+from priorwise.core import validation
+
 PATIENCE: Final = 3.0
 """Seconds that a call may take without a bar."""
 
@@ -143,6 +145,12 @@ class Progress:
                 self._bar.stop()
 
 
+def check_progress(value: bool | None) -> None:
+    """Refuse what says neither whether to show a bar nor that the call should decide."""
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"progress must be True, False or None, got {validation.shown(value)}")
+
+
 @contextmanager
 def progress_of(total: float, unit: str, *, shown: bool | None, parallel: int | None = 1, why: str = "") -> Iterator[Progress]:
     """Show how far a call is: ``True`` at once, ``False`` never, ``None`` on a terminal and only if it takes long.
@@ -150,8 +158,7 @@ def progress_of(total: float, unit: str, *, shown: bool | None, parallel: int | 
     ``parallel`` is how many parts run at a time, from which follows how long the rest takes once the first part is done; None where
     the first part does not tell. ``why`` says why the first part may take long. A call within another one has no bar of its own.
     """
-    if shown is not None and not isinstance(shown, bool):
-        raise TypeError(f"progress must be True, False or None, got {shown!r}")
+    check_progress(shown)
     if _here or (shown is None and not _on_terminal()):
         shown = False
     with Progress(total, unit, shown=shown, parallel=parallel, why=why) as bar:

@@ -43,7 +43,10 @@ class Seen:
         """Put -inf on arms that are not available; ``values`` is ``(task, arm)`` or ``(task, draw, arm)``."""
         if self.mask is None:
             return values
-        mask = self.mask if values.ndim == 2 else self.mask[:, None, :]
+        if np.ndim(values) not in (2, 3) or (len(values), np.shape(values)[-1]) != self.mask.shape:
+            shape = "(task, arm) or (task, draw, arm)"
+            raise ValueError(f"values must be {shape} with the tasks and arms of mask, {self.mask.shape}, got {np.shape(values)}")
+        mask = self.mask if np.ndim(values) == 2 else self.mask[:, None, :]
         return np.where(mask, values, -np.inf)
 
 

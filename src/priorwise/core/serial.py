@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from priorwise.core.files import write_whole
+from priorwise.core.files import file_path, write_whole
 from priorwise.core.validation import SHOWN_PATH, shown
 
 VERSION: Final = 1
@@ -72,9 +72,7 @@ class Serializable:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the JSON text to a file; the file appears only when whole."""
-        if not isinstance(path, (str, os.PathLike)) or not str(path):
-            raise TypeError(f"path must be the path of a file, got {shown(path)}")
-        write_whole(Path(path), f"{self.to_json()}\n".encode())
+        write_whole(file_path(path), f"{self.to_json()}\n".encode())
 
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Self:

@@ -109,7 +109,7 @@ class Stream:
         if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.ndim != 1:
             raise TypeError("keys must be an array of 64-bit keys, one for each task; streams(seed, tasks)(step) makes a stream")
         self._keys = keys
-        self._step = step
+        self._step = validation.count("step", step, least=0)
         self._call = 0
 
     @property
@@ -203,11 +203,15 @@ class Stream:
         A ratio of two gammas; the pair is drawn again until both of its gammas are accepted (see :func:`_gamma_attempt`).
         """
         for name, value in (("alpha", alpha), ("beta", beta)):
+            if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
+                raise TypeError(f"{name} must be an array of numbers (task, n), got {validation.shown(value)}")
             if value.size and not (value.min() > 0.0 and value.max() < np.inf):  # or attempts would never end
                 raise ValueError(f"{name} must be positive and finite, got {value.min():g} to {value.max():g}")
             if value.ndim != 2 or len(value) != self.tasks:
                 raise ValueError(f"{name} must have a row for each of {self.tasks} tasks, got shape {value.shape}")
-        slots = self._elements((draws, alpha.shape[1]))
+        if alpha.shape != beta.shape:
+            raise ValueError(f"alpha and beta must have one shape, got {alpha.shape} and {beta.shape}")
+        slots = self._elements((validation.count("draws", draws, least=0), alpha.shape[1]))
         a = np.broadcast_to(alpha[:, None, :], slots.shape)
         b = np.broadcast_to(beta[:, None, :], slots.shape)
         out = np.empty(slots.shape)

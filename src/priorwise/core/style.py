@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
-from priorwise.core.files import write_whole
+from priorwise.core.files import file_path, write_whole
+from priorwise.core.validation import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +34,9 @@ NOTE_SIZE: Final = 8.0
 NOTE_LINE: Final = 0.155  # inches
 LABEL_SIZE: Final = 8.5
 LINE_SPACING: Final = 1.3
+LONGEST_LABEL: Final = 80
+"""Characters of a name in a figure; the middle of a longer one is left out."""
+
 LABEL_SHADE: Final = 0.8
 """Names are written darker than their lines, to be read."""
 
@@ -62,6 +66,7 @@ SETTINGS: Final[Any] = {
     "savefig.dpi": 200,
     "svg.hashsalt": "priorwise",  # with no date either: the same numbers give the same bytes
     "text.color": INK,
+    "text.parse_math": False,  # a name may have dollars
     "xtick.color": FAINT,
     "xtick.labelcolor": INK,
     "ytick.color": FAINT,
@@ -91,10 +96,10 @@ class Picture(dict[str, bytes]):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file that the suffix of ``path`` asks for, and return where; it appears only when whole."""
-        place = Path(path)
+        place = file_path(path)
         suffix = place.suffix.removeprefix(".").lower()
         if suffix not in self:
-            raise ValueError(f"path must end in {' or '.join(f'.{each}' for each in self)}, got {str(path)!r}")
+            raise ValueError(f"path must end in {' or '.join(f'.{each}' for each in self)}, got {shown(str(path))}")
         write_whole(place, self[suffix])
         return place
 
@@ -140,6 +145,17 @@ def look(index: int) -> tuple[str, str]:
     return COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
 
 
+def label_room(names: Iterable[str]) -> float:
+    """Inches for names beside a panel."""
+    return 0.35 + 0.067 * min(max(map(len, names)), LONGEST_LABEL)
+
+
+def short_label(name: str) -> str:
+    """Return a name, without its middle where it is too long for a figure."""
+    half = LONGEST_LABEL // 2 - 1
+    return name if len(name) <= LONGEST_LABEL else f"{name[:half]}…{name[-half:]}"
+
+
 @dataclass(frozen=True)
 class EndLabel:
     """A name to write at the end of a line."""
@@ -165,7 +181,7 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
     ordered = sorted(labels, key=lambda label: label.y)
     for label, height in zip(ordered, spread([each.y for each in ordered], gap, low, high), strict=True):
         axes.annotate(
-            label.text,
+            short_label(label.text),
             xy=(label.x, label.y),
             xytext=(1.05, height),
             textcoords=axes.get_yaxis_transform(),

@@ -28,13 +28,18 @@ def shown(value: Any, *, quoted: bool = True, most: int = SHOWN) -> str:
     """Return a value as an error shows it: its start and end where it has more than ``most`` letters, and on one line."""
     if isinstance(value, str):
         clipped = value if len(value) <= most else f"{value[: most - 20]}...{value[-12:]}"
-        text = repr(clipped) if quoted else " ".join(clipped.split())
+        text = repr(clipped) if quoted else printable(" ".join(clipped.split()))
         return text + f" ({len(value):,} letters)" * (clipped is not value)
     try:
         text = " ".join(_SHORT.repr(value).split())
     except Exception:  # a class of a user, or an integer of thousands of digits
         text = f"a {type(value).__name__}"
     return text if len(text) <= most else f"{text[: most - 20]}...{text[-12:]}"
+
+
+def printable(text: str) -> str:
+    """Return text with codes in place of the characters that would steer a terminal."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 _SHORT: Final = reprlib.Repr()
@@ -70,7 +75,7 @@ def positive(name: str, value: FloatArray, smallest: float = 1e-100) -> FloatArr
 
 def number(name: str, value: Any) -> float:
     """Return a finite number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}")
     if isinstance(value, int) and abs(value) > LARGEST:
         raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got an integer of {value.bit_length()} bits")
@@ -79,7 +84,7 @@ def number(name: str, value: Any) -> float:
 
 def count(name: str, value: Any, least: int = 1) -> int:
     """Return an integer, at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
         raise TypeError(f"{name} must be an integer, got {type(value).__name__} {shown(value)}{hint}")
     if value < least:
@@ -92,6 +97,17 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """Return a string that can be written to a file; it may be empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} must be text that can be written, but {shown(value)} has half of a character") from None
+    return value
 
 
 def word(name: str, value: Any) -> str:
@@ -165,7 +181,7 @@ def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | No
     """Return which arms each task may pull: None (all), one row for all tasks or one each; at least one arm in every row."""
     if value is None:
         return None
-    mask = np.asarray(value)
+    mask = plain_array(name, value)
     if mask.dtype != np.bool_:
         raise TypeError(f"{name} must be boolean (True: the arm may be pulled), got {mask.dtype}; use np.array(..., dtype=bool)")
     if mask.shape not in ((arms,), (tasks, arms)):
@@ -189,7 +205,7 @@ def plain_array(name: str, value: Any) -> Any:
         raise TypeError(f"{name} has masked entries, which would count as numbers; leave them out or fill them first")
     try:
         return np.asarray(value)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # also of a user's class that cannot be made an array
         raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, r
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.serial import Serializable
 from priorwise.core.style import Picture
@@ -20,6 +20,9 @@ from priorwise.meta.fit_figure import PLAUSIBLE, fit_figure
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+BYTES_OF_A_PRIOR: Final = 1_000.0
+"""What a drawn prior takes at least."""
 
 SHOWN: Final = 8
 """Rows and columns of a parameter that are printed."""
@@ -138,7 +141,9 @@ class PriorFit(Serializable, Tabular):
             raise TypeError(f"rng must be a numpy.random.Generator, such as np.random.default_rng(seed), got {type(rng).__name__}")
         if self.uncertainty is None:
             raise ValueError(f"a fit by {self.estimator} has no law of plausible priors; fit by marginal likelihood to get one")
-        return self.uncertainty.draw(self.prior, rng, validation.count("n", n))
+        n = validation.count("n", n)
+        sizes.check_memory(f"n={sizes.amount(n)}", BYTES_OF_A_PRIOR * sizes.as_float(n), "lower n")
+        return self.uncertainty.draw(self.prior, rng, n)
 
     def _fields(self) -> dict[str, Any]:
         if self.statistics is not None:
@@ -192,7 +197,7 @@ class PriorFit(Serializable, Tabular):
         """Draw where the fitted prior puts the mean reward of each arm, and how sure the data are of it."""
         plausible = [] if self.uncertainty is None else self.draw(np.random.default_rng(0), PLAUSIBLE)
         head = f"{type(self.prior).__name__} learned from {self.tasks:,} tasks"
-        return fit_figure(self.prior, plausible, title or head)
+        return fit_figure(self.prior, plausible, validation.text("title", title) or head)
 
     def __str__(self) -> str:
         """The parameters with their standard errors, what they mean in words, and whatever is out of the ordinary."""

@@ -45,7 +45,7 @@ def check_alpha(alpha: Alpha) -> None:
 
 def _check_alpha(value: object) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"alpha must be a number, 'online' or a function of (step, horizon), got {value!r}")
+        raise ValueError(f"alpha must be a number, 'online' or a function of (step, horizon), got {validation.shown(value)}")
     number = validation.number("alpha", value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"alpha must lie in [0, 1], got {number:g}")

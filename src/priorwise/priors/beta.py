@@ -81,7 +81,7 @@ class BetaPrior(Serializable):
 
     def belief(self, tasks: int) -> BetaBelief:
         """Start at the prior."""
-        shape = (validation.count("tasks", tasks), self.arms)
+        shape = (doors.tasks_of(tasks), self.arms)
         return BetaBelief(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:

@@ -128,7 +128,7 @@ class FinitePrior(Serializable):
 
     def belief(self, tasks: int) -> FiniteBelief:
         """Start at the prior."""
-        tasks = validation.count("tasks", tasks)
+        tasks = doors.tasks_of(tasks)
         return FiniteBelief(self, np.broadcast_to(_log(self.probs), (tasks, self.support)), np.zeros(tasks, dtype=np.int64))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:

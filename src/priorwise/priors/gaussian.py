@@ -89,7 +89,7 @@ class GaussianPrior(Serializable):
 
     def belief(self, tasks: int) -> GaussianBelief:
         """Start at the prior."""
-        tasks = validation.count("tasks", tasks)
+        tasks = doors.tasks_of(tasks)
         mean = np.broadcast_to(self.mean, (tasks, self.arms))
         return GaussianBelief(self, mean, np.broadcast_to(self._root, (tasks, self.arms, self.arms)))
 

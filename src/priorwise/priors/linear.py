@@ -95,7 +95,7 @@ class LinearGaussianPrior(Serializable):
 
     def belief(self, tasks: int) -> LinearBelief:
         """Start at the prior."""
-        tasks = validation.count("tasks", tasks)
+        tasks = doors.tasks_of(tasks)
         mean = np.broadcast_to(self.mean, (tasks, self.dim))
         return LinearBelief(self, mean, np.broadcast_to(self._root, (tasks, self.dim, self.dim)))
 

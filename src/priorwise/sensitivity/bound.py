@@ -45,7 +45,7 @@ def required_n(policy: Any, prior: Any) -> int:
     doors.role("policy", policy, "a policy")
     n = monte_carlo_n(policy, prior.arms)
     if n is None:
-        raise TypeError(no_bound(policy))
+        raise TypeError(f"policy: {no_bound(policy)}")
     return n
 
 

@@ -64,7 +64,7 @@ def trajectory_bound(
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "trajectory_bound", "pomdp_trajectory_bound")
-    estimate = validation.flag("estimate", estimate)
+    estimate, seed = validation.flag("estimate", estimate), None if seed is None else validation.seed(seed)
     return trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
 
 
@@ -113,10 +113,10 @@ def reward_bound(
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "reward_bound", "pomdp_reward_bound")
-    estimate = validation.flag("estimate", estimate)
+    estimate, seed = validation.flag("estimate", estimate), None if seed is None else validation.seed(seed)
     near = trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
     psi, mean = _tails(p, near.value, tail, horizon, seed if estimate else None, draws)
-    printed = not _is_auto(tail) and is_printed(find_condition(p, tail))
+    printed = not _is_auto(tail) and is_printed(find_condition(p, tail, "tail"))
     value, trivial = horizon * _times(near.delta if printed else near.value, psi.value), horizon * mean.value
     if _is_auto(tail) and mean.kind in (psi.kind, "exact"):  # p Psi(p) rises to Psi(1), but bounds on Psi need not keep to that
         value = min(value, trivial)
@@ -142,7 +142,7 @@ def _tails(
     if _is_auto(tail):
         psi, mean = tail_expectations(prior, [p, 1.0], horizon=horizon, seed=seed, draws=draws)
         return psi, mean
-    chosen = find_condition(prior, tail)
+    chosen = find_condition(prior, tail, "tail")
     (psi,) = tail_expectations(prior, [p], horizon=horizon, condition=chosen)
     (mean,) = tail_expectations(prior, [1.0], horizon=horizon, also=(chosen,), seed=seed, draws=draws)
     return psi, mean

@@ -75,7 +75,7 @@ class BreakEven(Tabular):
 
     def figure(self, title: str = "") -> Picture:
         """Draw the curve."""
-        named = title or f"How wrong may the prior of {self.policy} be in {self.horizon} pulls?"
+        named = validation.text("title", title) or f"How wrong may the prior of {self.policy} be in {self.horizon} pulls?"
         return break_even_figure(self.scales, self.advantages, self.std_errors, self.scale, self.between, named, self.fallback)
 
     def __str__(self) -> str:
@@ -185,9 +185,11 @@ def break_even(
 def _at(path: Path, scale: float) -> Any:
     """Return the held prior at a scale; say where a path leaves the family."""
     try:
-        return path(scale)
+        held = path(scale)
     except ValueError as error:
         raise ValueError(f"direction leads out of the family at scale {scale:g} ({error}); pass a smaller largest=...") from None
+    doors.prior(f"direction({scale:g})", held)
+    return held
 
 
 def _bisect(advantage: Callable[[float], Estimate], low: float, high: float) -> float:

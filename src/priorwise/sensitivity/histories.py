@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.priors.finite import FiniteBelief, FinitePrior
@@ -116,9 +116,9 @@ class World:
         known = [law for law in laws if law is not None]
         if len(known) < len(laws):
             raise NoActionLaw(
-                f"policy must have an action law that can be enumerated, and {self.policy!r} has none: either it is none of those "
-                "that finite_action_law knows (give it a method action_law(belief, seen)), or its draws have more than "
-                f"{MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
+                f"policy must have an action law that can be enumerated, and {validation.shown(self.policy)} has none: either it "
+                "is none of those that finite_action_law knows (give it a method action_law(belief, seen)), or its draws have more "
+                f"than {MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
             )
         return known
 
@@ -166,6 +166,7 @@ def world_of(
 
     ``held`` maps the name of an argument to the prior that the policy holds.
     """
+    doors.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *held.items()):
         if not isinstance(value, FinitePrior):
             raise TypeError(f"{name} must be a FinitePrior to be enumerated, got a {type(value).__name__}")

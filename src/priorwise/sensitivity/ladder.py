@@ -18,6 +18,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.influence import refuse_influence
+from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, Seen, monte_carlo_n
 from priorwise.core.types import FloatArray
 from priorwise.priors.finite import FinitePrior
@@ -111,6 +112,7 @@ def sensitivity_ladder(
     horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks, least=2), validation.seed(seed)
     if histories is not None:
         histories = validation.count("histories", histories, least=2)
+    check_progress(progress)
     check_prior("p", p)
     check_prior("q", q)
     check_policy(policy, p)

@@ -90,7 +90,7 @@ def pomdp_trajectory_bound(tv: float | Distance, n: int, horizon: int, *, estima
         Allow an estimated total variation.
 
     """
-    distance = given_distance(tv, estimate=estimate)
+    distance = given_distance(tv, estimate=validation.flag("estimate", estimate))
     return trajectory_of(distance, validation.count("n", n, least=0), validation.count("horizon", horizon))
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, final
 
+from priorwise.core import validation
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.style import Picture
 from priorwise.sensitivity.distance import Distance
@@ -78,7 +79,7 @@ class Ladder(Tabular):
         for rung in self.rungs:
             if rung.name == name:
                 return rung
-        raise KeyError(f"no rung {name!r} in this ladder; it has {', '.join(rung.name for rung in self.rungs)}")
+        raise KeyError(f"no rung {validation.shown(name)} in this ladder; it has {', '.join(rung.name for rung in self.rungs)}")
 
     @property
     def disorders(self) -> tuple[str, ...]:
@@ -149,7 +150,7 @@ class Ladder(Tabular):
             self.gap.mean,
             self.gap.std_error,
             self.trivial,
-            title or f"How far a wrong prior can move {self.policy} in {self.horizon} pulls",
+            validation.text("title", title) or f"How far a wrong prior can move {self.policy} in {self.horizon} pulls",
             _said(self.gap, self.exact),
             self._sentences,
         )

@@ -135,17 +135,19 @@ def _upper(value: float, assumption: str) -> TailExpectation:
     return TailExpectation(value, "upper", 0.0, value, assumption)
 
 
-def find_condition(prior: Any, condition: str | TailCondition) -> TailCondition:
-    """Return the condition of that name that holds for a prior, or the condition itself."""
+def find_condition(prior: Any, condition: str | TailCondition, named: str = "condition") -> TailCondition:
+    """Return the condition of that name that holds for a prior, or the condition itself; ``named`` as the caller calls it."""
     if not isinstance(condition, str):
         if isinstance(condition, type) or not isinstance(condition, TailCondition):
-            raise TypeError(f"condition must be 'auto', a name or a condition such as Bounded(1.0), got {condition!r}")
+            raise TypeError(
+                f"{named} must be 'auto', a name or a condition such as Bounded(1.0), got {validation.shown(condition)}"
+            )
         return condition
     known = {form.name: form for each in conditions_of(prior) for form in variants(each)}
     if condition not in known:
         names = ", ".join(known) or "none"
         raise ValueError(
-            f"the condition {condition!r} is not known to hold for this {type(prior).__name__} (known: {names}); "
-            "pass a condition such as SubGaussian(mean, variance) if it does"
+            f"{named}: the condition {validation.shown(condition)} is not known to hold for this {type(prior).__name__} "
+            f"(known: {names}); pass a condition such as SubGaussian(mean, variance) if it does"
         )
     return known[condition]

@@ -13,6 +13,7 @@ from priorwise.core.style import (
     EndLabel,
     Picture,
     label_ends,
+    label_room,
     look,
     new_figure,
     note_lines,
@@ -47,8 +48,7 @@ def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> Pict
 
     What a pull earns is the expected reward of the chosen arm, which has no reward noise; where arms have none, the reward itself.
     """
-    widest = max(len(curve.label) for curve in curves)
-    margin = 0.35 + 0.067 * widest  # inches for the names beside each panel
+    margin = label_room(curve.label for curve in curves)
     panel, left, between, top, bottom = 3.7, 0.75, 0.75, 0.85, 0.85
     width = left + 2 * (panel + margin) + between
     expected = all(curve.run.by_step.expected_reward is not None for curve in curves)

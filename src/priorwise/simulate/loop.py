@@ -108,7 +108,7 @@ def _earned(environment: Environment, outcome: Any, tasks: int, step: int) -> tu
 def _checked(actions: IntArray, policy: Policy, seen: Seen, tasks: int) -> IntArray:
     """Refuse what is not one available arm for each task."""
     name = f"{type(policy).__name__}.act"
-    actions = np.asarray(actions)
+    actions = validation.plain_array(f"the return value of {name}", actions)
     if actions.shape != (tasks,) or not np.issubdtype(actions.dtype, np.integer):
         raise ValueError(f"{name} must return one integer for each of {tasks} tasks, got {actions.dtype} of shape {actions.shape}")
     if actions.min() < 0 or actions.max() >= seen.arms:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from priorwise.core import validation
 from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.style import Picture
 from priorwise.core.types import FloatArray, IntArray
@@ -139,7 +140,8 @@ class Run(Tabular):
 
     def figure(self, title: str = "", label: str = "") -> Picture:
         """Draw the learning curves, pull by pull."""
-        return learning_curves([Curve(label, self, label)], title or f"{self}, seed {self.seed}")
+        label = validation.text("label", label)
+        return learning_curves([Curve(label, self, label)], validation.text("title", title) or f"{self}, seed {self.seed}")
 
     def __str__(self) -> str:
         """Reward and regret in one line."""
@@ -232,8 +234,8 @@ class Comparison(Tabular):
     def difference(self, first: str, second: str) -> Estimate:
         """Mean over tasks of the reward of ``first`` minus that of ``second``, with the standard error of the paired difference."""
         for name in (first, second):
-            if name not in self.runs:
-                raise KeyError(f"no policy {name!r} in this comparison; there are {', '.join(self.runs)}")
+            if not isinstance(name, str) or name not in self.runs:
+                raise KeyError(f"no policy {validation.shown(name)} in this comparison; there are {', '.join(self.runs)}")
         if first == second:
             return Estimate(0.0, 0.0)
         if (first, second) in self._differences:
@@ -267,12 +269,13 @@ class Comparison(Tabular):
 
     def to_frame(self, *, by_step: bool = False) -> DataFrame:
         """Return a pandas DataFrame with one row for each policy, or for each policy and step."""
-        return frame(self.table_by_step() if by_step else self.table())
+        return frame(self.table_by_step() if validation.flag("by_step", by_step) else self.table())
 
     def figure(self, title: str = "", note: str = "") -> Picture:
         """Draw the learning curves of all policies: what each pull earns, and the cumulative regret."""
         curves = [Curve(name, run, name) for name, run in self.runs.items()]
-        return learning_curves(curves, title or _title(next(iter(self.runs.values()))), note)
+        title = validation.text("title", title) or _title(next(iter(self.runs.values())))
+        return learning_curves(curves, title, validation.text("note", note))
 
     def __str__(self) -> str:
         """Return a table: each policy's reward, and its difference from the best."""

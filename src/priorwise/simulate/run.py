@@ -103,7 +103,8 @@ def compare(
         raise TypeError("policies must be a mapping with at least one {name: policy} or {name: (policy, believed)}")
     for name, value in policies.items():
         if not isinstance(name, str) or (isinstance(value, tuple) and len(value) != 2):
-            raise TypeError(f"policies must map a name to a policy or to (policy, believed), got {name!r}: {value!r}")
+            raise TypeError(f"policies must map a name to a policy or to (policy, believed), got {validation.shown({name: value})}")
+        validation.text("a name in policies", name)
     default = prior if believed is None else believed
     pairs = {name: value if isinstance(value, tuple) else (value, default) for name, value in policies.items()}
     return _run(pairs, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress)

@@ -51,6 +51,9 @@ class Alarm:
             raise ValueError(f"prior and other must have the same kind of rewards, but have {ours} and {theirs}")
         if not 0.0 < validation.number("level", self.level) < 1.0:
             raise ValueError(f"level must lie in (0, 1), got {self.level:g}")
+        for name, value in (("log_evidence", self.log_evidence), ("largest", self.largest)):  # may be infinite
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value):
+                raise TypeError(f"{name} must be a number, as observe() leaves it, got {validation.shown(value)}")
 
     def observe(self, played: Trajectory) -> Self:
         """Add tasks, in their order.
@@ -58,6 +61,8 @@ class Alarm:
         A task that ``other`` rules out ends the evidence for good. One that ``prior`` rules out raises the alarm for certain,
         whatever came before and whatever ``other`` says: under ``prior`` that never happens.
         """
+        if not isinstance(played, Trajectory):
+            raise TypeError(f"played must be a Trajectory, such as run.trajectory of a kept run, got {type(played).__name__}")
         ours, theirs = log_marginal(self.prior, played), log_marginal(self.other, played)
         sure, gone = np.isneginf(ours), np.isneginf(theirs)
         gained = np.subtract(theirs, ours, out=np.zeros(len(ours)), where=~(sure | gone))

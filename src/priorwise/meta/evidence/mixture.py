@@ -75,7 +75,7 @@ class MixturePrior:
 
     def belief(self, tasks: int) -> MixtureBelief:
         """Start at the prior."""
-        tasks = validation.count("tasks", tasks)
+        tasks = doors.tasks_of(tasks)
         with np.errstate(divide="ignore"):
             weights = np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
         return MixtureBelief(tuple(part.belief(tasks) for part in self.components), weights)

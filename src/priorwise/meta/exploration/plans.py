@@ -37,7 +37,9 @@ def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> 
     episodes = validation.count("episodes", episodes, least=0)
     if not isinstance(exploration, Exploration):
         if isinstance(exploration, type) or not hasattr(exploration, "act"):
-            raise TypeError(f"exploration must be a policy or have segments(episodes, seed=...), got {exploration!r}")
+            raise TypeError(
+                f"exploration must be a policy or have segments(episodes, seed=...), got {validation.shown(exploration)}"
+            )
         return [(exploration, episodes)] if episodes else []
     plan = [(policy, number) for policy, number in exploration.segments(episodes, seed=seed) if number]
     if sum(number for _, number in plan) != episodes:
@@ -79,7 +81,8 @@ class OneArmBlocks:
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One block per arm; nothing is drawn."""
-        size, more = divmod(episodes, self.arms)
+        validation.seed(seed)
+        size, more = divmod(validation.count("episodes", episodes, least=0), self.arms)
         return [(PlayArms((arm,) * (self.rounds or 1), self.then), size + (arm < more)) for arm in range(self.arms)]
 
 
@@ -112,6 +115,7 @@ class PairedArms:
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One segment per pair of arms that was drawn."""
+        episodes = validation.count("episodes", episodes, least=0)
         streams = Streams(mix(validation.seed(seed) ^ PAIRS), np.arange((episodes + 1) // 2, dtype=np.uint64))
         drawn = streams.at(Purpose.POLICY, 0).integers(self.arms**2) if episodes else np.empty(0, dtype=np.int64)
         last = int(drawn[-1]) if episodes % 2 else -1

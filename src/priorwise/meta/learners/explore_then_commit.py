@@ -89,6 +89,9 @@ class ExploreThenCommit:
 
     def init(self, setting: Setting) -> Explored:
         """Everything is left to explore."""
+        made_for = getattr(self.exploration, "arms", setting.arms)
+        if isinstance(made_for, int) and made_for != setting.arms:
+            raise ValueError(f"exploration must be made for the {setting.arms} arms of the tasks, but has arms={made_for}")
         held = setting.blank if self.exploring_with is None else self.exploring_with
         known = KnownTasks.of(setting.truth, held=held)
         held = held.for_tasks(known) if isinstance(held, RunningMean) else held

@@ -43,6 +43,12 @@ class Setting:
     horizon: int
     seed: int = 0  # of what a learner draws before the first task; another one in each replicate
 
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        doors.role("truth", self.truth, "a prior")
+        validation.count("horizon", self.horizon)
+        validation.seed(self.seed)
+
     @property
     def arms(self) -> int:
         """Number of actions."""

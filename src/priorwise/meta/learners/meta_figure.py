@@ -10,10 +10,12 @@ from priorwise.core.style import (
     NOTE_LINE,
     Picture,
     label_ends,
+    label_room,
     look,
     new_figure,
     note_lines,
     render,
+    short_label,
     style,
     write_note,
     write_title,
@@ -34,10 +36,10 @@ class Averages:
 
 def episode_curves(averages: Mapping[str, Averages], short: Mapping[str, Averages], reference: str, title: str) -> Picture:
     """Draw the averages; where there is a reference also how far the others are ``short`` of it, in pairs."""
-    margin = 0.35 + 0.067 * max(map(len, averages))  # inches for the names beside each panel
+    margin = label_room(averages)
     panels = {"Average reward so far": (averages, "reward per episode")}
     if short:
-        panels[f"Short of {reference}"] = (short, "reward per episode, paired")
+        panels[f"Short of {short_label(reference)}"] = (short, "reward per episode, paired")
     width = LEFT + len(panels) * (PANEL + margin) + (len(panels) - 1) * BETWEEN
     text = f"Averages over the episodes up to each one. Bands: ±{BAND:g} standard errors over replicates."
     lines = note_lines(text, width - LEFT - 0.1)

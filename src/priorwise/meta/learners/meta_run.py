@@ -155,16 +155,18 @@ class MetaRun(Tabular):
 
     def to_frame(self, *, by_replicate: bool = False) -> DataFrame:
         """Return a pandas DataFrame with one row for each episode, or for each replicate and episode."""
-        return frame(self.table_by_replicate() if by_replicate else self.table())
+        return frame(self.table_by_replicate() if validation.flag("by_replicate", by_replicate) else self.table())
 
     def figure(self, title: str = "", *, label: str = "", others: Mapping[str, MetaRun] | None = None) -> Picture:
         """Draw the average reward so far by episode, of this run and of ``others`` on the same tasks, such as an oracle.
 
         A second panel shows how far each is short of the first of the others, replicate by replicate.
         """
-        runs = {label or ("this learner" if others else ""): self}
+        if not isinstance(others, Mapping | None):
+            raise TypeError(f"others must be a dictionary of runs by name, got {type(others).__name__}")
+        runs = {validation.text("label", label) or ("this learner" if others else ""): self}
         for name, other in (others or {}).items():
-            self._check_paired(other)
+            self._check_paired(other, f"others[{validation.shown(validation.text('others', name))}]")
             if name in runs:
                 raise ValueError(f"others must have names of their own, but {name!r} is this run's label: pass label=...")
             if other.episodes != self.episodes:
@@ -174,7 +176,7 @@ class MetaRun(Tabular):
         so_far = {name: _so_far(run.rewards) for name, run in runs.items()}
         short = {name: so_far[reference] - each for name, each in so_far.items() if reference and name != reference}
         head = f"{self.replicates:,} replicates of {self.episodes:,} episodes of {self.horizon} pulls, seed {self.seed}"
-        return episode_curves(_averages(so_far), _averages(short), reference, title or head)
+        return episode_curves(_averages(so_far), _averages(short), reference, validation.text("title", title) or head)
 
     def __str__(self) -> str:
         """Average reward, and how it went from the first tenth of the episodes to the last."""
@@ -185,15 +187,15 @@ class MetaRun(Tabular):
             return text
         return f"{text} (first {tenth:,}: {self.average(1, tenth)}, last {tenth:,}: {self.average(self.episodes - tenth + 1)})"
 
-    def _check_paired(self, other: MetaRun) -> None:
+    def _check_paired(self, other: MetaRun, named: str = "other") -> None:
         if not isinstance(other, MetaRun):
-            raise TypeError(f"other must be a MetaRun on the same tasks, got {type(other).__name__}")
+            raise TypeError(f"{named} must be a MetaRun on the same tasks, got {type(other).__name__}")
         for name in ("replicates", "first_replicate", "horizon", "seed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(f"other must be a run on the same tasks, but its {name} is {theirs} instead of {mine}")
+                raise ValueError(f"{named} must be a run on the same tasks, but its {name} is {theirs} instead of {mine}")
         if other.prior is not self.prior and other.prior != self.prior:
-            raise ValueError("other must be a run on the same tasks, but its prior is another one")
+            raise ValueError(f"{named} must be a run on the same tasks, but its prior is another one")
 
     @property
     def _kept(self) -> tuple[Replicate, ...]:

@@ -183,6 +183,8 @@ def _check_start(prior: Prior, learner: MetaLearner, horizon: int, seed: int, re
     """Start the learner once, so that what it cannot learn from such tasks is refused here and not inside a worker."""
     keys = _learner_keys(seed, replicate)
     play = learner.plan(learner.init(_setting(prior, horizon, keys)), Stream(keys, 1))
+    if not isinstance(play, Play):
+        raise TypeError(f"{type(learner).__name__}.plan must return a Play(policy, believed, episodes), got {type(play).__name__}")
     check_believed(prior, play.believed)
     check_policy(play.policy, play.believed)
     plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)

@@ -22,6 +22,7 @@ from priorwise.core import validation
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.meta.fit import PriorFit, Uncertainty
 from priorwise.meta.known import KnownTasks
+from priorwise.meta.moments.totals import prefix_sizes
 from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
 from priorwise.priors.beta import BetaPrior
@@ -100,7 +101,7 @@ class BetaMoments:
     def fit_prefixes(self, data: Run | BetaStatistics, sizes: Sequence[int]) -> list[PriorFit]:
         """Fit the first ``size`` tasks for each size."""
         statistics = self._statistics(data)
-        return [self.fit(statistics[: validation.count("sizes", size)]) for size in sizes]
+        return [self.fit(statistics[:size]) for size in prefix_sizes(sizes, statistics.tasks)]
 
     def _statistics(self, data: Any) -> BetaStatistics:
         if isinstance(data, Run):

@@ -19,6 +19,7 @@ from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.meta.fit import PriorFit, Uncertainty
 from priorwise.meta.known import KnownTasks
+from priorwise.meta.moments.totals import prefix_sizes
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
 from priorwise.meta.statistics.finite import FiniteStatistics, check_candidates
 from priorwise.meta.statistics.tasks import by_arm
@@ -78,7 +79,7 @@ class FiniteCounts:
     def fit_prefixes(self, data: Run | FiniteStatistics, sizes: Sequence[int]) -> list[PriorFit]:
         """Fit the first ``size`` tasks for each size; the arms are not tested."""
         statistics = self._statistics(data)
-        return [self._count(statistics[: validation.count("sizes", size)], []) for size in sizes]
+        return [self._count(statistics[:size], []) for size in prefix_sizes(sizes, statistics.tasks)]
 
     def _statistics(self, data: Any) -> FiniteStatistics:
         if isinstance(data, Run):

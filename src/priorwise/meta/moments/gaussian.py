@@ -24,7 +24,7 @@ from priorwise.core.types import FloatArray
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.known import KnownTasks
 from priorwise.meta.moments.gaussian_variants import READERS, Setup, rows_of, second_moments
-from priorwise.meta.moments.totals import MomentUncertainty, Totals, estimate, prefix_totals
+from priorwise.meta.moments.totals import MomentUncertainty, Totals, estimate, prefix_sizes, prefix_totals
 from priorwise.meta.numerics import project_psd
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
 from priorwise.meta.statistics.gaussian import GaussianStatistics
@@ -138,9 +138,7 @@ class GaussianMoments:
         They hold no statistics, which would be many copies of the data.
         """
         statistics = self._statistics(data)
-        checked = [validation.count("sizes", size) for size in sizes]
-        if checked and max(checked) > statistics.tasks:
-            raise ValueError(f"sizes must not exceed the number of tasks, {statistics.tasks}, got {max(checked)}")
+        checked = prefix_sizes(sizes, statistics.tasks)
         if self.noise_var is None:  # each size estimates its own
             each = [(self._with_noise_of(statistics[:size]), size) for size in checked]
             return [known._fits(statistics, [size], [None])[0] for known, size in each]

@@ -17,7 +17,7 @@ from priorwise.core import validation
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.meta.fit import PriorFit
 from priorwise.meta.known import KnownTasks
-from priorwise.meta.moments.totals import Contribution, MomentUncertainty, Totals, estimate, prefix_totals
+from priorwise.meta.moments.totals import Contribution, MomentUncertainty, Totals, estimate, prefix_sizes, prefix_totals
 from priorwise.meta.numerics import project_psd
 from priorwise.meta.statistics.design import design_sums, uniformity_warnings
 from priorwise.meta.statistics.linear import LinearStatistics
@@ -78,9 +78,7 @@ class LinearMoments:
     def fit_prefixes(self, data: Run | LinearStatistics, sizes: Sequence[int]) -> list[PriorFit]:
         """Fit the first ``size`` tasks for each size, in one pass: the same fits as of those tasks alone, without statistics."""
         statistics = LinearStatistics.of(data)
-        checked = [validation.count("sizes", size) for size in sizes]
-        if checked and max(checked) > statistics.tasks:
-            raise ValueError(f"sizes must not exceed the number of tasks, {statistics.tasks}, got {max(checked)}")
+        checked = prefix_sizes(sizes, statistics.tasks)
         if self.noise_var is None:  # each size estimates its own
             each = [(self._with_noise_of(statistics[:size]), size) for size in checked]
             return [known._fits(data, statistics, [size], [None])[0] for known, size in each]

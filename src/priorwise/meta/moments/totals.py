@@ -11,7 +11,7 @@ covariance over tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, Self, final
@@ -80,6 +80,16 @@ class Totals:
         spread = tuple(a + b for a, b in zip(self.spread, other.spread, strict=True))
         mine = (self.x + other.x, self.z + other.z, self.xx + other.xx)
         return Totals(self.rows + other.rows, self.tasks + other.tasks, *mine, spread, self.design + other.design)
+
+
+def prefix_sizes(sizes: Sequence[int], tasks: int) -> list[int]:
+    """Check numbers of tasks, each from the first one on."""
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise TypeError(f"sizes must be a list of numbers of tasks, got {validation.shown(sizes)}")
+    checked = [validation.count("sizes", size) for size in sizes]
+    if checked and max(checked) > tasks:
+        raise ValueError(f"sizes must not exceed the number of tasks, {tasks}, got {max(checked)}")
+    return checked
 
 
 def prefix_totals(read: Callable[[slice], Contribution], sizes: Sequence[int]) -> list[Totals]:

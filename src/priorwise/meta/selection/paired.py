@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from priorwise.core import validation
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.meta.numerics import mean_estimate
@@ -57,6 +58,6 @@ class Paired(Tabular):
         return "\n".join(lines)
 
     def _known(self, name: str) -> str:
-        if name not in self.scores:
-            raise KeyError(f"no {name!r} in this comparison; there are {', '.join(self.scores)}")
+        if not isinstance(name, str) or name not in self.scores:
+            raise KeyError(f"no {validation.shown(name)} in this comparison; there are {', '.join(self.scores)}")
         return name

@@ -171,6 +171,7 @@ class GaussianStatistics(PerTask):
 
     def shifted(self, by: float | FloatArray) -> Self:
         """Return the statistics of the rewards minus a number, or minus one for each arm."""
+        by = validation.per_arm("by", by, self.arms)
         squares = None if self.squares is None else np.maximum(self.squares - 2.0 * by * self.sums + by**2 * self.pulls, 0.0)
         return self._unchecked(self.pulls, self.sums - by * self.pulls, squares, unit=self.unit)
 

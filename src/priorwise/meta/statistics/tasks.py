@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import sizes, validation
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.simulate.results import Run
 
@@ -24,6 +24,8 @@ class PerTask:
 
     ``a + b`` has the tasks of both, ``len(a)`` is their number, ``a[i:j]`` and ``a.take(index)`` are some of them.
     """
+
+    __array_ufunc__ = None  # NumPy arrays do not add themselves to the tasks, one by one
 
     def __len__(self) -> int:
         """Number of tasks."""
@@ -43,11 +45,15 @@ class PerTask:
 
     def take(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks: a slice, a mask, or indices, which may repeat (for a bootstrap)."""
-        rows = np.atleast_1d(np.arange(self.tasks)[index if isinstance(index, slice) else _index(index, self.tasks)])
+        rows = np.atleast_1d(np.arange(self.tasks)[_index(index, self.tasks)])
+        if rows.size == 0:
+            raise IndexError(f"index {validation.shown(index)} leaves none of the {self.tasks} tasks; statistics need at least one")
         return self._with({name: None if array is None else array[rows] for name, array in self._columns().items()})
 
     def __getitem__(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks."""
+        if isinstance(index, tuple):
+            raise IndexError(f"index has one axis, the tasks, got {validation.shown(index)}; a list of numbers chooses several")
         return self.take(index)
 
     def __add__(self, other: Self) -> Self:
@@ -102,17 +108,27 @@ def counts(name: str, value: ArrayLike, shape: tuple[int | None, ...], most: int
     return array
 
 
-def _index(index: ArrayLike, tasks: int) -> IntArray | BoolArray:
-    """Check a mask or indices of tasks."""
-    rows = np.asarray(index)
+def _index(index: ArrayLike | slice, tasks: int) -> IntArray | BoolArray | slice:
+    """Check a slice, a mask or indices of tasks."""
+    if isinstance(index, slice):
+        _check_slice("index", index)
+        return index
+    rows: IntArray | BoolArray = validation.plain_array("index", index)
     if rows.dtype == np.bool_ and rows.shape != (tasks,):
-        raise IndexError(f"a mask of tasks needs one entry for each of the {tasks} tasks, got shape {rows.shape}")
-    if rows.dtype.kind not in "biu":
-        raise IndexError(f"tasks are chosen by a slice, a mask or whole numbers, got {rows.dtype}")
+        raise IndexError(f"index is a mask, which needs one entry for each of the {tasks} tasks, got shape {rows.shape}")
+    if rows.dtype.kind not in "biu" or rows.ndim > 1:
+        raise IndexError(f"index must be a slice, a mask or whole numbers, got {rows.dtype} of shape {rows.shape}")
     if rows.size and rows.dtype.kind != "b" and not -tasks <= rows.min() <= rows.max() < tasks:
         wrong = rows.min() if rows.min() < -tasks else rows.max()
-        raise IndexError(f"there are {tasks} tasks, so that indices run from 0 to {tasks - 1}, got {wrong}")
+        raise IndexError(f"there are {tasks} tasks, so that an index runs from 0 to {tasks - 1}, got {wrong}")
     return rows
+
+
+def _check_slice(name: str, value: slice) -> None:
+    try:
+        value.indices(1)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a slice of whole numbers, got {validation.shown(value)}: {error}") from None
 
 
 def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> FloatArray:
@@ -128,6 +144,8 @@ def played(run: Run, steps: Steps) -> tuple[IntArray, FloatArray, slice]:
     """Return actions and rewards ``(task, step)`` of a kept run, and the slice of the steps that they are."""
     if not isinstance(run, Run):
         raise TypeError(f"run must be a Run of simulate(..., keep=True), got {type(run).__name__}")
+    if isinstance(steps, slice):
+        _check_slice("steps", steps)
     chosen = steps if isinstance(steps, slice) else slice(None if steps is None else validation.count("steps", steps))
     actions = run.actions[:, chosen]
     if actions.shape[1] == 0:
@@ -145,6 +163,8 @@ def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntAr
     if chosen.min() < 0 or chosen.max() >= arms:
         wrong = chosen.min() if chosen.min() < 0 else chosen.max()
         raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {wrong}")
+    cells = sizes.as_float(arms) * len(chosen)
+    sizes.check_memory(f"arms={sizes.amount(arms)} for {len(chosen):,} tasks", 8.0 * sizes.ARRAYS * cells, "lower arms")
     return chosen, earned
 
 

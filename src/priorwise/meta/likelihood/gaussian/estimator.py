@@ -225,7 +225,7 @@ class GaussianMarginalLikelihood:
         if isinstance(prior, ExchangeableGaussianPrior):
             prior = prior.for_arms(arms)
         if prior is not None and (not isinstance(prior, GaussianPrior) or prior.arms != arms):
-            raise ValueError(f"start must be a fit or a normal prior of {arms} arms, got {prior!r}")
+            raise ValueError(f"start must be a fit or a normal prior of {arms} arms, got {validation.shown(prior)}")
         return prior
 
     def _noise(self, data: GaussianData, start: GaussianPrior | None) -> Noise:
