@@ -142,6 +142,7 @@ def test_theory_is_the_rate_of_the_theorem_that_covers_the_estimator(prior, esti
     assert found.theory == (None if known is None else theory_rate(prior, 0.4, 0.2, **known))
 
 
+@pytest.mark.slow
 def test_search_finds_a_known_answer(seed):
     """One arm of known variance: TV = 2 Phi(|nu^ - nu| / 2) - 1 with nu^ - nu ~ N(0, 2 / T).
 
