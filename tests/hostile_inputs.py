@@ -1176,6 +1176,10 @@ def _parts_of_learners() -> Iterator[Case]:
     unreadable = {"unreadable": Unreadable()}
     yield from _named("BetaPrior", "alpha", lambda value: pw.BetaPrior(value, [1.0]), unreadable)
     yield from _named("RecedingHorizon", "alpha", lambda value: pw.RecedingHorizon(1, 1, value), unreadable)
+    for arms in ("3", None, 0, -1, 2.0, True):
+        prior = Broken()
+        prior.arms = arms  # type: ignore[assignment]
+        yield Case(f"simulate: arms of a prior {arms!r}", lambda prior=prior: _run(prior=prior), ("prior.arms",))
     masked = {"masked": np.ma.array([True] * 3, mask=[0, 0, 1])}
     yield from _named("simulate", "available", lambda value: _run(available=value), masked)
 

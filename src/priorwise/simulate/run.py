@@ -184,6 +184,7 @@ def check_prior(name: str, prior: Any) -> None:
     if not isinstance(prior, type) and hasattr(prior, "for_arms"):
         raise TypeError(f"{name} has no fixed number of arms: pass {name}.for_arms(n)")
     doors.role(name, prior, "a prior", "arms", "sample", "belief")
+    validation.count(f"{name}.arms", prior.arms)
 
 
 def check_believed(prior: Any, believed: Any) -> None:
