@@ -400,6 +400,7 @@ def test_realised_rewards_where_there_are_no_values(seed: int) -> None:
 # Comparison with Kveton et al.
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(2, 8), st.floats(1e-9, 0.5), st.floats(0.1, 4.0), st.integers(0, 1000))
 def test_kveton(arms: int, size: float, std: float, number: int) -> None:

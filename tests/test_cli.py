@@ -254,6 +254,7 @@ def test_labels_keep_their_distance(seed: int) -> None:
     assert spread([0.1, 0.5, 0.9], 0.05, 0.0, 1.0) == pytest.approx([0.1, 0.5, 0.9])
 
 
+@pytest.mark.slow
 def test_script() -> None:
     script = Path(sys.executable).with_name("priorwise")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
@@ -295,6 +296,7 @@ def test_bound_writes_a_table_and_whole_files(prior: Path) -> None:
     assert {path.name for path in Path("out").iterdir()} == {"bound.png", "bound.svg", "bound.json"}
 
 
+@pytest.mark.slow
 def test_quiet_bound_shows_neither_bar_nor_table(prior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[bool | None] = []
 

@@ -13,6 +13,7 @@ from priorwise.testing.twins import offers, same_run, some_arms
 EVERY: dict[str, Any] = {**SAMPLING_POLICIES, **POLICIES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
 @pytest.mark.parametrize("family", PRIORS)
 @pytest.mark.parametrize("name", EVERY)

@@ -41,6 +41,7 @@ def test_a_tile_function_without_room_is_an_exception(prior: Any, place: int, ca
     assert capfd.readouterr() == ("", "")  # Numba's callbacks print what they ignore
 
 
+@pytest.mark.slow
 def test_it_passes_through_the_policy_that_called(capfd: pytest.CaptureFixture[str]) -> None:
     family = FINITE.tiles(2, True)
     rule = pw.KnowledgeGradient(3, 1021).tiles(family, 2, False)

@@ -84,6 +84,7 @@ def test_rate_counts_the_prior_mean():
     assert "max(d (A^4" in theory_rate(shifted(1.0), 0.3, 0.1).formula
 
 
+@pytest.mark.slow
 def test_measured_need_grows_with_the_prior_mean_as_the_rate_says(seed):
     """Errors fall as T^-1/2, so the need for a given eps grows as the squared error at one T.
 
@@ -110,6 +111,7 @@ ROTATED = pw.GaussianPrior([0.3, 0.0], [[1.0, 0.5], [0.5, 2.0]])
 BETA = pw.BetaPrior([2.0, 3.0], [3.0, 2.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prior", "estimator", "exploration", "horizon", "known"),
     [

@@ -172,6 +172,7 @@ def test_singular_in_many_dimensions_is_the_smaller_problem(seed: int) -> None:
     assert abs(wide.value - narrow.value) <= allowed < 0.05 * narrow.value
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(reals, st.floats(-4.0, 4.0), reals, st.floats(-4.0, 4.0))
 def test_one_dimension_against_quadrature(m1: float, l1: float, m2: float, l2: float) -> None:
@@ -269,6 +270,7 @@ def test_linear_is_gaussian_in_the_weights(seed: int) -> None:
 # Beta priors
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(shapes, shapes, shapes, shapes)
 def test_one_beta_arm(a1: float, b1: float, a2: float, b2: float) -> None:
@@ -318,6 +320,7 @@ def test_beta_extremes() -> None:
     assert kl(BetaPrior([1.0], [1.0]), BetaPrior([1.0 + h], [1.0])) == pytest.approx(h * h / 2, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_two_beta_arms_against_quadrature() -> None:
     p, q = BetaPrior([2.0, 3.0], [3.0, 2.0]), BetaPrior([3.0, 2.5], [2.0, 4.0])
 
@@ -378,6 +381,7 @@ def permuted(prior: object, order: np.ndarray) -> object:
     return FinitePrior(prior.means[:, order], prior.probs)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 2**32), st.sampled_from([gaussians, betas, finites]))
 def test_what_a_distance_is(number: int, family: object) -> None:
@@ -407,6 +411,7 @@ def test_what_a_distance_is(number: int, family: object) -> None:
     assert other.upper == pytest.approx(ab.upper, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(shapes, shapes, shapes, shapes, shapes, shapes)
 def test_upper_holds_where_the_value_is_known(a1: float, b1: float, a2: float, b2: float, a3: float, b3: float) -> None:
@@ -482,6 +487,7 @@ def test_strangers_are_refused() -> None:
 # Normal laws that differ in one direction, however it lies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [1.0001, 1 / 1.0001, 1.5, 100.0, 0.01, 1e4, 1e6, 1e-6])
 @pytest.mark.parametrize(
     ("size", "spread", "units", "null"), [(2, 1, 0, 0), (3, 100, 0, 1), (6, 1, 3, 0), (20, 100, 2, 6), (50, 10, 1, 0)]

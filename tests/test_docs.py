@@ -96,6 +96,7 @@ if __name__ == "__main__":
 WITH_PYTHON = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_blocks_run_and_print_what_is_written(page: str) -> None:
     for block, printed in executed(page)[1]:
@@ -119,6 +120,7 @@ def test_every_contract_of_the_skeletons_is_run_here() -> None:
     assert {name for name in vars(_skeletons) if name.startswith("Test")} <= set(globals())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["of the experiments", "default"])
 def test_enumerated_laws_are_those_of_the_policies(rule: str) -> None:
     """The laws that docs/corrections.md enumerates, against frequencies; false alarms with probability below 1e-6."""
@@ -180,6 +182,7 @@ def priorwise_commands() -> dict[str, set[str]]:
     return {name: {option for p in command.params for option in p.opts} for name, command in group.commands.items()}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_shell_example_of_the_readme_runs(tmp_path: Path) -> None:
     """As written, in a shell, with the installed command."""
     script = next(block.text for block in blocks("README.md") if block.language == "sh" and "priorwise" in block.text)

@@ -163,6 +163,7 @@ def test_tiny_and_huge_beta_parameters(seed: int) -> None:
         check_runs(prior, name, seed)
 
 
+@pytest.mark.slow
 def test_without_a_place_for_compiled_code_it_is_compiled_anew(tmp_path: Path) -> None:
     """As in a container: the package belongs to another user, and there is no home."""
     script = """if True:

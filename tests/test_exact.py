@@ -150,6 +150,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("masked", [False, True])
 def test_best_after_equals_simulation(name: str, masked: bool, seed: int) -> None:

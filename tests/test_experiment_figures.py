@@ -229,6 +229,7 @@ FIGURES: dict[str, tuple[Callable[[int], Files], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_files_open_and_are_the_same_twice(name: str, seed: int) -> None:
     draw, words = FIGURES[name]
@@ -243,6 +244,7 @@ def test_files_open_and_are_the_same_twice(name: str, seed: int) -> None:
     assert draw(seed) == files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_overlaps_another_or_leaves_the_figure(name: str, seed: int, drawn: list[Figure]) -> None:
     FIGURES[name][0](seed)

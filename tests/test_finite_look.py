@@ -157,6 +157,7 @@ def some_prior(rng: np.random.Generator, arms: int, support: int, noise: Any, pa
     return pw.FinitePrior(means, rng.dirichlet(np.ones(support)), noise, 0.1 if noise == "gaussian" else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("parts", [4.0, 7.0, 0.0], ids=["quarters", "sevenths", "any"])
 @pytest.mark.parametrize(("arms", "support", "k1", "k2"), SIZES)
@@ -166,6 +167,7 @@ def test_engines_compute_the_same_values(noise: Any, parts: float, arms: int, su
     assert_same_sums(prior, seed, k1, k2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("parts", [4.0, 0.0], ids=["quarters", "any"])
 @pytest.mark.parametrize(("arms", "support", "k1", "k2"), SIZES[1:])
@@ -253,6 +255,7 @@ def test_the_common_part_of_means(means: list[list[float]], grid: float, multipl
     assert found == (pytest.approx(grid, rel=1e-14), multiple)
 
 
+@pytest.mark.slow
 def test_counts_follow_their_weights(seed: int) -> None:
     """So many indices that much is drawn from remainders of heads. Control: what whole numbers of heads alone would give."""
     shares = np.repeat([0.3, 1.9, 5.5, 40.0], [4000, 3000, 2000, 1000])

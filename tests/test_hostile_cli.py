@@ -48,6 +48,7 @@ def priorwise(*arguments: object, **options: object) -> subprocess.CompletedProc
     return subprocess.run(line, check=False, stderr=subprocess.PIPE, **({"stdout": subprocess.PIPE} | options))  # type: ignore[call-overload, no-any-return]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_terminals_that_lack_signs(encoding: str, folder: Path) -> None:
     line = ("simulate", "prior.json", "-p", "ts", "-p", "greedy", "--believed", "wrong.json", *RUN, "--out", encoding)

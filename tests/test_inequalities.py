@@ -84,6 +84,7 @@ def check_chain(chain: ExactChain, prior: pw.FinitePrior, n: int) -> None:
             assert abs(chain.gap) <= horizon * share * tail_expectation(prior, share) + ROUNDING
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(pair=problems(), horizon=st.integers(1, 4))
 @pytest.mark.parametrize("name", POLICIES)

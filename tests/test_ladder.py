@@ -32,6 +32,7 @@ def ladder(raised):
     return sensitivity_ladder(*raised, pw.ThompsonSampling(), 10, seed=base_seed(), tasks=400_000, histories=500)
 
 
+@pytest.mark.slow
 def test_the_raised_arm_earns_more(ladder):
     assert ladder.in_order, ladder.disorders
     assert ladder.gap.mean == pytest.approx(0.095, abs=0.01)  # standard error 0.001: about 10 of them
@@ -129,6 +130,7 @@ def test_disorder_is_noticed():
     assert len(wide.disorders) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "missing", "coupled"),
     [

@@ -251,6 +251,7 @@ def test_candidates_do_not_depend_on_blocks() -> None:
         np.testing.assert_array_equal(state.probabilities(), [1.0, 0.0])
 
 
+@pytest.mark.slow
 def test_baselines_approach_the_oracle(seed: int) -> None:
     """The order of the papers: learners of the mean beat a prior with a wrong one, and end close to the oracle."""
     cov = 0.3 * np.eye(4) + 0.1
@@ -585,6 +586,7 @@ class TakesArmsForTheirNeighbours:
         return PriorFit(pw.GaussianPrior(prior.mean[order], prior.cov[np.ix_(order, order)]), "mistaken", data.tasks)
 
 
+@pytest.mark.slow
 def test_empirical_bayes_recovers_the_prior(seed: int) -> None:
     """Thompson sampling learns a normal prior from its own choices: false alarm below 1e-6 (5 standard errors of 30 replicates).
 

@@ -152,6 +152,7 @@ def test_jobs_change_nothing(whole: tuple[Path, Results], tmp_path: Path) -> Non
     assert tables(tmp_path) != tables(whole[0])
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_named(tmp_path: Path) -> None:
     with pytest.raises(WorkersError, match="a worker process died"):
         run(tmp_path, SEED, Toy(dies_at=0), jobs=2)

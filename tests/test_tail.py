@@ -484,6 +484,19 @@ def test_one_law_answers_at_many_levels(seed: int) -> None:
 # Edges
 
 
+def test_beta_laws_without_spread_are_sampled_where_quadrature_has_no_digits(seed: int) -> None:
+    """Beta(c, c) is normal up to 1/c, so tails shrink as 1/sqrt(c). False alarms: 2e-9, five standard errors."""
+    reference = tail_expectation(BetaPrior([1e9, 1e9], 1e9), 0.1)
+    assert reference.kind == "exact"
+    for c in (1e11, 1e12):
+        prior = BetaPrior([c, c], c)
+        tail = tail_expectation(prior, 0.1, seed=seed)
+        assert tail.kind == "estimate"
+        assert abs(tail.value - reference.value * math.sqrt(1e9 / c)) < 5.0 * tail.std_error
+        assert tail_expectation(prior, 0.1).value >= tail.value
+
+
+@pytest.mark.slow
 def test_extremes_are_numbers() -> None:
     wide = SubGaussian(np.linspace(0.0, 1.0, 10**6), 4.0)
     for form in ("lemma", "tight", "printed"):
@@ -508,6 +521,7 @@ def test_extremes_are_numbers() -> None:
     assert tail_expectation(BetaPrior(np.linspace(1.0, 2.0, 10**6), 8.0), 1e-300).value == 1.0
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(st.floats(0.1, 1e4), st.floats(0.1, 1e4), st.floats(0.1, 1e4), st.floats(0.1, 1e4), levels, levels)
 def test_beta_law_keeps_the_properties(a: float, b: float, c: float, d: float, one: float, two: float) -> None:

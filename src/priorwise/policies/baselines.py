@@ -199,7 +199,8 @@ class ExactKnowledgeGradient:
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
         """Posterior means of the arms with the largest value, -inf for the others."""
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
-        now, size = seen.masked(belief.mean(seen)), mean_sizes(belief, seen)
+        now = seen.masked(belief.mean(seen))
+        size = np.broadcast_to(mean_sizes(belief, seen), now.shape)
         if alpha == 0.0:
             return level(now, size)
         ahead = belief.best_after(seen)

@@ -19,6 +19,9 @@ from priorwise.sensitivity.conditions import Bounded, ConditionedPrior, SubGauss
 from priorwise.sensitivity.normal_tail import NormalDifferences
 from priorwise.sensitivity.range_law import MOST_GROUPS, BetaMarginal, IndependentRange, NormalMarginal
 
+MOST_CERTAIN: Final = 1e10
+"""Sum of the parameters of a Beta law beyond which its distribution function has too few digits for quadrature."""
+
 EQUAL: Final = 1e-14
 """Covariances this close, relative to the variances, are equal up to rounding."""
 
@@ -128,6 +131,8 @@ def normal_arms(prior: Any) -> tuple[FloatArray, FloatArray] | None:
 def independent_arms(prior: Any) -> IndependentRange | None:
     """Return the law of the diameter where it is that of independent arms with few distinct laws."""
     if isinstance(prior, BetaPrior):
+        if (prior.alpha + prior.beta).max() > MOST_CERTAIN:
+            return None
         rows, counts = np.unique(np.stack([prior.alpha, prior.beta], axis=1), axis=0, return_counts=True)
         if len(rows) > MOST_GROUPS:
             return None
