@@ -78,6 +78,7 @@ def test_arms_that_are_not_available_are_never_the_largest():
     np.testing.assert_allclose(beta_argmax(a, b, 1, mask), [[0.5, 0.0, 0.5]], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize(
     ("a", "b"), [((2.0, 3.0, 1.0), (1.0, 2.0, 3.0)), ((0.05, 1.0, 1e4), (0.05, 1.0, 1e4)), ((1.0, 1.0), (1.0, 1.0))]
@@ -186,6 +187,7 @@ def _posterior(belief):
     return pw.GaussianPrior(belief.m[0], belief.covariance()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_distances_of_posteriors_match_those_of_priors(name, seed):
     """After the same history, against total_variation of the posteriors; both estimates within 5 standard errors."""

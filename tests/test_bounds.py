@@ -124,6 +124,7 @@ def test_many_arms() -> None:
             assert math.isfinite(bound.trivial)
 
 
+@pytest.mark.slow
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(1, 50), st.integers(1, 20))
 def test_monotone_in_the_distance(a: float, b: float, horizon: int, k: int) -> None:
     p, policy = finite(0.1), pw.KShotThompson(k)

@@ -97,6 +97,7 @@ def test_table_and_whole_files(prior: Path) -> None:
     assert json.loads((out / "simulate.json").read_text())["seed"] == SEED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_tables_fit_the_terminal_and_cut_nothing(prior: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setattr("priorwise.cli.output.PIPED_WIDTH", width)
@@ -288,6 +289,7 @@ def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 def test_bound_writes_a_table_and_whole_files(prior: Path) -> None:
     result = call("bound", prior, "wrong.json", "-p", "ts", *BOUND)
     assert result.exit_code == 0, result.output

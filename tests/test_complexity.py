@@ -208,6 +208,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_need_lies_about_where_the_search_finds_it(family, seed):
     """On fresh tasks, with a total variation of this test's own: with four times as many 13 of 16 fits do, with a thirtieth fewer.
@@ -245,6 +246,7 @@ def test_pac_corollary_by_hand():
     assert loss.trivial == pytest.approx(5 * widths.mean(), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_errors_grow_with_arms_as_the_lemmas_say(seed):
     """Slopes in the logarithm of the number of arms: 1 for the mean, 3/2 for the covariance, up to 0.35.
 

@@ -209,6 +209,7 @@ def test_one_differing_direction_is_exact(seed: int) -> None:
     assert exact(p, q) == pytest.approx(exact(normal1(0, 1), normal1(0.7, 2.5)), abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 5, 30])
 @pytest.mark.parametrize("ratio", [1.0 + 1e-9, 1.3, 40.0])
 def test_estimate_of_scaled_covariance(size: int, ratio: float, seed: int) -> None:
@@ -298,6 +299,7 @@ def test_one_beta_arm(a1: float, b1: float, a2: float, b2: float) -> None:
     assert hellinger(p, q) ** 2 == pytest.approx(-math.expm1(affinity), abs=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [(1, 1, 2, 1), (2, 5, 3, 3), (40, 60, 50, 50), (1.5, 8, 1, 8), (400, 9, 380, 10)])
 def test_one_beta_arm_against_quadrature(rows: tuple[float, float, float, float]) -> None:
     a1, b1, a2, b2 = rows

@@ -217,6 +217,7 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert set(PAGES) - {"README.md"} <= linked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_doctests(name: str) -> None:
     if name.endswith("__main__"):

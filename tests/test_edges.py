@@ -72,6 +72,7 @@ def check_posterior(prior: pw.GaussianPrior, seed: int, tolerance: float) -> Non
         np.testing.assert_allclose(belief.covariance()[task], cov, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("arms", [1, 3])
 def test_one_pull_one_task_one_arm(name: str, arms: int, seed: int) -> None:
@@ -98,6 +99,7 @@ def test_singular_posteriors_are_right(shape: str, seed: int) -> None:
     check_posterior(pw.GaussianPrior(MEAN, COVARIANCES[shape]), seed, tolerance=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("noise_var", [1e-12, 1e12])
 def test_extreme_noise(noise_var: float, name: str, seed: int) -> None:

@@ -294,6 +294,7 @@ def test_boxes_show_the_test_table(seed: int, drawn: list[Figure]) -> None:
         assert f"{rewards.mean():.2f} ± {2 * rewards.std(ddof=1) / np.sqrt(30):.2f}" in texts
 
 
+@pytest.mark.slow
 def test_heat_maps_show_their_tables(seed: int, drawn: list[Figure]) -> None:
     """Each cell's word is that of its task or algorithm and arm."""
     instance, pulls = instance_table(), first_pull_table(seed)
@@ -341,6 +342,7 @@ def beyond_the_limits(figure: Figure) -> Iterator[Text]:
                     yield from (tick.label1, tick.label2)
 
 
+@pytest.mark.slow
 def test_one_replicate_and_one_episode_can_be_drawn(seed: int, drawn: list[Figure]) -> None:
     """Without a band where there is no standard error, and without a ± where there is one replicate."""
     learning_curves(curve_table(GAUSSIAN, seed, replicates=1), "One replicate")

@@ -63,6 +63,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_shared_work_changes_no_number(name: str, seed: int) -> None:
     """Each configuration earns, bit for bit, what it earns alone."""
@@ -160,6 +161,7 @@ def test_the_printed_estimator_fails_its_claim() -> None:
     assert verdicts["OracleTS earns 5.38 per episode"]
 
 
+@pytest.mark.slow
 def test_ours_fills_its_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, sweep in SWEEPS.items():
         windows = tuple((learner, oracle, 1, 4) for learner, oracle, *_ in sweep.windows[:1])

@@ -197,6 +197,7 @@ def test_only_files_are_read(tmp_path: Path) -> None:
         pw.load_prior(large)
 
 
+@pytest.mark.slow
 def test_a_name_of_20_megabytes_is_not_printed(tmp_path: Path) -> None:
     path = tmp_path / "huge.json"
     path.write_text(text("n" * 20_000_000))

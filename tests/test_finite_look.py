@@ -185,6 +185,7 @@ def test_engines_agree_on_mixed_beliefs_and_masks(
         assert_same_sums(prior, seed, k1, k2, logs, mask[rng.integers(kinds, size=LANES)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["none", "gaussian"])
 @pytest.mark.parametrize(
     "means",

@@ -492,6 +492,7 @@ class TestCertainty:
         assert again == fit
         assert again.draw(np.random.default_rng(seed), 3) == fit.draw(np.random.default_rng(seed), 3)
 
+    @pytest.mark.slow
     def test_draws_have_the_fit_as_their_mean_in_any_order_of_the_arms(self, seed: int) -> None:
         """Of 4000 draws a mean is known to 0.02 standard deviations, here at most 1.2 variances: 0.1 is four of them."""
         prior = pw.GaussianPrior(np.linspace(1.0, -0.5, 6), 0.3 * np.eye(6) + 0.7)
@@ -510,6 +511,7 @@ class TestCertainty:
             spreads.append(drawn.std(axis=0)[::order, ::order])
         np.testing.assert_allclose(*spreads, rtol=0.3)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("regulariser", [0.0, 2.0])
     @pytest.mark.parametrize("structure", STRUCTURES)
     @pytest.mark.parametrize("tasks", [2, 6, 40])

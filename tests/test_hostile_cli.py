@@ -60,6 +60,7 @@ def test_terminals_that_lack_signs(encoding: str, folder: Path) -> None:
     assert "?" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("line", [("example", "gaussian"), ("simulate", "prior.json", "-p", "ts", *RUN, "--json")])
 def test_standard_output_on_a_full_disk(line: tuple[str, ...], folder: Path) -> None:
@@ -93,6 +94,7 @@ def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
     assert not done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["numba", "typer", "priorwise.experiments.registry"])
 def test_interrupted_while_importing(module: str) -> None:
     code = f"""
@@ -166,6 +168,7 @@ def test_only_a_full_disk_is_told_to_make_room(tmp_path: Path, monkeypatch: pyte
         assert ("make room" in result.stderr) == (says == "make room")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("missing", "code", "says"),
     [

@@ -147,6 +147,7 @@ def top_two_law(policy: pw.TopTwoThompson, prior: pw.FinitePrior) -> np.ndarray:
 TOP_TWO = [pw.TopTwoThompson(share, most) for share in (0.2, 0.5, 1.0) for most in (1, 3, 40)]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(pair=problems())
 @pytest.mark.parametrize("policy", TOP_TWO)
@@ -179,6 +180,7 @@ def test_top_two_has_that_law(policy: pw.TopTwoThompson, seed: int) -> None:
     assert chisquare(counts, tasks * top_two_law(pw.TopTwoThompson(1.0), prior)).pvalue < 1e-6
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(pair=problems())
 @pytest.mark.parametrize("name", POLICIES)

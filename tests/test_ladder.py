@@ -162,6 +162,7 @@ def test_linear_and_beta_problems(seed):
         assert ladder.in_order, ladder.disorders
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [pw.Uniform(), PlayArms((0, 1))])
 def test_what_does_not_look_at_the_posterior_has_a_flat_ladder(raised, policy, seed):
     ladder = sensitivity_ladder(*raised, policy, 3, seed=seed, tasks=1000, histories=50)
@@ -180,6 +181,7 @@ def test_equal_priors_have_a_flat_ladder(raised, seed):
     assert ladder.in_order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arms", "dim"), [(12, 2), (8, 3), (12, 7)])
 def test_more_arms_than_features(arms, dim, seed):
     """Values of low rank, where a plain factorisation of their differences breaks down."""

@@ -443,6 +443,7 @@ def test_a_noise_that_the_tasks_do_not_have_is_refused(seed: int) -> None:
     simulate_meta(noisy, meant, seed=seed, **FEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["compiled", "numpy"])
 def test_a_noise_left_open_is_that_of_the_tasks(engine: Any, seed: int) -> None:
     """The same rewards, to the last bit, as with the noise passed; and others than with a wrong one."""
@@ -604,6 +605,7 @@ def test_empirical_bayes_recovers_the_prior(seed: int) -> None:
     assert not control.mean > 0.6 * lost.mean + 5 * control.std_error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("problem", "estimator", "policy", "episodes"),
     [
@@ -891,6 +893,7 @@ def drive(learner: EmpiricalBayes, laws: list[tuple[Any, int]], *, horizon: int,
     return np.concatenate(rewards), state
 
 
+@pytest.mark.slow
 def test_a_watching_learner_starts_again_after_a_change(seed: int) -> None:
     """The best arm becomes the worst after 80 tasks: with a watch the learner is soon as good as before, without it is not."""
     old, new = (pw.GaussianPrior(mean, 0.2 * np.eye(4)) for mean in ([1.5, 0.0, 0.0, -0.5], [-1.0, 0.0, 0.0, 1.0]))

@@ -146,6 +146,7 @@ def _pairs(tasks, seed):
     return replace(run, trajectory=replace(run.trajectory, actions=run.actions[index], rewards=run.rewards[index]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_unbiased(variant, replicates, seed):
     """Of the estimates before the projection, and before arms that no task pulled are filled in."""

@@ -194,6 +194,7 @@ def test_killed_and_started_again(whole: tuple[Path, Results], tmp_path: Path) -
     assert set(tmp_path.rglob("*.tmp")) == foreign
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_interrupted_and_started_again(whole: tuple[Path, Results], tmp_path: Path, number: signal.Signals) -> None:
     with command(tmp_path, "--jobs", 1) as process:

@@ -119,6 +119,7 @@ class TestEpsilonGreedyOnCounts(TestEpsilonGreedy):
         return CountsPrior(tuple(COUNTS.shape[i] for i in order), tuple(COUNTS.rate[i] for i in order))
 
 
+@pytest.mark.slow
 def test_they_work_together(seed: int) -> None:
     policies = {"thompson": pw.ThompsonSampling(), "median": SecondThoughts(), "epsilon": EpsilonGreedy(), "uniform": pw.Uniform()}
     comparison = pw.compare(COUNTS, policies, horizon=5, tasks=3000, seed=seed)

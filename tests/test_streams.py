@@ -229,6 +229,7 @@ def test_normals(seed: int) -> None:
     assert min(pair_p_values(z[:, 0::2].ravel(), z[:, 1::2].ravel())) > ALARM
 
 
+@pytest.mark.slow
 def test_control_normals(seed: int) -> None:
     rng = stream(seed, 1 << 17)
     u = rng.uniform(8).ravel()
@@ -366,6 +367,7 @@ def test_compiled_normals_are_the_same(width: int, seed: int) -> None:
     np.testing.assert_allclose(out.T, stream(seed, LANES).normal(width), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_compiled_betas_are_the_same(a: float, b: float, seed: int) -> None:
     keys, at, out = compiled_arguments(seed, 100)

@@ -237,6 +237,7 @@ def test_uniform_arms(arms: int) -> None:
         assert exact(prior, p) == pytest.approx(want, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
     [[(1, 1), (5, 2)], [(0.01, 0.02), (5, 2), (1, 1)], [(1e6, 1e6), (1e6, 1.002e6)], [(2, 98), (3, 97), (1e-3, 1.0), (1, 50)]],
@@ -312,6 +313,7 @@ def priors_of_all_kinds() -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(8))
 def test_every_condition_lies_above(index: int, seed: int) -> None:
     """Estimates get 6 standard errors: false alarms below 1e-6 over all."""

@@ -38,6 +38,7 @@ def test_every_seed_can_be_shifted(path: Path) -> None:
     assert list(fixed_seeds(ast.parse(path.read_text()))) == [], "take the fixture `seed`, or base_seed()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in FILES if path.name.startswith("test_")], ids=lambda path: path.name)
 def test_no_test_reads_a_clock(path: Path) -> None:
     assert list(clocks(ast.parse(path.read_text()))) == [], "count the work instead: see counting.py"

@@ -43,6 +43,7 @@ def cancelling(rng: np.random.Generator, scale: float, noise: Any) -> pw.FiniteP
     return pw.FinitePrior(means, np.full(len(means), 1 / len(means)), noise=noise, noise_var=variance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILED)
 def test_engines_agree_where_means_cancel(name: str, seed: int) -> None:
     """Action for action, with and without noise and masks, also with means that are denormal."""

@@ -9,6 +9,7 @@ import priorwise as pw
 from priorwise.kernels import gaussian_wide
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arms", "horizon"), [(12, 6), (37, 10), (120, 4)])
 @pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.Greedy(), pw.PosteriorSampling(3, "sum")], ids=str)
 @pytest.mark.parametrize("rank", ["full", "half"])
