@@ -40,11 +40,26 @@ FIGURES = (".png", ".svg", ".pdf")
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """Parse the command line; what cannot work is refused before the work."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed of priorwise beside other implementations.")
-    parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: does everything run?")
-    parser.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=f"some of: {', '.join(SECTIONS)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Speed of priorwise beside other implementations."
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes and few rounds: does everything run?"
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=list(SECTIONS),
+        metavar="SECTION",
+        help=f"some of: {', '.join(SECTIONS)}",
+    )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every number to this file")
-    parser.add_argument("--figure", type=Path, metavar="PATH", help="draw growth with arms and pulls (.png, .svg or .pdf)")
+    parser.add_argument(
+        "--figure",
+        type=Path,
+        metavar="PATH",
+        help="draw growth with arms and pulls (.png, .svg or .pdf)",
+    )
     chosen = parser.parse_args(argv)
     if chosen.figure is not None:
         if chosen.only and "growth" not in chosen.only:
@@ -77,11 +92,16 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.processor(),
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the sections; the status is 1 if a contender computes something wrong, whatever the speeds."""
+    """Run the sections; the status is 1 if a contender computes something wrong, whatever the
+    speeds.
+    """
     chosen = arguments(argv)
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -90,7 +110,10 @@ def main(argv: list[str] | None = None) -> int:
     versions = ", ".join(f"{name} {about[name]}" for name in ("python", "numpy", "numba"))
     console.print(f"{about['processor']}, {about['processors']} processors, {versions}")
     if about["load"] is not None and about["load"] > 0.5:
-        console.print(f"[yellow]load average {about['load']:.1f}: other work runs on this machine; trust ratios, not absolutes[/]")
+        console.print(
+            f"[yellow]load average {about['load']:.1f}: other work runs on this machine; trust "
+            "ratios, not absolutes[/]"
+        )
     console.print()
     status = Console(stderr=True)
     done: dict[str, Section] = {}
@@ -108,7 +131,11 @@ def main(argv: list[str] | None = None) -> int:
         console.rule("[bold]All targets", align="left")
         console.print(goal_table(goals))
     if chosen.json is not None:
-        results = {"machine": about, "quick": chosen.quick, "sections": {name: each.as_dict() for name, each in done.items()}}
+        results = {
+            "machine": about,
+            "quick": chosen.quick,
+            "sections": {name: each.as_dict() for name, each in done.items()},
+        }
         text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
         replace_file(chosen.json, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     if chosen.figure is not None:

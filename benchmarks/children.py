@@ -16,7 +16,8 @@ from priorwise.simulate.engine import available_threads
 TASKS = (10_000, 100_000, 1_000_000, 4_000_000)
 KEPT = 4  # bytes: half of one number per task
 
-# The peak is reset where the system allows it: compiling and importing may have needed more than the run does.
+# The peak is reset where the system allows it: compiling and importing may have needed more than
+# the run does.
 PEAK = """
 import resource, sys
 import priorwise as pw
@@ -26,10 +27,12 @@ def peak():
         with open("/proc/self/status") as status:
             return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+        unit = 2**20 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 def run(tasks):
     prior, policy = problems.gaussian().prior, pw.ThompsonSampling()
-    pw.simulate(prior, policy, horizon=10, tasks=tasks, seed=1, engine="compiled", threads=int(sys.argv[2]))
+    how = {"engine": "compiled", "threads": int(sys.argv[2])}
+    pw.simulate(prior, policy, horizon=10, tasks=tasks, seed=1, **how)
 run(64)
 try:
     with open("/proc/self/clear_refs", "w") as control:
@@ -51,7 +54,13 @@ pw.simulate(prior, pw.ThompsonSampling(), horizon=10, tasks=1000, seed=0, engine
 def child(code: str, *arguments: str, cache: str | None = None) -> str:
     """Run code in a new interpreter, with another cache of compiled functions if one is named."""
     environment = dict(os.environ) if cache is None else {**os.environ, "NUMBA_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
     if done.returncode != 0:
         raise RuntimeError(f"a child process failed:\n{done.stderr}")
     return done.stdout
@@ -60,10 +69,12 @@ def child(code: str, *arguments: str, cache: str | None = None) -> str:
 def memory(section: Section) -> None:
     """Peak memory must not grow with tasks, unless trajectories are kept.
 
-    With one thread it is settled at 10⁵ tasks. With more, the allocator's pools of the threads fill up to about 10⁶ tasks.
+    With one thread it is settled at 10⁵ tasks. With more, the allocator's pools of the threads fill
+    up to about 10⁶ tasks.
     """
     child(PEAK, "64", "1")  # compiles what is not in the cache
-    cases = {"one thread": (1, 1), "all processors": (available_threads(), 2)}  # threads, and where it should be settled
+    # threads, and where it should be settled
+    cases = {"one thread": (1, 1), "all processors": (available_threads(), 2)}
     grown: dict[str, list[float]] = {}
     before = 0.0
     for name, (count, settled) in cases.items():
@@ -71,10 +82,20 @@ def memory(section: Section) -> None:
         for tasks in TASKS:
             before, more = (float(each) for each in child(PEAK, str(tasks), str(count)).split())
             grown[name].append(more)
-        per_task = (grown[name][settled + 1] - grown[name][settled]) * 2**20 / (TASKS[settled + 1] - TASKS[settled])
+        per_task = (
+            (grown[name][settled + 1] - grown[name][settled])
+            * 2**20
+            / (TASKS[settled + 1] - TASKS[settled])
+        )
         what = f"memory per further task, {TASKS[settled]:,} to {TASKS[settled + 1]:,}, {name}"
-        section.goals.append(Goal(what, per_task, " bytes", at_most=KEPT, note="a number kept per task would be 8"))
-    out = table(f"growth of peak memory by tasks, MB, over {before:.0f} before the run", "tasks", *(f"{n:,}" for n in TASKS))
+        section.goals.append(
+            Goal(what, per_task, " bytes", at_most=KEPT, note="a number kept per task would be 8")
+        )
+    out = table(
+        f"growth of peak memory by tasks, MB, over {before:.0f} before the run",
+        "tasks",
+        *(f"{n:,}" for n in TASKS),
+    )
     for name, each in grown.items():
         out.add_row(name, *map(show, each))
     section.tables.append(out)
@@ -97,7 +118,12 @@ def seconds(code: str, cache: str) -> Spent:
 def start(quick: bool) -> Section:
     """Section 7."""
     colds, rounds = (1, 2) if quick else (2, 7)
-    spent: dict[str, list[Spent]] = {"cold": [], "warm": [], "import alone": [], "interpreter alone": []}
+    spent: dict[str, list[Spent]] = {
+        "cold": [],
+        "warm": [],
+        "import alone": [],
+        "interpreter alone": [],
+    }
     for _ in range(colds):
         with tempfile.TemporaryDirectory() as cache:
             spent["cold"].append(seconds(FIRST_RUN, cache))
@@ -110,11 +136,21 @@ def start(quick: bool) -> Section:
     section = Section("7. Start: a new process that imports priorwise and runs 1,000 tasks")
     section.goals = [
         ratio("cold ÷ warm", timings["cold"], warm, "cold: nothing compiled yet"),
-        Goal("warm", warm.best, " s", at_most=1.5, note=f"in processor time {show(warm.processor)} s"),
+        Goal(
+            "warm", warm.best, " s", at_most=1.5, note=f"in processor time {show(warm.processor)} s"
+        ),
     ]
-    out = table("seconds of a whole process", "", "best", "in processor time", "median above best", "runs")
+    out = table(
+        "seconds of a whole process", "", "best", "in processor time", "median above best", "runs"
+    )
     for name, each in timings.items():
-        out.add_row(name, f"{each.best:.2f}", f"{each.processor:.2f}", f"{100 * each.noise:.0f} %", str(len(each.rounds)))
+        out.add_row(
+            name,
+            f"{each.best:.2f}",
+            f"{each.processor:.2f}",
+            f"{100 * each.noise:.0f} %",
+            str(len(each.rounds)),
+        )
     section.tables.append(out)
     section.numbers = {"seconds": rounds_of(timings)}
     return section

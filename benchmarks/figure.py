@@ -36,7 +36,15 @@ def draw(numbers: dict[str, Any], path: Path) -> None:
             axes.tick_params(labelleft=True)
         panels[0].set_ylabel("ns per pull")
         figure.text(
-            0.075, 0.955, "Thompson sampling, compiled engine, one thread: time of one pull", fontsize=10, color=INK, va="center"
+            0.075,
+            0.955,
+            "Thompson sampling, compiled engine, one thread: time of one pull",
+            fontsize=10,
+            color=INK,
+            va="center",
         )
         figure.subplots_adjust(left=0.075, right=0.885, top=0.82, bottom=0.15, wspace=0.46)
-        replace_file(path, lambda temporary: figure.savefig(temporary, format=path.suffix.lstrip(".") or "png"))
+        replace_file(
+            path,
+            lambda temporary: figure.savefig(temporary, format=path.suffix.lstrip(".") or "png"),
+        )

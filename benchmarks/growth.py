@@ -22,15 +22,21 @@ FLAT = 1.2
 
 def simulated(prior: Any, policy: Any, horizon: int, tasks: int) -> pw.Run:
     """One thread of the compiled engine."""
-    return pw.simulate(prior, policy, horizon=horizon, tasks=tasks, seed=1, engine="compiled", threads=1)
+    return pw.simulate(
+        prior, policy, horizon=horizon, tasks=tasks, seed=1, engine="compiled", threads=1
+    )
 
 
-def per_pull(cases: Mapping[str, tuple[Any, Any, int]], seconds: float, rounds: int) -> dict[str, Timing]:
+def per_pull(
+    cases: Mapping[str, tuple[Any, Any, int]], seconds: float, rounds: int
+) -> dict[str, Timing]:
     """Nanoseconds per pull of each case: prior, policy, horizon."""
     contenders = {}
     for name, (prior, policy, horizon) in cases.items():
         tasks = sized(lambda n, case=(prior, policy, horizon): simulated(*case, n), seconds)
-        contenders[name] = timed(lambda case=(prior, policy, horizon), n=tasks: simulated(*case, n), tasks * horizon)
+        contenders[name] = timed(
+            lambda case=(prior, policy, horizon), n=tasks: simulated(*case, n), tasks * horizon
+        )
     return interleaved(contenders, rounds)
 
 
@@ -43,8 +49,14 @@ def families(quick: bool) -> Section:
         "Gaussian, 6 arms, 10 pulls": (problems.gaussian().prior, 10),
         "linear Gaussian, 6 arms, 6 features, 20 pulls": (problems.linear().prior, 20),
         "finite without noise, 20 arms, 16 tasks, 10 pulls": (discrete, 10),
-        "finite Bernoulli, 20 arms, 16 tasks, 10 pulls": (pw.FinitePrior(means, discrete.probs, "bernoulli"), 10),
-        "finite Gaussian, 20 arms, 16 tasks, 10 pulls": (pw.FinitePrior(discrete.means, discrete.probs, "gaussian", 1.0), 10),
+        "finite Bernoulli, 20 arms, 16 tasks, 10 pulls": (
+            pw.FinitePrior(means, discrete.probs, "bernoulli"),
+            10,
+        ),
+        "finite Gaussian, 20 arms, 16 tasks, 10 pulls": (
+            pw.FinitePrior(discrete.means, discrete.probs, "gaussian", 1.0),
+            10,
+        ),
         "Beta-Bernoulli, 10 arms, 10 pulls": (pw.BetaPrior(np.ones(10), np.ones(10)), 10),
     }
     policies = {
@@ -52,8 +64,16 @@ def families(quick: bool) -> Section:
         "2-RHC(10, 10, online)": pw.RecedingHorizon(10, 10, "online"),
         "greedy": pw.Greedy(),
     }
-    cases = {f"{family} | {name}": (*row, policy) for family, row in rows.items() for name, policy in policies.items()}
-    timings = per_pull({name: (prior, policy, horizon) for name, (prior, horizon, policy) in cases.items()}, seconds, rounds)
+    cases = {
+        f"{family} | {name}": (*row, policy)
+        for family, row in rows.items()
+        for name, policy in policies.items()
+    }
+    timings = per_pull(
+        {name: (prior, policy, horizon) for name, (prior, horizon, policy) in cases.items()},
+        seconds,
+        rounds,
+    )
     section = Section("5. Families and policies, compiled engine, one thread")
     out = table(f"ns per pull, best of {rounds} interleaved rounds", "", *policies)
     for family in rows:
@@ -76,12 +96,25 @@ def growth(quick: bool) -> Section:
     seconds, rounds = (0.05, 2) if quick else (0.2, 5)
     policy = pw.ThompsonSampling()
     section = Section("6. Growth, Thompson sampling, compiled engine, one thread")
-    by_arms = {(name, arms): (prior, policy, 10) for arms in ARMS for name, prior in priors(arms).items()}
-    by_pulls = {(name, pulls): (prior, policy, pulls) for pulls in PULLS for name, prior in priors(6).items()}
+    by_arms = {
+        (name, arms): (prior, policy, 10) for arms in ARMS for name, prior in priors(arms).items()
+    }
+    by_pulls = {
+        (name, pulls): (prior, policy, pulls)
+        for pulls in PULLS
+        for name, prior in priors(6).items()
+    }
     for axis, title, cases in (("arms", "10 pulls", by_arms), ("pulls", "6 arms", by_pulls)):
-        timings = per_pull({f"{name} {size}": case for (name, size), case in cases.items()}, seconds, rounds)
+        timings = per_pull(
+            {f"{name} {size}": case for (name, size), case in cases.items()}, seconds, rounds
+        )
         sizes = list(dict.fromkeys(size for _, size in cases))
-        out = table(f"ns per pull by {axis}, {title}", axis, *(f"{size:,}" for size in sizes), "exponent, last two")
+        out = table(
+            f"ns per pull by {axis}, {title}",
+            axis,
+            *(f"{size:,}" for size in sizes),
+            "exponent, last two",
+        )
         curves = {}
         for name in dict.fromkeys(name for name, _ in cases):
             curves[name] = [timings[f"{name} {size}"].best for size in sizes]
@@ -95,7 +128,9 @@ def growth(quick: bool) -> Section:
 
 
 def by_tasks(section: Section, rounds: int) -> None:
-    """Nanoseconds per pull must not grow with tasks; a call costs something of its own, which few tasks show."""
+    """Nanoseconds per pull must not grow with tasks; a call costs something of its own, which few
+    tasks show.
+    """
     prior = problems.gaussian().prior
     contenders = {}
     for tasks in TASKS:
@@ -111,7 +146,9 @@ def by_tasks(section: Section, rounds: int) -> None:
     ns = [timing.best for timing in timings.values()]
     fixed = (ns[0] - ns[-1]) * 10 * TASKS[0] / 1e6
     note = f"a call costs {fixed:.2f} ms of its own, which 10³ tasks show"
-    section.goals.append(Goal("time per pull, 10⁶ tasks ÷ 10⁴ tasks", ns[-1] / ns[1], "×", at_most=FLAT, note=note))
+    section.goals.append(
+        Goal("time per pull, 10⁶ tasks ÷ 10⁴ tasks", ns[-1] / ns[1], "×", at_most=FLAT, note=note)
+    )
     out = table("ns per pull by tasks, Gaussian, 6 arms, 10 pulls", "tasks", *timings)
     out.add_row("Gaussian", *map(show, ns))
     section.tables.append(out)

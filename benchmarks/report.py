@@ -32,13 +32,20 @@ class Goal:
             return None
         if not math.isfinite(self.value):
             return False
-        return (self.at_least is None or self.value >= self.at_least) and (self.at_most is None or self.value <= self.at_most)
+        return (self.at_least is None or self.value >= self.at_least) and (
+            self.at_most is None or self.value <= self.at_most
+        )
 
     @property
     def bound(self) -> str:
         """The bound, in words."""
         sign, limit = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
-        return "" if limit is None else f"{sign} {limit:g}{self.unit}" + (f" (aim {self.aim:g})" if self.aim is not None else "")
+        return (
+            ""
+            if limit is None
+            else f"{sign} {limit:g}{self.unit}"
+            + (f" (aim {self.aim:g})" if self.aim is not None else "")
+        )
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,8 @@ class Section:
         for part in (*parts, *([goal_table(self.goals)] if self.goals else [])):
             console.print(part)
         for each in [*self.tables, *([check_table(self.checks)] if self.checks else [])]:
-            console.print(f"\n[italic]{each.title}[/]")  # apart from the table, whose width it would be wrapped to
+            # apart from the table, whose width it would be wrapped to
+            console.print(f"\n[italic]{each.title}[/]")
             each.title = None
             console.print(each)
         console.print()
@@ -119,19 +127,42 @@ def goal_table(goals: Sequence[Goal]) -> Table:
 def check_table(checks: Sequence[Check]) -> Table:
     """Say for each contender whether it computes what it should."""
     out = table(
-        "mean total reward of each contender, checked before timing", "", "mean", "std. error", "known", "apart, s.e.", "right"
+        "mean total reward of each contender, checked before timing",
+        "",
+        "mean",
+        "std. error",
+        "known",
+        "apart, s.e.",
+        "right",
     )
     for check in checks:
-        numbers = f"{check.mean:.4f}", f"{check.std_error:.4f}", f"{check.known:g}", f"{check.distance:.1f}"
+        numbers = (
+            f"{check.mean:.4f}",
+            f"{check.std_error:.4f}",
+            f"{check.known:g}",
+            f"{check.distance:.1f}",
+        )
         out.add_row(check.who, *numbers, "yes" if check.right else "[bold red]NO[/]")
     return out
 
 
-def timing_table(title: str, unit: str, timings: Mapping[str, Timing], units: Mapping[str, str], scale: float = 1.0) -> Table:
+def timing_table(
+    title: str,
+    unit: str,
+    timings: Mapping[str, Timing],
+    units: Mapping[str, str],
+    scale: float = 1.0,
+) -> Table:
     """Absolute times; ``units`` says what each contender ran."""
     out = table(title, "", unit, "in processor time", "median above best", "each run")
     for name, timing in timings.items():
-        out.add_row(name, show(timing.best * scale), show(timing.processor * scale), f"{100 * timing.noise:.0f} %", units[name])
+        out.add_row(
+            name,
+            show(timing.best * scale),
+            show(timing.processor * scale),
+            f"{100 * timing.noise:.0f} %",
+            units[name],
+        )
     return out
 
 
@@ -145,17 +176,29 @@ def show(value: float) -> str:
 def rounds_of(timings: Mapping[str, Timing]) -> dict[str, Any]:
     """Every round's nanoseconds, for JSON."""
     return {
-        name: {"best": each.best, "best_processor": each.processor, "rounds": [spent._asdict() for spent in each.rounds]}
+        name: {
+            "best": each.best,
+            "best_processor": each.processor,
+            "rounds": [spent._asdict() for spent in each.rounds],
+        }
         for name, each in timings.items()
     }
 
 
-def ratio(what: str, above: Timing | None, below: Timing | None, note: str = "", **bounds: float | None) -> Goal:
+def ratio(
+    what: str, above: Timing | None, below: Timing | None, note: str = "", **bounds: float | None
+) -> Goal:
     """Compare two contenders on the clock, and say what processor time says; None: not measured."""
     if above is None or below is None:
         return Goal(what, None, "×", note=note, **bounds)
     by_processor = f"in processor time {show(above.processor / below.processor)}×"
-    return Goal(what, above.best / below.best, "×", note=f"{by_processor}; {note}" if note else by_processor, **bounds)
+    return Goal(
+        what,
+        above.best / below.best,
+        "×",
+        note=f"{by_processor}; {note}" if note else by_processor,
+        **bounds,
+    )
 
 
 SectionMaker = Callable[[bool], Section]

@@ -1,4 +1,6 @@
-"""Interleaved timing: every contender once a round, so that noise of the machine meets all alike."""
+"""Interleaved timing: every contender once a round, so that noise of the machine meets all
+alike.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ TILE = 64  # tasks the compiled loop runs at once; fewer waste lanes
 
 
 class Spent(NamedTuple):
-    """Nanoseconds per unit of one run: on the clock, and of processor time, which does not count waiting for a processor."""
+    """Nanoseconds per unit of one run: on the clock, and of processor time, which does not count
+    waiting for a processor.
+    """
 
     clock: float
     processor: float
@@ -32,12 +36,16 @@ class Timing:
 
     @property
     def processor(self) -> float:
-        """Least of the rounds in processor time; on a quiet machine, of one thread, the same as ``best``."""
+        """Least of the rounds in processor time; on a quiet machine, of one thread, the same as
+        ``best``.
+        """
         return min(spent.processor for spent in self.rounds)
 
     def per(self, share: float) -> Timing:
         """Per another unit, of which there are ``share`` to each of these."""
-        return Timing(tuple(Spent(spent.clock / share, spent.processor / share) for spent in self.rounds))
+        return Timing(
+            tuple(Spent(spent.clock / share, spent.processor / share) for spent in self.rounds)
+        )
 
     @property
     def noise(self) -> float:
@@ -51,7 +59,9 @@ def timed(run: Callable[[], object], units: int) -> Callable[[], Spent]:
     def contender() -> Spent:
         clock, processor = time.perf_counter_ns(), time.process_time_ns()
         run()
-        return Spent((time.perf_counter_ns() - clock) / units, (time.process_time_ns() - processor) / units)
+        return Spent(
+            (time.perf_counter_ns() - clock) / units, (time.process_time_ns() - processor) / units
+        )
 
     return contender
 
@@ -72,13 +82,18 @@ def interleaved(contenders: Mapping[str, Callable[[], Spent]], rounds: int) -> d
     return {name: Timing(tuple(each)) for name, each in spent.items()}
 
 
-def sized(run: Callable[[int], object], seconds: float, *, least: int = TILE, most: int = 1 << 22) -> int:
-    """Tasks that take about so long, in whole tiles: contenders whose runs last alike catch quiet moments alike. Warms up."""
+def sized(
+    run: Callable[[int], object], seconds: float, *, least: int = TILE, most: int = 1 << 22
+) -> int:
+    """Tasks that take about so long, in whole tiles: contenders whose runs last alike catch quiet
+    moments alike. Warms up.
+    """
     tasks = least
     run(tasks)
     while True:
         once = timed(lambda tasks=tasks: run(tasks), 10**9)
-        spent = min(once().clock for _ in range(3))  # one disturbed run must not end the search at a size too small
+        # one disturbed run must not end the search at a size too small
+        spent = min(once().clock for _ in range(3))
         if spent >= seconds / 3 or tasks >= most:
             return max(least, min(most, int(tasks * seconds / spent)) // TILE * TILE)
         tasks *= 4

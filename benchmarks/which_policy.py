@@ -1,8 +1,9 @@
 """What policies earn: the tables of docs/policies.md.
 
-``python -m benchmarks.which_policy clicks`` compares policies on a click prior learned from past tests, by number of pulls;
-``stories`` plays new tests instead of tasks from the learned prior; ``gaussian`` and ``discrete`` play the paper's problems. The
-first two take about ten minutes on one core, ``gaussian`` three; ``--quick`` plays a twentieth of the tasks.
+``python -m benchmarks.which_policy clicks`` compares policies on a click prior learned from past
+tests, by number of pulls; ``stories`` plays new tests instead of tasks from the learned prior;
+``gaussian`` and ``discrete`` play the paper's problems. The first two take about ten minutes on one
+core, ``gaussian`` three; ``--quick`` plays a twentieth of the tasks.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ DISCRETE: dict[str, Any] = {
 
 
 def headline_tests(tests: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Click rates of 2 to 6 headlines in each test, and which of them it has; headlines of one story move together."""
+    """Click rates of 2 to 6 headlines in each test, and which of them it has; headlines of one
+    story move together.
+    """
     story = rng.normal(np.log(0.05 / 0.95), 0.5, (tests, 1))
     rates = 1.0 / (1.0 + np.exp(-story - rng.normal(0.0, 0.28, (tests, MOST_ARMS))))
     return rates, np.arange(MOST_ARMS) < rng.integers(2, MOST_ARMS + 1, (tests, 1))
@@ -65,11 +68,17 @@ def learned(rng: np.random.Generator) -> pw.ExchangeableBetaPrior:
     """Fit 2,000 past tests with 200 to 2,000 showings of each headline."""
     rates, there = headline_tests(2_000, rng)
     shown = rng.integers(200, 2_001, rates.shape) * there
-    return pw.BetaMarginalLikelihood("exchangeable").fit(pw.BetaStatistics(successes=rng.binomial(shown, rates), pulls=shown)).prior
+    return (
+        pw.BetaMarginalLikelihood("exchangeable")
+        .fit(pw.BetaStatistics(successes=rng.binomial(shown, rates), pulls=shown))
+        .prior
+    )
 
 
 def clicks(share: int, new_tests: bool) -> None:
-    """Print rewards and paired differences for each number of pulls; new tests are given as a prior over their own rates."""
+    """Print rewards and paired differences for each number of pulls; new tests are given as a prior
+    over their own rates.
+    """
     rng = np.random.default_rng(SEED)
     prior = learned(rng)
     print(f"Beta({prior.alpha:.3f}, {prior.beta:.3f}) learned", flush=True)
@@ -77,10 +86,21 @@ def clicks(share: int, new_tests: bool) -> None:
     for pulls, most in (STORY_TASKS if new_tests else CLICK_TASKS).items():
         tasks = most // share
         rates, there = headline_tests(tasks, rng)
-        true = pw.FinitePrior(rates, np.full(tasks, 1.0 / tasks), noise="bernoulli") if new_tests else held
-        believed = {name: (policy, held) for name, policy in CLICKS.items() if name != SLOW[0] or pulls <= SLOW[1]}
+        true = (
+            pw.FinitePrior(rates, np.full(tasks, 1.0 / tasks), noise="bernoulli")
+            if new_tests
+            else held
+        )
+        believed = {
+            name: (policy, held)
+            for name, policy in CLICKS.items()
+            if name != SLOW[0] or pulls <= SLOW[1]
+        }
         print(f"\n{pulls:,} pulls, {tasks:,} tasks")
-        print(pw.compare(true, believed, horizon=pulls, tasks=tasks, seed=SEED, available=there), flush=True)
+        print(
+            pw.compare(true, believed, horizon=pulls, tasks=tasks, seed=SEED, available=there),
+            flush=True,
+        )
 
 
 def gaussian(share: int) -> None:
@@ -89,7 +109,14 @@ def gaussian(share: int) -> None:
     for name, (policy, most) in GAUSSIAN.items():
         earned = []
         for believed in (problem.prior, problem.misspecified):
-            run = pw.simulate(problem.prior, policy, horizon=problem.horizon, tasks=most // share, seed=SEED, believed=believed)
+            run = pw.simulate(
+                problem.prior,
+                policy,
+                horizon=problem.horizon,
+                tasks=most // share,
+                seed=SEED,
+                believed=believed,
+            )
             earned.append(f"{run.mean_reward:.3f} ± {run.std_error:.3f}")
         print(f"| `{name}` | {' | '.join(earned)} | {most // share:,} |", flush=True)
 
@@ -97,12 +124,18 @@ def gaussian(share: int) -> None:
 def discrete(share: int) -> None:
     """Print what each policy earns with the true prior."""
     problem = problems.discrete()
-    print(pw.compare(problem.prior, DISCRETE, horizon=problem.horizon, tasks=20_000 // share, seed=SEED))
+    print(
+        pw.compare(
+            problem.prior, DISCRETE, horizon=problem.horizon, tasks=20_000 // share, seed=SEED
+        )
+    )
 
 
 def main() -> None:
     """Print one of the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("table", choices=("clicks", "stories", "gaussian", "discrete"))
     parser.add_argument("--quick", action="store_true", help="a twentieth of the tasks")
     chosen = parser.parse_args()

@@ -1,4 +1,6 @@
-"""Shared by all tests. ``PRIORWISE_TEST_SEED=n`` shifts every seed, to sweep the statistical tests over fresh numbers."""
+"""Shared by all tests. ``PRIORWISE_TEST_SEED=n`` shifts every seed, to sweep the statistical tests
+over fresh numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from priorwise.testing import base_seed
 settings.register_profile("priorwise", deadline=None, derandomize=True)
 settings.load_profile("priorwise")
 
-# A shell starts what it runs in the background with interruptions ignored, and processes inherit that.
+# A shell starts what it runs in the background with interruptions ignored, and processes inherit
+# that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 
 def calls(work: Callable[[], Any]) -> int:
-    """Functions entered while ``work`` runs, in Python or from it: what a loop over rows would multiply."""
+    """Functions entered while ``work`` runs, in Python or from it: what a loop over rows would
+    multiply.
+    """
     entered = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:

@@ -1,7 +1,8 @@
-"""Command lines and files that no one should have written: what ``test_hostile_cli`` runs through the command line.
+"""Command lines and files that no one should have written: what ``test_hostile_cli`` runs through
+the command line.
 
-Each is refused with exit code 2 and one line on standard error that holds ``names``: the option or argument at fault.
-``python tests/hostile_cli.py`` prints every message, to be read.
+Each is refused with exit code 2 and one line on standard error that holds ``names``: the option or
+argument at fault. ``python tests/hostile_cli.py`` prints every message, to be read.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class Case:
 
     @property
     def label(self) -> str:
-        return " ".join(each if len(each) < 30 else f"{each[:20]}...{len(each)}" for each in self.line)
+        return " ".join(
+            each if len(each) < 30 else f"{each[:20]}...{len(each)}" for each in self.line
+        )
 
 
 def case(line: str, names: str, *more: str, text: str | bytes | None = None) -> Case:
@@ -50,7 +53,11 @@ def document(family: str, **fields: Any) -> str:
 def files() -> Mapping[str, str | bytes]:
     """Content of the bad prior files, by name."""
     gaussian = problems.gaussian().prior.to_json()  # type: ignore[attr-defined]
-    fit = json.loads(pw.PriorFit(pw.BetaPrior([2, 3], [8, 9]), "by hand", 7, std_errors={"alpha": [0.1, 0.2]}).to_json())
+    fit = json.loads(
+        pw.PriorFit(
+            pw.BetaPrior([2, 3], [8, 9]), "by hand", 7, std_errors={"alpha": [0.1, 0.2]}
+        ).to_json()
+    )
     contexts = {"family": "sphere-contexts", "arms": 4}
     linear = {"mean": [0, 0], "cov": [[1, 0], [0, 1]], "contexts": contexts}
     return {
@@ -61,7 +68,8 @@ def files() -> Mapping[str, str | bytes]:
         "utf16": gaussian.encode("utf-16"),
         "utf32": gaussian.encode("utf-32"),
         "latin1": '{"priorwise": 1, "family": "gauß"}'.encode("latin-1"),
-        "pickle": b"\x80\x05\x95\x1a\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x94\x8c\x06system\x94\x93\x94.",
+        "pickle": b"\x80\x05\x95\x1a\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x94"
+        b"\x8c\x06system\x94\x93\x94.",
         "png": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
         "cut": gaussian[: len(gaussian) // 2],
         "doubled": gaussian + gaussian,
@@ -70,14 +78,17 @@ def files() -> Mapping[str, str | bytes]:
         "comment": '// mine\n{"priorwise": 1}',
         "nested lists": "[" * 200_000 + "]" * 200_000,
         "nested fields": '{"x":' * 50_000 + "1" + "}" * 50_000,
-        "nested alpha": '{"priorwise":1,"family":"beta","beta":1,"alpha":' + "[" * 300 + "1" + "]" * 300 + "}",
+        "nested alpha": '{"priorwise":1,"family":"beta","beta":1,"alpha":'
+        + "[" * 300 + "1" + "]" * 300 + "}",
         "nested families": '{"priorwise":1,"family":"prior-fit","estimator":"x","tasks":1,"prior":'
         + '{"family":"prior-fit","estimator":"x","tasks":1,"prior":' * 400 + "1" + "}" * 401,
         "digits": '{"priorwise":1,"family":"beta","beta":1,"alpha":' + "9" * 6_000 + "}",
-        "negative digits": '{"priorwise":1,"family":"exchangeable-beta","beta":1,"alpha":-' + "9" * 6_000 + "}",
+        "negative digits": '{"priorwise":1,"family":"exchangeable-beta","beta":1,"alpha":-'
+        + "9" * 6_000 + "}",
         "exponent": '{"priorwise":1,"family":"beta","beta":1,"alpha":1e99999}',
         "twice": '{"priorwise":1,"family":"beta","beta":1,"alpha":1,"beta":2}',
-        "twice inside": '{"priorwise":1,"family":"linear-gaussian","mean":[1],"cov":[[1]],"contexts":'
+        "twice inside": '{"priorwise":1,"family":"linear-gaussian","mean":[1],"cov":[[1]],'
+        '"contexts":'
         '{"family":"sphere-contexts","arms":3,"arms":4}}',
         "long family": document("f" * 3_000_000),
         "long field": document("beta", alpha=1, beta=1, **{"f" * 3_000_000: 1}),
@@ -110,19 +121,24 @@ def files() -> Mapping[str, str | bytes]:
         "noise text": document("gaussian", mean=[0, 0], cov=[[1, 0], [0, 1]], noise_var="small"),
         "probs sum": document("finite", means=[[0, 1], [1, 0]], probs=[0.5, 0.6]),
         "probs negative": document("finite", means=[[0, 1], [1, 0]], probs=[1.5, -0.5]),
-        "noise unknown": document("finite", means=[[0, 1], [1, 0]], probs=[0.5, 0.5], noise="poisson"),
+        "noise unknown": document("finite", means=[[0, 1], [1, 0]], probs=[0.5, 0.5],
+        noise="poisson"),
         "correlation": document("exchangeable-gaussian", mean=0, var=1, correlation=2),
         "contexts number": document("linear-gaussian", **{**linear, "contexts": 4}),
-        "contexts prior": document("linear-gaussian", **{**linear, "contexts": {"family": "beta", "alpha": 1, "beta": 1}}),
-        "contexts arms": document("linear-gaussian", **{**linear, "contexts": {**contexts, "arms": 0}}),
-        "contexts many": document("linear-gaussian", **{**linear, "contexts": {**contexts, "arms": 10**13}}),
+        "contexts prior": document("linear-gaussian", **{**linear, "contexts": {"family": "beta",
+        "alpha": 1, "beta": 1}}),
+        "contexts arms": document("linear-gaussian", **{**linear, "contexts": {**contexts,
+        "arms": 0}}),
+        "contexts many": document("linear-gaussian", **{**linear, "contexts": {**contexts,
+        "arms": 10**13}}),
         "fit tasks": json.dumps({**fit, "tasks": -1}),
         "fit flag": json.dumps({**fit, "converged": "yes"}),
         "fit errors": json.dumps({**fit, "std_errors": {"alpha": ["a", 1]}}),
         "fit prior": json.dumps({**fit, "prior": contexts}),
         "fit uncertainty": json.dumps({**fit, "uncertainty": contexts}),
         "fit statistics": json.dumps({**fit, "statistics": [1]}),
-        "fit without prior": json.dumps({key: value for key, value in fit.items() if key != "prior"}),
+        "fit without prior": json.dumps({key: value for key,
+        value in fit.items() if key != "prior"}),
     }  # fmt: skip
 
 
@@ -143,19 +159,34 @@ def make(directory: Path) -> None:
     (directory / "ladder" / "bound.json").mkdir(parents=True)
     (directory / "loop").symlink_to("loop")
     for name, content in files().items():
-        (directory / f"{name}.bad").write_bytes(content.encode() if isinstance(content, str) else content)
+        (directory / f"{name}.bad").write_bytes(
+            content.encode() if isinstance(content, str) else content
+        )
 
 
 def cases() -> Iterator[Case]:
     """All of them."""
     long = "n" * 300
-    yield from (case("simulate", "PRIOR: ", f"{name}.bad", *f"-p ts {RUN}".split()) for name in files())
-    yield from (case(f"bound prior.json -p ts {RUN}", "BELIEVED: ", f"{name}.bad") for name in list(files())[::6])
-    yield from (case(f"simulate - -p ts {RUN}", "PRIOR: ", text=content) for content in list(files().values())[::4])
+    yield from (
+        case("simulate", "PRIOR: ", f"{name}.bad", *f"-p ts {RUN}".split()) for name in files()
+    )
+    yield from (
+        case(f"bound prior.json -p ts {RUN}", "BELIEVED: ", f"{name}.bad")
+        for name in list(files())[::6]
+    )
+    yield from (
+        case(f"simulate - -p ts {RUN}", "PRIOR: ", text=content)
+        for content in list(files().values())[::4]
+    )
     # numbers
     for option in ("--horizon", "--tasks", "--seed", "--threads"):
         for value in ("0x10", "1e20", "1_0_", "ten", "", " ", "1.5", "-5", "nan", "inf", "१०0x"):
-            yield case("simulate prior.json -p ts", f"{option}: ", *f"{RUN} --threads 1".split(), f"{option}={value}")
+            yield case(
+                "simulate prior.json -p ts",
+                f"{option}: ",
+                *f"{RUN} --threads 1".split(),
+                f"{option}={value}",
+            )
     for option in ("--horizon", "--tasks", "--threads"):
         yield case(f"simulate prior.json -p ts {RUN} {option} 0", f"{option}: ")
     for value in ("99999999999999999999", "1" + "0" * 400, "18446744073709551616"):
@@ -176,21 +207,30 @@ def cases() -> Iterator[Case]:
         yield case(f"simulate prior.json -p ts {RUN} --horizon {size}", "--horizon")
         yield case(f"simulate arms.json -p ts {RUN} --arms {size}", "--arms: ")
         yield case(f"bound prior.json wrong.json -p ts {RUN} --horizon {size}", "--horizon")
-        yield case(f"bound prior.json wrong.json -p ts {RUN} --horizon 100 --tasks {size}", "--tasks")
+        yield case(
+            f"bound prior.json wrong.json -p ts {RUN} --horizon 100 --tasks {size}", "--tasks"
+        )
         yield case(f"reproduce gaussian --replicates {size}", "--replicates: ")
         yield case(f"bound prior.json wrong.json -p ts {RUN} --histories {size}", "--histories: ")
-    yield case("simulate prior.json -p kg:10000,10000 --horizon 1000 --tasks 1000000 --seed 0", "--tasks")
+    yield case(
+        "simulate prior.json -p kg:10000,10000 --horizon 1000 --tasks 1000000 --seed 0", "--tasks"
+    )
     # policies
-    for word in ("", ":", "ts:", "ts:1", "sum:", "sum:-1", "sum:1.5", "sum:8,", "sum:k=8,k=9", "sum:8,9", "kg:1", "kg:0,1",
-                 "kg:1,1,ties=coin", "rhc:1,1,2", "rhc:1,1,nan", "exact-kg:x", "top-two:2", "top-two:nan", "TS", "thompson",
-                 "uniform:1", "w" * 5_000, "sum:" + "8" * 5_000, "\u202ets", "ts;rm", "\x1b[31mts", "t\0s"):  # fmt: skip
+    words = (
+        "", ":", "ts:", "ts:1", "sum:", "sum:-1", "sum:1.5", "sum:8,", "sum:k=8,k=9", "sum:8,9",
+        "kg:1", "kg:0,1", "kg:1,1,ties=coin", "rhc:1,1,2", "rhc:1,1,nan", "exact-kg:x",
+        "top-two:2", "top-two:nan", "TS", "thompson", "uniform:1", "w" * 5_000, "sum:" + "8" *
+        5_000, "\u202ets", "ts;rm", "\x1b[31mts", "t\0s",
+    )  # fmt: skip
+    for word in words:
         yield case(f"simulate prior.json {RUN} -p", "--policy: ", word)
     yield case(f"simulate prior.json {RUN} -p ts -p ts", "--policy: ")
     yield case(f"simulate prior.json {RUN}", "--policy ")
     yield case(f"bound prior.json wrong.json {RUN} -p ts -p greedy", "--policy: ")
     yield case(f"bound prior.json wrong.json {RUN} -p nope", "--policy: ")
     # where it writes
-    for out in ("", " ", "\t", long, f"deep/{long}", "/".join(["d" * 200] * 30), "prior.json", "prior.json/sub", "loop", "loop/sub",
+    for out in ("", " ", "\t", long, f"deep/{long}", "/".join(["d" * 200] * 30), "prior.json",
+    "prior.json/sub", "loop", "loop/sub",
                 "/dev/null", "/proc/nothing", "a\0b"):  # fmt: skip
         yield case(f"simulate prior.json -p ts {RUN} --out", "--out: ", out)
         yield case(f"bound prior.json wrong.json -p ts {RUN} --out", "--out: ", out)
@@ -200,7 +240,21 @@ def cases() -> Iterator[Case]:
     yield case("reproduce gaussian --quick --out taken", "--out: ")
     yield case("reproduce gaussian --quick --out page", "--out: ")
     # what it reads
-    for path in ("", " ", "none.json", "folder", "loop", long, "n" * 6_000, "/dev/null", "/dev/zero", "~", "*", "\x1b[2J", "a\0b"):
+    for path in (
+        "",
+        " ",
+        "none.json",
+        "folder",
+        "loop",
+        long,
+        "n" * 6_000,
+        "/dev/null",
+        "/dev/zero",
+        "~",
+        "*",
+        "\x1b[2J",
+        "a\0b",
+    ):
         yield case(f"simulate -p ts {RUN}", "PRIOR: ", path)
         yield case(f"simulate prior.json -p ts {RUN} --believed", "--believed: ", path)
         yield case(f"bound prior.json -p ts {RUN}", "BELIEVED: ", path)
@@ -234,7 +288,9 @@ def cases() -> Iterator[Case]:
     for address in ("", " "):
         yield case("reproduce gaussian --engine dask --scheduler", "--scheduler: ", address)
     yield case("reproduce gaussian --scheduler tcp://localhost:1", "--scheduler: ")
-    yield case("reproduce gaussian --engine dask --scheduler tcp://localhost:1 --jobs 2", "--jobs: ")
+    yield case(
+        "reproduce gaussian --engine dask --scheduler tcp://localhost:1 --jobs 2", "--jobs: "
+    )
     yield case("reproduce gaussian --quick --replicates 9", "--quick: ")
     for value in ("0", "-1", "many", "1e3", ""):
         yield case("reproduce gaussian", "--replicates: ", f"--replicates={value}")
@@ -263,7 +319,12 @@ def run(each: Case) -> tuple[str, Result]:
         return f"a traceback: {result.exception!r}", result
     if result.exit_code != 2:
         return f"exit code {result.exit_code}", result
-    if result.stdout or len(lines) != 1 or not lines[0].startswith("Error: ") or len(lines[0]) > 1_100:
+    if (
+        result.stdout
+        or len(lines) != 1
+        or not lines[0].startswith("Error: ")
+        or len(lines[0]) > 1_100
+    ):
         return "more than one line", result
     if not lines[0].isprintable():
         return "signs that steer a terminal", result
@@ -277,4 +338,7 @@ if __name__ == "__main__":
         start = time.perf_counter()
         wrong, result = run(each)
         seconds = time.perf_counter() - start
-        sys.stdout.write(f"{f'*** {wrong}: ' if wrong else ''}{each.label} ({seconds:.1f} s)\n    {result.stderr.strip()[:400]}\n")
+        sys.stdout.write(
+            f"{f'*** {wrong}: ' if wrong else ''}{each.label} ({seconds:.1f} s)\n    "
+            f"{result.stderr.strip()[:400]}\n"
+        )

@@ -1,7 +1,8 @@
-"""Bad inputs at every public door of the library: a good call each, and values that each of its arguments must refuse.
+"""Bad inputs at every public door of the library: a good call each, and values that each of its
+arguments must refuse.
 
-``refused()`` lists them; each is a label, a call, and words of which the error must hold one (the name of the argument). What is
-let in on purpose stands in ``ACCEPTED``, with the reason.
+``refused()`` lists them; each is a label, a call, and words of which the error must hold one (the
+name of the argument). What is let in on purpose stands in ``ACCEPTED``, with the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ LINEAR = pw.LinearGaussianPrior([0.0, 1.0], np.eye(2), contexts=pw.SphereContext
 ARMS_OPEN = pw.ExchangeableBetaPrior(1.0, 2.0)
 TS = pw.ThompsonSampling()
 COUNTED = pw.BetaStatistics([[1, 2, 1], [0, 3, 2], [1, 1, 3]], [[5, 5, 5]] * 3)
-SUMS = pw.GaussianStatistics([[2, 1], [3, 3], [1, 2]], [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]], [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]])
+SUMS = pw.GaussianStatistics(
+    [[2, 1], [3, 3], [1, 2]],
+    [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]],
+    [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]],
+)
 FIT = pw.BetaMoments().fit(COUNTED)
 META = pw.FixedPrior(TS)
 HYPER = pw.GaussianHyperPrior([0.0, 0.0], np.eye(2), np.eye(2))
@@ -46,7 +51,9 @@ NOT_SEEDS = (None, -1, 2**64, 1.5, "a", True)
 
 @dataclass(frozen=True)
 class Door:
-    """A call that is right, and for each argument values that are not; ``words`` stand in for the argument's name."""
+    """A call that is right, and for each argument values that are not; ``words`` stand in for the
+    argument's name.
+    """
 
     name: str
     call: Callable[..., Any]
@@ -65,18 +72,40 @@ class Case:
 
 
 def door(
-    name: str, call: Callable[..., Any], good: dict[str, Any], bad: dict[str, tuple[Any, ...]], **words: tuple[str, ...]
+    name: str,
+    call: Callable[..., Any],
+    good: dict[str, Any],
+    bad: dict[str, tuple[Any, ...]],
+    **words: tuple[str, ...],
 ) -> Door:
     return Door(name, call, good, bad, words)
 
 
 def _run(**options: Any) -> Any:
-    return pw.simulate(**{"prior": BETA, "policy": TS, "horizon": 3, "tasks": 4, "seed": SEED, "engine": "numpy", **options})
+    return pw.simulate(
+        **{
+            "prior": BETA,
+            "policy": TS,
+            "horizon": 3,
+            "tasks": 4,
+            "seed": SEED,
+            "engine": "numpy",
+            **options,
+        }
+    )
 
 
 def _compare(**options: Any) -> Any:
     return pw.compare(
-        **{"prior": BETA, "policies": {"ts": TS}, "horizon": 3, "tasks": 4, "seed": SEED, "engine": "numpy", **options}
+        **{
+            "prior": BETA,
+            "policies": {"ts": TS},
+            "horizon": 3,
+            "tasks": 4,
+            "seed": SEED,
+            "engine": "numpy",
+            **options,
+        }
     )
 
 
@@ -107,7 +136,15 @@ def doors() -> list[Door]:
         [True, False],
         np.ma.array([1.0, 2.0], mask=[0, 1]),
     )
-    matrices = (*NOT_NUMBERS, [], [1.0, 1.0], np.full((2, 2), nan), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.4, 1.0]], np.eye(3))
+    matrices = (
+        *NOT_NUMBERS,
+        [],
+        [1.0, 1.0],
+        np.full((2, 2), nan),
+        [[1.0, 2.0], [2.0, 1.0]],
+        [[1.0, 0.5], [0.4, 1.0]],
+        np.eye(3),
+    )
     noises = (None, "x", 0.0, -1.0, nan, inf, [1.0], [1.0, 1.0, 1.0], [1.0, 0.0])
     numbers = (None, "x", nan, inf, True, [1.0], 10**400, 1j)
     return [
@@ -129,10 +166,29 @@ def doors() -> list[Door]:
         door(
             "FinitePrior",
             pw.FinitePrior,
-            {"means": [[0.1, 0.9], [0.8, 0.2]], "probs": [0.5, 0.5], "noise": "none", "noise_var": None},
             {
-                "means": (*NOT_NUMBERS, [], [0.1, 0.9], [[nan, 1.0], [0.0, 1.0]], [[1e200, 1.0], [0.0, 1.0]]),
-                "probs": (*NOT_NUMBERS, [], [0.5], [0.5, 0.6], [-0.5, 1.5], [nan, 1.0], [[0.5, 0.5]]),
+                "means": [[0.1, 0.9], [0.8, 0.2]],
+                "probs": [0.5, 0.5],
+                "noise": "none",
+                "noise_var": None,
+            },
+            {
+                "means": (
+                    *NOT_NUMBERS,
+                    [],
+                    [0.1, 0.9],
+                    [[nan, 1.0], [0.0, 1.0]],
+                    [[1e200, 1.0], [0.0, 1.0]],
+                ),
+                "probs": (
+                    *NOT_NUMBERS,
+                    [],
+                    [0.5],
+                    [0.5, 0.6],
+                    [-0.5, 1.5],
+                    [nan, 1.0],
+                    [[0.5, 0.5]],
+                ),
                 "noise": (None, "normal", 3, "gaussian", ["none"]),
                 "noise_var": (1.0, -1.0, nan),
             },
@@ -140,12 +196,24 @@ def doors() -> list[Door]:
         door(
             "LinearGaussianPrior",
             pw.LinearGaussianPrior,
-            {"mean": [0.0, 1.0], "cov": np.eye(2), "noise_var": 1.0, "contexts": pw.SphereContexts(3)},
+            {
+                "mean": [0.0, 1.0],
+                "cov": np.eye(2),
+                "noise_var": 1.0,
+                "contexts": pw.SphereContexts(3),
+            },
             {
                 "mean": vectors,
                 "cov": matrices,
                 "noise_var": (None, "x", 0.0, -1.0, nan, [1.0]),
-                "contexts": (None, 3, "sphere", pw.SphereContexts, np.ones((3, 5)), np.full((3, 2), nan)),
+                "contexts": (
+                    None,
+                    3,
+                    "sphere",
+                    pw.SphereContexts,
+                    np.ones((3, 5)),
+                    np.full((3, 2), nan),
+                ),
             },
             contexts=("contexts", "features"),
         ),
@@ -153,7 +221,12 @@ def doors() -> list[Door]:
             "ExchangeableGaussianPrior",
             pw.ExchangeableGaussianPrior,
             {"mean": 0.0, "var": 1.0, "correlation": 0.5, "noise_var": 1.0},
-            {"mean": numbers, "var": (*numbers, -1.0), "correlation": (*numbers, 1.5, -2.0), "noise_var": (*numbers, 0.0, -1.0)},
+            {
+                "mean": numbers,
+                "var": (*numbers, -1.0),
+                "correlation": (*numbers, 1.5, -2.0),
+                "noise_var": (*numbers, 0.0, -1.0),
+            },
         ),
         door(
             "ExchangeableBetaPrior",
@@ -173,7 +246,15 @@ def doors() -> list[Door]:
             "GivenContexts",
             pw.GivenContexts,
             {"features": np.ones((2, 3, 2))},
-            {"features": (*NOT_NUMBERS, [], [1.0, 2.0], np.full((2, 3, 2), nan), np.ones((1, 1, 1, 1)))},
+            {
+                "features": (
+                    *NOT_NUMBERS,
+                    [],
+                    [1.0, 2.0],
+                    np.full((2, 3, 2), nan),
+                    np.ones((1, 1, 1, 1)),
+                )
+            },
         ),
         door(
             "MixturePrior",
@@ -219,7 +300,12 @@ def doors() -> list[Door]:
             {"share": 0.5, "most_draws": 8},
             {"share": (*NOT_SHARES, 0.0), "most_draws": (*NOT_COUNTS, 0, 10**15)},
         ),
-        door("ExactKnowledgeGradient", pw.ExactKnowledgeGradient, {"alpha": 0.5}, {"alpha": (*NOT_SHARES, "offline")}),
+        door(
+            "ExactKnowledgeGradient",
+            pw.ExactKnowledgeGradient,
+            {"alpha": 0.5},
+            {"alpha": (*NOT_SHARES, "offline")},
+        ),
         door(
             "UniformThen",
             pw.UniformThen,
@@ -238,7 +324,12 @@ def doors() -> list[Door]:
             {"arms": 3, "rounds": 1, "then": TS},
             {"arms": (*NOT_COUNTS, 0), "rounds": (0, "x", None), "then": ("ts", 3, None)},
         ),
-        door("PairedArms", pw.PairedArms, {"arms": 3, "then": TS}, {"arms": (*NOT_COUNTS, 0), "then": ("ts", 3, BETA)}),
+        door(
+            "PairedArms",
+            pw.PairedArms,
+            {"arms": 3, "then": TS},
+            {"arms": (*NOT_COUNTS, 0), "then": ("ts", 3, BETA)},
+        ),
         door(
             "simulate",
             _run,
@@ -250,7 +341,14 @@ def doors() -> list[Door]:
                 "tasks": (*NOT_COUNTS, 0, 10**30),
                 "seed": NOT_SEEDS,
                 "believed": ("x", 3, NORMAL, TS, ARMS_OPEN),
-                "available": ("x", [1, 1, 1], [True], [False] * 3, np.ones((2, 3), dtype=bool), np.ones((4, 4), dtype=bool)),
+                "available": (
+                    "x",
+                    [1, 1, 1],
+                    [True],
+                    [False] * 3,
+                    np.ones((2, 3), dtype=bool),
+                    np.ones((4, 4), dtype=bool),
+                ),
                 "keep": NOT_FLAGS,
                 "engine": (None, "fast", 3),
                 "threads": (0, -1, "x", 1.5, 10**9),
@@ -318,7 +416,18 @@ def doors() -> list[Door]:
                     [[1e18, 0]],
                     np.ma.array([[1, 0]], mask=[[0, 1]]),
                 ),
-                "pulls": (*NOT_NUMBERS, [], [3, 1], [[3]], [[-3, 1]], [[0, 1]], [[2.5, 1]], [[inf, 1]], [[1e19, 1]], [[2**40, 1]]),
+                "pulls": (
+                    *NOT_NUMBERS,
+                    [],
+                    [3, 1],
+                    [[3]],
+                    [[-3, 1]],
+                    [[0, 1]],
+                    [[2.5, 1]],
+                    [[inf, 1]],
+                    [[1e19, 1]],
+                    [[2**40, 1]],
+                ),
             },
             pulls=("pulls", "successes"),
         ),
@@ -327,8 +436,24 @@ def doors() -> list[Door]:
             pw.GaussianStatistics,
             {"pulls": [[2, 1]], "sums": [[1.0, 0.5]], "squares": [[1.0, 0.5]]},
             {
-                "pulls": (*NOT_NUMBERS, [], [[-1, 1]], [[0, 1]], [[1e17, 1]], [[0.5, 1]], [[nan, 1]]),
-                "sums": (*NOT_NUMBERS, [], [[1.0]], [[nan, 0.5]], [[inf, 0.5]], [[1e200, 0.5]], [[9.0, 0.5]]),
+                "pulls": (
+                    *NOT_NUMBERS,
+                    [],
+                    [[-1, 1]],
+                    [[0, 1]],
+                    [[1e17, 1]],
+                    [[0.5, 1]],
+                    [[nan, 1]],
+                ),
+                "sums": (
+                    *NOT_NUMBERS,
+                    [],
+                    [[1.0]],
+                    [[nan, 0.5]],
+                    [[inf, 0.5]],
+                    [[1e200, 0.5]],
+                    [[9.0, 0.5]],
+                ),
                 "squares": ("x", [[1.0]], [[nan, 0.5]], [[-1.0, 0.5]], [[0.1, 0.5]]),
             },
             pulls=("pulls", "sums", "squares"),
@@ -339,7 +464,14 @@ def doors() -> list[Door]:
             pw.LinearStatistics,
             {"gram": np.eye(2)[None], "moments": [[0.5, 0.5]], "squares": [2.0], "pulls": [2]},
             {
-                "gram": (*NOT_NUMBERS, [], np.eye(2), -np.eye(2)[None], np.full((1, 2, 2), nan), [[[1.0, 2.0], [0.0, 1.0]]]),
+                "gram": (
+                    *NOT_NUMBERS,
+                    [],
+                    np.eye(2),
+                    -np.eye(2)[None],
+                    np.full((1, 2, 2), nan),
+                    [[[1.0, 2.0], [0.0, 1.0]]],
+                ),
                 "moments": (*NOT_NUMBERS, [], [[nan, 0.0]], [[1.0]], [[9.0, 9.0]]),
                 "squares": (*NOT_NUMBERS, [], [-1.0], [nan], [0.1], [1.0, 2.0]),
                 "pulls": (*NOT_NUMBERS, [], [-1], [0], [1.5], [1e17], [nan]),
@@ -351,7 +483,16 @@ def doors() -> list[Door]:
             "FiniteStatistics",
             pw.FiniteStatistics,
             {"log_likelihood": [[-1.0, -2.0]]},
-            {"log_likelihood": (*NOT_NUMBERS, [], [-1.0], [[nan, 0.0]], [[inf, 0.0]], [["a", "b"]])},
+            {
+                "log_likelihood": (
+                    *NOT_NUMBERS,
+                    [],
+                    [-1.0],
+                    [[nan, 0.0]],
+                    [[inf, 0.0]],
+                    [["a", "b"]],
+                )
+            },
         ),
         door(
             "BetaStatistics.from_trajectory",
@@ -387,9 +528,18 @@ def doors() -> list[Door]:
             "BetaMarginalLikelihood",
             pw.BetaMarginalLikelihood,
             {"structure": "separate", "arms": 3, "regulariser": 1.0},
-            {"structure": (None, "full", 3), "arms": (0, "x", 1.5), "regulariser": (*numbers, -1.0)},
+            {
+                "structure": (None, "full", 3),
+                "arms": (0, "x", 1.5),
+                "regulariser": (*numbers, -1.0),
+            },
         ),
-        door("BetaMoments", pw.BetaMoments, {"arms": 3, "steps": 2}, {"arms": (0, "x", 1.5), "steps": (0, "x", 1.5)}),
+        door(
+            "BetaMoments",
+            pw.BetaMoments,
+            {"arms": 3, "steps": 2},
+            {"arms": (0, "x", 1.5), "steps": (0, "x", 1.5)},
+        ),
         door(
             "GaussianMarginalLikelihood",
             pw.GaussianMarginalLikelihood,
@@ -416,7 +566,11 @@ def doors() -> list[Door]:
             "GaussianMoments",
             pw.GaussianMoments,
             {"variant": "full", "noise_var": 1.0, "arms": 2},
-            {"variant": (None, "half", 3), "noise_var": ("x", 0.0, -1.0, nan), "arms": (0, "x", 1.5)},
+            {
+                "variant": (None, "half", 3),
+                "noise_var": ("x", 0.0, -1.0, nan),
+                "arms": (0, "x", 1.5),
+            },
         ),
         door(
             "LinearMoments",
@@ -432,7 +586,12 @@ def doors() -> list[Door]:
         door(
             "LinearMarginalLikelihood",
             pw.LinearMarginalLikelihood,
-            {"contexts": pw.SphereContexts(3), "structure": "full", "noise_var": 1.0, "regulariser": 1.0},
+            {
+                "contexts": pw.SphereContexts(3),
+                "structure": "full",
+                "noise_var": 1.0,
+                "regulariser": 1.0,
+            },
             {
                 "contexts": (None, 3, "sphere", pw.SphereContexts),
                 "structure": (None, "x", 3),
@@ -445,13 +604,20 @@ def doors() -> list[Door]:
             "FiniteCounts",
             pw.FiniteCounts,
             {"candidates": FINITE, "smoothing": None, "level": 1.0},
-            {"candidates": (None, BETA, [[0.1, 0.9]], pw.FinitePrior), "smoothing": ("x", -1.0, nan), "level": (*numbers, -1.0)},
+            {
+                "candidates": (None, BETA, [[0.1, 0.9]], pw.FinitePrior),
+                "smoothing": ("x", -1.0, nan),
+                "level": (*numbers, -1.0),
+            },
         ),
         door(
             "FiniteMarginalLikelihood",
             pw.FiniteMarginalLikelihood,
             {"candidates": FINITE, "regulariser": 0.5},
-            {"candidates": (None, BETA, [[0.1, 0.9]], pw.FinitePrior), "regulariser": (*numbers, -1.0)},
+            {
+                "candidates": (None, BETA, [[0.1, 0.9]], pw.FinitePrior),
+                "regulariser": (*numbers, -1.0),
+            },
         ),
         door(
             "BetaMoments.fit",
@@ -476,7 +642,13 @@ def doors() -> list[Door]:
         door(
             "EmpiricalBayes",
             pw.EmpiricalBayes,
-            {"estimator": pw.BetaMarginalLikelihood(), "policy": TS, "schedule": pw.Every(5), "hold": pw.AsFitted(), "start": BETA},
+            {
+                "estimator": pw.BetaMarginalLikelihood(),
+                "policy": TS,
+                "schedule": pw.Every(5),
+                "hold": pw.AsFitted(),
+                "start": BETA,
+            },
             {
                 "estimator": (None, "x", TS, pw.BetaMarginalLikelihood, pw.BetaMoments()),
                 "policy": NOT_POLICIES,
@@ -489,7 +661,13 @@ def doors() -> list[Door]:
         door(
             "ExploreThenCommit",
             pw.ExploreThenCommit,
-            {"episodes": 5, "estimator": pw.BetaMoments(), "exploration": pw.Uniform(), "policy": TS, "exploring_with": BETA},
+            {
+                "episodes": 5,
+                "estimator": pw.BetaMoments(),
+                "exploration": pw.Uniform(),
+                "policy": TS,
+                "exploring_with": BETA,
+            },
             {
                 "episodes": (*NOT_COUNTS, 0),
                 "estimator": (None, "x", TS, pw.BetaMoments),
@@ -520,7 +698,10 @@ def doors() -> list[Door]:
             "CandidatePriors",
             pw.CandidatePriors,
             {"priors": [BETA, OTHER_BETA], "probs": [0.5, 0.5]},
-            {"priors": (None, 3, [], BETA, [BETA, "x"], [BETA, NORMAL]), "probs": ("x", [0.5], [0.5, 0.6], [nan, 1.0])},
+            {
+                "priors": (None, 3, [], BETA, [BETA, "x"], [BETA, NORMAL]),
+                "probs": ("x", [0.5], [0.5, 0.6], [nan, 1.0]),
+            },
         ),
         door(
             "GaussianHyperPrior",
@@ -534,23 +715,47 @@ def doors() -> list[Door]:
             {"policy": TS, "believed": BETA},
             {"policy": NOT_POLICIES, "believed": (3, "x", TS, pw.BetaPrior)},
         ),
-        door("Mixed", pw.Mixed, {"vague": BETA, "share": 0.1}, {"vague": NOT_PRIORS, "share": (*NOT_SHARES, 0.0, 1.0)}),
-        door("Widened", pw.Widened, {"widened": 1.0, "raised": 0.5}, {"widened": (*numbers, -1.0), "raised": (*numbers, -1.0)}),
+        door(
+            "Mixed",
+            pw.Mixed,
+            {"vague": BETA, "share": 0.1},
+            {"vague": NOT_PRIORS, "share": (*NOT_SHARES, 0.0, 1.0)},
+        ),
+        door(
+            "Widened",
+            pw.Widened,
+            {"widened": 1.0, "raised": 0.5},
+            {"widened": (*numbers, -1.0), "raised": (*numbers, -1.0)},
+        ),
         door("Every", pw.Every, {"episodes": 3}, {"episodes": (*NOT_COUNTS, 0)}),
         door("Geometric", pw.Geometric, {"ratio": 1.2}, {"ratio": (*numbers, 1.0, 0.5)}),
         door(
             "Watch",
             pw.Watch,
             {"other": BETA, "level": 0.01, "least": 5, "episodes": 5},
-            {"other": (3, "x", TS), "level": (*NOT_SHARES, 0.0, 1.0), "least": (*NOT_COUNTS, 0), "episodes": (*NOT_COUNTS, 0)},
+            {
+                "other": (3, "x", TS),
+                "level": (*NOT_SHARES, 0.0, 1.0),
+                "least": (*NOT_COUNTS, 0),
+                "episodes": (*NOT_COUNTS, 0),
+            },
         ),
         door(
             "Alarm",
             pw.Alarm,
             {"prior": BETA, "other": OTHER_BETA, "level": 0.01},
-            {"prior": (None, 3, "x", TS), "other": (None, 3, "x", TS), "level": (*NOT_SHARES, 0.0, 1.0)},
+            {
+                "prior": (None, 3, "x", TS),
+                "other": (None, 3, "x", TS),
+                "level": (*NOT_SHARES, 0.0, 1.0),
+            },
         ),
-        door("Play", pw.Play, {"policy": TS, "believed": BETA, "episodes": 1}, {"episodes": (*NOT_COUNTS, 0)}),
+        door(
+            "Play",
+            pw.Play,
+            {"policy": TS, "believed": BETA, "episodes": 1},
+            {"episodes": (*NOT_COUNTS, 0)},
+        ),
         door(
             "RunningMean",
             pw.RunningMean,
@@ -560,8 +765,18 @@ def doors() -> list[Door]:
         door(
             "total_variation",
             pw.total_variation,
-            {"p": OTHER_NORMAL, "q": pw.GaussianPrior([0.2, 0.1], [[1.0, 0.5], [0.5, 3.0]]), "seed": SEED, "draws": 100},
-            {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA), "seed": NOT_SEEDS[1:], "draws": (None, -1, 1.5, "x", 10**13)},
+            {
+                "p": OTHER_NORMAL,
+                "q": pw.GaussianPrior([0.2, 0.1], [[1.0, 0.5], [0.5, 3.0]]),
+                "seed": SEED,
+                "draws": 100,
+            },
+            {
+                "p": (*NOT_PRIORS, BETA),
+                "q": (*NOT_PRIORS, BETA),
+                "seed": NOT_SEEDS[1:],
+                "draws": (None, -1, 1.5, "x", 10**13),
+            },
             p=("p ", "priors", "prior"),
             q=("q ", "priors", "prior"),
         ),
@@ -584,7 +799,14 @@ def doors() -> list[Door]:
         door(
             "tail_expectation",
             pw.tail_expectation,
-            {"prior": BETA, "p": 0.1, "horizon": 2, "condition": "auto", "seed": SEED, "draws": 100},
+            {
+                "prior": BETA,
+                "p": 0.1,
+                "horizon": 2,
+                "condition": "auto",
+                "seed": SEED,
+                "draws": 100,
+            },
             {
                 "prior": NOT_PRIORS,
                 "p": (None, "x", nan, -0.1, True),
@@ -600,13 +822,22 @@ def doors() -> list[Door]:
             "SubGaussian",
             pw.SubGaussian,
             {"mean": [0.0, 1.0], "variance": 1.0, "form": "lemma"},
-            {"mean": (None, "x", [], [nan, 1.0]), "variance": (*numbers, -1.0), "form": (None, "x", 3)},
+            {
+                "mean": (None, "x", [], [nan, 1.0]),
+                "variance": (*numbers, -1.0),
+                "form": (None, "x", 3),
+            },
         ),
         door(
             "SubGamma",
             pw.SubGamma,
             {"mean": [0.0, 1.0], "variance": 1.0, "scale": 1.0, "form": "lemma"},
-            {"mean": (None, "x", [], [nan, 1.0]), "variance": (*numbers, -1.0), "scale": (*numbers, -1.0), "form": (None, "x", 3)},
+            {
+                "mean": (None, "x", [], [nan, 1.0]),
+                "variance": (*numbers, -1.0),
+                "scale": (*numbers, -1.0),
+                "form": (None, "x", 3),
+            },
         ),
         door(
             "trajectory_bound",
@@ -660,7 +891,14 @@ def doors() -> list[Door]:
         door(
             "break_even",
             pw.break_even,
-            {"prior": NORMAL, "direction": OTHER_NORMAL, "policy": TS, "horizon": 2, "seed": SEED, "tasks": 64},
+            {
+                "prior": NORMAL,
+                "direction": OTHER_NORMAL,
+                "policy": TS,
+                "horizon": 2,
+                "seed": SEED,
+                "tasks": 64,
+            },
             {
                 "prior": NOT_PRIORS,
                 "direction": (None, "x", [1.0], {"mean": [1.0]}, {"x": [1.0]}, BETA),
@@ -689,7 +927,12 @@ def doors() -> list[Door]:
             "exact_trajectory_tv",
             pw.exact_trajectory_tv,
             {"prior": FINITE, "other": OTHER_FINITE, "policy": TS, "horizon": 2},
-            {"prior": (*NOT_PRIORS, BETA), "other": (*NOT_PRIORS, BETA), "policy": NOT_POLICIES, "horizon": (*NOT_COUNTS, 0)},
+            {
+                "prior": (*NOT_PRIORS, BETA),
+                "other": (*NOT_PRIORS, BETA),
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+            },
         ),
         door(
             "bayes_optimal",
@@ -697,7 +940,9 @@ def doors() -> list[Door]:
             {"prior": FINITE, "horizon": 2, "most": 1000},
             {"prior": (*NOT_PRIORS, NORMAL), "horizon": (*NOT_COUNTS, 0), "most": (*NOT_COUNTS, 0)},
         ),
-        door("BayesOptimalPolicy", pw.BayesOptimalPolicy, {"most": 1000}, {"most": (*NOT_COUNTS, 0)}),
+        door(
+            "BayesOptimalPolicy", pw.BayesOptimalPolicy, {"most": 1000}, {"most": (*NOT_COUNTS, 0)}
+        ),
         door(
             "kveton_comparison",
             pw.kveton_comparison,
@@ -749,7 +994,14 @@ def doors() -> list[Door]:
         door(
             "reward_tails",
             pw.reward_tails,
-            {"prior": BETA, "believed": BETA, "policy": TS, "horizon": 2, "tasks": 10, "seed": SEED},
+            {
+                "prior": BETA,
+                "believed": BETA,
+                "policy": TS,
+                "horizon": 2,
+                "tasks": 10,
+                "seed": SEED,
+            },
             {
                 "prior": NOT_PRIORS,
                 "believed": NOT_PRIORS,
@@ -762,7 +1014,16 @@ def doors() -> list[Door]:
         door(
             "sample_complexity",
             pw.sample_complexity,
-            {"prior": BETA, "eps": 0.5, "delta": 0.5, "horizon": 3, "seed": SEED, "replicates": 2, "most": 64, "draws": 10},
+            {
+                "prior": BETA,
+                "eps": 0.5,
+                "delta": 0.5,
+                "horizon": 3,
+                "seed": SEED,
+                "replicates": 2,
+                "most": 64,
+                "draws": 10,
+            },
             {
                 "prior": NOT_PRIORS,
                 "eps": (*NOT_SHARES, 0.0, 1.0),
@@ -781,9 +1042,23 @@ def doors() -> list[Door]:
         door(
             "compare_models",
             pw.compare_models,
-            {"models": {"a": pw.BetaMarginalLikelihood()}, "data": COUNTED, "folds": 2, "seed": SEED},
             {
-                "models": (None, {}, [], pw.BetaMoments(), {"a": TS}, {"a": None}, {"a": pw.BetaMoments}, {1: pw.BetaMoments()}),
+                "models": {"a": pw.BetaMarginalLikelihood()},
+                "data": COUNTED,
+                "folds": 2,
+                "seed": SEED,
+            },
+            {
+                "models": (
+                    None,
+                    {},
+                    [],
+                    pw.BetaMoments(),
+                    {"a": TS},
+                    {"a": None},
+                    {"a": pw.BetaMoments},
+                    {1: pw.BetaMoments()},
+                ),
                 "data": (None, "x", SUMS, BETA, _run()),
                 "folds": (*NOT_COUNTS, 0, 1, 99),
                 "seed": NOT_SEEDS,
@@ -793,7 +1068,14 @@ def doors() -> list[Door]:
         door(
             "compare_policies",
             pw.compare_policies,
-            {"fit": FIT, "policies": {"ts": TS}, "horizon": 2, "tasks": 4, "draws": 2, "seed": SEED},
+            {
+                "fit": FIT,
+                "policies": {"ts": TS},
+                "horizon": 2,
+                "tasks": 4,
+                "draws": 2,
+                "seed": SEED,
+            },
             {
                 "fit": (None, BETA, "x", COUNTED),
                 "policies": (None, {}, [], TS, {"a": "ts"}, {1: TS}),
@@ -835,8 +1117,18 @@ def doors() -> list[Door]:
                 "std_errors": ("x", 3, {"alpha": "x"}),
             },
         ),
-        door("MetaRun.shortfall", _meta().shortfall, {"other": _meta()}, {"other": (None, 3, _run(), _meta(horizon=4))}),
-        door("MetaRun.average", _meta().average, {"first": 1, "last": 2}, {"first": (0, -1, "x", 3), "last": (0, 99, "x")}),
+        door(
+            "MetaRun.shortfall",
+            _meta().shortfall,
+            {"other": _meta()},
+            {"other": (None, 3, _run(), _meta(horizon=4))},
+        ),
+        door(
+            "MetaRun.average",
+            _meta().average,
+            {"first": 1, "last": 2},
+            {"first": (0, -1, "x", 3), "last": (0, 99, "x")},
+        ),
         door(
             "Comparison.difference",
             _compare(policies={"a": TS, "b": pw.Greedy()}).difference,
@@ -874,7 +1166,11 @@ def _spoilt(each: Door, argument: str, value: Any) -> Callable[[], Any]:
 
 
 def _short(value: Any) -> str:
-    text = " ".join(repr(value).split()) if not (isinstance(value, int) and value > 10**50) else "a huge integer"
+    text = (
+        " ".join(repr(value).split())
+        if not (isinstance(value, int) and value > 10**50)
+        else "a huge integer"
+    )
     return text[:40].split(" at 0x")[0]
 
 
@@ -954,24 +1250,41 @@ class Drawless(pw.SamplingPolicy):
 
 
 def _own_classes() -> Iterator[Case]:
-    """Priors, environments, beliefs and policies of a user's own that break their role: the error names class and method."""
+    """Priors, environments, beliefs and policies of a user's own that break their role: the error
+    names class and method.
+    """
     priors: dict[str, tuple[Any, tuple[str, ...]]] = {
         "environment None": (Broken(environment=None), ("Broken.sample",)),
         "environment of words": (Broken(environment="x"), ("Broken.sample",)),
         "belief None": (Broken(belief=lambda tasks: None), ("Broken.belief",)),
         "belief of words": (Broken(belief=lambda tasks: "x"), ("Broken.belief",)),
-        "belief of other tasks": (Broken(belief=lambda tasks: BETA.belief(7)), ("belief is about 7 tasks", "Broken.belief")),
-        "belief of other arms": (Broken(belief=lambda tasks: pw.BetaPrior([1.0], [1.0]).belief(tasks)), ("arms",)),
+        "belief of other tasks": (
+            Broken(belief=lambda tasks: BETA.belief(7)),
+            ("belief is about 7 tasks", "Broken.belief"),
+        ),
+        "belief of other arms": (
+            Broken(belief=lambda tasks: pw.BetaPrior([1.0], [1.0]).belief(tasks)),
+            ("arms",),
+        ),
         "belief that is lost": (Broken(belief=lambda tasks: Lost()), ("Lost.update",)),
         "reward NaN": (Broken(reward=lambda r: r * np.nan), ("BrokenEnvironment.step",)),
         "reward infinite": (Broken(reward=lambda r: r + np.inf), ("BrokenEnvironment.step",)),
-        "reward of words": (Broken(reward=lambda r: np.array(["x"] * len(r))), ("BrokenEnvironment.step",)),
+        "reward of words": (
+            Broken(reward=lambda r: np.array(["x"] * len(r))),
+            ("BrokenEnvironment.step",),
+        ),
         "reward None": (Broken(reward=lambda r: None), ("BrokenEnvironment.step",)),
         "rewards too many": (Broken(reward=lambda r: np.ones(99)), ("BrokenEnvironment.step",)),
-        "rewards by arm": (Broken(reward=lambda r: np.ones((len(r), 3))), ("BrokenEnvironment.step",)),
+        "rewards by arm": (
+            Broken(reward=lambda r: np.ones((len(r), 3))),
+            ("BrokenEnvironment.step",),
+        ),
         "step returns rewards alone": (Broken(step=np.ones(4)), ("BrokenEnvironment.step",)),
         "step returns None": (Broken(step=None), ("BrokenEnvironment.step",)),
-        "values of more arms": (Broken(values=lambda v: np.concatenate([v, v], axis=1)), ("BrokenEnvironment.values",)),
+        "values of more arms": (
+            Broken(values=lambda v: np.concatenate([v, v], axis=1)),
+            ("BrokenEnvironment.values",),
+        ),
         "values NaN": (Broken(values=lambda v: v * np.nan), ("BrokenEnvironment.values",)),
         "values None": (Broken(values=lambda v: None), ("BrokenEnvironment.values",)),
     }
@@ -986,7 +1299,11 @@ def _own_classes() -> Iterator[Case]:
         "an arm too many": np.full(4, 3),
         "a negative arm": np.full(4, -1),
     }.items():
-        yield Case(f"own classes: actions: {label}", _played(BETA, BrokenPolicy(actions)), ("BrokenPolicy.act",))
+        yield Case(
+            f"own classes: actions: {label}",
+            _played(BETA, BrokenPolicy(actions)),
+            ("BrokenPolicy.act",),
+        )
     yield Case("own classes: no draws", _played(BETA, Drawless()), ("Drawless",))
     yield Case(
         "own classes: no draws, by hand",
@@ -1013,17 +1330,23 @@ class Unreadable:
         raise RuntimeError("cannot be shown")
 
 
-def _named(door: str, argument: str, call: Callable[[Any], Any], values: dict[str, Any], *words: str) -> Iterator[Case]:
+def _named(
+    door: str, argument: str, call: Callable[[Any], Any], values: dict[str, Any], *words: str
+) -> Iterator[Case]:
     """One argument with values that have names."""
     for name, value in values.items():
-        yield Case(f"{door}: {argument} {name}", lambda value=value: call(value), words or (argument,))
+        yield Case(
+            f"{door}: {argument} {name}", lambda value=value: call(value), words or (argument,)
+        )
 
 
 def _results() -> Iterator[Case]:
     """What results are asked: figures, tables, differences, files."""
     run, comparison, meta = _run(), _compare(policies={"a": TS, "b": pw.Greedy()}), _meta()
     ladder = pw.sensitivity_ladder(FINITE, OTHER_FINITE, TS, 2, seed=SEED, tasks=20)
-    models = pw.compare_models({"a": pw.BetaMoments(), "b": pw.BetaMarginalLikelihood()}, COUNTED, folds=2, seed=SEED)
+    models = pw.compare_models(
+        {"a": pw.BetaMoments(), "b": pw.BetaMarginalLikelihood()}, COUNTED, folds=2, seed=SEED
+    )
     no_text = {
         "None": None,
         "a number": 3,
@@ -1032,25 +1355,62 @@ def _results() -> Iterator[Case]:
         "half a character": "\ud800",
         "unreadable": Unreadable(),
     }
-    for name, result in {"Run": run, "Comparison": comparison, "MetaRun": meta, "Ladder": ladder, "PriorFit": FIT}.items():
-        yield from _named(f"{name}.figure", "title", lambda value, result=result: result.figure(title=value), no_text)
+    for name, result in {
+        "Run": run,
+        "Comparison": comparison,
+        "MetaRun": meta,
+        "Ladder": ladder,
+        "PriorFit": FIT,
+    }.items():
+        yield from _named(
+            f"{name}.figure",
+            "title",
+            lambda value, result=result: result.figure(title=value),
+            no_text,
+        )
     yield from _named("Run.figure", "label", lambda value: run.figure(label=value), no_text)
-    yield from _named("Comparison.figure", "note", lambda value: comparison.figure(note=value), no_text)
+    yield from _named(
+        "Comparison.figure", "note", lambda value: comparison.figure(note=value), no_text
+    )
     yield from _named("MetaRun.figure", "label", lambda value: meta.figure(label=value), no_text)
-    others = {"a run": run, "a list": [meta], "a dictionary of runs": {"a": run}, "a word": "x", "None in it": {"a": None}}
+    others = {
+        "a run": run,
+        "a list": [meta],
+        "a dictionary of runs": {"a": run},
+        "a word": "x",
+        "None in it": {"a": None},
+    }
     yield from _named("MetaRun.figure", "others", lambda value: meta.figure(others=value), others)
     flags = {"a number": 1, "None": None, "a word": "yes"}
-    yield from _named("Comparison.to_frame", "by_step", lambda value: comparison.to_frame(by_step=value), flags)
-    yield from _named("MetaRun.to_frame", "by_replicate", lambda value: meta.to_frame(by_replicate=value), flags)
-    names = {"a list": ["a"], "None": None, "unreadable": Unreadable()}
-    yield from _named("Comparison.difference", "second", lambda value: comparison.difference("a", value), names, "no policy")
     yield from _named(
-        "ModelComparison.difference", "second", lambda value: models.difference("a", value), names, "in this comparison"
+        "Comparison.to_frame", "by_step", lambda value: comparison.to_frame(by_step=value), flags
     )
-    yield from _named("ModelComparison.estimate", "name", models.estimate, names, "in this comparison")
+    yield from _named(
+        "MetaRun.to_frame", "by_replicate", lambda value: meta.to_frame(by_replicate=value), flags
+    )
+    names = {"a list": ["a"], "None": None, "unreadable": Unreadable()}
+    yield from _named(
+        "Comparison.difference",
+        "second",
+        lambda value: comparison.difference("a", value),
+        names,
+        "no policy",
+    )
+    yield from _named(
+        "ModelComparison.difference",
+        "second",
+        lambda value: models.difference("a", value),
+        names,
+        "in this comparison",
+    )
+    yield from _named(
+        "ModelComparison.estimate", "name", models.estimate, names, "in this comparison"
+    )
     yield from _named("Ladder", "name", lambda value: ladder[value], names, "no rung")
     half = {"half a character": {"\ud800": TS}}
-    yield from _named("compare", "name", lambda value: _compare(policies=value), half, "a name in policies")
+    yield from _named(
+        "compare", "name", lambda value: _compare(policies=value), half, "a name in policies"
+    )
     files = {
         "None": None,
         "a number": 5,
@@ -1063,7 +1423,13 @@ def _results() -> Iterator[Case]:
     yield from _named("Picture.save", "path", picture.save, files)
     yield from _named("BetaPrior.save", "path", BETA.save, files)
     yield from _named("PriorFit.save", "path", FIT.save, files)
-    yield from _named("PriorFit.draw", "n", lambda value: FIT.draw(np.random.default_rng(SEED), value), {"huge": 10**14}, "n=")
+    yield from _named(
+        "PriorFit.draw",
+        "n",
+        lambda value: FIT.draw(np.random.default_rng(SEED), value),
+        {"huge": 10**14},
+        "n=",
+    )
 
 
 def _statistics() -> Iterator[Case]:
@@ -1081,8 +1447,17 @@ def _statistics() -> Iterator[Case]:
         name = type(statistics).__name__
         yield from _named(f"{name}.take", "index", statistics.take, rows)
         yield from _named(f"{name}[]", "index", statistics.__getitem__, {**rows, "a pair": (0, 1)})
-        yield Case(f"{name} + array: a matrix", lambda each=statistics: each + np.ones((2, 2)), (name,))
-    shifts = {"NaN": np.nan, "infinite": np.inf, "None": None, "of other arms": np.ones(5), "huge": 1e200, "a word": "a"}
+        yield Case(
+            f"{name} + array: a matrix", lambda each=statistics: each + np.ones((2, 2)), (name,)
+        )
+    shifts = {
+        "NaN": np.nan,
+        "infinite": np.inf,
+        "None": None,
+        "of other arms": np.ones(5),
+        "huge": 1e200,
+        "a word": "a",
+    }
     yield from _named("GaussianStatistics.shifted", "by", SUMS.shifted, shifts)
     run = _run(keep=True)
     for statistics in (pw.BetaStatistics, pw.GaussianStatistics):
@@ -1098,7 +1473,13 @@ def _statistics() -> Iterator[Case]:
             lambda value, kind=statistics: kind.from_run(run, arms=3, steps=value),
             {"a slice of words": slice("a", "b")},
         )
-    sizes = {"None": None, "a number": 3, "too many": [99], "a word": "ab", "unreadable": Unreadable()}
+    sizes = {
+        "None": None,
+        "a number": 3,
+        "too many": [99],
+        "a word": "ab",
+        "unreadable": Unreadable(),
+    }
     candidates = pw.FiniteCounts(FINITE)
     fits = ((pw.BetaMoments(), COUNTED), (pw.GaussianMoments(), SUMS), (candidates, chances))
     for estimator, data in (*fits, (pw.LinearMoments(pw.SphereContexts(3)), linear)):
@@ -1131,63 +1512,141 @@ class Unplanned:
 def _parts_of_learners() -> Iterator[Case]:
     """What learners, plans, alarms and bounds are made of."""
     plays = {"None": None, "a policy": TS, "a pair": (TS, NORMAL)}
-    yield from _named("simulate_meta", "plan", lambda value: _meta(learner=Unplanned(value)), plays, "Unplanned.plan")
+    yield from _named(
+        "simulate_meta",
+        "plan",
+        lambda value: _meta(learner=Unplanned(value)),
+        plays,
+        "Unplanned.plan",
+    )
     blocks = pw.ExploreThenCommit(2, pw.GaussianMoments(), pw.OneArmBlocks(5))
-    yield Case("simulate_meta: exploration of other arms", lambda: _meta(learner=blocks), ("exploration",))
-    yield from _named("Setting", "truth", lambda value: pw.Setting(value, 3), {"a class": pw.BetaPrior})
-    yield from _named("Setting", "horizon", lambda value: pw.Setting(BETA, value), {"half": 1.5, "none": 0, "a word": "3"})
-    yield from _named("Setting", "seed", lambda value: pw.Setting(BETA, 3, value), {"negative": -1, "half": 1.5, "a word": "3"})
+    yield Case(
+        "simulate_meta: exploration of other arms", lambda: _meta(learner=blocks), ("exploration",)
+    )
+    yield from _named(
+        "Setting", "truth", lambda value: pw.Setting(value, 3), {"a class": pw.BetaPrior}
+    )
+    yield from _named(
+        "Setting",
+        "horizon",
+        lambda value: pw.Setting(BETA, value),
+        {"half": 1.5, "none": 0, "a word": "3"},
+    )
+    yield from _named(
+        "Setting",
+        "seed",
+        lambda value: pw.Setting(BETA, 3, value),
+        {"negative": -1, "half": 1.5, "a word": "3"},
+    )
     for plan in (pw.OneArmBlocks(3), pw.PairedArms(3)):
         name = f"{type(plan).__name__}.segments"
         wrong = {"negative": -1, "half": 1.5, "None": None, "a word": "x", "True": True}
-        yield from _named(name, "episodes", lambda value, plan=plan: plan.segments(value, seed=SEED), wrong)
-        yield from _named(name, "seed", lambda value, plan=plan: plan.segments(4, seed=value), wrong)
+        yield from _named(
+            name, "episodes", lambda value, plan=plan: plan.segments(value, seed=SEED), wrong
+        )
+        yield from _named(
+            name, "seed", lambda value, plan=plan: plan.segments(4, seed=value), wrong
+        )
     alarm = pw.Alarm(BETA, OTHER_BETA)
-    yield from _named("Alarm.observe", "played", alarm.observe, {"None": None, "an array": np.ones(3), "a run": _run(keep=True)})
+    yield from _named(
+        "Alarm.observe",
+        "played",
+        alarm.observe,
+        {"None": None, "an array": np.ones(3), "a run": _run(keep=True)},
+    )
     no_numbers = {"a word": "nan", "a dictionary": {}, "True": True, "NaN": np.nan}
-    yield from _named("Alarm", "log_evidence", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, value), no_numbers)
-    yield from _named("Alarm", "largest", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, 0.0, value), no_numbers)
+    yield from _named(
+        "Alarm", "log_evidence", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, value), no_numbers
+    )
+    yield from _named(
+        "Alarm", "largest", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, 0.0, value), no_numbers
+    )
     no_policies = {"a number": 0, "a list": [], "a function": len, "NaN": np.nan}
     no_tails = {"a typo": "subgauss", "None": None, "a number": 3, "a class": pw.Bounded}
     no_seeds = {"negative": -1, "half": 1.5, "a word": "x", "too large": 2**64}
     for bound in (pw.trajectory_bound, pw.reward_bound):
         name = bound.__name__
-        yield from _named(name, "policy", lambda value, bound=bound: bound(BETA, OTHER_BETA, value, 3), no_policies)
-        yield from _named(name, "seed", lambda value, bound=bound: bound(BETA, OTHER_BETA, TS, 3, seed=value), no_seeds)
-    yield from _named("reward_bound", "tail", lambda value: pw.reward_bound(BETA, OTHER_BETA, TS, 3, tail=value), no_tails)
+        yield from _named(
+            name,
+            "policy",
+            lambda value, bound=bound: bound(BETA, OTHER_BETA, value, 3),
+            no_policies,
+        )
+        yield from _named(
+            name,
+            "seed",
+            lambda value, bound=bound: bound(BETA, OTHER_BETA, TS, 3, seed=value),
+            no_seeds,
+        )
+    yield from _named(
+        "reward_bound",
+        "tail",
+        lambda value: pw.reward_bound(BETA, OTHER_BETA, TS, 3, tail=value),
+        no_tails,
+    )
     flags = {"a number": 1, "None": None, "a word": "x"}
     yield from _named(
-        "pomdp_trajectory_bound", "estimate", lambda value: pw.pomdp_trajectory_bound(0.1, 1, 3, estimate=value), flags
+        "pomdp_trajectory_bound",
+        "estimate",
+        lambda value: pw.pomdp_trajectory_bound(0.1, 1, 3, estimate=value),
+        flags,
     )
     bars = {"a number": 1, "a word": "x", "a list": []}
     yield from _named(
         "sensitivity_ladder",
         "progress",
-        lambda value: pw.sensitivity_ladder(FINITE, OTHER_FINITE, TS, 2, seed=SEED, tasks=20, progress=value),
+        lambda value: pw.sensitivity_ladder(
+            FINITE, OTHER_FINITE, TS, 2, seed=SEED, tasks=20, progress=value
+        ),
         bars,
     )
     paths = {"to None": lambda scale: None, "to a number": lambda scale: 3}
-    yield from _named("break_even", "direction", lambda value: pw.break_even(NORMAL, value, TS, 2, seed=SEED, tasks=50), paths)
-    yield Case("exact_evaluation: a class", lambda: pw.exact_evaluation(FINITE, pw.Greedy, 2), ("policy",))
-    yield Case("exact_evaluation: unreadable", lambda: pw.exact_evaluation(FINITE, Unreadable(), 2), ("policy",))
+    yield from _named(
+        "break_even",
+        "direction",
+        lambda value: pw.break_even(NORMAL, value, TS, 2, seed=SEED, tasks=50),
+        paths,
+    )
+    yield Case(
+        "exact_evaluation: a class", lambda: pw.exact_evaluation(FINITE, pw.Greedy, 2), ("policy",)
+    )
+    yield Case(
+        "exact_evaluation: unreadable",
+        lambda: pw.exact_evaluation(FINITE, Unreadable(), 2),
+        ("policy",),
+    )
     span = {"a span of time": np.timedelta64(3, "s")}
     yield from _named("SphereContexts", "arms", pw.SphereContexts, span)
-    yield from _named("ExchangeableBetaPrior", "alpha", lambda value: pw.ExchangeableBetaPrior(value, 1.0), span)
+    yield from _named(
+        "ExchangeableBetaPrior", "alpha", lambda value: pw.ExchangeableBetaPrior(value, 1.0), span
+    )
     unreadable = {"unreadable": Unreadable()}
     yield from _named("BetaPrior", "alpha", lambda value: pw.BetaPrior(value, [1.0]), unreadable)
-    yield from _named("RecedingHorizon", "alpha", lambda value: pw.RecedingHorizon(1, 1, value), unreadable)
+    yield from _named(
+        "RecedingHorizon", "alpha", lambda value: pw.RecedingHorizon(1, 1, value), unreadable
+    )
     for arms in ("3", None, 0, -1, 2.0, True):
         prior = Broken()
         prior.arms = arms  # type: ignore[assignment]
-        yield Case(f"simulate: arms of a prior {arms!r}", lambda prior=prior: _run(prior=prior), ("prior.arms",))
+        yield Case(
+            f"simulate: arms of a prior {arms!r}",
+            lambda prior=prior: _run(prior=prior),
+            ("prior.arms",),
+        )
     masked = {"masked": np.ma.array([True] * 3, mask=[0, 0, 1])}
     yield from _named("simulate", "available", lambda value: _run(available=value), masked)
 
 
 ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
     "a NumPy integer as a count": (lambda: _run(tasks=np.int64(4)), "it is an integer"),
-    "lists where arrays are meant": (lambda: pw.GaussianPrior([0, 1], [[1, 0], [0, 1]]), "they are read as arrays"),
-    "a singular covariance": (lambda: pw.GaussianPrior([0.0, 0.0], np.ones((2, 2))), "arms may move together"),
+    "lists where arrays are meant": (
+        lambda: pw.GaussianPrior([0, 1], [[1, 0], [0, 1]]),
+        "they are read as arrays",
+    ),
+    "a singular covariance": (
+        lambda: pw.GaussianPrior([0.0, 0.0], np.ones((2, 2))),
+        "arms may move together",
+    ),
     "one task": (lambda: _run(tasks=1), "its standard error is infinite, and says so"),
     "rewards between 0 and 1 for clicks": (
         lambda: BETA.belief(1).update(pw.Seen(1, 2, 3), [0], [0.5], None),
@@ -1201,14 +1660,22 @@ ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: pw.total_variation(NORMAL, OTHER_NORMAL, draws=0),
         "it asks for the bound without draws",
     ),
-    "an unmasked masked array": (lambda: pw.GaussianPrior(np.ma.array([0.0, 1.0]), np.eye(2)), "nothing in it is masked"),
+    "an unmasked masked array": (
+        lambda: pw.GaussianPrior(np.ma.array([0.0, 1.0]), np.eye(2)),
+        "nothing in it is masked",
+    ),
     "a list of values to mask": (
         lambda: pw.Seen(1, 2, 2, mask=np.array([[True, False]])).masked([[1.0, 2.0]]),
         "it is read as an array",
     ),
     "a name of any length and signs": (
-        lambda: _compare(policies={"n" * 5_000: TS, "a\nb": TS, "$\\frac$": TS, "": TS}).figure(title="t" * 5_000),
+        lambda: _compare(policies={"n" * 5_000: TS, "a\nb": TS, "$\\frac$": TS, "": TS}).figure(
+            title="t" * 5_000
+        ),
         "a figure leaves out its middle, and shows the rest as it is",
     ),
-    "tasks without pulls": (lambda: pw.BetaStatistics([[0, 0]], [[0, 0]]), "a log may hold tasks that nobody saw"),
+    "tasks without pulls": (
+        lambda: pw.BetaStatistics([[0, 0]], [[0, 0]]),
+        "a log may hold tasks that nobody saw",
+    ),
 }

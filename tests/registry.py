@@ -1,4 +1,6 @@
-"""Every family and every policy of the package, in the forms that differ: what the contracts run over."""
+"""Every family and every policy of the package, in the forms that differ: what the contracts run
+over.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,31 @@ SKEW = [0.4, 0.3, 0.2, 0.1]
 
 # name: (prior, a misspecified prior of the same arms)
 PRIORS = {
-    "gaussian": (pw.GaussianPrior([0.5, 0.0, 0.1], BLOCK), pw.GaussianPrior(np.zeros(3), np.eye(3))),
-    "gaussian-singular": (pw.GaussianPrior([0.0, 0.1, 0.2], RANK_ONE, 0.5), pw.GaussianPrior(np.zeros(3), RANK_ONE + BLOCK, 2.0)),
+    "gaussian": (
+        pw.GaussianPrior([0.5, 0.0, 0.1], BLOCK),
+        pw.GaussianPrior(np.zeros(3), np.eye(3)),
+    ),
+    "gaussian-singular": (
+        pw.GaussianPrior([0.0, 0.1, 0.2], RANK_ONE, 0.5),
+        pw.GaussianPrior(np.zeros(3), RANK_ONE + BLOCK, 2.0),
+    ),
     "gaussian-noise-per-arm": (
         pw.GaussianPrior([0.0, 0.2, -0.2], BLOCK, [0.1, 1.0, 4.0]),
         pw.GaussianPrior([1.0, 0.0, 0.0], BLOCK, [1.0, 1.0, 1.0]),
     ),
-    "gaussian-one-arm": (pw.GaussianPrior([0.5], [[2.0]], 0.7), pw.GaussianPrior([-0.5], [[1.0]], 0.7)),
+    "gaussian-one-arm": (
+        pw.GaussianPrior([0.5], [[2.0]], 0.7),
+        pw.GaussianPrior([-0.5], [[1.0]], 0.7),
+    ),
     "beta": (pw.BetaPrior([1.0, 2.0, 3.0], [1.0, 3.0, 1.5]), pw.BetaPrior([1.0, 1.0, 1.0], 1.0)),
-    "beta-below-one": (pw.BetaPrior([0.3, 0.5, 0.9], [0.4, 2.0, 0.9]), pw.BetaPrior([2.0, 0.2, 1.0], [0.2, 2.0, 1.0])),
-    "finite": (pw.FinitePrior(PLAIN_TASKS, SKEW), pw.FinitePrior(PLAIN_TASKS, [0.0, 0.5, 0.25, 0.25])),
+    "beta-below-one": (
+        pw.BetaPrior([0.3, 0.5, 0.9], [0.4, 2.0, 0.9]),
+        pw.BetaPrior([2.0, 0.2, 1.0], [0.2, 2.0, 1.0]),
+    ),
+    "finite": (
+        pw.FinitePrior(PLAIN_TASKS, SKEW),
+        pw.FinitePrior(PLAIN_TASKS, [0.0, 0.5, 0.25, 0.25]),
+    ),
     "finite-bernoulli": (
         pw.FinitePrior(BERNOULLI_TASKS, SKEW, noise="bernoulli"),
         pw.FinitePrior(BERNOULLI_TASKS, [0.25] * 4, noise="bernoulli"),
@@ -42,7 +59,9 @@ PRIORS = {
         pw.LinearGaussianPrior(np.zeros(3), np.eye(3), 1.0, contexts=SPHERE),
     ),
     "linear-pool": (
-        pw.LinearGaussianPrior([0.5, -0.5], [[1.0, 0.3], [0.3, 0.5]], [1.0, 0.5, 2.0], contexts=FEATURES),
+        pw.LinearGaussianPrior(
+            [0.5, -0.5], [[1.0, 0.3], [0.3, 0.5]], [1.0, 0.5, 2.0], contexts=FEATURES
+        ),
         pw.LinearGaussianPrior([0.0, 0.0], np.eye(2), contexts=FEATURES),
     ),
     "linear-singular": (
@@ -53,14 +72,19 @@ PRIORS = {
         pw.ExchangeableGaussianPrior(0.1, 1.0, 0.9, 0.5).for_arms(3),
         pw.ExchangeableGaussianPrior(0.0, 2.0, 0.0, 0.5).for_arms(3),
     ),
-    "exchangeable-beta": (pw.ExchangeableBetaPrior(0.8, 1.6).for_arms(3), pw.ExchangeableBetaPrior(1.0, 1.0).for_arms(3)),
+    "exchangeable-beta": (
+        pw.ExchangeableBetaPrior(0.8, 1.6).for_arms(3),
+        pw.ExchangeableBetaPrior(1.0, 1.0).for_arms(3),
+    ),
 }
 
 VALUES = {
     **{name: prior for name, (prior, _) in PRIORS.items()},
     "exchangeable-gaussian-any-arms": pw.ExchangeableGaussianPrior(0.1, 1 / 3, -0.2, 1e-7),
     "exchangeable-beta-any-arms": pw.ExchangeableBetaPrior(1 / 3, 1e11 / 7),
-    "awkward-floats": pw.GaussianPrior([0.1 + 0.2, -0.0, 5e-324], np.diag([1 / 3, 1e-300, 1e99]), [1e-99, np.pi, 2**-52]),
+    "awkward-floats": pw.GaussianPrior(
+        [0.1 + 0.2, -0.0, 5e-324], np.diag([1 / 3, 1e-300, 1e99]), [1e-99, np.pi, 2**-52]
+    ),
     "sphere-contexts": SPHERE,
     "given-contexts": pw.GivenContexts(FEATURES),
 }
@@ -85,10 +109,14 @@ SAMPLING_POLICIES = {
 POLICIES = {
     "receding-horizon": pw.RecedingHorizon(3, 2, 0.5),
     "receding-horizon-online": pw.RecedingHorizon(2, 4, "online"),
-    "receding-horizon-own-alpha": pw.RecedingHorizon(2, 2, lambda step, horizon: 1.0 - step / horizon),
+    "receding-horizon-own-alpha": pw.RecedingHorizon(
+        2, 2, lambda step, horizon: 1.0 - step / horizon
+    ),
     "receding-horizon-none": pw.RecedingHorizon(2, 2, 0.0),
     "knowledge-gradient": pw.KnowledgeGradient(2, 3),
-    "knowledge-gradient-of-the-paper": pw.KnowledgeGradient(2, 3, ties="random", when_certain="best"),
+    "knowledge-gradient-of-the-paper": pw.KnowledgeGradient(
+        2, 3, ties="random", when_certain="best"
+    ),
     "uniform": pw.Uniform(),
     "greedy": pw.Greedy(),
     "bayes-ucb": pw.BayesUCB(),

@@ -1,4 +1,6 @@
-"""Laws of actions and distances of posteriors, against enumeration, closed forms and brute force."""
+"""Laws of actions and distances of posteriors, against enumeration, closed forms and brute
+force.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,14 @@ def test_independent_normal_values_match_one_dimensional_quadrature():
     grid = np.linspace(-15.0, 15.0, 200_001)
     cdf = stats.norm.cdf(grid[:, None], mean, std)
     pdf = stats.norm.pdf(grid[:, None], mean, std)
-    exact = [np.trapezoid(pdf[:, a] * np.delete(cdf, a, axis=1).prod(axis=1), grid) for a in range(4)]
+    exact = [
+        np.trapezoid(pdf[:, a] * np.delete(cdf, a, axis=1).prod(axis=1), grid) for a in range(4)
+    ]
     law = normal_argmax(mean[None], np.diag(std**2)[None])
     np.testing.assert_allclose(law[0], exact, atol=2e-3)
-    np.testing.assert_allclose(normal_argmax(mean[None], np.diag(std**2)[None], points=20_011)[0], exact, atol=2e-5)
+    np.testing.assert_allclose(
+        normal_argmax(mean[None], np.diag(std**2)[None], points=20_011)[0], exact, atol=2e-5
+    )
 
 
 def test_correlated_normal_values_match_frequencies(seed):
@@ -41,7 +47,8 @@ def test_correlated_normal_values_match_frequencies(seed):
     counts = np.bincount(best, minlength=6)
     law = normal_argmax(mean[None], cov[None], points=5003)[0]
     assert stats.chisquare(counts, law * 400_000).pvalue > 1e-5  # false alarms: 1e-5
-    wrong = normal_argmax(mean[None], np.diag(np.diag(cov))[None], points=5003)[0]  # control: correlations left out
+    # control: correlations left out
+    wrong = normal_argmax(mean[None], np.diag(np.diag(cov))[None], points=5003)[0]
     assert stats.chisquare(counts, wrong * 400_000).pvalue < 1e-5
 
 
@@ -51,7 +58,9 @@ def test_values_of_low_rank_match_frequencies(arms, rank, seed):
     root, mean = rng.normal(size=(arms, rank)), 0.3 * rng.normal(size=arms)
     best = (mean + rng.normal(size=(200_000, rank)) @ root.T).argmax(axis=1)
     frequencies = np.bincount(best, minlength=arms) / len(best)
-    argmax, most = (line_argmax, {1: 0.006, 2: 0.01, 3: 0.03}[rank]) if rank <= 5 else (normal_argmax, 0.06)
+    argmax, most = (
+        (line_argmax, {1: 0.006, 2: 0.01, 3: 0.03}[rank]) if rank <= 5 else (normal_argmax, 0.06)
+    )
     assert np.abs(argmax(mean[None], (root @ root.T)[None])[0] - frequencies).sum() / 2.0 < most
 
 
@@ -60,7 +69,16 @@ def test_arms_of_very_different_scales():
     np.testing.assert_allclose(law, [[0.5, 0.125, 0.125, 0.125, 0.125]], atol=2e-3)
 
 
-@pytest.mark.parametrize("cov", [np.zeros((3, 3)), np.ones((3, 3)), np.diag([1.0, 0.0, 0.0]), 1e-20 * np.eye(3), 1e20 * np.eye(3)])
+@pytest.mark.parametrize(
+    "cov",
+    [
+        np.zeros((3, 3)),
+        np.ones((3, 3)),
+        np.diag([1.0, 0.0, 0.0]),
+        1e-20 * np.eye(3),
+        1e20 * np.eye(3),
+    ],
+)
 def test_degenerate_normal_values_have_a_law(cov):
     law = normal_argmax(np.array([[0.0, 0.3, 0.1]]), cov[None])
     assert np.isfinite(law).all()
@@ -81,34 +99,58 @@ def test_arms_that_are_not_available_are_never_the_largest():
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize(
-    ("a", "b"), [((2.0, 3.0, 1.0), (1.0, 2.0, 3.0)), ((0.05, 1.0, 1e4), (0.05, 1.0, 1e4)), ((1.0, 1.0), (1.0, 1.0))]
+    ("a", "b"),
+    [
+        ((2.0, 3.0, 1.0), (1.0, 2.0, 3.0)),
+        ((0.05, 1.0, 1e4), (0.05, 1.0, 1e4)),
+        ((1.0, 1.0), (1.0, 1.0)),
+    ],
 )
 def test_beta_values_match_adaptive_quadrature(a, b, k):
     from scipy.integrate import quad
 
     exact = []
     for arm in range(len(a)):
-
-        def integrand(u: float, arm: int = arm) -> float:  # over the quantiles of the arm's best draw
+        # over the quantiles of the arm's best draw
+        def integrand(u: float, arm: int = arm) -> float:
             x = stats.beta.ppf(u ** (1.0 / k), a[arm], b[arm])
-            return float(np.prod([stats.beta.cdf(x, a[c], b[c]) ** k for c in range(len(a)) if c != arm]))
+            return float(
+                np.prod([stats.beta.cdf(x, a[c], b[c]) ** k for c in range(len(a)) if c != arm])
+            )
 
-        exact.append(quad(integrand, 0.0, 1.0, limit=400, points=[0.5] if len(a) < 3 else [0.4, 0.5, 0.6], epsabs=1e-9)[0])
+        exact.append(
+            quad(
+                integrand,
+                0.0,
+                1.0,
+                limit=400,
+                points=[0.5] if len(a) < 3 else [0.4, 0.5, 0.6],
+                epsabs=1e-9,
+            )[0]
+        )
     np.testing.assert_allclose(beta_argmax(np.array([a]), np.array([b]), k)[0], exact, atol=2e-7)
 
 
-@pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.PosteriorSampling(3, "sum"), pw.Greedy(), pw.Uniform()])
+@pytest.mark.parametrize(
+    "policy", [pw.ThompsonSampling(), pw.PosteriorSampling(3, "sum"), pw.Greedy(), pw.Uniform()]
+)
 @pytest.mark.parametrize(
     "prior",
     [
         pw.GaussianPrior([0.2, 0.0, 0.1], [[1.0, 0.5, 0.2], [0.5, 1.0, 0.3], [0.2, 0.3, 0.6]]),
-        pw.LinearGaussianPrior([0.5, -0.2], [[0.6, 0.1], [0.1, 0.4]], contexts=pw.SphereContexts(arms=3)),
+        pw.LinearGaussianPrior(
+            [0.5, -0.2], [[0.6, 0.1], [0.1, 0.4]], contexts=pw.SphereContexts(arms=3)
+        ),
     ],
 )
 def test_laws_match_what_policies_do(prior, policy, seed):
     tasks = 40_000
     rng = streams(seed, tasks)(1)
-    one = prior.contexts.draw(streams(seed, 1)(1), prior.dim) if isinstance(prior, pw.LinearGaussianPrior) else None
+    one = (
+        prior.contexts.draw(streams(seed, 1)(1), prior.dim)
+        if isinstance(prior, pw.LinearGaussianPrior)
+        else None
+    )
     signal = None if one is None else np.broadcast_to(one, (tasks, *one.shape[1:]))
     actions = policy.act(prior.belief(tasks), Seen(1, 10, 3, signal), rng)
     law = action_law(policy, prior.belief(1), Seen(1, 10, 3, one))
@@ -116,7 +158,8 @@ def test_laws_match_what_policies_do(prior, policy, seed):
     counts = np.bincount(actions, minlength=3)
     expected = law.probs[0] * tasks
     assert (counts[expected == 0.0] == 0).all()
-    assert np.abs(counts - expected).max() <= 5.0 * np.sqrt(tasks) / 2.0 + 2e-3 * tasks  # false alarms below 2e-6
+    # false alarms below 2e-6
+    assert np.abs(counts - expected).max() <= 5.0 * np.sqrt(tasks) / 2.0 + 2e-3 * tasks
 
 
 def test_k_shot_play_on_beta_posteriors_has_an_exact_law(seed):
@@ -124,10 +167,15 @@ def test_k_shot_play_on_beta_posteriors_has_an_exact_law(seed):
     actions = policy.act(prior.belief(tasks), Seen(1, 10, 2), streams(seed, tasks)(1))
     law = action_law(policy, prior.belief(1), Seen(1, 10, 2))
     assert law is not None
-    assert np.abs(np.bincount(actions, minlength=2) / tasks - law.probs[0]).max() < 5.0 * 0.5 / np.sqrt(tasks)
+    assert np.abs(
+        np.bincount(actions, minlength=2) / tasks - law.probs[0]
+    ).max() < 5.0 * 0.5 / np.sqrt(tasks)
     once = action_law(pw.ThompsonSampling(), prior.belief(1), Seen(1, 10, 2))
     assert once is not None
-    assert np.abs(np.bincount(actions, minlength=2) / tasks - once.probs[0]).max() > 5.0 * 0.5 / np.sqrt(tasks)  # control
+    # control
+    assert np.abs(
+        np.bincount(actions, minlength=2) / tasks - once.probs[0]
+    ).max() > 5.0 * 0.5 / np.sqrt(tasks)
 
 
 def test_unknown_laws_are_not_made_up():
@@ -137,7 +185,11 @@ def test_unknown_laws_are_not_made_up():
 
 
 def test_sampled_distances_enclose_the_true_one(seed):
-    p, q, tasks = pw.BetaPrior([2.0, 2.0, 2.0], [2.0, 2.0, 2.0]), pw.BetaPrior([5.0, 2.0, 2.0], [5.0, 2.0, 2.0]), 4000
+    p, q, tasks = (
+        pw.BetaPrior([2.0, 2.0, 2.0], [2.0, 2.0, 2.0]),
+        pw.BetaPrior([5.0, 2.0, 2.0], [5.0, 2.0, 2.0]),
+        4000,
+    )
     seen, policy = Seen(1, 10, 3), pw.ThompsonSampling()
     laws = [action_law(policy, prior.belief(1), seen) for prior in (p, q)]
     assert laws[0] is not None
@@ -148,7 +200,9 @@ def test_sampled_distances_enclose_the_true_one(seed):
     slack = 5.0 * found.high.std() / np.sqrt(tasks)  # false alarms: 6e-7 each
     assert found.low.mean() <= exact + slack
     assert found.high.mean() >= exact - slack
-    assert found.high.mean() > exact + slack, "control: the plain distance of frequencies is too large"
+    assert found.high.mean() > exact + slack, (
+        "control: the plain distance of frequencies is too large"
+    )
     assert abs(found.value.mean() - exact) < abs(found.high.mean() - exact)
 
 
@@ -161,7 +215,10 @@ PAIRS = {
         pw.GaussianPrior([0.0, 0.1], [[1.0, 0.3], [0.3, 0.5]]),
         pw.GaussianPrior([0.3, 0.0], [[0.7, 0.1], [0.1, 0.9]]),
     ),
-    "singular": (pw.GaussianPrior([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), pw.GaussianPrior([0.5, 0.5], [[2.0, 2.0], [2.0, 2.0]])),
+    "singular": (
+        pw.GaussianPrior([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]),
+        pw.GaussianPrior([0.5, 0.5], [[2.0, 2.0], [2.0, 2.0]]),
+    ),
     "beta": (pw.BetaPrior([2.0, 1.0], [1.0, 3.0]), pw.BetaPrior([2.5, 1.0], [1.0, 2.0])),
     "scales apart": (
         pw.GaussianPrior([0.0, 0.0], np.diag([1e8, 1e-7]), [1.0, 1e-7]),
@@ -190,7 +247,9 @@ def _posterior(belief):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_distances_of_posteriors_match_those_of_priors(name, seed):
-    """After the same history, against total_variation of the posteriors; both estimates within 5 standard errors."""
+    """After the same history, against total_variation of the posteriors; both estimates within 5
+    standard errors.
+    """
     p, q = PAIRS[name]
     tasks = 20_000
     pair = posterior_pair(p, q, tasks)
@@ -203,25 +262,43 @@ def test_distances_of_posteriors_match_those_of_priors(name, seed):
     if pair.exact:
         np.testing.assert_allclose(found, exact.value, rtol=1e-9)
     else:
-        assert abs(found.mean() - exact.value) <= 5.0 * np.hypot(found.std() / np.sqrt(tasks), exact.std_error) + 1e-9
-        before = total_variation(p, q, seed=seed)  # control: the distance of the priors is another number
+        assert (
+            abs(found.mean() - exact.value)
+            <= 5.0 * np.hypot(found.std() / np.sqrt(tasks), exact.std_error) + 1e-9
+        )
+        # control: the distance of the priors is another number
+        before = total_variation(p, q, seed=seed)
         assert abs(found.mean() - before.value) > 5.0 * found.std() / np.sqrt(tasks)
     shared = pair.shared(streams(seed, tasks)(1), 1)
-    assert abs(1.0 - shared.mean() - exact.value) <= 5.0 * np.hypot(shared.std() / np.sqrt(tasks), exact.std_error) + 1e-9
+    assert (
+        abs(1.0 - shared.mean() - exact.value)
+        <= 5.0 * np.hypot(shared.std() / np.sqrt(tasks), exact.std_error) + 1e-9
+    )
 
 
-@pytest.mark.parametrize(("alpha", "beta"), [((5.0, 5.0), (0.01, 0.03)), ((1e-3, 2e-3), (1.0, 1.0)), ((5.0, 5.0), (1e-3, 2e-3))])
+@pytest.mark.parametrize(
+    ("alpha", "beta"),
+    [((5.0, 5.0), (0.01, 0.03)), ((1e-3, 2e-3), (1.0, 1.0)), ((5.0, 5.0), (1e-3, 2e-3))],
+)
 def test_draws_of_small_beta_parameters_do_not_underflow(alpha, beta, seed):
-    """Before the first pull the posteriors are the priors; 5 standard errors, so false alarms below 1e-6."""
+    """Before the first pull the posteriors are the priors; 5 standard errors, so false alarms below
+    1e-6.
+    """
     p, q = (pw.BetaPrior([a, 1.0], [b, 1.0]) for a, b in zip(alpha, beta, strict=True))
     pair = posterior_pair(p, q, 40_000)
     assert pair is not None
     found = pair.total_variation(streams(seed, 40_000)(1))
-    assert abs(found.mean() - total_variation(p, q).value) <= 5.0 * found.std() / np.sqrt(len(found)) + 1e-9
+    assert (
+        abs(found.mean() - total_variation(p, q).value)
+        <= 5.0 * found.std() / np.sqrt(len(found)) + 1e-9
+    )
 
 
 def test_priors_that_exclude_each_other_stay_apart():
-    p, q = pw.GaussianPrior([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]), pw.GaussianPrior([0.0, 0.0], np.eye(2))
+    p, q = (
+        pw.GaussianPrior([0.0, 0.0], [[1.0, 1.0], [1.0, 1.0]]),
+        pw.GaussianPrior([0.0, 0.0], np.eye(2)),
+    )
     pair = posterior_pair(p, q, 3)
     assert pair is not None
     np.testing.assert_array_equal(pair.total_variation(streams(0, 3)(1)), 1.0)
@@ -240,4 +317,6 @@ def test_linear_posteriors(seed):
     found = pair.total_variation(streams(seed, tasks)(2))
     ends = [pw.GaussianPrior(belief.m[0], belief.covariance()[0]) for belief in (pair.p, pair.q)]
     exact = total_variation(*ends, seed=seed)
-    assert abs(found.mean() - exact.value) <= 5.0 * np.hypot(found.std() / np.sqrt(tasks), exact.std_error)
+    assert abs(found.mean() - exact.value) <= 5.0 * np.hypot(
+        found.std() / np.sqrt(tasks), exact.std_error
+    )

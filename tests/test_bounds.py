@@ -1,4 +1,6 @@
-"""Bounds on what a wrong prior costs: by hand, their forms and limits, and against simulated gaps."""
+"""Bounds on what a wrong prior costs: by hand, their forms and limits, and against simulated
+gaps.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +44,21 @@ def test_finite_by_hand() -> None:
     assert bound.delta == pytest.approx(0.2, rel=1e-13)  # 2 n H eps
     assert bound.value == pytest.approx(5 * (0.01 + 0.19 * 0.5), rel=1e-12)  # H delta Psi(delta)
     assert bound.trivial == pytest.approx(5 * (0.01 + 0.25), rel=1e-12)
-    assert (bound.kind, bound.std_error, bound.n, bound.horizon, bound.vacuous) == ("certified", 0.0, 2, 5, False)
+    assert (bound.kind, bound.std_error, bound.n, bound.horizon, bound.vacuous) == (
+        "certified",
+        0.0,
+        2,
+        5,
+        False,
+    )
     assert bound.tv == total_variation(p, q)
     assert bound.assumption == "law of the diameter"
-    assert str(bound) == "at most 0.525 (certified; law of the diameter; delta = 0.2; without it 1.3)"
-    assert reward_bound(p, q, pw.KShotThompson(2), 5, tail="bounded").value == pytest.approx(5 * 0.2 * 1.0, rel=1e-12)
+    assert (
+        str(bound) == "at most 0.525 (certified; law of the diameter; delta = 0.2; without it 1.3)"
+    )
+    assert reward_bound(p, q, pw.KShotThompson(2), 5, tail="bounded").value == pytest.approx(
+        5 * 0.2 * 1.0, rel=1e-12
+    )
     near = trajectory_bound(p, q, pw.KShotThompson(2), 5)
     assert near.value == near.delta == pytest.approx(0.2, rel=1e-13)
     assert (near.kind, near.vacuous, near.trivial) == ("certified", False, 1.0)
@@ -66,9 +78,20 @@ def test_beyond_delta_one() -> None:
 
 
 def test_equal_priors_cost_nothing() -> None:
-    for prior in (finite(0.2), shifted(0.3), pw.BetaPrior([1.0, 2.0], 3.0), problems.gaussian().prior, problems.linear().prior):
+    for prior in (
+        finite(0.2),
+        shifted(0.3),
+        pw.BetaPrior([1.0, 2.0], 3.0),
+        problems.gaussian().prior,
+        problems.linear().prior,
+    ):
         bound = reward_bound(prior, prior, TS, 10)
-        assert (bound.value, bound.delta, bound.kind, bound.vacuous) == (0.0, 0.0, "certified", False)
+        assert (bound.value, bound.delta, bound.kind, bound.vacuous) == (
+            0.0,
+            0.0,
+            "certified",
+            False,
+        )
         assert trajectory_bound(prior, prior, TS, 10).value == 0.0
 
 
@@ -79,14 +102,26 @@ def test_sub_gaussian_forms(size: float) -> None:
     if size < 1e-13:
         bounds = {
             tail: reward_bound(p, None, pw.KShotThompson(n), horizon, tail=tail, tv=size)
-            for tail in ("auto", "normal", "subgaussian-tight", "subgaussian", "subgaussian-printed")
+            for tail in (
+                "auto",
+                "normal",
+                "subgaussian-tight",
+                "subgaussian",
+                "subgaussian-printed",
+            )
         }
         eps = size
     else:
         q = shifted(0.5 + size, arms, 2.0)
         bounds = {
             tail: reward_bound(p, q, pw.KShotThompson(n), horizon, tail=tail)
-            for tail in ("auto", "normal", "subgaussian-tight", "subgaussian", "subgaussian-printed")
+            for tail in (
+                "auto",
+                "normal",
+                "subgaussian-tight",
+                "subgaussian",
+                "subgaussian-printed",
+            )
         }
         eps = math.erf(size / math.sqrt(2.0) / math.sqrt(8.0))
     delta = 2 * n * horizon * eps
@@ -105,7 +140,9 @@ def test_sub_gaussian_forms(size: float) -> None:
     assert values[-1] < math.inf
     assert {bound.kind for bound in bounds.values()} == {"certified"}
     assert bounds["auto"].vacuous == (delta >= 1.0)
-    sub_gamma = reward_bound(p, None, pw.KShotThompson(n), horizon, tail=SubGamma(p.mean, 2.0, 0.3), tv=eps)
+    sub_gamma = reward_bound(
+        p, None, pw.KShotThompson(n), horizon, tail=SubGamma(p.mean, 2.0, 0.3), tv=eps
+    )
     extra = 0.3 * (11 + 7 * (math.log(2 * arms) - math.log(level)))
     assert sub_gamma.value == pytest.approx(lemma + horizon * level * extra, rel=1e-9)
 
@@ -132,7 +169,8 @@ def test_monotone_in_the_distance(a: float, b: float, horizon: int, k: int) -> N
     assert low.value <= high.value + 1e-12
     assert high.value <= high.trivial + 1e-12
     psi = tail_expectation(p, min(1.0, high.delta)).value
-    assert high.value <= 2 * k * horizon**2 * high.tv.value * psi + 1e-9  # the theorem as stated, without the minimum
+    # the theorem as stated, without the minimum
+    assert high.value <= 2 * k * horizon**2 * high.tv.value * psi + 1e-9
     assert reward_bound(p, None, policy, horizon + 1, tv=max(a, b)).value >= high.value - 1e-12
 
 
@@ -140,7 +178,10 @@ def test_monotone_in_the_distance(a: float, b: float, horizon: int, k: int) -> N
 
 
 def test_only_certified_numbers_unless_told(seed: int) -> None:
-    p, q = pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.GaussianPrior(np.zeros(3), np.diag([1.001, 1.002, 1.003]))
+    p, q = (
+        pw.GaussianPrior(np.zeros(3), np.eye(3)),
+        pw.GaussianPrior(np.zeros(3), np.diag([1.001, 1.002, 1.003])),
+    )
     certified = reward_bound(p, q, TS, 10)
     assert certified.tv.kind == "upper"
     assert certified.kind == "certified"
@@ -169,8 +210,13 @@ def test_only_certified_numbers_unless_told(seed: int) -> None:
 
 
 def test_standard_error_of_an_estimate(seed: int) -> None:
-    """Spread over 40 seeds against the mean standard error, which may be larger as it takes Psi for the quantile: below 1e-6."""
-    p, q = pw.GaussianPrior(np.zeros(2), np.eye(2)), pw.GaussianPrior(np.zeros(2), np.diag([1.02, 1.04]))
+    """Spread over 40 seeds against the mean standard error, which may be larger as it takes Psi for
+    the quantile: below 1e-6.
+    """
+    p, q = (
+        pw.GaussianPrior(np.zeros(2), np.eye(2)),
+        pw.GaussianPrior(np.zeros(2), np.diag([1.02, 1.04])),
+    )
     bounds = []
     for i in range(40):
         distance = total_variation(p, q, seed=1000 * seed + i, draws=500)
@@ -183,9 +229,15 @@ def test_standard_error_of_an_estimate(seed: int) -> None:
 
 def test_a_known_distance() -> None:
     p = finite(0.1)
-    assert reward_bound(p, None, TS, 5, tv=0.01).assumption == "law of the diameter; total variation as given"
+    assert (
+        reward_bound(p, None, TS, 5, tv=0.01).assumption
+        == "law of the diameter; total variation as given"
+    )
     exact = Distance(0.01, "exact", 0.0, 0.01)
-    assert reward_bound(p, None, TS, 5, tv=exact).value == reward_bound(p, finite(0.3), TS, 5, tv=0.01).value
+    assert (
+        reward_bound(p, None, TS, 5, tv=exact).value
+        == reward_bound(p, finite(0.3), TS, 5, tv=0.01).value
+    )
     for tv in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="tv must"):
             trajectory_bound(p, None, TS, 5, tv=tv)
@@ -195,12 +247,27 @@ def test_a_known_distance() -> None:
 
 @pytest.mark.parametrize("policy", [pw.Uniform(), pw.UniformThen(2, pw.Uniform())])
 def test_what_does_not_look_at_the_posterior_moves_by_nothing(policy: Any) -> None:
-    """n = 0: every bound is 0, also with an infinite or unknown tail, and none of them is vacuous."""
+    """n = 0: every bound is 0, also with an infinite or unknown tail, and none of them is
+    vacuous.
+    """
     for p, q in ((finite(0.1), finite(0.2)), (shifted(0.0, 2), shifted(1.0, 2))):
-        for bound in (trajectory_bound(p, q, policy, 5), reward_bound(p, q, policy, 5), reward_bound(p, None, policy, 5, tv=1.0)):
-            assert (bound.value, bound.delta, bound.n, bound.kind, bound.vacuous) == (0.0, 0.0, 0, "certified", False)
+        for bound in (
+            trajectory_bound(p, q, policy, 5),
+            reward_bound(p, q, policy, 5),
+            reward_bound(p, None, policy, 5, tv=1.0),
+        ):
+            assert (bound.value, bound.delta, bound.n, bound.kind, bound.vacuous) == (
+                0.0,
+                0.0,
+                0,
+                "certified",
+                False,
+            )
             assert bound.trivial > 0.0
-    for bound in (pomdp_trajectory_bound(0.5, 0, 5), pomdp_reward_bound(0.5, 0, 5, reward_range=1.0)):
+    for bound in (
+        pomdp_trajectory_bound(0.5, 0, 5),
+        pomdp_reward_bound(0.5, 0, 5, reward_range=1.0),
+    ):
         assert (bound.value, bound.vacuous) == (0.0, False)
     with pytest.raises(ValueError, match="n must be at least 0"):
         pomdp_trajectory_bound(0.5, -1, 5)
@@ -226,10 +293,23 @@ def test_constants_that_are_no_whole_numbers_are_refused() -> None:
 @pytest.mark.parametrize("call", [trajectory_bound, reward_bound])
 def test_refusals(call: Any) -> None:
     p, q = finite(0.1), finite(0.2)
-    for policy in (pw.Greedy(), pw.BayesUCB(), pw.ExactKnowledgeGradient(), pw.UniformThen(1, pw.Greedy()), object()):
-        with pytest.raises(TypeError, match=f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant"):
+    for policy in (
+        pw.Greedy(),
+        pw.BayesUCB(),
+        pw.ExactKnowledgeGradient(),
+        pw.UniformThen(1, pw.Greedy()),
+        object(),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=(
+                f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant"
+            ),
+        ):
             call(p, q, policy, 5)
-    with pytest.raises(TypeError, match="its choice looks at the posterior itself, not only at a number of draws"):
+    with pytest.raises(
+        TypeError, match="its choice looks at the posterior itself, not only at a number of draws"
+    ):
         call(p, q, pw.KnowledgeGradient(2, 2, when_certain="best"), 5)
     with pytest.raises(TypeError, match="not the class ThompsonSampling"):
         call(p, q, pw.ThompsonSampling, 5)
@@ -239,7 +319,10 @@ def test_refusals(call: Any) -> None:
         call(p, q, TS, 2.5)
     noisy = pw.FinitePrior(p.means, p.probs, noise="bernoulli")
     gaussian, other_noise = shifted(0.1, 2), pw.GaussianPrior([0.1, 0.0], np.eye(2), noise_var=2.0)
-    linear = [pw.LinearGaussianPrior([0.0, 0.0], np.eye(2), contexts=pw.SphereContexts(arms)) for arms in (2, 3)]
+    linear = [
+        pw.LinearGaussianPrior([0.0, 0.0], np.eye(2), contexts=pw.SphereContexts(arms))
+        for arms in (2, 3)
+    ]
     pool = pw.LinearGaussianPrior([0.0, 0.0], np.eye(2), contexts=np.eye(2))
     for one, two, message in (
         (p, noisy, "different reward laws"),
@@ -268,7 +351,9 @@ def test_unknown_tails(seed: int) -> None:
         def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
             return BanditEnvironment(rng.uniform(2), NoiselessRewards())
 
-    with pytest.raises(TypeError, match=r"distances are known for .* take its total variation .* as tv="):
+    with pytest.raises(
+        TypeError, match=r"distances are known for .* take its total variation .* as tv="
+    ):
         reward_bound(Stranger(), Stranger(), TS, 5)
     with pytest.raises(ValueError, match="estimate=True for a bound"):
         reward_bound(Stranger(), Stranger(), TS, 5, tv=0.01)
@@ -282,7 +367,9 @@ def test_unknown_tails(seed: int) -> None:
 # Against what happens
 
 
-@pytest.mark.parametrize("policy", [TS, pw.KShotThompson(2), pw.PosteriorSampling(2, "sum")], ids=["ts", "2-shot", "sum"])
+@pytest.mark.parametrize(
+    "policy", [TS, pw.KShotThompson(2), pw.PosteriorSampling(2, "sum")], ids=["ts", "2-shot", "sum"]
+)
 @pytest.mark.parametrize("name", ["finite", "gaussian", "beta", "linear", "fixed"])
 def test_simulated_gaps_stay_below(name: str, policy: Any, seed: int) -> None:
     """Fifteen paired gaps, each with 6 standard errors: false alarms below 1e-7."""
@@ -290,8 +377,14 @@ def test_simulated_gaps_stay_below(name: str, policy: Any, seed: int) -> None:
         "finite": (finite(0.1), finite(0.12)),
         "gaussian": (shifted(0.5, 3), shifted(0.53, 3)),
         "beta": (pw.BetaPrior([2.0, 1.0, 3.0], 4.0), pw.BetaPrior([2.1, 1.0, 3.0], 4.0)),
-        "linear": tuple(pw.LinearGaussianPrior([m, 0.0], np.eye(2), contexts=pw.SphereContexts(arms=3)) for m in (0.5, 0.53)),
-        "fixed": tuple(pw.LinearGaussianPrior([m, 0.0], np.eye(2), contexts=[[1.0, 0.0], [0.0, 1.0]]) for m in (0.5, 0.53)),
+        "linear": tuple(
+            pw.LinearGaussianPrior([m, 0.0], np.eye(2), contexts=pw.SphereContexts(arms=3))
+            for m in (0.5, 0.53)
+        ),
+        "fixed": tuple(
+            pw.LinearGaussianPrior([m, 0.0], np.eye(2), contexts=[[1.0, 0.0], [0.0, 1.0]])
+            for m in (0.5, 0.53)
+        ),
     }[name]
     both = {"true": policy, "believed": (policy, q)}
     gap = pw.compare(p, both, horizon=5, tasks=20_000, seed=seed).difference("true", "believed")
@@ -301,8 +394,12 @@ def test_simulated_gaps_stay_below(name: str, policy: Any, seed: int) -> None:
 
 
 def test_a_bound_without_the_horizon_would_fail(seed: int) -> None:
-    """Control: on the two-point instance trajectories differ with probability ``1 - (1 - eps)^(H k)``, above ``eps``."""
-    p, q = (pw.FinitePrior([[0.5, 0.0], [0.5, 1.0]], [1 - e, e], noise="bernoulli") for e in (0.0, 0.02))
+    """Control: on the two-point instance trajectories differ with probability ``1 - (1 - eps)^(H
+    k)``, above ``eps``.
+    """
+    p, q = (
+        pw.FinitePrior([[0.5, 0.0], [0.5, 1.0]], [1 - e, e], noise="bernoulli") for e in (0.0, 0.02)
+    )
     run = pw.simulate(p, TS, believed=q, horizon=10, tasks=20_000, seed=seed, keep=True)
     differ = float((run.actions == 1).any(axis=1).mean())
     assert 0.02 * 3 < differ <= trajectory_bound(p, q, TS, 10).value == pytest.approx(0.4)
@@ -325,7 +422,8 @@ def test_pomdp_by_hand() -> None:
         pomdp_reward_bound(0.01, 3, 5)
     with pytest.raises(ValueError, match="reward_range must not be negative"):
         pomdp_reward_bound(0.01, 3, 5, reward_range=-1.0)
-    assert pomdp_trajectory_bound(0.01, 0, 5).value == 0.0  # a policy that does not look at the posterior
+    # a policy that does not look at the posterior
+    assert pomdp_trajectory_bound(0.01, 0, 5).value == 0.0
     with pytest.raises(ValueError, match="n must be at least 0"):
         pomdp_trajectory_bound(0.01, -1, 5)
     with pytest.raises(ValueError, match="tv is an estimate"):
@@ -333,7 +431,9 @@ def test_pomdp_by_hand() -> None:
 
 
 def test_pomdp_tails_of_a_bandit(seed: int) -> None:
-    """One arm N(1, 4): the average conditional reward is its mean. Tests of 6 standard errors: false alarms below 1e-7."""
+    """One arm N(1, 4): the average conditional reward is its mean. Tests of 6 standard errors:
+    false alarms below 1e-7.
+    """
     p, q = (pw.GaussianPrior([m], [[4.0]]) for m in (1.0, 1.1))
     tails = reward_tails(p, q, TS, horizon=3, tasks=40_000, seed=seed)
     assert tails.rewards == "conditional"
@@ -354,16 +454,22 @@ def test_pomdp_tails_of_a_bandit(seed: int) -> None:
 
 
 def test_pomdp_tails_are_those_of_the_runs(seed: int) -> None:
-    """Same tasks as a simulation: its gap is within the bound, and the averages are those of its actions."""
+    """Same tasks as a simulation: its gap is within the bound, and the averages are those of its
+    actions.
+    """
     p, q = shifted(0.5), shifted(0.52)
     tails = reward_tails(p, q, TS, horizon=4, tasks=3_000, seed=seed)
     run = pw.simulate(p, TS, believed=q, horizon=4, tasks=3_000, seed=seed, keep=True)
     from priorwise.core.streams import Purpose, Streams
 
-    means = p.sample(Streams(seed, np.arange(3_000, dtype=np.uint64)).at(Purpose.ENVIRONMENT, 0), 3_000).means
+    means = p.sample(
+        Streams(seed, np.arange(3_000, dtype=np.uint64)).at(Purpose.ENVIRONMENT, 0), 3_000
+    ).means
     want = np.abs(np.take_along_axis(means, run.actions, axis=1).mean(axis=1))
     assert np.allclose(np.sort(want)[::-1], tails.believed.values, rtol=1e-9)
-    gap = pw.compare(p, {"a": TS, "b": (TS, q)}, horizon=4, tasks=3_000, seed=seed).difference("a", "b")
+    gap = pw.compare(p, {"a": TS, "b": (TS, q)}, horizon=4, tasks=3_000, seed=seed).difference(
+        "a", "b"
+    )
     bound = pomdp_reward_bound(total_variation(p, q), 1, 4, tails=tails, estimate=True)
     assert abs(gap.mean) <= bound.value + 6 * (gap.std_error + bound.std_error)
 
@@ -391,7 +497,9 @@ def test_realised_rewards_where_there_are_no_values(seed: int) -> None:
             return self.inner.belief(tasks)
 
     p = shifted(0.5)
-    open_, dark = (reward_tails(each, p, TS, horizon=4, tasks=3_000, seed=seed) for each in (p, HiddenPrior(p)))
+    open_, dark = (
+        reward_tails(each, p, TS, horizon=4, tasks=3_000, seed=seed) for each in (p, HiddenPrior(p))
+    )
     assert (open_.rewards, dark.rewards) == ("conditional", "realised")
     assert dark.tail(0.1).value > open_.tail(0.1).value  # noise adds to the tails
     run = pw.simulate(p, TS, horizon=4, tasks=3_000, seed=seed, keep=True)
@@ -410,7 +518,9 @@ def test_kveton(arms: int, size: float, std: float, number: int) -> None:
     p, q = (pw.GaussianPrior(m, std**2 * np.eye(arms)) for m in (mean, mean + move))
     got = kveton_comparison(p, q, 10)
     assert got.epsilon_theirs == pytest.approx(arms * np.abs(move).max() / std, rel=1e-6)
-    assert got.epsilon == pytest.approx(math.erf(np.linalg.norm(move) / std / math.sqrt(8)), rel=1e-6)
+    assert got.epsilon == pytest.approx(
+        math.erf(np.linalg.norm(move) / std / math.sqrt(8)), rel=1e-6
+    )
     assert got.epsilon <= got.epsilon_upper * (1 + 1e-9)
     assert got.epsilon_theirs >= math.sqrt(arms) * got.epsilon_upper * (1 - 1e-9)
     assert got.ratio >= math.sqrt(arms) * (1 - 1e-9)
@@ -426,7 +536,9 @@ def test_kveton_by_hand() -> None:
     assert got.epsilon_theirs == pytest.approx(0.2)
     assert got.epsilon_upper == pytest.approx(0.1)
     assert got.theirs == pytest.approx((0.5 + 2 * math.sqrt(math.log(50))) * 100 * 0.2)
-    assert got.ours == pytest.approx((0.5 + 2 * math.sqrt(math.log(10 / got.epsilon))) * 100 * got.epsilon)
+    assert got.ours == pytest.approx(
+        (0.5 + 2 * math.sqrt(math.log(10 / got.epsilon))) * 100 * got.epsilon
+    )
     assert got.bound == replace(reward_bound(p, q, TS, 10), assumption=got.bound.assumption)
     assert kveton_comparison(p, p, 10).ratio == 1.0
     with pytest.raises(ValueError, match=r"q\.cov must be the same positive multiple"):

@@ -1,4 +1,6 @@
-"""The one rule for ties, by hand: which arm a uniform number points at, and what counts as equal."""
+"""The one rule for ties, by hand: which arm a uniform number points at, and what counts as
+equal.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def test_arms_that_tie_own_equal_parts_of_the_unit_interval() -> None:
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
 def test_equal_means_up_to_rounding(scale: float) -> None:
-    """Sums in another order differ by a few parts in 10^16 and tie; one part in 10^9 is a difference, at every scale."""
+    """Sums in another order differ by a few parts in 10^16 and tie; one part in 10^9 is a
+    difference, at every scale.
+    """
     rounded = scale * np.array([[1.0, 1.0 + 4e-16, 1.0 - 4e-16, 1.0 - 1e-9]])
     assert ties(rounded).tolist() == [[True, True, True, False]]
     assert ties(-rounded).tolist() == [[False, False, False, True]]

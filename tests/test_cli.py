@@ -49,7 +49,9 @@ def prior(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_numbers_are_those_of_the_library(prior: Path) -> None:
-    result = call("simulate", prior, "-p", "ts", "-p", "sum:8", "--believed", "wrong.json", *RUN, "--json")
+    result = call(
+        "simulate", prior, "-p", "ts", "-p", "sum:8", "--believed", "wrong.json", *RUN, "--json"
+    )
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
     problem = problems.gaussian()
@@ -73,25 +75,48 @@ def test_numbers_are_those_of_the_library(prior: Path) -> None:
         assert shown["std_error"] == pytest.approx(run.std_error, rel=1e-12)
         assert shown["mean_regret"] == pytest.approx(run.mean_regret, rel=1e-12)
         assert shown["by_step"]["reward"] == pytest.approx(run.by_step.reward, rel=1e-12)
-        assert shown["from_best"]["mean"] == pytest.approx(comparison.difference(name, comparison.best).mean, rel=1e-12)
+        assert shown["from_best"]["mean"] == pytest.approx(
+            comparison.difference(name, comparison.best).mean, rel=1e-12
+        )
     cost = comparison.difference("ts (wrong)", "ts")
     assert by_name["ts (wrong)"]["wrong_prior_gain"]["mean"] == pytest.approx(cost.mean, rel=1e-12)
-    assert by_name["ts (wrong)"]["wrong_prior_gain"]["std_error"] == pytest.approx(cost.std_error, rel=1e-12)
+    assert by_name["ts (wrong)"]["wrong_prior_gain"]["std_error"] == pytest.approx(
+        cost.std_error, rel=1e-12
+    )
     assert by_name["ts"]["wrong_prior_gain"] is None
-    assert [each["monte_carlo_n"] for each in content["policies"] if each["policy"] == "sum:8"] == [8, 8]
+    assert [each["monte_carlo_n"] for each in content["policies"] if each["policy"] == "sum:8"] == [
+        8,
+        8,
+    ]
     assert pw.load_prior(json.dumps(content["believed"])) == problem.misspecified
     assert not Path("out").exists()  # --json alone writes nothing
 
 
 def test_table_and_whole_files(prior: Path) -> None:
-    result = call("simulate", prior, "-p", "ts", "-p", "greedy", "-p", "bayes-ucb", *RUN, "--out", "deep/results")
+    result = call(
+        "simulate",
+        prior,
+        "-p",
+        "ts",
+        "-p",
+        "greedy",
+        "-p",
+        "bayes-ucb",
+        *RUN,
+        "--out",
+        "deep/results",
+    )
     assert result.exit_code == 0, result.output
     run = pw.simulate(problems.gaussian().prior, pw.Greedy(), horizon=4, tasks=300, seed=SEED)
     row = next(line for line in result.stdout.splitlines() if line.strip().startswith("greedy"))
     assert f"{run.mean_reward:.2f} ± {run.std_error:.2f}" in row
     assert "compiled" in row
     out = Path("deep/results")
-    assert sorted(path.name for path in out.iterdir()) == ["simulate.json", "simulate.png", "simulate.svg"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "simulate.json",
+        "simulate.png",
+        "simulate.svg",
+    ]
     assert (out / "simulate.png").read_bytes().endswith(b"IEND\xaeB`\x82")
     ET.parse(out / "simulate.svg")
     assert json.loads((out / "simulate.json").read_text())["seed"] == SEED
@@ -99,14 +124,18 @@ def test_table_and_whole_files(prior: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_tables_fit_the_terminal_and_cut_nothing(prior: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+def test_tables_fit_the_terminal_and_cut_nothing(
+    prior: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
     monkeypatch.setattr("priorwise.cli.output.PIPED_WIDTH", width)
     result = call("simulate", prior, "-p", "ts", "-p", "sum:8", "--believed", "wrong.json", *RUN)
     assert "…" not in result.stdout
     assert result.stdout.count("compiled") == 4
 
 
-def test_the_short_runs_that_time_a_pull_show_no_bar(prior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_runs_that_time_a_pull_show_no_bar(
+    prior: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown: list[bool | None] = []
 
     def told(*arguments: Any, progress: bool | None = None, **options: Any) -> Any:
@@ -119,7 +148,9 @@ def test_the_short_runs_that_time_a_pull_show_no_bar(prior: Path, monkeypatch: p
 
 
 def test_quiet_says_nothing_and_single_task_has_no_error_bar(prior: Path) -> None:
-    result = call("simulate", prior, "-p", "ts", "--horizon", 1, "--tasks", 1, "--seed", SEED, "--quiet")
+    result = call(
+        "simulate", prior, "-p", "ts", "--horizon", 1, "--tasks", 1, "--seed", SEED, "--quiet"
+    )
     assert (result.exit_code, result.output) == (0, "")
     assert json.loads(Path("out/simulate.json").read_text())["policies"][0]["std_error"] is None
 
@@ -158,7 +189,10 @@ def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
         (("-p", "kg:2,2,tie=random", *RUN), "kg has no setting 'tie'"),
         (("-p", "ts", "-p", "ts", *RUN), "given twice"),
         (RUN, "--policy is missing"),
-        (("-p", "ts", "--horizon", "4"), "--seed is missing: A whole number from 0 on, such as --seed 0"),
+        (
+            ("-p", "ts", "--horizon", "4"),
+            "--seed is missing: A whole number from 0 on, such as --seed 0",
+        ),
         (("-p", "ts", "--horizon", "0", "--seed", "0"), "--horizon: must be at least 1, got 0"),
         (("-p", "ts", "--horizon", "4", "--seed", "-1"), "--seed: seed must be at least 0"),
         (("-p", "ts", "--horizon", "four", "--seed", "0"), "--horizon: "),
@@ -180,7 +214,10 @@ def test_mistakes_are_one_line(prior: Path, arguments: tuple[str, ...], says: st
         ('{"priorwise": 1,', "not valid JSON"),
         ("[1, 2]", "not a priorwise file"),
         ('{"priorwise": 1, "family": "gauss"}', "unknown family 'gauss'"),
-        ('{"priorwise": 1, "family": "gaussian", "mean": [0, 0], "cov": [1, 1]}', "cov must be a 2 x 2 matrix"),
+        (
+            '{"priorwise": 1, "family": "gaussian", "mean": [0, 0], "cov": [1, 1]}',
+            "cov must be a 2 x 2 matrix",
+        ),
         ('{"priorwise": 1, "family": "sphere-contexts", "arms": 3}', "expected a prior or a fit"),
     ],
 )
@@ -194,7 +231,9 @@ def test_bad_prior_files(prior: Path, content: str | None, says: str) -> None:
 
 def test_priors_that_do_not_go_together(prior: Path) -> None:
     Path("linear.json").write_text(call("example", "linear").stdout)
-    assert "--believed: " in error_of("simulate", prior, "-p", "ts", "--believed", "linear.json", *RUN)
+    assert "--believed: " in error_of(
+        "simulate", prior, "-p", "ts", "--believed", "linear.json", *RUN
+    )
 
 
 @pytest.mark.parametrize("family", ["gaussian", "beta", "finite", "linear"])
@@ -209,9 +248,14 @@ def test_exchangeable_priors_take_arms(prior: Path) -> None:
     text = call("example", "exchangeable-gaussian").stdout
     assert "--arms: missing" in error_of("simulate", "-", "-p", "ts", *RUN, text=text)
     result = call("simulate", "-", "-p", "ts", "--arms", 3, *RUN, "--json", text=text)
-    run = pw.simulate(pw.load_prior(text).for_arms(3), pw.ThompsonSampling(), horizon=4, tasks=300, seed=SEED)  # type: ignore[attr-defined]
-    assert json.loads(result.stdout)["policies"][0]["mean_reward"] == pytest.approx(run.mean_reward, rel=1e-12)
-    result = call("simulate", prior, "-p", "ts", "--believed", "-", *RUN, "--json", text=text)  # believed takes the arms of PRIOR
+    run = pw.simulate(
+        pw.load_prior(text).for_arms(3), pw.ThompsonSampling(), horizon=4, tasks=300, seed=SEED
+    )  # type: ignore[attr-defined]
+    assert json.loads(result.stdout)["policies"][0]["mean_reward"] == pytest.approx(
+        run.mean_reward, rel=1e-12
+    )
+    # believed takes the arms of PRIOR
+    result = call("simulate", prior, "-p", "ts", "--believed", "-", *RUN, "--json", text=text)
     assert result.exit_code == 0, result.output
 
 
@@ -220,16 +264,23 @@ def test_a_saved_fit_is_a_prior_file(prior: Path) -> None:
     fit.save("fit.json")
     fit.prior.save("inside.json")
     held = ("-p", "ts", "--arms", 3, *RUN, "--json")
-    ours, plain = (json.loads(call("simulate", path, *held).stdout) for path in ("fit.json", "inside.json"))
+    ours, plain = (
+        json.loads(call("simulate", path, *held).stdout) for path in ("fit.json", "inside.json")
+    )
     assert ours["prior"] == plain["prior"]
     assert ours["policies"][0]["mean_reward"] == plain["policies"][0]["mean_reward"]
-    both = call("bound", "fit.json", "-", "-p", "ts", "--arms", 3, *BOUND, "--json", text=fit.to_json())
+    both = call(
+        "bound", "fit.json", "-", "-p", "ts", "--arms", 3, *BOUND, "--json", text=fit.to_json()
+    )
     assert both.exit_code == 0, both.output
     assert "--arms: missing" in error_of("simulate", "fit.json", "-p", "ts", *RUN)
 
 
 def test_misspecified_examples() -> None:
-    assert pw.load_prior(call("example", "gaussian", "--misspecified").stdout) == problems.gaussian().misspecified
+    assert (
+        pw.load_prior(call("example", "gaussian", "--misspecified").stdout)
+        == problems.gaussian().misspecified
+    )
     assert "--misspecified" in error_of("example", "beta", "--misspecified")
     assert "FAMILY: 'cauchy' is not one of" in error_of("example", "cauchy")
 
@@ -241,7 +292,9 @@ def test_every_word_parses_and_stands_in_the_help() -> None:
         assert word.usage in text
     assert parse_policy("rhc:3,4,online") == pw.RecedingHorizon(3, 4, "online")
     assert parse_policy("rhc:k2=4,k1=3,alpha=0.5") == pw.RecedingHorizon(3, 4, 0.5)
-    assert parse_policy("kg:10,10,random,best") == pw.KnowledgeGradient(10, 10, ties="random", when_certain="best")
+    assert parse_policy("kg:10,10,random,best") == pw.KnowledgeGradient(
+        10, 10, ties="random", when_certain="best"
+    )
     assert parse_policy("exact-kg") == pw.ExactKnowledgeGradient("online")
 
 
@@ -261,14 +314,22 @@ def test_script() -> None:
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"priorwise {pw.__version__}\n"
     assert not done.stderr
-    wrong = subprocess.run([script, "simulate", "none.json", "-p", "ts", *RUN], capture_output=True, text=True, check=False)
+    wrong = subprocess.run(
+        [script, "simulate", "none.json", "-p", "ts", *RUN],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("Error: PRIOR: no such file")
 
 
 def test_import_stays_light() -> None:
     heavy = "{'matplotlib', 'rich', 'typer'} & set(sys.modules)"
-    code = f"import sys, priorwise; assert not {heavy}; import priorwise.cli; assert 'matplotlib' not in sys.modules"
+    code = (
+        f"import sys, priorwise; assert not {heavy}; import priorwise.cli; assert 'matplotlib' not "
+        "in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -281,11 +342,20 @@ def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
     content = json.loads(result.stdout)
     problem = problems.gaussian()
     ladder = pw.sensitivity_ladder(
-        problem.prior, problem.misspecified, pw.ThompsonSampling(), 3, seed=SEED, tasks=500, histories=40
+        problem.prior,
+        problem.misspecified,
+        pw.ThompsonSampling(),
+        3,
+        seed=SEED,
+        tasks=500,
+        histories=40,
     )
     assert [rung["delta"] for rung in content["rungs"]] == [rung.delta for rung in ladder.rungs]
     assert content["gap"]["mean"] == ladder.gap.mean
-    assert content["certified"]["reward"] == pw.reward_bound(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3).value
+    assert (
+        content["certified"]["reward"]
+        == pw.reward_bound(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3).value
+    )
     assert not Path("out").exists()
 
 
@@ -293,13 +363,21 @@ def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
 def test_bound_writes_a_table_and_whole_files(prior: Path) -> None:
     result = call("bound", prior, "wrong.json", "-p", "ts", *BOUND)
     assert result.exit_code == 0, result.output
-    for word in ("worst case", "coupled trajectories", "measured gap", "any two policies", "bound.svg"):
+    for word in (
+        "worst case",
+        "coupled trajectories",
+        "measured gap",
+        "any two policies",
+        "bound.svg",
+    ):
         assert word in result.stdout
     assert {path.name for path in Path("out").iterdir()} == {"bound.png", "bound.svg", "bound.json"}
 
 
 @pytest.mark.slow
-def test_quiet_bound_shows_neither_bar_nor_table(prior: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_bound_shows_neither_bar_nor_table(
+    prior: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown: list[bool | None] = []
 
     def told(*arguments: Any, progress: bool | None = None, **options: Any) -> Any:

@@ -1,4 +1,6 @@
-"""What must run compiled: every registered prior with every registered policy, in both directions, and as the NumPy loop does."""
+"""What must run compiled: every registered prior with every registered policy, in both directions,
+and as the NumPy loop does.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,20 @@ EVERY: dict[str, Any] = {**SAMPLING_POLICIES, **POLICIES}
 @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
 @pytest.mark.parametrize("family", PRIORS)
 @pytest.mark.parametrize("name", EVERY)
-def test_the_engine_is_the_one_in_the_table(name: str, family: str, masked: bool, seed: int) -> None:
-    """Left to choose, the compiled loop runs what the table names, the NumPy loop all else; both play the same."""
+def test_the_engine_is_the_one_in_the_table(
+    name: str, family: str, masked: bool, seed: int
+) -> None:
+    """Left to choose, the compiled loop runs what the table names, the NumPy loop all else; both
+    play the same.
+    """
     prior, believed = PRIORS[family]
-    options: dict[str, Any] = {"horizon": 4, "tasks": 66, "seed": seed, "believed": believed, "keep": True}
+    options: dict[str, Any] = {
+        "horizon": 4,
+        "tasks": 66,
+        "seed": seed,
+        "believed": believed,
+        "keep": True,
+    }
     options["available"] = some_arms(66, prior.arms, seed) if masked else None
     chosen = pw.simulate(prior, EVERY[name], **options)
     if name in COMPILED:
@@ -28,13 +40,20 @@ def test_the_engine_is_the_one_in_the_table(name: str, family: str, masked: bool
         same_run(chosen, pw.simulate(prior, EVERY[name], engine="numpy", **options))
     else:
         assert chosen.engine == "numpy"
-        with pytest.raises(ValueError, match=f"no compiled loop: the policy {type(EVERY[name]).__name__} has no tile functions"):
+        with pytest.raises(
+            ValueError,
+            match=(
+                f"no compiled loop: the policy {type(EVERY[name]).__name__} has no tile functions"
+            ),
+        ):
             pw.simulate(prior, EVERY[name], engine="compiled", **options)
 
 
 @pytest.mark.parametrize("family", PRIORS)
 def test_every_belief_offers_what_every_policy_needs(family: str) -> None:
-    """The contract of a prior leaves out the policies that its belief does not serve: for the package's own there are none."""
+    """The contract of a prior leaves out the policies that its belief does not serve: for the
+    package's own there are none.
+    """
     for prior in PRIORS[family]:
         assert [name for name, policy in EVERY.items() if not offers(prior, policy)] == []
 

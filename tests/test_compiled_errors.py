@@ -1,4 +1,6 @@
-"""Compiled code that cannot go on says so: an allocation that fails is an exception, and no loop waits for what never comes."""
+"""Compiled code that cannot go on says so: an allocation that fails is an exception, and no loop
+waits for what never comes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def enlarged(role: Any, place: int) -> Any:
 
 
 @pytest.mark.parametrize(("prior", "place"), [(GAUSSIAN, 1), (FINITE, 1)])
-def test_a_tile_function_without_room_is_an_exception(prior: Any, place: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_tile_function_without_room_is_an_exception(
+    prior: Any, place: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     family = prior.tiles(2, False)
     rule = pw.ThompsonSampling().tiles(family, 2, False)
     assert rule is not None
@@ -36,7 +40,8 @@ def test_a_tile_function_without_room_is_an_exception(prior: Any, place: int, ca
         run_compiled(enlarged(family, place), family, rule, available=None, keep=False, **BLOCK)
     with pytest.raises(MemoryError, match="no room"):
         run_beliefs(enlarged(family, place), [family, family], rule, begins=[0, 0], **BLOCK)
-    again = run_compiled(family, family, rule, available=None, keep=False, **BLOCK)  # nothing is broken by it
+    # nothing is broken by it
+    again = run_compiled(family, family, rule, available=None, keep=False, **BLOCK)
     assert np.isfinite(again.totals).all()
     assert capfd.readouterr() == ("", "")  # Numba's callbacks print what they ignore
 
@@ -49,7 +54,9 @@ def test_it_passes_through_the_policy_that_called(capfd: pytest.CaptureFixture[s
     places = np.flatnonzero(rule.n == 1021)
     assert places.size == 1  # the look-ahead draws, for which ``look`` keeps keys
     with pytest.raises(MemoryError, match="no room"):
-        run_compiled(family, family, enlarged(rule, int(places[0])), available=None, keep=False, **BLOCK)
+        run_compiled(
+            family, family, enlarged(rule, int(places[0])), available=None, keep=False, **BLOCK
+        )
     assert capfd.readouterr() == ("", "")
 
 
@@ -58,7 +65,9 @@ def test_the_loop_without_room_is_an_exception_too() -> None:
     rule = pw.ThompsonSampling().tiles(family, 2, False)
     assert rule is not None
     with pytest.raises(MemoryError, match="no room"):
-        run_compiled(family, replace(family, scratch_rows=HUGE), rule, available=None, keep=False, **BLOCK)
+        run_compiled(
+            family, replace(family, scratch_rows=HUGE), rule, available=None, keep=False, **BLOCK
+        )
 
 
 BAD = (float("nan"), 0.0, -0.0, -1.0, -1e-3, float("inf"), float("-inf"))

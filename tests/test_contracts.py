@@ -12,7 +12,13 @@ from registry import POLICIES, PRIORS, SAMPLING_POLICIES, VALUES
 import priorwise as pw
 from priorwise.core.serial import Serializable
 from priorwise.meta.fit import PriorFit, Uncertainty
-from priorwise.testing import JsonContract, PolicyContract, PriorContract, SamplingPolicyContract, calibration
+from priorwise.testing import (
+    JsonContract,
+    PolicyContract,
+    PriorContract,
+    SamplingPolicyContract,
+    calibration,
+)
 from priorwise.testing.calibration import Forgetful
 
 NOISELESS = ["finite"]
@@ -34,8 +40,9 @@ class TestPriors(PriorContract):
 
 
 class TestNoiselessPriors(TestPriors):
-    # Without noise, counting an observation twice changes nothing, and the third pull leaves little to forget: Forgetful has
-    # p < 1e-45 after 2 pulls in the worst of 12 seeds, but p = 0.05 after 3.
+    # Without noise, counting an observation twice changes nothing, and the third pull leaves little
+    # to forget: Forgetful has p < 1e-45 after 2 pulls in the worst of 12 seeds, but p = 0.05 after
+    # 3.
     wrong_beliefs = (Forgetful,)
     pulls = 2
 
@@ -105,14 +112,22 @@ class TestPolicies(PolicyContract):
 
 
 def test_the_registry_holds_every_family() -> None:
-    values = {name: cls for name, cls in Serializable._families.items() if not issubclass(cls, (PriorFit, Uncertainty))}
+    values = {
+        name: cls
+        for name, cls in Serializable._families.items()
+        if not issubclass(cls, (PriorFit, Uncertainty))
+    }
     ours = {name for name, cls in values.items() if cls.__module__.startswith("priorwise.")}
     assert ours == {type(value).family for value in VALUES.values()}
 
 
 def test_the_registry_holds_every_policy() -> None:
-    # the Bayes-optimal policy is for small finite and Beta problems; its contract runs with their tests
-    public = {name for name in pw.__all__ if hasattr(getattr(pw, name), "act")} - {"SamplingPolicy", "BayesOptimalPolicy"}
+    # the Bayes-optimal policy is for small finite and Beta problems; its contract runs with their
+    # tests
+    public = {name for name in pw.__all__ if hasattr(getattr(pw, name), "act")} - {
+        "SamplingPolicy",
+        "BayesOptimalPolicy",
+    }
     assert public == {type(policy).__name__ for policy in (SAMPLING_POLICIES | POLICIES).values()}
 
 
@@ -124,4 +139,7 @@ def test_calibration_rejects_another_prior(change: str, seed: int) -> None:
     true, held = pw.GaussianPrior(**fields), pw.GaussianPrior(**fields | {change: other[change]})
     alarm, tasks = PriorContract.false_alarm, 4096
     assert calibration(true, tasks=tasks, pulls=4, seed=seed) > alarm
-    assert calibration(true, tasks=tasks, pulls=4, seed=seed, wrap=lambda belief: held.belief(tasks)) < alarm
+    assert (
+        calibration(true, tasks=tasks, pulls=4, seed=seed, wrap=lambda belief: held.belief(tasks))
+        < alarm
+    )

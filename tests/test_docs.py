@@ -1,4 +1,6 @@
-"""The documentation runs: every Python block, its printed output, every shell command, and the doctests of the package."""
+"""The documentation runs: every Python block, its printed output, every shell command, and the
+doctests of the package.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,16 @@ import priorwise as pw
 from priorwise.testing import base_seed
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [path.relative_to(ROOT).as_posix() for path in (*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")))]
-MODULES = ["priorwise", *sorted(module.name for module in pkgutil.walk_packages(pw.__path__, "priorwise."))]
-SCRATCH = Path(tempfile.mkdtemp(prefix="priorwise-docs-"))  # tile functions are cached beside the file they are in
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for path in (*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")))
+]
+MODULES = [
+    "priorwise",
+    *sorted(module.name for module in pkgutil.walk_packages(pw.__path__, "priorwise.")),
+]
+# tile functions are cached beside the file they are in
+SCRATCH = Path(tempfile.mkdtemp(prefix="priorwise-docs-"))
 atexit.register(shutil.rmtree, SCRATCH, ignore_errors=True)
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -52,14 +61,28 @@ def blocks(page: str) -> list[Block]:
     fences = list(FENCE.finditer(text))
     found = []
     for fence, after in zip(fences, [*fences[1:], None][: len(fences)], strict=True):
-        follows = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
-        found.append(Block(page, text.count("\n", 0, fence.start(2)) + 1, fence[1], fence[2], after[2] if follows else None))
+        follows = (
+            after is not None
+            and after[1] == "text"
+            and not text[fence.end() : after.start()].strip()
+        )
+        found.append(
+            Block(
+                page,
+                text.count("\n", 0, fence.start(2)) + 1,
+                fence[1],
+                fence[2],
+                after[2] if follows else None,
+            )
+        )
     return found
 
 
 @cache
 def executed(page: str) -> tuple[ModuleType, list[tuple[Block, str]]]:
-    """Run the Python blocks of a page one after the other in one module; returns it and what each block printed."""
+    """Run the Python blocks of a page one after the other in one module; returns it and what each
+    block printed.
+    """
     name = "documented_" + re.sub(r"\W", "_", page.removesuffix(".md")).lower()
     module = sys.modules[name] = ModuleType(name)
     printed = []
@@ -67,7 +90,10 @@ def executed(page: str) -> tuple[ModuleType, list[tuple[Block, str]]]:
         file = SCRATCH / f"{name}_{block.line}.py"
         file.write_text("\n" * (block.line - 1) + block.text, encoding="utf-8")
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile(file.read_text(encoding="utf-8"), str(file), "exec", dont_inherit=True), module.__dict__)
+            exec(
+                compile(file.read_text(encoding="utf-8"), str(file), "exec", dont_inherit=True),
+                module.__dict__,
+            )
         printed.append((block, out.getvalue()))
     return module, printed
 
@@ -83,8 +109,13 @@ def refresh() -> None:
         for block, printed in executed(page)[1]:
             if block.output is not None:
                 text = path.read_text(encoding="utf-8")
-                old, new = (f"{block.text}```\n```text\n{output}```" for output in (block.output, "\n".join(lines(printed)) + "\n"))
-                assert text.count(old) == 1, f"{page}, line {block.line}: leave no blank line between a block and its output"
+                old, new = (
+                    f"{block.text}```\n```text\n{output}```"
+                    for output in (block.output, "\n".join(lines(printed)) + "\n")
+                )
+                assert text.count(old) == 1, (
+                    f"{page}, line {block.line}: leave no blank line between a block and its output"
+                )
                 path.write_text(text.replace(old, new), encoding="utf-8")
 
 
@@ -123,10 +154,16 @@ def test_every_contract_of_the_skeletons_is_run_here() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["of the experiments", "default"])
 def test_enumerated_laws_are_those_of_the_policies(rule: str) -> None:
-    """The laws that docs/corrections.md enumerates, against frequencies; false alarms with probability below 1e-6."""
+    """The laws that docs/corrections.md enumerates, against frequencies; false alarms with
+    probability below 1e-6.
+    """
     page = executed("docs/corrections.md")[0]
     paper = rule == "of the experiments"
-    policy = pw.KnowledgeGradient(1, 1, ties="random", when_certain="best") if paper else pw.KnowledgeGradient(1, 1)
+    policy = (
+        pw.KnowledgeGradient(1, 1, ties="random", when_certain="best")
+        if paper
+        else pw.KnowledgeGradient(1, 1)
+    )
     tasks = 50_000
     for weights in (page.certain, page.nearly):
         held = pw.FinitePrior(page.means, [float(weight) for weight in weights])
@@ -146,22 +183,37 @@ def test_json_blocks_are_priors(block: Block) -> None:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Shell commands, as (where, words): the lines of sh blocks, and what starts with ``priorwise`` or ``make`` in running text."""
+    """Shell commands, as (where, words): the lines of sh blocks, and what starts with ``priorwise``
+    or ``make`` in running text.
+    """
     found = []
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
-        code = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
+        code = [
+            line
+            for block in blocks(page)
+            if block.language == "sh"
+            for line in block.text.splitlines()
+        ]
         code += re.findall(r"`((?:[A-Z_]+=\S+ )?(?:priorwise|make) [^`]+)`", FENCE.sub("", text))
-        parts = (shlex.split(part, comments=True) for line in code for part in re.split(r"\||>\s*\S+", line))
+        parts = (
+            shlex.split(part, comments=True)
+            for line in code
+            for part in re.split(r"\||>\s*\S+", line)
+        )
         found += [(page, words) for words in parts if words]
     return found
 
 
-@pytest.mark.parametrize(("page", "words"), [pytest.param(*c, id=f"{c[0]}: {' '.join(c[1])}") for c in commands()])
+@pytest.mark.parametrize(
+    ("page", "words"), [pytest.param(*c, id=f"{c[0]}: {' '.join(c[1])}") for c in commands()]
+)
 def test_shell_commands_exist(page: str, words: list[str]) -> None:
     words = [word for word in words if not re.fullmatch(r"[A-Z_]+=\S+", word)]
     if words[0] == "make":
-        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        targets = re.findall(
+            r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+        )
         assert set(words[1:]) <= set(targets)
     elif words[0] == "priorwise":
         known = priorwise_commands()
@@ -179,15 +231,31 @@ def priorwise_commands() -> dict[str, set[str]]:
     from priorwise.cli import app
 
     group = typer.main.get_command(app)
-    return {name: {option for p in command.params for option in p.opts} for name, command in group.commands.items()}  # type: ignore[attr-defined]
+    return {
+        name: {option for p in command.params for option in p.opts}
+        for name, command in group.commands.items()
+    }  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
 def test_shell_example_of_the_readme_runs(tmp_path: Path) -> None:
     """As written, in a shell, with the installed command."""
-    script = next(block.text for block in blocks("README.md") if block.language == "sh" and "priorwise" in block.text)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 300}
+    script = next(
+        block.text
+        for block in blocks("README.md")
+        if block.language == "sh" and "priorwise" in block.text
+    )
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    options = {
+        "cwd": tmp_path,
+        "env": environment,
+        "capture_output": True,
+        "text": True,
+        "timeout": 300,
+    }
     done = subprocess.run(["sh", "-ec", script], check=False, **options)
     assert done.returncode == 0, done.stderr
     assert "greedy" in done.stdout
@@ -213,7 +281,9 @@ def test_links_lead_to_files(page: str) -> None:
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
-    linked = {target for target, _ in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
+    linked = {
+        target for target, _ in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    }
     assert set(PAGES) - {"README.md"} <= linked
 
 
@@ -222,13 +292,21 @@ def test_every_page_is_linked_from_the_readme() -> None:
 def test_doctests(name: str) -> None:
     if name.endswith("__main__"):
         return
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    result = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert result.failed == 0
 
 
 def test_doctests_are_found() -> None:
     finder = doctest.DocTestFinder()
-    assert sum(bool(test.examples) for test in finder.find(importlib.import_module("priorwise.priors.gaussian"))) >= 1
+    assert (
+        sum(
+            bool(test.examples)
+            for test in finder.find(importlib.import_module("priorwise.priors.gaussian"))
+        )
+        >= 1
+    )
 
 
 def test_policy_table_states_the_constants() -> None:
@@ -238,4 +316,6 @@ def test_policy_table_states_the_constants() -> None:
     assert len(rows) == 15
     for source, constant in rows:
         policy = eval(source, vars(pw))
-        assert policy.monte_carlo_n(6) == (None if constant == "None" else int(constant.replace(",", "")))
+        assert policy.monte_carlo_n(6) == (
+            None if constant == "None" else int(constant.replace(",", ""))
+        )

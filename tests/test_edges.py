@@ -1,4 +1,6 @@
-"""Problems at the edge: one of everything, many arms, singular covariances, almost no noise and almost nothing else."""
+"""Problems at the edge: one of everything, many arms, singular covariances, almost no noise and
+almost nothing else.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,16 @@ COVARIANCES = {
 MEAN = np.array([0.1, 0.0, -0.1])
 
 
-def check_runs(prior: Any, name: str, seed: int, *, horizon: int = 5, tasks: int = 70, policy: Any = None) -> None:
-    """Runs are finite and the same in both engines, or, for a policy without a compiled loop, in another cut into blocks."""
+def check_runs(
+    prior: Any, name: str, seed: int, *, horizon: int = 5, tasks: int = 70, policy: Any = None
+) -> None:
+    """Runs are finite and the same in both engines, or, for a policy without a compiled loop, in
+    another cut into blocks.
+    """
     policy = POLICIES[name] if policy is None else policy
-    again: dict[str, Any] = {"engine": "compiled"} if name in COMPILED else {"engine": "numpy", "block": 64}
+    again: dict[str, Any] = (
+        {"engine": "compiled"} if name in COMPILED else {"engine": "numpy", "block": 64}
+    )
     options: dict[str, Any] = {"horizon": horizon, "tasks": tasks, "seed": seed, "keep": True}
     done = [pw.simulate(prior, policy, **options, **each) for each in ({"engine": "numpy"}, again)]
     for run in done:
@@ -51,7 +59,9 @@ def check_runs(prior: Any, name: str, seed: int, *, horizon: int = 5, tasks: int
 
 
 def direct_posterior(prior: pw.GaussianPrior, actions: Any, rewards: Any) -> tuple[Any, Any]:
-    """Posterior of one task from the averages of the pulled arms: m + S H'(H S H' + V)^-1 (y - H m)."""
+    """Posterior of one task from the averages of the pulled arms: m + S H'(H S H' + V)^-1 (y - H
+    m).
+    """
     arms = np.unique(actions)
     y = np.array([rewards[actions == arm].mean() for arm in arms])
     v = np.array([prior.noise_var[arm] / (actions == arm).sum() for arm in arms])
@@ -68,7 +78,9 @@ def check_posterior(prior: pw.GaussianPrior, seed: int, tolerance: float) -> Non
         actions = np.array([pull.actions[task] for pull in played.pulls])
         rewards = np.array([pull.rewards[task] for pull in played.pulls])
         mean, cov = direct_posterior(prior, actions, rewards)
-        np.testing.assert_allclose(belief.m[task], mean, rtol=0, atol=tolerance * (1 + np.abs(rewards).max()))
+        np.testing.assert_allclose(
+            belief.m[task], mean, rtol=0, atol=tolerance * (1 + np.abs(rewards).max())
+        )
         np.testing.assert_allclose(belief.covariance()[task], cov, rtol=0, atol=tolerance * scale)
 
 
@@ -104,7 +116,9 @@ def test_singular_posteriors_are_right(shape: str, seed: int) -> None:
 @pytest.mark.parametrize("noise_var", [1e-12, 1e12])
 def test_extreme_noise(noise_var: float, name: str, seed: int) -> None:
     contexts = pw.SphereContexts(arms=3)
-    finite = pw.FinitePrior([[1.0, 0.0, 0.3], [0.0, 1.0, 0.3]], [0.5, 0.5], noise="gaussian", noise_var=noise_var)
+    finite = pw.FinitePrior(
+        [[1.0, 0.0, 0.3], [0.0, 1.0, 0.3]], [0.5, 0.5], noise="gaussian", noise_var=noise_var
+    )
     for prior in (
         pw.GaussianPrior(MEAN, CORRELATED, noise_var),
         pw.LinearGaussianPrior(np.zeros(2), np.eye(2), noise_var, contexts=contexts),
@@ -124,7 +138,11 @@ def test_almost_no_noise_reveals_the_arm(seed: int) -> None:
     played = play(prior, tasks=50, pulls=12, seed=seed)
     environment: Any = played.environment
     belief: Any = played.belief
-    pulled = np.stack([[(pull.actions == arm) for arm in range(3)] for pull in played.pulls]).any(axis=0).T
+    pulled = (
+        np.stack([[(pull.actions == arm) for arm in range(3)] for pull in played.pulls])
+        .any(axis=0)
+        .T
+    )
     np.testing.assert_allclose(belief.m[pulled], environment.means[pulled], atol=1e-5)
 
 
@@ -132,7 +150,9 @@ def test_overwhelming_noise_teaches_nothing(seed: int) -> None:
     prior = pw.GaussianPrior(MEAN, CORRELATED, 1e12)
     belief: Any = play(prior, tasks=50, pulls=12, seed=seed).belief
     np.testing.assert_allclose(belief.m, np.broadcast_to(MEAN, (50, 3)), atol=1e-3)
-    np.testing.assert_allclose(belief.covariance(), np.broadcast_to(CORRELATED, (50, 3, 3)), atol=1e-9)
+    np.testing.assert_allclose(
+        belief.covariance(), np.broadcast_to(CORRELATED, (50, 3, 3)), atol=1e-9
+    )
 
 
 @pytest.mark.slow
@@ -145,7 +165,9 @@ def test_five_hundred_arms(name: str, seed: int) -> None:
     if name in ("thompson", "greedy"):
         check_runs(gaussian, name, seed, horizon=3, tasks=2, policy=policy)
     else:
-        run = pw.simulate(gaussian, policy, horizon=2, tasks=1, seed=seed, engine="numpy", keep=True)
+        run = pw.simulate(
+            gaussian, policy, horizon=2, tasks=1, seed=seed, engine="numpy", keep=True
+        )
         assert np.isfinite(run.mean_reward)
         if name == "bayes-ucb":
             assert run.actions[0, 0] == 499, "the first pull compares medians"
@@ -154,7 +176,9 @@ def test_five_hundred_arms(name: str, seed: int) -> None:
 @pytest.mark.slow
 def test_five_hundred_arms_exact_knowledge_gradient(seed: int) -> None:
     gaussian = pw.GaussianPrior(np.linspace(0, 1, 500), 0.5 + 0.5 * np.eye(500))
-    run = pw.simulate(gaussian, pw.ExactKnowledgeGradient(), horizon=2, tasks=1, seed=seed, keep=True)
+    run = pw.simulate(
+        gaussian, pw.ExactKnowledgeGradient(), horizon=2, tasks=1, seed=seed, keep=True
+    )
     mean, _ = direct_posterior(gaussian, run.actions[0, :1], run.rewards[0, :1])
     assert run.actions[0, 1] == mean.argmax(), "the last pull looks no further"
 
@@ -175,9 +199,12 @@ def test_without_a_place_for_compiled_code_it_is_compiled_anew(tmp_path: Path) -
         for locator in caching.FunctionCache._impl_class._locator_classes:
             locator.from_function = classmethod(nowhere)
         import priorwise as pw
-        print(pw.simulate(pw.GaussianPrior([0.0], [[1.0]]), pw.Uniform(), horizon=1, tasks=1, seed=0).engine)
+        prior = pw.GaussianPrior([0.0], [[1.0]])
+        print(pw.simulate(prior, pw.Uniform(), horizon=1, tasks=1, seed=0).engine)
     """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert done.stdout.split() == ["compiled"], done.stderr
     assert done.stderr.count("compiled code cannot be kept") == 1
     assert "NUMBA_CACHE_DIR" in done.stderr

@@ -1,4 +1,6 @@
-"""Formulas against independent computations: direct algebra, enumeration, quadrature, brute-force simulation."""
+"""Formulas against independent computations: direct algebra, enumeration, quadrature, brute-force
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from priorwise.priors.normal import expected_maximum
 from priorwise.testing import base_seed
 
 
-def seen_of(arms: int, step: int = 1, horizon: int = 5, signal: object = None, mask: object = None) -> Seen:
+def seen_of(
+    arms: int, step: int = 1, horizon: int = 5, signal: object = None, mask: object = None
+) -> Seen:
     return Seen(step, horizon, arms, signal, mask)
 
 
@@ -52,7 +56,9 @@ def test_gaussian_posterior_equals_the_inverse_formula(noise_var: float, seed: i
     design = np.eye(arms)[actions]
     precision = np.linalg.inv(cov) + design.T @ (design / variances[actions][:, None])
     expected_cov = np.linalg.inv(precision)
-    expected_mean = expected_cov @ (np.linalg.inv(cov) @ mean + design.T @ (rewards / variances[actions]))
+    expected_mean = expected_cov @ (
+        np.linalg.inv(cov) @ mean + design.T @ (rewards / variances[actions])
+    )
     assert belief.mean(seen_of(arms))[0] == pytest.approx(expected_mean, rel=1e-6, abs=1e-8)
     assert belief.covariance()[0] == pytest.approx(expected_cov, rel=1e-6, abs=1e-9)
 
@@ -65,7 +71,9 @@ def test_linear_posterior_equals_the_inverse_formula(seed: int) -> None:
     belief, rows, rewards = prior.belief(1), [], rng.normal(size=pulls)
     for reward in rewards:
         features, action = rng.normal(size=(1, arms, dim)), int(rng.integers(arms))
-        belief = belief.update(seen_of(arms, signal=features), np.array([action]), np.array([reward]), None)
+        belief = belief.update(
+            seen_of(arms, signal=features), np.array([action]), np.array([reward]), None
+        )
         rows.append(features[0, action])
     design = np.array(rows)
     expected_cov = np.linalg.inv(np.linalg.inv(cov) + design.T @ design / 0.7)
@@ -82,7 +90,9 @@ def test_linear_posterior_equals_the_inverse_formula(seed: int) -> None:
         ("gaussian", 0.3, lambda r, m: stats.norm.pdf(r, m, np.sqrt(0.3))),
     ],
 )
-def test_finite_posterior_equals_bayes_rule(noise: str, noise_var: float | None, likelihood: object) -> None:
+def test_finite_posterior_equals_bayes_rule(
+    noise: str, noise_var: float | None, likelihood: object
+) -> None:
     means = np.array([[0.1, 0.5, 0.9], [0.1, 0.7, 0.2], [0.4, 0.5, 0.6]])
     probs = np.array([0.5, 0.3, 0.2])
     prior = pw.FinitePrior(means, probs, noise, noise_var)
@@ -111,7 +121,9 @@ def test_impossible_trajectories_reset_to_the_prior() -> None:
     arrays(np.float64, 4, elements=st.floats(-3, 3)),
     arrays(np.float64, 4, elements=st.floats(-2, 2)),
 )
-def test_expected_maximum_of_lines_equals_quadrature(intercepts: np.ndarray, slopes: np.ndarray) -> None:
+def test_expected_maximum_of_lines_equals_quadrature(
+    intercepts: np.ndarray, slopes: np.ndarray
+) -> None:
     crossings = [
         (intercepts[j] - intercepts[i]) / (slopes[i] - slopes[j])
         for i in range(4)
@@ -119,33 +131,56 @@ def test_expected_maximum_of_lines_equals_quadrature(intercepts: np.ndarray, slo
         if abs(slopes[i] - slopes[j]) > 1e-9
     ]
     edges = np.unique(np.clip([-12.0, *crossings, 12.0], -12, 12))
-    total = sum(integrate.quad(lambda z: (intercepts + slopes * z).max() * stats.norm.pdf(z), a, b)[0] for a, b in pairwise(edges))
+    total = sum(
+        integrate.quad(lambda z: (intercepts + slopes * z).max() * stats.norm.pdf(z), a, b)[0]
+        for a, b in pairwise(edges)
+    )
     assert expected_maximum(intercepts, slopes) == pytest.approx(total, abs=1e-7)
 
 
-def brute_best_after(prior: object, belief: object, arm: int, seen: Seen, draws: int) -> tuple[float, float]:
-    """E[max E[mu given r_arm]] by drawing rewards from the posterior predictive, for the single task of ``belief``."""
+def brute_best_after(
+    prior: object, belief: object, arm: int, seen: Seen, draws: int
+) -> tuple[float, float]:
+    """E[max E[mu given r_arm]] by drawing rewards from the posterior predictive, for the single
+    task of ``belief``.
+    """
     rng = policy_stream(5, draws)
-    wide = type(belief)(**{k: np.repeat(v, draws, 0) if isinstance(v, np.ndarray) else v for k, v in vars(belief).items()})
+    wide = type(belief)(
+        **{
+            k: np.repeat(v, draws, 0) if isinstance(v, np.ndarray) else v
+            for k, v in vars(belief).items()
+        }
+    )
     signal = None if seen.signal is None else np.repeat(seen.signal, draws, 0)
     mask = None if seen.mask is None else np.repeat(seen.mask, draws, 0)
-    imagined = wide.imagine(rng, np.full(draws, arm), Seen(seen.step, seen.horizon, seen.arms, signal, mask))
+    imagined = wide.imagine(
+        rng, np.full(draws, arm), Seen(seen.step, seen.horizon, seen.arms, signal, mask)
+    )
     best = imagined.seen.masked(imagined.belief.mean(imagined.seen)).max(axis=1)
     return best.mean(), best.std() / np.sqrt(draws)
 
 
 FAMILIES = {
     "gaussian": lambda: problems.gaussian().prior,
-    "gaussian-singular": lambda: pw.GaussianPrior([0.0, 0.1, 0.0], np.ones((3, 3)), [0.5, 1.0, 2.0]),
+    "gaussian-singular": lambda: pw.GaussianPrior(
+        [0.0, 0.1, 0.0], np.ones((3, 3)), [0.5, 1.0, 2.0]
+    ),
     "beta": lambda: pw.BetaPrior([1.0, 2.0, 0.5], [2.0, 3.0, 0.6]),
-    "finite-none": lambda: pw.FinitePrior([[0.1, 0.5, 0.9], [0.1, 0.7, 0.2], [0.4, 0.5, 0.6]], [0.5, 0.3, 0.2]),
-    "finite-bernoulli": lambda: pw.FinitePrior([[0.1, 0.5, 0.9], [0.1, 0.7, 0.2], [0.4, 0.5, 0.6]], [0.5, 0.3, 0.2], "bernoulli"),
+    "finite-none": lambda: pw.FinitePrior(
+        [[0.1, 0.5, 0.9], [0.1, 0.7, 0.2], [0.4, 0.5, 0.6]], [0.5, 0.3, 0.2]
+    ),
+    "finite-bernoulli": lambda: pw.FinitePrior(
+        [[0.1, 0.5, 0.9], [0.1, 0.7, 0.2], [0.4, 0.5, 0.6]], [0.5, 0.3, 0.2], "bernoulli"
+    ),
     "finite-gaussian": lambda: pw.FinitePrior(
         [[0.1, 0.5, 0.9], [0.1, 0.7, 0.2], [0.4, 0.5, 0.6]], [0.5, 0.3, 0.2], "gaussian", 0.3
     ),
     "linear-sphere": lambda: problems.linear().prior,
     "linear-given": lambda: pw.LinearGaussianPrior(
-        [0.2, -0.1], [[1.0, 0.3], [0.3, 0.5]], 0.5, contexts=np.random.default_rng(base_seed() + 3).normal(size=(5, 3, 2))
+        [0.2, -0.1],
+        [[1.0, 0.3], [0.3, 0.5]],
+        0.5,
+        contexts=np.random.default_rng(base_seed() + 3).normal(size=(5, 3, 2)),
     ),
 }
 
@@ -156,11 +191,15 @@ FAMILIES = {
 def test_best_after_equals_simulation(name: str, masked: bool, seed: int) -> None:
     """False-alarm rate: 5 standard errors, about 50 comparisons, below 1e-4 in all."""
     prior = FAMILIES[name]()
-    features = np.random.default_rng(seed + 4).normal(size=(1, prior.arms, 6 if name == "linear-sphere" else 2))
+    features = np.random.default_rng(seed + 4).normal(
+        size=(1, prior.arms, 6 if name == "linear-sphere" else 2)
+    )
     signal = features if "linear" in name else None
     mask = np.array([[True] * (prior.arms - 1) + [False]]) if masked else None
     seen = seen_of(prior.arms, signal=signal, mask=mask)
-    belief = prior.belief(1).update(seen, np.array([0]), np.array([0.1 if name == "finite-none" else 1.0]), signal)
+    belief = prior.belief(1).update(
+        seen, np.array([0]), np.array([0.1 if name == "finite-none" else 1.0]), signal
+    )
     exact = belief.best_after(seen)[0]
     for arm in range(min(prior.arms - masked, 3)):
         mean, error = brute_best_after(prior, belief, arm, seen, 200_000)
@@ -182,11 +221,19 @@ def test_best_of_random_directions(arms: int, dim: int, seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["gaussian", "linear-sphere"])
 def test_mean_of_draws_shortcut_has_the_law_of_the_mean(name: str, seed: int) -> None:
-    """Kolmogorov-Smirnov on each arm against means of real draws; level 1e-5 over at most 12 comparisons. Control: k + 1 draws."""
+    """Kolmogorov-Smirnov on each arm against means of real draws; level 1e-5 over at most 12
+    comparisons. Control: k + 1 draws.
+    """
     prior, tasks, k = FAMILIES[name](), 40_000, 3
-    signal = np.repeat(np.random.default_rng(seed + 4).normal(size=(1, prior.arms, 6)), tasks, 0) if "linear" in name else None
+    signal = (
+        np.repeat(np.random.default_rng(seed + 4).normal(size=(1, prior.arms, 6)), tasks, 0)
+        if "linear" in name
+        else None
+    )
     seen = seen_of(prior.arms, signal=signal)
-    belief = prior.belief(tasks).update(seen, np.zeros(tasks, dtype=np.int64), np.ones(tasks), signal)
+    belief = prior.belief(tasks).update(
+        seen, np.zeros(tasks, dtype=np.int64), np.ones(tasks), signal
+    )
     shortcut = belief.sample_mean(policy_stream(1, tasks), k, seen)
     literal = belief.sample(policy_stream(2, tasks), k, seen).mean(axis=1)
     wrong = belief.sample_mean(policy_stream(3, tasks), 2 * k, seen)
@@ -197,7 +244,9 @@ def test_mean_of_draws_shortcut_has_the_law_of_the_mean(name: str, seed: int) ->
 
 
 def test_receding_horizon_tends_to_the_exact_look_ahead(seed: int) -> None:
-    """With many draws V_a / k1 estimates what ExactKnowledgeGradient computes, so both choose alike where the best arm is clear."""
+    """With many draws V_a / k1 estimates what ExactKnowledgeGradient computes, so both choose alike
+    where the best arm is clear.
+    """
     prior = pw.GaussianPrior([0.5, 0.0, 0.3], [[0.1, 0, 0], [0, 4.0, 0], [0, 0, 0.1]], 1.0)
     run = {
         name: pw.simulate(prior, policy, horizon=2, tasks=64, seed=seed, keep=True).actions[:, 0]
@@ -212,7 +261,9 @@ def test_receding_horizon_tends_to_the_exact_look_ahead(seed: int) -> None:
 
 
 def test_online_alpha_counts_the_pulls_left() -> None:
-    """(1 - alpha) m_a + alpha E[best] with alpha = (H - h) / (H - h + 1) ranks arms like m_a + (H - h) E[best]."""
+    """(1 - alpha) m_a + alpha E[best] with alpha = (H - h) / (H - h + 1) ranks arms like m_a + (H -
+    h) E[best].
+    """
     prior = problems.gaussian().prior
     belief = prior.belief(1)
     for step in (1, 4, 10):
@@ -225,10 +276,14 @@ def test_online_alpha_counts_the_pulls_left() -> None:
 # Exact values of whole runs
 
 
-def thompson_value(means: np.ndarray, truth: np.ndarray, believed: np.ndarray, horizon: int) -> float:
-    """Exact expected reward of Thompson sampling where the best arm of a task earns 1 in it and 0 in every other.
+def thompson_value(
+    means: np.ndarray, truth: np.ndarray, believed: np.ndarray, horizon: int
+) -> float:
+    """Exact expected reward of Thompson sampling where the best arm of a task earns 1 in it and 0
+    in every other.
 
-    A pull either finds the task or rules one out. Tasks of one probability are alike, so what is left is two counts.
+    A pull either finds the task or rules one out. Tasks of one probability are alike, so what is
+    left is two counts.
     """
     assert (means[:, means.argmax(axis=1)] == np.eye(len(means))).all()
     likely = truth == truth.max()
@@ -248,9 +303,9 @@ def thompson_value(means: np.ndarray, truth: np.ndarray, believed: np.ndarray, h
         return out
 
     counts = (int(likely.sum()), int((~likely).sum()))
-    return truth[likely].sum() * value(True, (counts[0] - 1, counts[1]), horizon) + truth[~likely].sum() * value(
-        False, (counts[0], counts[1] - 1), horizon
-    )
+    return truth[likely].sum() * value(True, (counts[0] - 1, counts[1]), horizon) + truth[
+        ~likely
+    ].sum() * value(False, (counts[0], counts[1] - 1), horizon)
 
 
 @pytest.mark.parametrize(("which", "known"), [("prior", 7.4536), ("misspecified", 55 / 16)])
@@ -260,17 +315,28 @@ def test_discrete_thompson_sampling_equals_enumeration(which: str, known: float,
     held = getattr(problem, which)
     exact = thompson_value(problem.prior.means, problem.prior.probs, held.probs, problem.horizon)
     assert exact == pytest.approx(known, abs=6e-5)
-    run = pw.simulate(problem.prior, pw.ThompsonSampling(), horizon=10, tasks=200_000, seed=seed + 3, believed=held)
+    run = pw.simulate(
+        problem.prior,
+        pw.ThompsonSampling(),
+        horizon=10,
+        tasks=200_000,
+        seed=seed + 3,
+        believed=held,
+    )
     assert abs(run.mean_reward - exact) < 5 * run.std_error
     assert abs(run.mean_reward - 5.0) > 50 * run.std_error
 
 
 def test_beta_thompson_sampling_two_pulls_equals_quadrature(seed: int) -> None:
-    """Two arms, two pulls: the probability that an arm is drawn best is a one-dimensional integral. 5 standard errors."""
+    """Two arms, two pulls: the probability that an arm is drawn best is a one-dimensional integral.
+    5 standard errors.
+    """
     a, b = np.array([1.0, 3.0]), np.array([2.0, 2.0])
 
     def first_best(a: np.ndarray, b: np.ndarray) -> float:
-        return integrate.quad(lambda x: stats.beta.pdf(x, a[0], b[0]) * stats.beta.cdf(x, a[1], b[1]), 0, 1)[0]
+        return integrate.quad(
+            lambda x: stats.beta.pdf(x, a[0], b[0]) * stats.beta.cdf(x, a[1], b[1]), 0, 1
+        )[0]
 
     total = 0.0
     mean = a / (a + b)
@@ -284,7 +350,9 @@ def test_beta_thompson_sampling_two_pulls_equals_quadrature(seed: int) -> None:
             after_b[arm] += 1 - reward
             again, posterior = first_best(after_a, after_b), after_a / (after_a + after_b)
             total += chance * probability * (again * posterior[0] + (1 - again) * posterior[1])
-    run = pw.simulate(pw.BetaPrior(a, b), pw.ThompsonSampling(), horizon=2, tasks=400_000, seed=seed + 1)
+    run = pw.simulate(
+        pw.BetaPrior(a, b), pw.ThompsonSampling(), horizon=2, tasks=400_000, seed=seed + 1
+    )
     assert abs(run.mean_reward - total) < 5 * run.std_error
 
 
@@ -296,7 +364,8 @@ def test_monte_carlo_constants() -> None:
     assert pw.KnowledgeGradient(10, 10).monte_carlo_n(20) == 20 * 10 * 23
     assert pw.RecedingHorizon(10, 7, 0.0).monte_carlo_n(6) == 60
     assert pw.TopTwoThompson().monte_carlo_n(6) == 1 + 256 // 2
-    assert pw.TopTwoThompson(share=0.75, most_draws=10).monte_carlo_n(6) == 4  # 1 + 10 / 4, rounded up
+    # 1 + 10 / 4, rounded up
+    assert pw.TopTwoThompson(share=0.75, most_draws=10).monte_carlo_n(6) == 4
     assert pw.TopTwoThompson(share=1.0).monte_carlo_n(6) == 1
     assert pw.Uniform().monte_carlo_n(6) == PlayArms((0, 1)).monte_carlo_n(6) == 0
     for play in (lambda then: pw.UniformThen(2, then), lambda then: PlayArms((1,), then)):
@@ -305,16 +374,28 @@ def test_monte_carlo_constants() -> None:
     baselines = [pw.Greedy(), pw.BayesUCB(), pw.ExactKnowledgeGradient(), pw.BayesOptimalPolicy()]
     for policy in [*baselines, pw.KnowledgeGradient(3, 3, ties="random", when_certain="best")]:
         assert policy.monte_carlo_n(6) is None
-    assert pw.KnowledgeGradient(3, 3, ties="random").monte_carlo_n(2) == 2 * 3 * 9  # chance alone does not see the posterior
+    # chance alone does not see the posterior
+    assert pw.KnowledgeGradient(3, 3, ties="random").monte_carlo_n(2) == 2 * 3 * 9
 
 
 def test_a_collapsed_posterior_plays_its_best_arm(seed: int) -> None:
-    """alpha = 1 ties every arm once the task is known: the draws' own values decide, or chance if asked to."""
+    """alpha = 1 ties every arm once the task is known: the draws' own values decide, or chance if
+    asked to.
+    """
     prior = pw.FinitePrior([[0.0, 0.2, 1.0, 0.5]], [1.0])
-    by_draws = pw.simulate(prior, pw.KnowledgeGradient(3, 3), horizon=2, tasks=500, seed=seed, keep=True)
-    by_chance = pw.simulate(prior, pw.KnowledgeGradient(3, 3, ties="random"), horizon=2, tasks=500, seed=seed, keep=True)
+    by_draws = pw.simulate(
+        prior, pw.KnowledgeGradient(3, 3), horizon=2, tasks=500, seed=seed, keep=True
+    )
+    by_chance = pw.simulate(
+        prior, pw.KnowledgeGradient(3, 3, ties="random"), horizon=2, tasks=500, seed=seed, keep=True
+    )
     by_rule = pw.simulate(
-        prior, pw.KnowledgeGradient(3, 3, ties="random", when_certain="best"), horizon=2, tasks=500, seed=seed, keep=True
+        prior,
+        pw.KnowledgeGradient(3, 3, ties="random", when_certain="best"),
+        horizon=2,
+        tasks=500,
+        seed=seed,
+        keep=True,
     )
     assert (by_draws.actions == 2).all()
     assert (by_rule.actions == 2).all()

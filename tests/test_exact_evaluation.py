@@ -1,4 +1,6 @@
-"""Exact laws of actions and trajectories, expected rewards and optimal values, against recursion by hand and simulation."""
+"""Exact laws of actions and trajectories, expected rewards and optimal values, against recursion by
+hand and simulation.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ import priorwise as pw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
-from priorwise.sensitivity.enumeration import multiset_count, multisets, outcome_probabilities, reward_likelihoods
+from priorwise.sensitivity.enumeration import (
+    multiset_count,
+    multisets,
+    outcome_probabilities,
+    reward_likelihoods,
+)
 from priorwise.sensitivity.exact import exact_evaluation, exact_rewards, exact_trajectory_tv
 from priorwise.sensitivity.finite_actions import drawn_law, finite_action_law
 from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
@@ -59,7 +66,8 @@ def first_of_two(values: np.ndarray, seen: Seen) -> np.ndarray:
 
 
 KNOWN = {
-    **{name: policy for name, policy in SAMPLING_POLICIES.items() if name != "own-rule"},  # which knows no ties
+    # which knows no ties
+    **{name: policy for name, policy in SAMPLING_POLICIES.items() if name != "own-rule"},
     "ordered": pw.PosteriorSampling(2, first_of_two),
     "vote": MajorityVote(3),
     "receding": pw.RecedingHorizon(1, 2, 0.4),
@@ -76,21 +84,31 @@ KNOWN = {
 # Laws of actions
 
 
-def action_p_value(policy: object, prior: pw.FinitePrior, law_of: pw.FinitePrior, mask: object, seed: int) -> float:
+def action_p_value(
+    policy: object, prior: pw.FinitePrior, law_of: pw.FinitePrior, mask: object, seed: int
+) -> float:
     """Chi-square p-value of 20,000 actions after one pull against the law under ``law_of``."""
     tasks = 20_000
     rows = None if mask is None else np.broadcast_to(np.array(mask), (tasks, 3))
     seen, first = Seen(2, 4, 3, None, rows), Seen(1, 4, 3)
     pulled, shown = np.full(tasks, 1), np.full(tasks, prior.means[1, 1].round())
-    actions = policy.act(prior.belief(tasks).update(first, pulled, shown, None), seen, streams(seed, tasks)(2))
+    actions = policy.act(
+        prior.belief(tasks).update(first, pulled, shown, None), seen, streams(seed, tasks)(2)
+    )
     one = Seen(2, 4, 3, None, None if rows is None else rows[:1])
-    law = finite_action_law(policy, law_of.belief(1).update(first, pulled[:1], shown[:1], None), one)[0]
+    law = finite_action_law(
+        policy, law_of.belief(1).update(first, pulled[:1], shown[:1], None), one
+    )[0]
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
     counts = np.bincount(actions, minlength=3)
     if counts[law == 0.0].any():
         return 0.0
     there = law > 0.0
-    return 1.0 if there.sum() == 1 else float(stats.chisquare(counts[there], tasks * law[there]).pvalue)
+    return (
+        1.0
+        if there.sum() == 1
+        else float(stats.chisquare(counts[there], tasks * law[there]).pvalue)
+    )
 
 
 @pytest.mark.parametrize("mask", [None, [True, False, True]], ids=["all arms", "some arms"])
@@ -103,7 +121,9 @@ def test_action_law_is_that_of_the_actions(name: str, mask: object, seed: int) -
 
 def test_action_law_of_another_prior_is_noticed(seed: int) -> None:
     """The control."""
-    prior, other = (pw.FinitePrior(TIED, p, noise="bernoulli") for p in (TRUE, [0.35, 0.3, 0.25, 0.1]))
+    prior, other = (
+        pw.FinitePrior(TIED, p, noise="bernoulli") for p in (TRUE, [0.35, 0.3, 0.25, 0.1])
+    )
     assert action_p_value(pw.KShotThompson(2), prior, other, None, seed) < FALSE_ALARM
 
 
@@ -119,9 +139,16 @@ def test_ignoring_the_order_of_draws_is_noticed(seed: int) -> None:
 def test_action_laws_differ_by_task_and_mask() -> None:
     """A batch is the same as its tasks one by one."""
     prior = pw.FinitePrior(TABLE, TRUE)
-    belief = prior.belief(3).update(Seen(1, 2, 3), np.array([0, 1, 2]), np.array([0.9, 0.8, 0.5]), None)
+    belief = prior.belief(3).update(
+        Seen(1, 2, 3), np.array([0, 1, 2]), np.array([0.9, 0.8, 0.5]), None
+    )
     mask = np.array([[True, True, False], [True, True, True], [False, True, True]])
-    for policy in (pw.KShotThompson(2), pw.RecedingHorizon(1, 1, 0.5), BayesOptimalPolicy(), pw.Greedy()):
+    for policy in (
+        pw.KShotThompson(2),
+        pw.RecedingHorizon(1, 1, 0.5),
+        BayesOptimalPolicy(),
+        pw.Greedy(),
+    ):
         batch = finite_action_law(policy, belief, Seen(2, 2, 3, None, mask))
         for task in range(3):
             alone = type(belief)(prior, belief.log_weights[[task]], belief.resets[[task]])
@@ -138,11 +165,15 @@ def test_action_law_by_hand() -> None:
     # best of two: both tasks seen, or only the third: tie; else the one that was seen
     tie = 2 * 0.5 * 0.3 + 0.2**2
     law = finite_action_law(pw.KShotThompson(2), belief, seen)
-    np.testing.assert_allclose(law[0], [0.5**2 + 2 * 0.5 * 0.2 + tie / 2, 0.3**2 + 2 * 0.3 * 0.2 + tie / 2], atol=1e-15)
+    np.testing.assert_allclose(
+        law[0], [0.5**2 + 2 * 0.5 * 0.2 + tie / 2, 0.3**2 + 2 * 0.3 * 0.2 + tie / 2], atol=1e-15
+    )
 
 
 def test_many_draws_from_two_points() -> None:
-    """The number of orders of 2,000 draws exceeds all floats, and the law is still a binomial tail."""
+    """The number of orders of 2,000 draws exceeds all floats, and the law is still a binomial
+    tail.
+    """
     prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.48, 0.52])
     law = finite_action_law(pw.PosteriorSampling(2001, "sum"), prior.belief(1), Seen(1, 1, 2))
     assert law[0, 0] == pytest.approx(stats.binom.sf(1000, 2001, 0.48), rel=1e-9)
@@ -150,8 +181,10 @@ def test_many_draws_from_two_points() -> None:
 
 def test_no_law_is_none() -> None:
     prior, seen = pw.FinitePrior(TABLE, TRUE), Seen(1, 2, 3)
-    assert finite_action_law(pw.KShotThompson(60), prior.belief(1), seen) is None  # 39,711 multisets
-    assert finite_action_law(pw.PosteriorSampling(8, first_of_two), prior.belief(1), seen) is None  # 65,536 sequences
+    # 39,711 multisets
+    assert finite_action_law(pw.KShotThompson(60), prior.belief(1), seen) is None
+    # 65,536 sequences
+    assert finite_action_law(pw.PosteriorSampling(8, first_of_two), prior.belief(1), seen) is None
     assert finite_action_law(POLICIES["top-two"], prior.belief(1), seen) is None
     assert finite_action_law(pw.RecedingHorizon(10, 10, 1.0), prior.belief(1), seen) is None
     assert finite_action_law(pw.ThompsonSampling(), pw.BetaPrior([1, 1], 1).belief(1), seen) is None
@@ -159,7 +192,10 @@ def test_no_law_is_none() -> None:
 
 def test_wrong_rules_are_refused() -> None:
     belief = pw.FinitePrior(TABLE, TRUE).belief(1)
-    for rule, message in ((lambda v, s: v[:, 0, :2], "shape"), (lambda v, s: 1.0 + v[:, 0], "sum to 1")):
+    for rule, message in (
+        (lambda v, s: v[:, 0, :2], "shape"),
+        (lambda v, s: 1.0 + v[:, 0], "sum to 1"),
+    ):
         with pytest.raises(ValueError, match=message):
             finite_action_law(pw.PosteriorSampling(1, rule), belief, Seen(1, 2, 3))
 
@@ -167,23 +203,33 @@ def test_wrong_rules_are_refused() -> None:
 @given(st.integers(1, 4), st.integers(1, 5))
 def test_multisets_are_all_there(points: int, draws: int) -> None:
     outcomes, log_orders = multisets(points, draws)
-    assert len({tuple(row) for row in outcomes.tolist()}) == len(outcomes) == multiset_count(points, draws)
+    assert (
+        len({tuple(row) for row in outcomes.tolist()})
+        == len(outcomes)
+        == multiset_count(points, draws)
+    )
     assert np.exp(log_orders).sum() == pytest.approx(points**draws)
     weights = np.arange(1.0, points + 1)[None]
-    assert outcome_probabilities(weights / weights.sum(), outcomes, log_orders).sum() == pytest.approx(1.0)
+    assert outcome_probabilities(
+        weights / weights.sum(), outcomes, log_orders
+    ).sum() == pytest.approx(1.0)
 
 
 # Trajectories
 
 
-def thompson_by_hand(prior: pw.FinitePrior, believed: pw.FinitePrior, horizon: int) -> dict[tuple[tuple[int, float], ...], float]:
+def thompson_by_hand(
+    prior: pw.FinitePrior, believed: pw.FinitePrior, horizon: int
+) -> dict[tuple[tuple[int, float], ...], float]:
     """Law of the trajectories of Thompson sampling, one history at a time."""
     law: dict[tuple[tuple[int, float], ...], float] = {}
 
     def likelihood(mean: float, reward: float) -> float:
         return float(mean == reward) if prior.noise == "none" else (mean if reward else 1.0 - mean)
 
-    def follow(history: tuple[tuple[int, float], ...], true: list[float], held: list[float]) -> None:
+    def follow(
+        history: tuple[tuple[int, float], ...], true: list[float], held: list[float]
+    ) -> None:
         if len(history) == horizon:
             law[history] = law.get(history, 0.0) + sum(true)
             return
@@ -194,11 +240,23 @@ def thompson_by_hand(prior: pw.FinitePrior, believed: pw.FinitePrior, horizon: i
             for a in best:
                 chances[a] += weight / total / len(best)
         for a, chance in enumerate(chances):
-            for r in sorted(set(prior.means[:, a].tolist())) if prior.noise == "none" else [0.0, 1.0]:
-                next_true = [w * chance * likelihood(m, r) for w, m in zip(true, prior.means[:, a].tolist(), strict=True)]
-                next_held = [w * likelihood(m, r) for w, m in zip(held, believed.means[:, a].tolist(), strict=True)]
+            for r in (
+                sorted(set(prior.means[:, a].tolist())) if prior.noise == "none" else [0.0, 1.0]
+            ):
+                next_true = [
+                    w * chance * likelihood(m, r)
+                    for w, m in zip(true, prior.means[:, a].tolist(), strict=True)
+                ]
+                next_held = [
+                    w * likelihood(m, r)
+                    for w, m in zip(held, believed.means[:, a].tolist(), strict=True)
+                ]
                 if sum(next_true) > 0.0:
-                    follow((*history, (a, r)), next_true, next_held if sum(next_held) > 0.0 else believed.probs.tolist())
+                    follow(
+                        (*history, (a, r)),
+                        next_true,
+                        next_held if sum(next_held) > 0.0 else believed.probs.tolist(),
+                    )
 
     follow((), prior.probs.tolist(), believed.probs.tolist())
     return law
@@ -207,7 +265,9 @@ def thompson_by_hand(prior: pw.FinitePrior, believed: pw.FinitePrior, horizon: i
 @pytest.mark.parametrize("noise", ["none", "bernoulli"])
 @pytest.mark.parametrize("held", [TRUE, WRONG], ids=["true", "wrong"])
 @pytest.mark.parametrize("table", [TABLE, TIED], ids=["table", "tied"])
-def test_trajectories_are_those_of_a_recursion_by_hand(table: list[list[float]], held: list[float], noise: str) -> None:
+def test_trajectories_are_those_of_a_recursion_by_hand(
+    table: list[list[float]], held: list[float], noise: str
+) -> None:
     prior, believed = pw.FinitePrior(table, TRUE, noise), pw.FinitePrior(table, held, noise)
     check_by_hand(prior, believed)
 
@@ -215,7 +275,10 @@ def test_trajectories_are_those_of_a_recursion_by_hand(table: list[list[float]],
 @pytest.mark.parametrize("noise", ["none", "bernoulli"])
 def test_held_prior_may_have_other_tasks(noise: str) -> None:
     """What it deems impossible makes it start again."""
-    check_by_hand(pw.FinitePrior(TABLE, TRUE, noise), pw.FinitePrior([TABLE[0], TIED[1], TABLE[2]], [0.2, 0.5, 0.3], noise))
+    check_by_hand(
+        pw.FinitePrior(TABLE, TRUE, noise),
+        pw.FinitePrior([TABLE[0], TIED[1], TABLE[2]], [0.2, 0.5, 0.3], noise),
+    )
 
 
 def check_by_hand(prior: pw.FinitePrior, believed: pw.FinitePrior) -> None:
@@ -223,18 +286,34 @@ def check_by_hand(prior: pw.FinitePrior, believed: pw.FinitePrior) -> None:
     exact = exact_evaluation(prior, pw.ThompsonSampling(), 3, believed=believed)
     found = {
         tuple(zip(a, r, strict=True)): p
-        for a, r, p in zip(exact.actions.tolist(), exact.rewards.tolist(), exact.probability.tolist(), strict=True)
+        for a, r, p in zip(
+            exact.actions.tolist(), exact.rewards.tolist(), exact.probability.tolist(), strict=True
+        )
     }
     assert len(found) == len(exact.probability)
     assert {key for key, p in law.items() if p > 0} == set(found)
     for key, probability in found.items():
         assert probability == pytest.approx(law[key], abs=1e-14)
     assert exact.probability.sum() == pytest.approx(1.0, abs=1e-12)
-    assert exact.mean_reward == pytest.approx(sum(p * sum(r for _, r in key) for key, p in law.items()))
+    assert exact.mean_reward == pytest.approx(
+        sum(p * sum(r for _, r in key) for key, p in law.items())
+    )
 
 
 @pytest.mark.parametrize("noise", ["none", "bernoulli"])
-@pytest.mark.parametrize("name", ["thompson", "k-shot", "softmax", "greedy", "receding", "knowledge-gradient", "optimal", "vote"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "thompson",
+        "k-shot",
+        "softmax",
+        "greedy",
+        "receding",
+        "knowledge-gradient",
+        "optimal",
+        "vote",
+    ],
+)
 def test_merging_changes_nothing(name: str, noise: str) -> None:
     prior, believed = pw.FinitePrior(TIED, TRUE, noise), pw.FinitePrior(TIED, WRONG, noise)
     whole = exact_evaluation(prior, KNOWN[name], 4, believed=believed)
@@ -257,26 +336,44 @@ def test_trajectory_distance_is_that_of_the_two_laws(noise: str) -> None:
 
     found = exact_trajectory_tv(prior, other, policy, 4)
     assert found.value == pytest.approx(distance(law(prior, prior), law(prior, other)), abs=1e-12)
-    assert found.own_tasks == pytest.approx(distance(law(prior, prior), law(other, other)), abs=1e-12)
+    assert found.own_tasks == pytest.approx(
+        distance(law(prior, prior), law(other, other)), abs=1e-12
+    )
     same = exact_trajectory_tv(prior, prior, policy, 4)
     assert same.value == same.own_tasks == 0.0
 
 
 @pytest.mark.parametrize("noise", ["none", "bernoulli"])
 def test_simulation_agrees(noise: str, seed: int) -> None:
-    """Within 4.6 standard errors, which false alarms pass with probability 4e-6; the true prior's reward is outside of that."""
+    """Within 4.6 standard errors, which false alarms pass with probability 4e-6; the true prior's
+    reward is outside of that.
+    """
     prior, believed = pw.FinitePrior(TIED, TRUE, noise), pw.FinitePrior(TIED, WRONG, noise)
-    run = pw.simulate(prior, pw.ThompsonSampling(), horizon=5, tasks=100_000, seed=seed, believed=believed, keep=True)
+    run = pw.simulate(
+        prior,
+        pw.ThompsonSampling(),
+        horizon=5,
+        tasks=100_000,
+        seed=seed,
+        believed=believed,
+        keep=True,
+    )
     exact = exact_rewards(prior, pw.ThompsonSampling(), 5, believed=believed)
     assert abs(run.mean_reward - exact.mean_reward) < 4.6 * run.std_error
-    assert abs(run.mean_reward - exact_rewards(prior, pw.ThompsonSampling(), 5).mean_reward) > 4.6 * run.std_error
+    assert (
+        abs(run.mean_reward - exact_rewards(prior, pw.ThompsonSampling(), 5).mean_reward)
+        > 4.6 * run.std_error
+    )
     short = exact_evaluation(prior, pw.ThompsonSampling(), 2, believed=believed)
     expected = 100_000 * short.probability
     hits = (run.actions[:, None, :2] == short.actions) & (run.rewards[:, None, :2] == short.rewards)
     counts = hits.all(axis=2).sum(axis=0)
     assert counts.sum() == 100_000
     often = expected > 20
-    table = np.append(counts[often], counts[~often].sum()), np.append(expected[often], expected[~often].sum())
+    table = (
+        np.append(counts[often], counts[~often].sum()),
+        np.append(expected[often], expected[~often].sum()),
+    )
     keep = table[1] > 0
     assert stats.chisquare(table[0][keep], table[1][keep]).pvalue > FALSE_ALARM
 
@@ -292,16 +389,29 @@ def test_rewards_of_a_long_horizon() -> None:
 
 def test_trees_that_are_too_large_are_refused() -> None:
     prior = pw.FinitePrior(TABLE, TRUE, noise="bernoulli")
-    with pytest.raises(ValueError, match=r"there are \d+ histories after 4 of 9 pulls, more than most=1000"):
+    with pytest.raises(
+        ValueError, match=r"there are \d+ histories after 4 of 9 pulls, more than most=1000"
+    ):
         exact_evaluation(prior, pw.Uniform(), 9, most=1000)
     normal = pw.FinitePrior(TABLE, TRUE, noise="gaussian", noise_var=1.0)
     for call, message in (
         (lambda: exact_evaluation(normal, pw.Uniform(), 2), "noise='none' or 'bernoulli'"),
         (lambda: exact_evaluation(prior, POLICIES["top-two"], 2), "action_law"),
-        (lambda: exact_evaluation(prior, pw.Uniform(), 2, believed=pw.FinitePrior(TABLE, TRUE)), "believed has another reward law"),
-        (lambda: exact_trajectory_tv(prior, pw.FinitePrior([[0.1]], [1.0], "bernoulli"), pw.Uniform(), 2), "other has 1 arms"),
+        (
+            lambda: exact_evaluation(prior, pw.Uniform(), 2, believed=pw.FinitePrior(TABLE, TRUE)),
+            "believed has another reward law",
+        ),
+        (
+            lambda: exact_trajectory_tv(
+                prior, pw.FinitePrior([[0.1]], [1.0], "bernoulli"), pw.Uniform(), 2
+            ),
+            "other has 1 arms",
+        ),
         (lambda: bayes_optimal(normal, 2), "noise='none' or 'bernoulli'"),
-        (lambda: bayes_optimal(pw.BetaPrior(np.ones(3), 1.0), 20, most=1000), "horizon must be shorter"),
+        (
+            lambda: bayes_optimal(pw.BetaPrior(np.ones(3), 1.0), 20, most=1000),
+            "horizon must be shorter",
+        ),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
@@ -321,8 +431,13 @@ def test_nearly_equal_rewards_are_one_reward() -> None:
 
 
 def best_of_all_policies(prior: pw.FinitePrior, horizon: int) -> float:
-    """Largest value over all deterministic rules from histories of rewards to arms: brute force, without any posterior."""
-    rewards = [sorted(set(prior.means[:, a].tolist())) if prior.noise == "none" else [0.0, 1.0] for a in range(prior.arms)]
+    """Largest value over all deterministic rules from histories of rewards to arms: brute force,
+    without any posterior.
+    """
+    rewards = [
+        sorted(set(prior.means[:, a].tolist())) if prior.noise == "none" else [0.0, 1.0]
+        for a in range(prior.arms)
+    ]
     shown = sorted({r for column in rewards for r in column})
     # a rule maps the rewards so far to an arm; its own past arms follow from it
     points = [history for h in range(horizon) for history in product(shown, repeat=h)]
@@ -337,7 +452,9 @@ def best_of_all_policies(prior: pw.FinitePrior, horizon: int) -> float:
                 for history, p in alive.items():
                     mean = means[rule[history]]
                     total += p * mean
-                    for r, q in [(mean, 1.0)] if prior.noise == "none" else [(1.0, mean), (0.0, 1.0 - mean)]:
+                    for r, q in (
+                        [(mean, 1.0)] if prior.noise == "none" else [(1.0, mean), (0.0, 1.0 - mean)]
+                    ):
                         after[(*history, r)] = after.get((*history, r), 0.0) + p * q
                 alive = after
         best = max(best, total)
@@ -369,7 +486,10 @@ def beta_by_hand(alpha: tuple[float, ...], beta: tuple[float, ...], horizon: int
         for arm in range(len(a)):
             p = a[arm] / (a[arm] + b[arm])
             up, down = ([*x[:arm], x[arm] + 1, *x[arm + 1 :]] for x in (a, b))
-            best = max(best, p * (1 + value(tuple(up), b, left - 1)) + (1 - p) * value(a, tuple(down), left - 1))
+            best = max(
+                best,
+                p * (1 + value(tuple(up), b, left - 1)) + (1 - p) * value(a, tuple(down), left - 1),
+            )
         return best
 
     return value(alpha, beta, horizon)
@@ -377,9 +497,17 @@ def beta_by_hand(alpha: tuple[float, ...], beta: tuple[float, ...], horizon: int
 
 @pytest.mark.parametrize(
     ("alpha", "beta", "horizon"),
-    [((1, 1), (1, 1), 2), ((1, 1), (1, 1), 20), ((0.3, 2.5), (0.7, 4.1), 15), ((1, 2, 3), (3, 2, 1), 7), ((1e12, 1), (1e12, 1), 5)],
+    [
+        ((1, 1), (1, 1), 2),
+        ((1, 1), (1, 1), 20),
+        ((0.3, 2.5), (0.7, 4.1), 15),
+        ((1, 2, 3), (3, 2, 1), 7),
+        ((1e12, 1), (1e12, 1), 5),
+    ],
 )
-def test_optimal_value_of_beta_priors(alpha: tuple[float, ...], beta: tuple[float, ...], horizon: int) -> None:
+def test_optimal_value_of_beta_priors(
+    alpha: tuple[float, ...], beta: tuple[float, ...], horizon: int
+) -> None:
     found = bayes_optimal(pw.BetaPrior(alpha, beta), horizon)
     assert found.value == pytest.approx(beta_by_hand(alpha, beta, horizon), rel=1e-12)
 
@@ -391,18 +519,24 @@ def test_optimal_value_of_beta_priors(alpha: tuple[float, ...], beta: tuple[floa
     noise=st.sampled_from(["none", "bernoulli"]),
     horizon=st.integers(1, 5),
 )
-def test_no_policy_beats_the_optimal_value(table: list[tuple[int, int, int]], weights: list[int], noise: str, horizon: int) -> None:
+def test_no_policy_beats_the_optimal_value(
+    table: list[tuple[int, int, int]], weights: list[int], noise: str, horizon: int
+) -> None:
     probs = np.array(weights[: len(table)]) + 1e-3
     prior = pw.FinitePrior(np.array(table) / 4, probs / probs.sum(), noise)
     value = bayes_optimal(prior, horizon).value
     for name in ("thompson", "k-shot", "sum", "greedy", "bayes-ucb", "receding", "uniform"):
         assert exact_rewards(prior, KNOWN[name], horizon).mean_reward <= value + 1e-10
-    assert exact_rewards(prior, BayesOptimalPolicy(), horizon).mean_reward == pytest.approx(value, abs=1e-10)
+    assert exact_rewards(prior, BayesOptimalPolicy(), horizon).mean_reward == pytest.approx(
+        value, abs=1e-10
+    )
     assert value <= horizon * (prior.probs @ prior.means.max(axis=1)) + 1e-10
 
 
 def test_greedy_can_be_far_from_optimal() -> None:
-    """An arm that pays nothing and tells which of two others pays: greedy never pulls it; so the optimum is not just greedy."""
+    """An arm that pays nothing and tells which of two others pays: greedy never pulls it; so the
+    optimum is not just greedy.
+    """
     means = [[1.0, 0.0, 0.0, 0.6], [0.0, 1.0, 0.1, 0.6]]
     prior = pw.FinitePrior(means, [0.5, 0.5])
     assert exact_rewards(prior, pw.Greedy(), 4).mean_reward == pytest.approx(4 * 0.6)
@@ -412,15 +546,24 @@ def test_greedy_can_be_far_from_optimal() -> None:
 
 @pytest.mark.parametrize(
     "prior",
-    [pw.BetaPrior([1.0, 2.0], [1.0, 3.0]), pw.FinitePrior(TABLE, TRUE, "bernoulli"), pw.FinitePrior(TABLE, TRUE)],
+    [
+        pw.BetaPrior([1.0, 2.0], [1.0, 3.0]),
+        pw.FinitePrior(TABLE, TRUE, "bernoulli"),
+        pw.FinitePrior(TABLE, TRUE),
+    ],
     ids=["beta", "bernoulli", "noiseless"],
 )
-def test_optimal_policy_plays_the_optimal_value(prior: pw.FinitePrior | pw.BetaPrior, seed: int) -> None:
+def test_optimal_policy_plays_the_optimal_value(
+    prior: pw.FinitePrior | pw.BetaPrior, seed: int
+) -> None:
     """Within 4.6 standard errors; Thompson sampling, the control, falls short by more."""
     value = bayes_optimal(prior, 6).value
     runs = {
         name: pw.simulate(prior, policy, horizon=6, tasks=20_000, seed=seed)
-        for name, policy in {"optimal": BayesOptimalPolicy(), "thompson": pw.ThompsonSampling()}.items()
+        for name, policy in {
+            "optimal": BayesOptimalPolicy(),
+            "thompson": pw.ThompsonSampling(),
+        }.items()
     }
     assert abs(runs["optimal"].mean_reward - value) < 4.6 * runs["optimal"].std_error
     assert runs["thompson"].mean_reward < value - 4.6 * runs["thompson"].std_error
@@ -429,11 +572,20 @@ def test_optimal_policy_plays_the_optimal_value(prior: pw.FinitePrior | pw.BetaP
 def test_optimal_policy_honours_masks_and_wrong_priors(seed: int) -> None:
     prior, wrong = pw.FinitePrior(TABLE, TRUE), pw.FinitePrior(TABLE, WRONG)
     run = pw.simulate(
-        prior, BayesOptimalPolicy(), horizon=4, tasks=200, seed=seed, believed=wrong, available=[True, False, True], keep=True
+        prior,
+        BayesOptimalPolicy(),
+        horizon=4,
+        tasks=200,
+        seed=seed,
+        believed=wrong,
+        available=[True, False, True],
+        keep=True,
     )
     assert set(np.unique(run.actions)) <= {0, 2}
     narrow = pw.FinitePrior(np.array(TABLE)[:, [0, 2]], TRUE)
-    values = BayesOptimalPolicy().values(prior.belief(1), Seen(1, 4, 3, None, np.array([[True, False, True]])))
+    values = BayesOptimalPolicy().values(
+        prior.belief(1), Seen(1, 4, 3, None, np.array([[True, False, True]]))
+    )
     np.testing.assert_allclose(values[0, [0, 2]], bayes_optimal(narrow, 4).first_values, atol=1e-12)
     assert values[0, 1] == -np.inf
 

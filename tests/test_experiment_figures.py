@@ -1,4 +1,6 @@
-"""Figures of the experiments: the envelope against loops, files that open, names that are there and do not overlap."""
+"""Figures of the experiments: the envelope against loops, files that open, names that are there and
+do not overlap.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ from priorwise.experiments.work import Files, Table
 from priorwise.priors.finite import FinitePrior
 
 CURVE_COLUMNS = ("algorithm", "t0", "replicate", "episode", "average")
-GAUSSIAN = {"OracleTS": (5.38, 0), "MisTS": (3.48, 0), "MetaTS:no-cov": (3.9, 5), "MetaTS:full": (4.9, 5)}
+GAUSSIAN = {
+    "OracleTS": (5.38, 0),
+    "MisTS": (3.48, 0),
+    "MetaTS:no-cov": (3.9, 5),
+    "MetaTS:full": (4.9, 5),
+}
 LINEAR = {"OracleTS": (24.86, 0), "MisTS": (12.4, 0), "MetaTS:full": (22.0, 4)}
 DISCRETE = {
     "OracleTS": (7.45, 0),
@@ -35,7 +42,9 @@ DISCRETE = {
 }
 
 
-def curve_table(algorithms: dict[str, tuple[float, int]], seed: int, replicates: int = 6, episodes: int = 12) -> Table:
+def curve_table(
+    algorithms: dict[str, tuple[float, int]], seed: int, replicates: int = 6, episodes: int = 12
+) -> Table:
     """Each algorithm's limit and number of exploration lengths (0: does not explore)."""
     rng = np.random.default_rng(seed)
     grid = np.arange(1, episodes + 1) * 50
@@ -46,8 +55,14 @@ def curve_table(algorithms: dict[str, tuple[float, int]], seed: int, replicates:
                 explored = np.minimum(t0 / grid, 1.0)
                 average = explored + (1 - explored) * (limit - 200 / t0 if t0 else limit)
                 noisy = average + 0.2 * rng.standard_normal(grid.size)
-                rows += [(name, t0, replicate, int(e), float(v)) for e, v in zip(grid, noisy, strict=True)]
-    return {column: np.array(values) for column, values in zip(CURVE_COLUMNS, zip(*rows, strict=True), strict=True)}
+                rows += [
+                    (name, t0, replicate, int(e), float(v))
+                    for e, v in zip(grid, noisy, strict=True)
+                ]
+    return {
+        column: np.array(values)
+        for column, values in zip(CURVE_COLUMNS, zip(*rows, strict=True), strict=True)
+    }
 
 
 def box_table(algorithms: dict[str, tuple[float, int]], seed: int, replicates: int = 30) -> Table:
@@ -57,7 +72,8 @@ def box_table(algorithms: dict[str, tuple[float, int]], seed: int, replicates: i
         "algorithm": names,
         "t0": np.array([5000 if algorithms[name][1] else 0 for name in names]),
         "replicate": np.tile(np.arange(replicates), len(algorithms)),
-        "reward": np.array([algorithms[name][0] for name in names]) + 0.1 * rng.standard_normal(names.size),
+        "reward": np.array([algorithms[name][0] for name in names])
+        + 0.1 * rng.standard_normal(names.size),
     }
 
 
@@ -65,14 +81,23 @@ def instance_table() -> Table:
     prior = problems.discrete().prior
     assert isinstance(prior, FinitePrior)
     task, arm = (index.ravel() for index in np.indices(prior.means.shape))
-    return {"task": task, "arm": arm, "reward": prior.means.ravel(), "probability": prior.probs[task]}
+    return {
+        "task": task,
+        "arm": arm,
+        "reward": prior.means.ravel(),
+        "probability": prior.probs[task],
+    }
 
 
 def first_pull_table(seed: int) -> Table:
     rng = np.random.default_rng(seed)
     laws = rng.dirichlet(np.full(20, 0.2), size=6)
     counts = np.stack([rng.multinomial(40_000, law) for law in laws])
-    return {"algorithm": np.repeat(list(DISCRETE), 20), "arm": np.tile(np.arange(20), 6), "count": counts.ravel()}
+    return {
+        "algorithm": np.repeat(list(DISCRETE), 20),
+        "arm": np.tile(np.arange(20), 6),
+        "count": counts.ravel(),
+    }
 
 
 def by_loop(table: Table) -> list[tuple[str, int, float, float, int]]:
@@ -84,7 +109,9 @@ def by_loop(table: Table) -> list[tuple[str, int, float, float, int]]:
             for t0 in sorted({row[1] for row in rows if row[0] == name}):
                 values = [row[4] for row in rows if (row[0], row[1], row[3]) == (name, t0, episode)]
                 if best is None or np.mean(values) > best[2]:
-                    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+                    error = (
+                        np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+                    )
                     best = (name, episode, float(np.mean(values)), float(error), t0)
             assert best is not None
             out.append(best)
@@ -105,7 +132,8 @@ class TestEnvelope:
         table = curve_table(GAUSSIAN, seed)
         found = envelope(table)
         same(found, by_loop(table))
-        assert len(set(found["t0"][found["algorithm"] == "MetaTS:full"])) > 1  # the best length changes along the way
+        # the best length changes along the way
+        assert len(set(found["t0"][found["algorithm"] == "MetaTS:full"])) > 1
 
     def test_does_not_depend_on_the_order_of_rows(self, seed: int) -> None:
         table = curve_table(GAUSSIAN, seed)
@@ -115,7 +143,8 @@ class TestEnvelope:
         for name in GAUSSIAN:
             for column in ("episode", "mean", "std_error", "t0"):
                 np.testing.assert_array_equal(
-                    first[column][first["algorithm"] == name], second[column][second["algorithm"] == name]
+                    first[column][first["algorithm"] == name],
+                    second[column][second["algorithm"] == name],
                 )
 
     @pytest.mark.parametrize("flip", [False, True])
@@ -138,12 +167,17 @@ class TestEnvelope:
         same(envelope(table), by_loop(table))
 
     def test_algorithms_may_have_grids_of_their_own(self, seed: int) -> None:
-        short, long = curve_table({"MisTS": (3.0, 0)}, seed, episodes=3), curve_table({"MetaTS": (3.0, 2)}, seed, episodes=7)
+        short, long = (
+            curve_table({"MisTS": (3.0, 0)}, seed, episodes=3),
+            curve_table({"MetaTS": (3.0, 2)}, seed, episodes=7),
+        )
         table = {column: np.concatenate([short[column], long[column]]) for column in CURVE_COLUMNS}
         same(envelope(table), by_loop(table))
 
     def test_counts_while_it_explores(self) -> None:
-        """At episode 10 both still explore, and the one that will commit later is ahead: it is the envelope there."""
+        """At episode 10 both still explore, and the one that will commit later is ahead: it is the
+        envelope there.
+        """
         table = {
             "algorithm": np.array(["MetaTS"] * 4),
             "t0": np.array([20, 20, 40, 40]),
@@ -156,14 +190,22 @@ class TestEnvelope:
         assert found["mean"].tolist() == [1.5, 4.0]
 
     def test_many_rows_take_no_more_calls_than_few(self, seed: int) -> None:
-        """A million rows in array operations: a loop over rows or groups calls more functions the more there are."""
+        """A million rows in array operations: a loop over rows or groups calls more functions the
+        more there are.
+        """
 
         def table(lengths: int, size: int, episodes: int) -> Table:
             axes = np.arange(1, lengths + 1) * 50, np.arange(size), np.arange(1, episodes + 1) * 50
             t0, replicate, episode = (a.ravel() for a in np.meshgrid(*axes, indexing="ij"))
             average = np.random.default_rng(seed).standard_normal(t0.size)
             name = np.full(t0.size, "MetaTS:full")
-            return {"algorithm": name, "t0": t0, "replicate": replicate, "episode": episode, "average": average}
+            return {
+                "algorithm": name,
+                "t0": t0,
+                "replicate": replicate,
+                "episode": episode,
+                "average": average,
+            }
 
         few, many = table(2, 2, 2), table(100, 50, 200)
         assert calls(lambda: envelope(many)) == calls(lambda: envelope(few))
@@ -173,37 +215,62 @@ class TestEnvelope:
         np.testing.assert_array_equal(found["t0"], 50 * (1 + cube.argmax(axis=0)))
 
     def test_names_a_replicate_that_is_there_twice(self, seed: int) -> None:
-        table = {column: np.concatenate([values, values[-1:]]) for column, values in curve_table(GAUSSIAN, seed).items()}
-        with pytest.raises(ValueError, match=r"one row for each replicate.*MetaTS:full, t0 500, replicate 5, episode 600"):
+        table = {
+            column: np.concatenate([values, values[-1:]])
+            for column, values in curve_table(GAUSSIAN, seed).items()
+        }
+        with pytest.raises(
+            ValueError,
+            match=r"one row for each replicate.*MetaTS:full, t0 500, replicate 5, episode 600",
+        ):
             envelope(table)
 
     def test_names_a_configuration_that_is_not_there(self, seed: int) -> None:
         table = curve_table(GAUSSIAN, seed)
-        keep = ~((table["algorithm"] == "MetaTS:full") & (table["t0"] == 300) & (table["episode"] == 150))
-        with pytest.raises(ValueError, match="no row with algorithm MetaTS:full, t0 300, episode 150"):
+        keep = ~(
+            (table["algorithm"] == "MetaTS:full") & (table["t0"] == 300) & (table["episode"] == 150)
+        )
+        with pytest.raises(
+            ValueError, match="no row with algorithm MetaTS:full, t0 300, episode 150"
+        ):
             envelope({column: values[keep] for column, values in table.items()})
 
 
 def two_panels(seed: int) -> Files:
-    return learning_curves({"Gaussian bandit": curve_table(GAUSSIAN, seed), "Linear": curve_table(LINEAR, seed)}, "Learning")
+    return learning_curves(
+        {"Gaussian bandit": curve_table(GAUSSIAN, seed), "Linear": curve_table(LINEAR, seed)},
+        "Learning",
+    )
 
 
 def with_ours(seed: int) -> Files:
-    new = {"EmpiricalBayes": (5.3, 0), "MetaTS:likelihood": (5.31, 2), "HierTS": (5.32, 0), "AdaTS": (5.33, 0)}
+    new = {
+        "EmpiricalBayes": (5.3, 0),
+        "MetaTS:likelihood": (5.31, 2),
+        "HierTS": (5.32, 0),
+        "AdaTS": (5.33, 0),
+    }
     return learning_curves(curve_table(GAUSSIAN | new, seed), "Gaussian", ours=list(new))
 
 
 def discrete_curves(seed: int) -> Files:
-    return learning_curves(curve_table(DISCRETE, seed), "Discrete bandit: 20 arms, 10 pulls, 16 tasks", note="More.")
+    return learning_curves(
+        curve_table(DISCRETE, seed), "Discrete bandit: 20 arms, 10 pulls, 16 tasks", note="More."
+    )
 
 
 def one_box_panel(seed: int) -> Files:
-    title = "Linear contextual bandit: last 1,000 episodes, exploration over the first 1,000 of them"
+    title = (
+        "Linear contextual bandit: last 1,000 episodes, exploration over the first 1,000 of them"
+    )
     return performance_boxes(box_table(LINEAR, seed), title, ours=["MetaTS:full"])
 
 
 def two_box_panels(seed: int) -> Files:
-    return performance_boxes({"Gaussian": box_table(GAUSSIAN, seed), "Linear": box_table(LINEAR, seed)}, "Test performance")
+    return performance_boxes(
+        {"Gaussian": box_table(GAUSSIAN, seed), "Linear": box_table(LINEAR, seed)},
+        "Test performance",
+    )
 
 
 def the_instance(seed: int) -> Files:
@@ -218,11 +285,21 @@ ARMS = [f"A{arm}" for arm in range(1, 21)]
 FIGURES: dict[str, tuple[Callable[[int], Files], list[str]]] = {
     "two panels": (
         two_panels,
-        [*GAUSSIAN, "Gaussian bandit", "Linear", "episode", "±2 standard errors over 6 replicates", "envelope"],
+        [
+            *GAUSSIAN,
+            "Gaussian bandit",
+            "Linear",
+            "episode",
+            "±2 standard errors over 6 replicates",
+            "envelope",
+        ],
     ),
     "ours": (with_ours, [*GAUSSIAN, "EmpiricalBayes *", "AdaTS *", "not in the paper"]),
     "discrete": (discrete_curves, [*DISCRETE, "More."]),
-    "one box panel": (one_box_panel, ["OracleTS, mean", "MisTS", "MetaTS:full *", "T₀ = 5,000", "30 replicates"]),
+    "one box panel": (
+        one_box_panel,
+        ["OracleTS, mean", "MisTS", "MetaTS:full *", "T₀ = 5,000", "30 replicates"],
+    ),
     "two box panels": (two_box_panels, [*GAUSSIAN, "average reward per test episode", "Gaussian"]),
     "instance": (the_instance, [*ARMS, "9/40", "1/120", "0.4", "prior", "task", "reconstruction"]),
     "first pulls": (the_first_pulls, [*ARMS, *DISCRETE, "non-linear"]),
@@ -240,29 +317,39 @@ def test_files_open_and_are_the_same_twice(name: str, seed: int) -> None:
     assert ET.fromstring(files["svg"]).tag.endswith("svg")
     text = files["svg"].decode()
     assert [word for word in words if word not in text] == []
-    assert text.count("<image") == (name in {"instance", "first pulls"})  # vectors, apart from the ramp of a colour bar
+    # vectors, apart from the ramp of a colour bar
+    assert text.count("<image") == (name in {"instance", "first pulls"})
     assert draw(seed) == files
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_text_overlaps_another_or_leaves_the_figure(name: str, seed: int, drawn: list[Figure]) -> None:
+def test_no_text_overlaps_another_or_leaves_the_figure(
+    name: str, seed: int, drawn: list[Figure]
+) -> None:
     FIGURES[name][0](seed)
     assert clashes(drawn[0]) == []
 
 
-def test_the_check_of_overlaps_sees_one(seed: int, drawn: list[Figure], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_of_overlaps_sees_one(
+    seed: int, drawn: list[Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(style, "spread", lambda heights, *_: list(heights))
     with_ours(seed)
     assert any("HierTS" in first or "HierTS" in second for first, second in clashes(drawn[0]))
 
 
 def test_curves_show_the_envelope(seed: int, drawn: list[Figure]) -> None:
-    """Each line is the envelope of its algorithm, each band two standard errors wide, each name with its last value."""
+    """Each line is the envelope of its algorithm, each band two standard errors wide, each name
+    with its last value.
+    """
     table = curve_table(GAUSSIAN, seed)
     learning_curves(table, "Learning")
     axes, best = drawn[0].axes[0], envelope(table)
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("episode", "cumulative average reward per episode")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (
+        "episode",
+        "cumulative average reward per episode",
+    )
     colours = {line.get_color(): line for line in axes.lines}
     ends = {text.get_text() for text in axes.texts}
     for name, band in zip(GAUSSIAN, axes.collections, strict=True):
@@ -273,7 +360,9 @@ def test_curves_show_the_envelope(seed: int, drawn: list[Figure]) -> None:
         assert f"{name}  {mean[-1]:.2f}" in ends
         corners = {tuple(corner) for corner in band.get_paths()[0].vertices.round(9)}
         assert corners == {
-            (e, y) for e, m, s in zip(episode, mean, error, strict=True) for y in np.round([m - 2 * s, m + 2 * s], 9)
+            (e, y)
+            for e, m, s in zip(episode, mean, error, strict=True)
+            for y in np.round([m - 2 * s, m + 2 * s], 9)
         }
 
 
@@ -282,14 +371,21 @@ def test_boxes_show_the_test_table(seed: int, drawn: list[Figure]) -> None:
     table = box_table(GAUSSIAN, seed)
     performance_boxes(table, "Test")
     axes = drawn[0].axes[0]
-    rows = {label.get_text(): place for place, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)}
+    rows = {
+        label.get_text(): place
+        for place, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
+    }
     assert list(rows) == list(GAUSSIAN)
     assert axes.get_xlabel() == "average reward per test episode"
     texts = [text.get_text() for text in axes.texts]
     for name, place in rows.items():
         rewards = table["reward"][table["algorithm"] == name]
         points = [line.get_xydata() for line in axes.lines if len(line.get_xydata()) == 30]
-        (mine,) = [each for each in points if np.all((each[:, 1] > place + 0.2) & (each[:, 1] < place + 0.5))]
+        (mine,) = [
+            each
+            for each in points
+            if np.all((each[:, 1] > place + 0.2) & (each[:, 1] < place + 0.5))
+        ]
         np.testing.assert_array_equal(mine[:, 0], rewards)
         assert f"{rewards.mean():.2f} ± {2 * rewards.std(ddof=1) / np.sqrt(30):.2f}" in texts
 
@@ -307,7 +403,9 @@ def test_heat_maps_show_their_tables(seed: int, drawn: list[Figure]) -> None:
         (drawn[1], shares, first_pulls_figure._percent),
     ):
         words = [text for text in figure.axes[0].texts if text.get_text() != "▾"]
-        shown = {tuple(np.floor(text.get_position()).astype(int)): text.get_text() for text in words}
+        shown = {
+            tuple(np.floor(text.get_position()).astype(int)): text.get_text() for text in words
+        }
         for row, column in np.ndindex(values.shape):
             assert shown.get((column, row), "") == written(values[row, column]), (row, column)
 
@@ -324,7 +422,11 @@ def clashes(figure: Figure) -> list[tuple[str, str]]:
         boxes = [(t.get_text(), Text.get_window_extent(t, canvas.get_renderer())) for t in texts]
     width, height = canvas.get_width_height()
     inside = [(text, box) for text, box in boxes if box.width > 0]
-    out = [(text, "edge") for text, box in inside if box.x0 < 0 or box.y0 < 0 or box.x1 > width or box.y1 > height]
+    out = [
+        (text, "edge")
+        for text, box in inside
+        if box.x0 < 0 or box.y0 < 0 or box.x1 > width or box.y1 > height
+    ]
     for (first, a), (second, b) in combinations(inside, 2):
         across, down = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
         if across > 0.5 and down > 0.5:
@@ -344,11 +446,15 @@ def beyond_the_limits(figure: Figure) -> Iterator[Text]:
 
 @pytest.mark.slow
 def test_one_replicate_and_one_episode_can_be_drawn(seed: int, drawn: list[Figure]) -> None:
-    """Without a band where there is no standard error, and without a ± where there is one replicate."""
+    """Without a band where there is no standard error, and without a ± where there is one
+    replicate.
+    """
     learning_curves(curve_table(GAUSSIAN, seed, replicates=1), "One replicate")
     assert (len(drawn[0].axes[0].lines), len(drawn[0].axes[0].collections)) == (len(GAUSSIAN), 0)
     learning_curves(curve_table(GAUSSIAN, seed, episodes=1), "One episode")
-    assert {tuple(line.get_xdata()) for line in drawn[1].axes[0].lines if line.get_marker() == "o"} == {(50,)}
+    assert {
+        tuple(line.get_xdata()) for line in drawn[1].axes[0].lines if line.get_marker() == "o"
+    } == {(50,)}
     performance_boxes(box_table(LINEAR, seed, replicates=1), "One replicate")
     assert not any("±" in text.get_text() for text in drawn[2].axes[0].texts)
 
@@ -356,13 +462,19 @@ def test_one_replicate_and_one_episode_can_be_drawn(seed: int, drawn: list[Figur
 def test_algorithms_look_the_same_in_every_figure_and_unlike_each_other() -> None:
     names = [*DISCRETE, "first of ours", "second of ours", "third of ours"]
     shown = looks(names, names[6:])
-    assert all((shown[name].colour, shown[name].marker) == (KNOWN[name].colour, KNOWN[name].marker) for name in DISCRETE)
+    assert all(
+        (shown[name].colour, shown[name].marker) == (KNOWN[name].colour, KNOWN[name].marker)
+        for name in DISCRETE
+    )
     assert len({shown[name].colour for name in names}) == len(names)
     assert [name for name in names if shown[name].ours] == names[6:]
 
 
 def test_shares_are_written_without_a_false_never_or_always() -> None:
-    written = [first_pulls_figure._percent(share) for share in (0.0, 1e-4, 0.0012, 0.0995, 0.25, 0.9949, 0.9951, 0.99999, 1.0)]
+    written = [
+        first_pulls_figure._percent(share)
+        for share in (0.0, 1e-4, 0.0012, 0.0995, 0.25, 0.9949, 0.9951, 0.99999, 1.0)
+    ]
     assert written == ["", "<0.1", "0.1", "10", "25", "99", "99.5", "99.9", "100"]
 
 
@@ -380,24 +492,36 @@ def test_malformed_curves_are_named(seed: int) -> None:
         (without(table, "episode"), "episode missing"),
         ({name: values[:0] for name, values in table.items()}, "no rows"),
         (table | {"average": table["average"][:-1]}, "columns of one length"),
-        (table | {"average": np.where(table["episode"] == 50, np.nan, 1.0)}, r"\['average'\] must be finite"),
+        (
+            table | {"average": np.where(table["episode"] == 50, np.nan, 1.0)},
+            r"\['average'\] must be finite",
+        ),
         (table | {"average": table["average"].reshape(2, -1)}, "must be a vector"),
         (table | {"t0": table["t0"].astype(float)}, r"\['t0'\] must hold integers, got float64"),
-        (table | {"replicate": table["replicate"] - 1}, r"\['replicate'\] must not be negative, got -1"),
+        (
+            table | {"replicate": table["replicate"] - 1},
+            r"\['replicate'\] must not be negative, got -1",
+        ),
         (table | {"algorithm": table["t0"]}, r"\['algorithm'\] must hold names"),
     ]
     for each, said in wrong:
         with pytest.raises((TypeError, ValueError), match=said):
             learning_curves(each, "Title")  # type: ignore[arg-type]
     for ours in (["OracleTS", "Nobody"], "OracleTS"):
-        with pytest.raises(ValueError, match="ours must be a collection of algorithms of the table"):
+        with pytest.raises(
+            ValueError, match="ours must be a collection of algorithms of the table"
+        ):
             learning_curves(table, "Title", ours=ours)
 
 
 def test_malformed_test_tables_are_named(seed: int) -> None:
     table = box_table(LINEAR, seed)
-    with pytest.raises(ValueError, match=r"one t0 for each algorithm, but MetaTS:full has \[0, 5000\]"):
-        performance_boxes(table | {"t0": np.where(table["replicate"] == 0, 0, table["t0"])}, "Title")
+    with pytest.raises(
+        ValueError, match=r"one t0 for each algorithm, but MetaTS:full has \[0, 5000\]"
+    ):
+        performance_boxes(
+            table | {"t0": np.where(table["replicate"] == 0, 0, table["t0"])}, "Title"
+        )
     with pytest.raises(ValueError, match="OracleTS has a replicate twice"):
         performance_boxes(table | {"replicate": table["replicate"] // 2}, "Title")
     with pytest.raises(ValueError, match="oracle must be an algorithm of the table"):
@@ -408,15 +532,24 @@ def test_malformed_test_tables_are_named(seed: int) -> None:
 
 def test_malformed_heat_maps_are_named(seed: int) -> None:
     table, pulls = instance_table(), first_pull_table(seed)
-    with pytest.raises(ValueError, match="each pair of task and arm once, 16 x 20 rows, got 319 rows"):
+    with pytest.raises(
+        ValueError, match="each pair of task and arm once, 16 x 20 rows, got 319 rows"
+    ):
         instance_map({name: values[:-1] for name, values in table.items()}, "Title")
     with pytest.raises(ValueError, match="sum to 1"):
         instance_map(table | {"probability": 2 * table["probability"]}, "Title")
     with pytest.raises(ValueError, match="one probability"):
-        instance_map(table | {"probability": np.where(table["arm"] == 0, 1 / 16, table["probability"])}, "Title")
+        instance_map(
+            table | {"probability": np.where(table["arm"] == 0, 1 / 16, table["probability"])},
+            "Title",
+        )
     with pytest.raises(ValueError, match="identifying must be arms from 0 to 19"):
         instance_map(table, "Title", identifying=[20])
     with pytest.raises(ValueError, match="each pair of algorithm and arm once"):
         first_pull_map(pulls | {"arm": np.zeros_like(pulls["arm"])}, "Title")
-    with pytest.raises(ValueError, match="at least one episode for each algorithm, but MisTS has none"):
-        first_pull_map(pulls | {"count": np.where(pulls["algorithm"] == "MisTS", 0, pulls["count"])}, "Title")
+    with pytest.raises(
+        ValueError, match="at least one episode for each algorithm, but MisTS has none"
+    ):
+        first_pull_map(
+            pulls | {"count": np.where(pulls["algorithm"] == "MisTS", 0, pulls["count"])}, "Title"
+        )

@@ -1,4 +1,6 @@
-"""The paper's experiments: shared work changes no number, the numbers are right, and a broken estimator is caught."""
+"""The paper's experiments: shared work changes no number, the numbers are right, and a broken
+estimator is caught.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +45,28 @@ LEARNERS = {
         {
             "MetaTS:full": lambda size: pw.ExploreThenCommit(size, pw.GaussianMoments("full")),
             "MetaTS:no-cov": lambda size: pw.ExploreThenCommit(
-                size, pw.GaussianMoments("no-cov"), pw.UniformThen(1, TS), exploring_with=pw.RunningMean(np.eye(6))
+                size,
+                pw.GaussianMoments("no-cov"),
+                pw.UniformThen(1, TS),
+                exploring_with=pw.RunningMean(np.eye(6)),
             ),
         },
     ),
     "linear": (
         linear.sweep.SWEEP,
-        {"MetaTS:full": lambda size: pw.ExploreThenCommit(size, pw.LinearMoments(contexts=pw.SphereContexts(arms=6)))},
+        {
+            "MetaTS:full": lambda size: pw.ExploreThenCommit(
+                size, pw.LinearMoments(contexts=pw.SphereContexts(arms=6))
+            )
+        },
     ),
     "discrete": (
         discrete.sweep.SWEEP,
         {
             name: lambda size, policy=policy: pw.ExploreThenCommit(
-                size, pw.FiniteCounts(discrete.sweep.SWEEP.problem().misspecified, smoothing=0.0), policy=policy
+                size,
+                pw.FiniteCounts(discrete.sweep.SWEEP.problem().misspecified, smoothing=0.0),
+                policy=policy,
             )
             for name, policy in (("MetaTS", TS), ("MetaKG", KG))
         },
@@ -75,14 +86,25 @@ def test_shared_work_changes_no_number(name: str, seed: int) -> None:
     for place, (algorithm, size) in enumerate(small.configurations):
         if size == 0:
             policy = {**small.oracle, **small.misspecified}[algorithm]
-            learner: Any = pw.FixedPrior(policy, None if algorithm in small.oracle else problem.misspecified)
+            learner: Any = pw.FixedPrior(
+                policy, None if algorithm in small.oracle else problem.misspecified
+            )
         else:
             learner = learners[algorithm](size)
         run = pw.simulate_meta(
-            problem.prior, learner, episodes=40, replicates=2, first=3, horizon=problem.horizon, seed=seed, jobs=1
+            problem.prior,
+            learner,
+            episodes=40,
+            replicates=2,
+            first=3,
+            horizon=problem.horizon,
+            seed=seed,
+            jobs=1,
         )
         np.testing.assert_array_equal(
-            arrays["curves"][:, place], np.cumsum(run.rewards, axis=1) / grid, err_msg=f"{algorithm} {size}"
+            arrays["curves"][:, place],
+            np.cumsum(run.rewards, axis=1) / grid,
+            err_msg=f"{algorithm} {size}",
         )
 
 
@@ -90,16 +112,27 @@ def test_blocks_do_not_depend_on_the_split(seed: int) -> None:
     experiment = LearningCurves(_small(discrete.sweep.SWEEP, 30, (10, 20)))
     whole = experiment.run(Block("curves", 0, 4), seed)
     parts = [experiment.run(Block("curves", first, 2), seed) for first in (0, 2)]
-    np.testing.assert_array_equal(whole["curves"], np.concatenate([part["curves"] for part in parts]))
+    np.testing.assert_array_equal(
+        whole["curves"], np.concatenate([part["curves"] for part in parts])
+    )
 
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, Any]:
-    """Tables of ten replicates of each experiment, at full length; of the discrete one a hundred, whose curves cross late."""
+    """Tables of ten replicates of each experiment, at full length; of the discrete one a hundred,
+    whose curves cross late.
+    """
     out = {}
-    for experiment, replicates in ((gaussian.EXPERIMENT, 10), (linear.EXPERIMENT, 10), (discrete.EXPERIMENT, 100)):
+    for experiment, replicates in (
+        (gaussian.EXPERIMENT, 10),
+        (linear.EXPERIMENT, 10),
+        (discrete.EXPERIMENT, 100),
+    ):
         block = Block("curves", 0, replicates)
-        out[experiment.name] = experiment, experiment.tables([(block, experiment.run(block, base_seed()))])
+        out[experiment.name] = (
+            experiment,
+            experiment.tables([(block, experiment.run(block, base_seed()))]),
+        )
     return out
 
 
@@ -108,14 +141,20 @@ def tables() -> dict[str, Any]:
 def test_claims_of_the_paper_hold(name: str, tables: dict[str, Any]) -> None:
     """Margins are five standard errors where a value is known."""
     experiment, made = tables[name]
-    failed = [f"{claim.statement}: {claim.measured}" for claim in experiment.claims(made) if not claim.holds]
+    failed = [
+        f"{claim.statement}: {claim.measured}"
+        for claim in experiment.claims(made)
+        if not claim.holds
+    ]
     assert not failed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "linear", "discrete"])
 def test_figures_read_tables(name: str, tables: dict[str, Any], drawn: list[Figure]) -> None:
-    """The lines of the learning curves are the envelopes of the table of curves, algorithm by algorithm."""
+    """The lines of the learning curves are the envelopes of the table of curves, algorithm by
+    algorithm.
+    """
     experiment, made = tables[name]
     figures = dict(zip(experiment.figures(made), drawn, strict=True))
     lines = figures["learning_curves"].axes[0].lines
@@ -124,7 +163,9 @@ def test_figures_read_tables(name: str, tables: dict[str, Any], drawn: list[Figu
     assert len(lines) == len(algorithms)
     for algorithm, line in zip(algorithms, lines, strict=True):
         own = best["algorithm"] == algorithm
-        np.testing.assert_array_equal(line.get_xydata(), np.stack([best["episode"][own], best["mean"][own]], axis=1))
+        np.testing.assert_array_equal(
+            line.get_xydata(), np.stack([best["episode"][own], best["mean"][own]], axis=1)
+        )
         assert line.get_color() == KNOWN[algorithm].colour
 
 
@@ -151,7 +192,12 @@ class PrintedCovariance:
 def test_the_printed_estimator_fails_its_claim() -> None:
     sweep = gaussian.sweep.SWEEP
     broken = replace(
-        sweep, sizes=(5000,), meta=(sweep.meta[0], Exploring(pw.Uniform(), None, PrintedCovariance(), {"MetaTS:full": TS}))
+        sweep,
+        sizes=(5000,),
+        meta=(
+            sweep.meta[0],
+            Exploring(pw.Uniform(), None, PrintedCovariance(), {"MetaTS:full": TS}),
+        ),
     )
     experiment = replace(gaussian.EXPERIMENT, curves=LearningCurves(broken))
     block = Block("curves", 0, 5)
@@ -186,7 +232,13 @@ def test_broken_configurations_are_caught(change: str, statement: str) -> None:
     """Too good to be true is caught as well as too bad."""
     sweep = replace(gaussian.sweep.SWEEP, sizes=(5000,))
     if change == "halved covariance":
-        sweep = replace(sweep, meta=(sweep.meta[0], Exploring(pw.Uniform(), None, HalvedCovariance(), {"MetaTS:full": TS})))
+        sweep = replace(
+            sweep,
+            meta=(
+                sweep.meta[0],
+                Exploring(pw.Uniform(), None, HalvedCovariance(), {"MetaTS:full": TS}),
+            ),
+        )
     else:
         problem = sweep.problem()
         sweep = replace(sweep, problem=lambda: replace(problem, horizon=9))
@@ -203,16 +255,24 @@ class HalvedCovariance:
     def fit_prefixes(self, data: Any, sizes: Sequence[int]) -> list[PriorFit]:
         """MetaTS:full with half its covariance."""
         fits = pw.GaussianMoments("full", noise_var=1.0).fit_prefixes(data, sizes)
-        return [PriorFit(pw.GaussianPrior(fit.prior.mean, fit.prior.cov / 2.0), "halved", fit.tasks) for fit in fits]
+        return [
+            PriorFit(pw.GaussianPrior(fit.prior.mean, fit.prior.cov / 2.0), "halved", fit.tasks)
+            for fit in fits
+        ]
 
 
 def test_one_replicate_judges_nothing() -> None:
     block = Block("curves", 0, 1)
     experiment = replace(
-        discrete.EXPERIMENT, curves=LearningCurves(replace(_small(discrete.sweep.SWEEP, 40, (10, 25)), first_pull_size=10))
+        discrete.EXPERIMENT,
+        curves=LearningCurves(
+            replace(_small(discrete.sweep.SWEEP, 40, (10, 25)), first_pull_size=10)
+        ),
     )
     claims = experiment.claims(experiment.tables([(block, experiment.run(block, base_seed()))]))
-    assert [claim.holds for claim in claims if claim.measured == "needs 2 replicates"] == [False] * 8
+    assert [claim.holds for claim in claims if claim.measured == "needs 2 replicates"] == [
+        False
+    ] * 8
 
 
 @pytest.fixture(scope="module")
@@ -224,22 +284,37 @@ def small_discrete() -> tuple[Any, dict[str, Any]]:
     return experiment, experiment.tables([(block, experiment.run(block, base_seed()))])
 
 
-def test_all_pulls_but_those_of_exploration_are_counted(small_discrete: tuple[Any, dict[str, Any]]) -> None:
+def test_all_pulls_but_those_of_exploration_are_counted(
+    small_discrete: tuple[Any, dict[str, Any]],
+) -> None:
     """Arm by arm, what each configuration pulls alone, in every episode after its exploration."""
     experiment, made = small_discrete
     problem, pulls = experiment.curves.problem, made["pulls"]
     learners = {name: pw.FixedPrior(policy) for name, policy in discrete.sweep.SWEEP.oracle.items()}
-    learners |= {name: pw.FixedPrior(policy, problem.misspecified) for name, policy in discrete.sweep.SWEEP.misspecified.items()}
+    learners |= {
+        name: pw.FixedPrior(policy, problem.misspecified)
+        for name, policy in discrete.sweep.SWEEP.misspecified.items()
+    }
     cases = {(name, 0): learner for name, learner in learners.items()}
     cases |= {("MetaTS", size): LEARNERS["discrete"][1]["MetaTS"](size) for size in (10, 25)}
     assert set(zip(pulls["algorithm"].tolist(), pulls["t0"].tolist(), strict=True)) == set(cases)
     for (name, size), learner in cases.items():
         run = pw.simulate_meta(
-            problem.prior, learner, episodes=40, replicates=3, horizon=problem.horizon, seed=base_seed(), jobs=1, keep=True
+            problem.prior,
+            learner,
+            episodes=40,
+            replicates=3,
+            horizon=problem.horizon,
+            seed=base_seed(),
+            jobs=1,
+            keep=True,
         )
         alone = np.concatenate([each.trajectory.actions[size:].ravel() for each in run.kept])
         chosen = (pulls["algorithm"] == name) & (pulls["t0"] == size)
-        np.testing.assert_array_equal(pulls["count"][chosen][np.argsort(pulls["arm"][chosen])], np.bincount(alone, minlength=20))
+        np.testing.assert_array_equal(
+            pulls["count"][chosen][np.argsort(pulls["arm"][chosen])],
+            np.bincount(alone, minlength=20),
+        )
 
 
 NEVER = "Thompson sampling never plays an identifying arm, at any pull of any configuration"
@@ -248,10 +323,14 @@ AHEAD = "OracleKG earns much more than every Thompson configuration, exploration
 
 def _verdict(made: tuple[Any, dict[str, Any]], statement: str, **changed: dict[str, Any]) -> bool:
     experiment, tables = made
-    return {claim.statement: claim.holds for claim in experiment.claims(tables | changed)}[statement]
+    return {claim.statement: claim.holds for claim in experiment.claims(tables | changed)}[
+        statement
+    ]
 
 
-@pytest.mark.parametrize(("algorithm", "size"), [("OracleTS", 0), ("MisTS", 0), ("MetaTS", 10), ("MetaTS", 25)])
+@pytest.mark.parametrize(
+    ("algorithm", "size"), [("OracleTS", 0), ("MisTS", 0), ("MetaTS", 10), ("MetaTS", 25)]
+)
 def test_one_identifying_pull_of_any_configuration_refutes_the_claim(
     algorithm: str, size: int, small_discrete: tuple[Any, dict[str, Any]]
 ) -> None:
@@ -266,24 +345,37 @@ def test_one_identifying_pull_of_any_configuration_refutes_the_claim(
     assert _verdict(small_discrete, NEVER, pulls=pulls | {"count": knowledge_gradient})
 
 
-@pytest.mark.parametrize(("algorithm", "size"), [("OracleTS", 0), ("MisTS", 0), ("MetaTS", 10), ("MetaTS", 25)])
+@pytest.mark.parametrize(
+    ("algorithm", "size"), [("OracleTS", 0), ("MisTS", 0), ("MetaTS", 10), ("MetaTS", 25)]
+)
 def test_one_thompson_configuration_near_the_knowledge_gradient_refutes_the_claim(
     algorithm: str, size: int, small_discrete: tuple[Any, dict[str, Any]]
 ) -> None:
-    """Averages are put in by hand: 9 for OracleKG and 7.5 for the others, a little different in each replicate."""
+    """Averages are put in by hand: 9 for OracleKG and 7.5 for the others, a little different in
+    each replicate.
+    """
     curves = small_discrete[1]["curves"]
-    level = np.where(curves["algorithm"] == "OracleKG", 9.0, 7.5) + 0.01 * curves["replicate"] * (curves["t0"] + 1.0)
+    level = np.where(curves["algorithm"] == "OracleKG", 9.0, 7.5) + 0.01 * curves["replicate"] * (
+        curves["t0"] + 1.0
+    )
     own = (curves["algorithm"] == algorithm) & (curves["t0"] == size)
     assert _verdict(small_discrete, AHEAD, curves=curves | {"average": level})
     assert not _verdict(small_discrete, AHEAD, curves=curves | {"average": level + 0.6 * own})
-    noisy = level + 3.0 * own * (curves["replicate"] - 1.0)  # as far behind on average, but by chance
+    # as far behind on average, but by chance
+    noisy = level + 3.0 * own * (curves["replicate"] - 1.0)
     assert not _verdict(small_discrete, AHEAD, curves=curves | {"average": noisy})
 
 
-def test_exploration_is_left_out_of_the_comparison(small_discrete: tuple[Any, dict[str, Any]]) -> None:
-    """A learner that earns nothing while it explores and 9 afterwards is not much behind, whatever its overall average."""
+def test_exploration_is_left_out_of_the_comparison(
+    small_discrete: tuple[Any, dict[str, Any]],
+) -> None:
+    """A learner that earns nothing while it explores and 9 afterwards is not much behind, whatever
+    its overall average.
+    """
     curves = small_discrete[1]["curves"]
     level = np.where(curves["algorithm"] == "OracleKG", 9.0, 7.5) + 0.01 * curves["replicate"]
     later = 9.0 * np.maximum(curves["episode"] - 25, 0) / curves["episode"]
     own = (curves["algorithm"] == "MetaTS") & (curves["t0"] == 25)
-    assert not _verdict(small_discrete, AHEAD, curves=curves | {"average": np.where(own, later, level)})
+    assert not _verdict(
+        small_discrete, AHEAD, curves=curves | {"average": np.where(own, later, level)}
+    )

@@ -29,14 +29,20 @@ class TestUniformThenNumpyOnly(PolicyContract):
 
 
 def test_uniform_then_is_uniform_then_the_policy(seed):
-    """The first rounds are uniform's, those after see the belief they left; false alarms with probability 1e-4."""
-    run = pw.simulate(PRIOR, UniformThen(2, pw.Greedy()), horizon=4, tasks=4000, seed=seed, keep=True)
+    """The first rounds are uniform's, those after see the belief they left; false alarms with
+    probability 1e-4.
+    """
+    run = pw.simulate(
+        PRIOR, UniformThen(2, pw.Greedy()), horizon=4, tasks=4000, seed=seed, keep=True
+    )
     uniform = pw.simulate(PRIOR, pw.Uniform(), horizon=4, tasks=4000, seed=seed, keep=True)
     np.testing.assert_array_equal(run.actions[:, :2], uniform.actions[:, :2])
     assert uniform_p_value(run.actions[:, 0], 3) > FALSE_ALARM
     assert uniform_p_value(run.actions[:, 2], 3) < FALSE_ALARM  # the control: greedy is not
     plain = pw.simulate(PRIOR, pw.Greedy(), horizon=4, tasks=4000, seed=seed, keep=True)
-    everything = pw.simulate(PRIOR, UniformThen(0, pw.Greedy()), horizon=4, tasks=4000, seed=seed, keep=True)
+    everything = pw.simulate(
+        PRIOR, UniformThen(0, pw.Greedy()), horizon=4, tasks=4000, seed=seed, keep=True
+    )
     np.testing.assert_array_equal(everything.actions, plain.actions)
 
 
@@ -51,14 +57,25 @@ def test_uniform_then_is_uniform_then_the_policy(seed):
     ids=["one arm", "two arms then", "nested", "twice"],
 )
 def test_compiled_runs_equal_numpy_runs(policy, seed):
-    runs = [pw.simulate(PRIOR, policy, horizon=5, tasks=300, seed=seed, keep=True, engine=e) for e in ("compiled", "numpy")]
+    runs = [
+        pw.simulate(PRIOR, policy, horizon=5, tasks=300, seed=seed, keep=True, engine=e)
+        for e in ("compiled", "numpy")
+    ]
     np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
 
 
 def test_play_arms_plays_them(seed):
     run = pw.simulate(PRIOR, PlayArms((0, 2)), horizon=4, tasks=5, seed=seed, keep=True)
     np.testing.assert_array_equal(run.actions, np.tile([0, 2, 2, 2], (5, 1)))
-    free = pw.simulate(PRIOR, PlayArms((1,)), horizon=2, tasks=50, seed=seed, keep=True, available=np.array([True, False, True]))
+    free = pw.simulate(
+        PRIOR,
+        PlayArms((1,)),
+        horizon=2,
+        tasks=50,
+        seed=seed,
+        keep=True,
+        available=np.array([True, False, True]),
+    )
     assert set(np.unique(free.actions)) == {0, 2}
     with pytest.raises(ValueError, match=r"among 0\.\.2, got 3"):
         pw.simulate(PRIOR, PlayArms((3,)), horizon=2, tasks=5, seed=seed)
@@ -68,18 +85,25 @@ def test_blocks_of_one_arm(seed):
     plan = segments(OneArmBlocks(3), 8, seed=seed)
     assert [(policy.arms, number) for policy, number in plan] == [((0,), 3), ((1,), 3), ((2,), 2)]
     plan = segments(OneArmBlocks(2, rounds=3, then=pw.Uniform()), 4, seed=seed)
-    assert [(policy.arms, policy.then) for policy, _ in plan] == [((0, 0, 0), pw.Uniform()), ((1, 1, 1), pw.Uniform())]
+    assert [(policy.arms, policy.then) for policy, _ in plan] == [
+        ((0, 0, 0), pw.Uniform()),
+        ((1, 1, 1), pw.Uniform()),
+    ]
     assert segments(OneArmBlocks(5), 2, seed=seed) == [(PlayArms((0,)), 1), (PlayArms((1,)), 1)]
     with pytest.raises(ValueError, match="belong together"):
         OneArmBlocks(2, rounds=3)
 
 
 def test_pairs_of_arms_come_twice_and_uniformly(seed):
-    """Each pair of arms with probability 1/A^2, in an even number of episodes; false alarms with probability 1e-4."""
+    """Each pair of arms with probability 1/A^2, in an even number of episodes; false alarms with
+    probability 1e-4.
+    """
     plan = segments(PairedArms(3), 9001, seed=seed)
     assert sum(number for _, number in plan) == 9001
     assert [number % 2 for _, number in plan] == [0] * (len(plan) - 1) + [1]
-    drawn = np.concatenate([np.full(number // 2, 3 * policy.arms[0] + policy.arms[1]) for policy, number in plan])
+    drawn = np.concatenate(
+        [np.full(number // 2, 3 * policy.arms[0] + policy.arms[1]) for policy, number in plan]
+    )
     assert uniform_p_value(drawn, 9) > FALSE_ALARM
     run = explored(PRIOR, PairedArms(3), 40, 2, seed=seed)
     assert run.actions.shape == (40, 2)

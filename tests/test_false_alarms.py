@@ -1,4 +1,6 @@
-"""The statistical contracts raise false alarms as seldom as they say, and no less often than a test that sees nothing would."""
+"""The statistical contracts raise false alarms as seldom as they say, and no less often than a test
+that sees nothing would.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,14 @@ from priorwise.testing import PolicyContract, calibration
 pytestmark = pytest.mark.validate
 
 SEEDS, LEVEL, FALSE_ALARM = 400, 0.1, 1e-6
-"""A test at level 0.1 on 400 seeds: 40 alarms if p-values are uniform, and no more than 70 (false alarm 1e-6)."""
+"""A test at level 0.1 on 400 seeds: 40 alarms if p-values are uniform, and no more than 70 (false
+alarm 1e-6).
+"""
 MOST = int(stats.binom.isf(FALSE_ALARM, SEEDS, LEVEL))
 FEWEST = 10
-"""A p-value after Bonferroni may be too large, since what it is over is dependent: 40 alarms or fewer, but not almost none."""
+"""A p-value after Bonferroni may be too large, since what it is over is dependent: 40 alarms or
+fewer, but not almost none.
+"""
 
 
 def alarms(p_value: Any, seed: int) -> int:
@@ -26,7 +32,15 @@ def alarms(p_value: Any, seed: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "name", ["gaussian", "gaussian-singular", "beta", "finite-bernoulli", "linear-pool", "exchangeable-gaussian"]
+    "name",
+    [
+        "gaussian",
+        "gaussian-singular",
+        "beta",
+        "finite-bernoulli",
+        "linear-pool",
+        "exchangeable-gaussian",
+    ],
 )
 def test_calibration(name: str, seed: int) -> None:
     prior = PRIORS[name][0]
@@ -35,13 +49,24 @@ def test_calibration(name: str, seed: int) -> None:
 
 
 def test_calibration_sees_a_small_error(seed: int) -> None:
-    """The control: a standard deviation that is 5 % too large, which one test of 512 tasks sees seldom and 400 cannot miss."""
+    """The control: a standard deviation that is 5 % too large, which one test of 512 tasks sees
+    seldom and 400 cannot miss.
+    """
     true, held = (pw.GaussianPrior(np.zeros(3), scale * np.eye(3)) for scale in (1.0, 1.05**2))
-    wrong = alarms(lambda each: calibration(true, tasks=4096, pulls=1, seed=each, wrap=lambda _: held.belief(4096)), seed)
+    wrong = alarms(
+        lambda each: calibration(
+            true, tasks=4096, pulls=1, seed=each, wrap=lambda _: held.belief(4096)
+        ),
+        seed,
+    )
     assert wrong > MOST
 
 
-@pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.KShotThompson(3), pw.Greedy()], ids=["thompson", "k-shot", "greedy"])
+@pytest.mark.parametrize(
+    "policy",
+    [pw.ThompsonSampling(), pw.KShotThompson(3), pw.Greedy()],
+    ids=["thompson", "k-shot", "greedy"],
+)
 def test_relabelling(policy: Any, seed: int) -> None:
     contract = PolicyContract()
     found = alarms(lambda each: contract._relabelling(policy, 2 * each), seed)

@@ -1,4 +1,6 @@
-"""Files of priors and fits: what is wrong with one is said by name, in one line, and nothing half read is used."""
+"""Files of priors and fits: what is wrong with one is said by name, in one line, and nothing half
+read is used.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from priorwise.core.validation import shown
 from priorwise.testing import base_seed
 
 PRIOR = pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
-FIT = pw.PriorFit(PRIOR, "by hand", 5, std_errors={"mean": [0.1, np.nan]}, log_likelihood=-1.5, warnings=["beware"])
+FIT = pw.PriorFit(
+    PRIOR,
+    "by hand",
+    5,
+    std_errors={"mean": [0.1, np.nan]},
+    log_likelihood=-1.5,
+    warnings=["beware"],
+)
 
 
 def text(family: str, **fields: Any) -> str:
@@ -47,26 +56,69 @@ def refused(path: Path, content: str | bytes) -> str:
         (b"", "not valid JSON"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
-        ('{"priorwise": 1, "family": "beta", "beta": 1, "alpha": ' + "[" * 500 + "1" + "]" * 500 + "}", "alpha is a list within"),
-        ('{"priorwise": 1, "family": "beta", "beta": 1, "alpha": ' + "7" * 5_000 + "}", "5,000 digits"),
+        (
+            '{"priorwise": 1, "family": "beta", "beta": 1, "alpha": '
+            + "[" * 500
+            + "1"
+            + "]" * 500
+            + "}",
+            "alpha is a list within",
+        ),
+        (
+            '{"priorwise": 1, "family": "beta", "beta": 1, "alpha": ' + "7" * 5_000 + "}",
+            "5,000 digits",
+        ),
         (text("beta", alpha=10**250, beta=1), "alpha must"),
         ('{"priorwise": 1, "family": "beta", "alpha": NaN, "beta": 1}', "alpha must be finite"),
         ('{"priorwise": 1, "family": "beta", "alpha": 1e999, "beta": 1}', "alpha must be finite"),
-        ('{"priorwise": 1, "family": "beta", "alpha": 1, "beta": 1, "alpha": 2}', "the field 'alpha' is there twice"),
-        ('{"priorwise": 1, "priorwise": 1, "family": "beta"}', "the field 'priorwise' is there twice"),
+        (
+            '{"priorwise": 1, "family": "beta", "alpha": 1, "beta": 1, "alpha": 2}',
+            "the field 'alpha' is there twice",
+        ),
+        (
+            '{"priorwise": 1, "priorwise": 1, "family": "beta"}',
+            "the field 'priorwise' is there twice",
+        ),
         (text("x" * 1_000_000), "unknown family 'xxx.*1,000,000 letters"),
-        (text("beta", alpha=1, beta=1, **{"y" * 1_000_000: 1}), "has no field 'yyy.*1,000,000 letters"),
-        (text("beta", alpha="z" * 1_000_000, beta=1), "alpha must be numbers, got 'zzz.*1,000,000 letters"),
+        (
+            text("beta", alpha=1, beta=1, **{"y" * 1_000_000: 1}),
+            "has no field 'yyy.*1,000,000 letters",
+        ),
+        (
+            text("beta", alpha="z" * 1_000_000, beta=1),
+            "alpha must be numbers, got 'zzz.*1,000,000 letters",
+        ),
         (text("beta", alpha=["z"] * 100_000, beta=1), "alpha must be numbers"),
         (json.dumps({"priorwise": ["v"] * 100_000, "family": "beta"}), "version"),
         (text("finite", means=[[1, 0]], probs=[1], noise="n" * 1_000_000), "noise must be one of"),
-        (text("linear-gaussian", mean=[1], cov=[[1]], contexts="c" * 1_000_000), "contexts must say"),
-        (text("linear-gaussian", mean=[1], cov=[[1]], contexts={"family": "sphere-contexts", "arms": 10**13}), "linear-gaussian"),
-        (text("linear-gaussian", mean=[1], cov=[[1]], contexts={"family": "beta", "alpha": 1, "beta": 1}), "contexts must say"),
+        (
+            text("linear-gaussian", mean=[1], cov=[[1]], contexts="c" * 1_000_000),
+            "contexts must say",
+        ),
+        (
+            text(
+                "linear-gaussian",
+                mean=[1],
+                cov=[[1]],
+                contexts={"family": "sphere-contexts", "arms": 10**13},
+            ),
+            "linear-gaussian",
+        ),
+        (
+            text(
+                "linear-gaussian",
+                mean=[1],
+                cov=[[1]],
+                contexts={"family": "beta", "alpha": 1, "beta": 1},
+            ),
+            "contexts must say",
+        ),
         (text("exchangeable-beta", alpha=[1], beta=1), "alpha must be a number"),
     ],
 )
-def test_a_bad_file_is_named_and_its_mistake_too(content: str | bytes, says: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_named_and_its_mistake_too(
+    content: str | bytes, says: str, tmp_path: Path
+) -> None:
     path = tmp_path / "mine.json"
     message = refused(path, content)
     with pytest.raises(ValueError, match=says):
@@ -115,12 +167,21 @@ def test_impossible_fields_of_a_fit_are_refused(field: str, value: Any, tmp_path
 
 OWN = {
     "gaussian": (pw.GaussianPrior([0.0, 1.0], np.eye(2)), pw.GaussianMarginalLikelihood(arms=2)),
-    "gaussian moments": (pw.GaussianPrior([0.0, 1.0], np.eye(2)), pw.GaussianMoments("full", arms=2)),
+    "gaussian moments": (
+        pw.GaussianPrior([0.0, 1.0], np.eye(2)),
+        pw.GaussianMoments("full", arms=2),
+    ),
     "three arms": (pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.GaussianMarginalLikelihood(arms=3)),
-    "exchangeable": (pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.GaussianMarginalLikelihood("exchangeable", arms=3)),
+    "exchangeable": (
+        pw.GaussianPrior(np.zeros(3), np.eye(3)),
+        pw.GaussianMarginalLikelihood("exchangeable", arms=3),
+    ),
     "beta": (pw.BetaPrior([2.0, 2.0], [3.0, 3.0]), pw.BetaMarginalLikelihood(arms=2)),
     "beta moments": (pw.BetaPrior([2.0, 2.0], [3.0, 3.0]), pw.BetaMoments(arms=2)),
-    "finite": (PAIR := pw.FinitePrior([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5]), pw.FiniteMarginalLikelihood(PAIR)),
+    "finite": (
+        PAIR := pw.FinitePrior([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5]),
+        pw.FiniteMarginalLikelihood(PAIR),
+    ),
     "finite counts": (PAIR, pw.FiniteCounts(PAIR)),
     "linear": (
         FEATURES := pw.LinearGaussianPrior(np.zeros(1), np.eye(1), 1.0, pw.SphereContexts(arms=3)),
@@ -140,8 +201,12 @@ def saved() -> dict[str, dict[str, Any]]:
     }
 
 
-def test_an_uncertainty_belongs_to_the_fit_it_is_saved_with(saved: dict[str, dict[str, Any]]) -> None:
-    """Every pair of fits: what their files hold of each other is read exactly where the priors drawn are of the same form."""
+def test_an_uncertainty_belongs_to_the_fit_it_is_saved_with(
+    saved: dict[str, dict[str, Any]],
+) -> None:
+    """Every pair of fits: what their files hold of each other is read exactly where the priors
+    drawn are of the same form.
+    """
     form = {name: name.removesuffix(" moments").removesuffix(" counts") for name in saved}
     for name, content in saved.items():
         for other, lent in saved.items():
@@ -158,7 +223,9 @@ def test_a_saved_fit_is_a_prior_file(tmp_path: Path) -> None:
     assert pw.load_prior(tmp_path / "fit.json") == PRIOR
     assert pw.load_prior(FIT.to_json()) == PRIOR
     assert pw.PriorFit.load(tmp_path / "fit.json") == FIT
-    with pytest.raises(ValueError, match="expected a prior or a fit, but this holds a SphereContexts"):
+    with pytest.raises(
+        ValueError, match="expected a prior or a fit, but this holds a SphereContexts"
+    ):
         pw.load_prior(pw.SphereContexts(3).to_json())
 
 
@@ -201,7 +268,8 @@ def test_only_files_are_read(tmp_path: Path) -> None:
 def test_a_name_of_20_megabytes_is_not_printed(tmp_path: Path) -> None:
     path = tmp_path / "huge.json"
     path.write_text(text("n" * 20_000_000))
-    done = subprocess.run([sys.executable, "-m", "priorwise", "simulate", path, "-p", "ts", "--horizon", "1", "--seed", "0"],
+    done = subprocess.run([sys.executable, "-m", "priorwise", "simulate", path, "-p", "ts",
+    "--horizon", "1", "--seed", "0"],
                           capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 2
     assert len(done.stderr) < 1_000
@@ -216,7 +284,15 @@ def test_values_are_shown_short() -> None:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    for value in ("x" * 10_000, list(range(10_000)), {"k": "v" * 10_000}, np.zeros((100, 100)), 10**5_000, Rude(), "é\n" * 50):
+    for value in (
+        "x" * 10_000,
+        list(range(10_000)),
+        {"k": "v" * 10_000},
+        np.zeros((100, 100)),
+        10**5_000,
+        Rude(),
+        "é\n" * 50,
+    ):
         assert len(shown(value)) < 150
         assert "\n" not in shown(value)
 

@@ -1,4 +1,5 @@
-"""The look-ahead of finite priors keeps its law: V_a against enumeration, in both engines; counts of draws against the multinomial.
+"""The look-ahead of finite priors keeps its law: V_a against enumeration, in both engines; counts
+of draws against the multinomial.
 
 False-alarm rate: chi-square tests at level 1e-6, 27 in all, below 3e-5.
 """
@@ -31,13 +32,38 @@ call_look = caller(LOOK)
 
 @numba.njit
 def look_at(address, p, n, keys, step, k1, k2, state, rows, mask, now, ahead):  # type: ignore[no-untyped-def]
-    call_look(address, p, n, keys, step, 1, k1, k2, state, rows, mask, rows, now, ahead, np.zeros((2 * n[0], LANES)))
+    call_look(
+        address,
+        p,
+        n,
+        keys,
+        step,
+        1,
+        k1,
+        k2,
+        state,
+        rows,
+        mask,
+        rows,
+        now,
+        ahead,
+        np.zeros((2 * n[0], LANES)),
+    )
 
 
 def compiled_sums(
-    prior: pw.FinitePrior, seed: int, step: int, tasks: int, k1: int, k2: int, log_weights: Any = None, mask: Any = None
+    prior: pw.FinitePrior,
+    seed: int,
+    step: int,
+    tasks: int,
+    k1: int,
+    k2: int,
+    log_weights: Any = None,
+    mask: Any = None,
 ) -> tuple[Any, Any]:
-    """Sums of drawn values and of best means ahead, each ``(task, arm)``, from the tile function."""
+    """Sums of drawn values and of best means ahead, each ``(task, arm)``, from the tile
+    function.
+    """
     tiles = prior.tiles(10, looks_ahead=True)
     keys = task_keys(seed, Purpose.POLICY, np.arange(tasks, dtype=np.uint64))
     logs = prior.belief(tasks).log_weights if log_weights is None else log_weights
@@ -51,16 +77,40 @@ def compiled_sums(
         state[prior.support : 2 * prior.support] = np.exp(logs[lanes].T)
         now, ahead = np.zeros((2, prior.arms, LANES))
         closed = np.ascontiguousarray(unavailable[:, lanes])
-        look_at(tiles.look.address, tiles.p, tiles.n, keys[lanes], step, k1, k2, state, rows, closed, now, ahead)
+        look_at(
+            tiles.look.address,
+            tiles.p,
+            tiles.n,
+            keys[lanes],
+            step,
+            k1,
+            k2,
+            state,
+            rows,
+            closed,
+            now,
+            ahead,
+        )
         out[:, lanes] = now.T, ahead.T
     return out[0], out[1]
 
 
 def numpy_sums(
-    prior: pw.FinitePrior, seed: int, step: int, tasks: int, k1: int, k2: int, log_weights: Any = None, mask: Any = None
+    prior: pw.FinitePrior,
+    seed: int,
+    step: int,
+    tasks: int,
+    k1: int,
+    k2: int,
+    log_weights: Any = None,
+    mask: Any = None,
 ) -> tuple[Any, Any]:
     """Compute the same from the belief's own methods."""
-    rng, seen, belief = streams(seed, tasks)(step), Seen(step, 10, prior.arms, mask=mask), prior.belief(tasks)
+    rng, seen, belief = (
+        streams(seed, tasks)(step),
+        Seen(step, 10, prior.arms, mask=mask),
+        prior.belief(tasks),
+    )
     if log_weights is not None:
         belief = FiniteBelief(prior, log_weights, np.zeros(tasks, dtype=np.int64))
     rng.uniform()  # the call that breaks ties
@@ -73,7 +123,9 @@ def numpy_sums(
     return now, ahead
 
 
-def assert_same_sums(prior: pw.FinitePrior, seed: int, k1: int, k2: int, log_weights: Any = None, mask: Any = None) -> None:
+def assert_same_sums(
+    prior: pw.FinitePrior, seed: int, k1: int, k2: int, log_weights: Any = None, mask: Any = None
+) -> None:
     """Both engines: every sum, at odd and even steps, in one tile."""
     for step in (1, 2):
         given = prior, seed, step, LANES, k1, k2, log_weights, mask
@@ -82,7 +134,9 @@ def assert_same_sums(prior: pw.FinitePrior, seed: int, k1: int, k2: int, log_wei
 
 
 def mixed_beliefs(prior: pw.FinitePrior, rng: np.random.Generator, kinds: int) -> Any:
-    """Log weights ``(lane, support)``: each lane has one of a few sets of possible tasks, from one task to all."""
+    """Log weights ``(lane, support)``: each lane has one of a few sets of possible tasks, from one
+    task to all.
+    """
     possible = rng.random((kinds, prior.support)) < rng.random((kinds, 1))
     possible[np.arange(kinds), rng.integers(prior.support, size=kinds)] = True
     logs = np.where(possible, prior.belief(1).log_weights, -np.inf)
@@ -90,16 +144,24 @@ def mixed_beliefs(prior: pw.FinitePrior, rng: np.random.Generator, kinds: int) -
 
 
 def law_of_v(arm: int, noise: str, *, conditioned: bool = True) -> dict[float, float]:
-    """Law of V_a in units, alpha = 1, by enumerating tasks, rewards and the k2 draws; ``conditioned=False`` is the wrong one."""
+    """Law of V_a in units, alpha = 1, by enumerating tasks, rewards and the k2 draws;
+    ``conditioned=False`` is the wrong one.
+    """
     one: dict[float, float] = defaultdict(float)
     column = MEANS[:, arm]
     rewards = sorted(set(column)) if noise == "none" else [0.0, 1.0]
     for reward in rewards:
-        likelihood = (column == reward).astype(float) if noise == "none" else np.where(reward, column, 1.0 - column)
+        likelihood = (
+            (column == reward).astype(float)
+            if noise == "none"
+            else np.where(reward, column, 1.0 - column)
+        )
         joint = PROBS * likelihood
         posterior = joint / joint.sum() if conditioned else PROBS
         for drawn in product(range(len(PROBS)), repeat=K2):
-            one[round(10 * MEANS[list(drawn)].sum(axis=0).max())] += joint.sum() * posterior[list(drawn)].prod()
+            one[round(10 * MEANS[list(drawn)].sum(axis=0).max())] += (
+                joint.sum() * posterior[list(drawn)].prod()
+            )
     law: dict[float, float] = {0.0: 1.0}
     for _ in range(K1):
         longer: dict[float, float] = defaultdict(float)
@@ -110,7 +172,9 @@ def law_of_v(arm: int, noise: str, *, conditioned: bool = True) -> dict[float, f
 
 
 def fits(values: Any, law: dict[float, float]) -> float:
-    """Chi-square test of values against a discrete law; rare values share a cell. Returns the p-value."""
+    """Chi-square test of values against a discrete law; rare values share a cell. Returns the
+    p-value.
+    """
     keys = np.array(sorted(law))
     place = np.abs(keys[:, None] - values[None]).argmin(axis=0)
     if np.abs(keys[place] - values).max() > 1e-6:  # a value that the law does not have
@@ -149,20 +213,32 @@ SIZES = [
 ]
 
 
-def some_prior(rng: np.random.Generator, arms: int, support: int, noise: Any, parts: float) -> pw.FinitePrior:
-    """Draw a prior with means that are whole numbers of a part, or of nothing if there are no parts."""
+def some_prior(
+    rng: np.random.Generator, arms: int, support: int, noise: Any, parts: float
+) -> pw.FinitePrior:
+    """Draw a prior with means that are whole numbers of a part, or of nothing if there are no
+    parts.
+    """
     means = (
-        rng.integers(0, 5, (support, arms)) / parts if parts > 0.0 else rng.random((support, arms)).round(1 if arms == 9 else 16)
+        rng.integers(0, 5, (support, arms)) / parts
+        if parts > 0.0
+        else rng.random((support, arms)).round(1 if arms == 9 else 16)
     )
-    return pw.FinitePrior(means, rng.dirichlet(np.ones(support)), noise, 0.1 if noise == "gaussian" else None)
+    return pw.FinitePrior(
+        means, rng.dirichlet(np.ones(support)), noise, 0.1 if noise == "gaussian" else None
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("parts", [4.0, 7.0, 0.0], ids=["quarters", "sevenths", "any"])
 @pytest.mark.parametrize(("arms", "support", "k1", "k2"), SIZES)
-def test_engines_compute_the_same_values(noise: Any, parts: float, arms: int, support: int, k1: int, k2: int, seed: int) -> None:
-    """Not only the same actions: every sum, with vectors of pulls that start at any arm and batches that are part empty."""
+def test_engines_compute_the_same_values(
+    noise: Any, parts: float, arms: int, support: int, k1: int, k2: int, seed: int
+) -> None:
+    """Not only the same actions: every sum, with vectors of pulls that start at any arm and batches
+    that are part empty.
+    """
     prior = some_prior(np.random.default_rng(seed), arms, support, noise, parts)
     assert_same_sums(prior, seed, k1, k2)
 
@@ -174,7 +250,9 @@ def test_engines_compute_the_same_values(noise: Any, parts: float, arms: int, su
 def test_engines_agree_on_mixed_beliefs_and_masks(
     noise: Any, parts: float, arms: int, support: int, k1: int, k2: int, seed: int
 ) -> None:
-    """Lanes with one of a few beliefs and masks in turn, some with one possible task, some that hide the best arm."""
+    """Lanes with one of a few beliefs and masks in turn, some with one possible task, some that
+    hide the best arm.
+    """
     rng = np.random.default_rng(seed)
     prior = some_prior(rng, arms, support, noise, parts)
     for kinds in (2, 9):
@@ -194,7 +272,8 @@ def test_engines_agree_on_mixed_beliefs_and_masks(
         [[-1.0, -2.0], [-1.0, -0.5], [-3.0, -0.5]],
         [[-0.5, 0.25], [0.5, -0.25], [0.0, 0.0]],
         [[1e-5, 1.0], [1.0, 0.0], [0.5, 1e-5]],  # a hundred thousand parts: too many for 16 bits
-        [[0.5, 1.0], [0.5 + 3e-10, 0.0], [0.5 + 6e-10, 0.0]],  # rewards that are the same as their neighbours only
+        # rewards that are the same as their neighbours only
+        [[0.5, 1.0], [0.5 + 3e-10, 0.0], [0.5 + 6e-10, 0.0]],
         [[1e9, 3e9], [2e9, 0.0], [2e9, 5e9]],
     ],
     ids=["zero", "negative", "both signs", "fine", "nearly the same", "large"],
@@ -211,12 +290,17 @@ def test_engines_agree_on_unusual_means(noise: Any, means: list[list[float]], se
 
 def test_a_task_as_good_as_impossible_spoils_no_other(seed: int) -> None:
     """Weights of 1e-305 and 0 beside others: what follows their rewards is never asked for."""
-    prior = pw.FinitePrior([[0.1, 1.0, 0.0], [0.2, 0.0, 1.0], [0.3, 0.5, 0.5], [0.4, 0.0, 0.9]], [0.6, 0.4, 1e-305, 0.0])
+    prior = pw.FinitePrior(
+        [[0.1, 1.0, 0.0], [0.2, 0.0, 1.0], [0.3, 0.5, 0.5], [0.4, 0.0, 0.9]],
+        [0.6, 0.4, 1e-305, 0.0],
+    )
     assert_same_sums(prior, seed, 10, 10)
 
 
 def test_runs_agree_where_some_tasks_are_certain(seed: int) -> None:
-    """Certain tasks play the best arm beside others that look ahead, also with masks, ties and a prior that is wrong."""
+    """Certain tasks play the best arm beside others that look ahead, also with masks, ties and a
+    prior that is wrong.
+    """
     rng = np.random.default_rng(seed)
     prior = some_prior(rng, 6, 5, "none", 4.0)
     believed = pw.FinitePrior(prior.means, [0.0, 0.4, 0.3, 0.2, 0.1])
@@ -230,7 +314,15 @@ def test_runs_agree_where_some_tasks_are_certain(seed: int) -> None:
         for available in (None, mask):
             ours, theirs = (
                 pw.simulate(
-                    prior, policy, horizon=6, tasks=200, seed=seed, believed=believed, available=available, keep=True, engine=engine
+                    prior,
+                    policy,
+                    horizon=6,
+                    tasks=200,
+                    seed=seed,
+                    believed=believed,
+                    available=available,
+                    keep=True,
+                    engine=engine,
                 )
                 for engine in ("compiled", "numpy")
             )
@@ -258,12 +350,17 @@ def test_the_common_part_of_means(means: list[list[float]], grid: float, multipl
 
 @pytest.mark.slow
 def test_counts_follow_their_weights(seed: int) -> None:
-    """So many indices that much is drawn from remainders of heads. Control: what whole numbers of heads alone would give."""
+    """So many indices that much is drawn from remainders of heads. Control: what whole numbers of
+    heads alone would give.
+    """
     shares = np.repeat([0.3, 1.9, 5.5, 40.0], [4000, 3000, 2000, 1000])
     shares *= HEADS / shares.sum()
     calls, tasks, draws = 30, 2, 1000
     rng = streams(seed, tasks)(1)
-    counts = sum(rng.counts(np.broadcast_to(shares, (tasks, len(shares))), draws).sum(axis=0) for _ in range(calls))
+    counts = sum(
+        rng.counts(np.broadcast_to(shares, (tasks, len(shares))), draws).sum(axis=0)
+        for _ in range(calls)
+    )
     kinds = np.cumsum([4000, 3000, 2000, 1000])[:-1]
     observed = [part.sum() for part in np.split(counts, kinds)]
     assert sum(observed) == calls * tasks * draws
@@ -280,7 +377,10 @@ def test_counts_are_multinomial(seed: int) -> None:
     counts = streams(seed, tasks)(1).counts(np.broadcast_to(3.7 * weights, (tasks, 3)), draws)
     copies = draws * streams(seed, tasks)(2).counts(np.broadcast_to(weights, (tasks, 3)), 1)
     outcomes = [(a, b, draws - a - b) for a in range(draws + 1) for b in range(draws + 1 - a)]
-    law = {float(a + 10 * b): float(stats.multinomial.pmf((a, b, c), draws, weights)) for a, b, c in outcomes}
+    law = {
+        float(a + 10 * b): float(stats.multinomial.pmf((a, b, c), draws, weights))
+        for a, b, c in outcomes
+    }
     assert fits(counts[:, 0] + 10.0 * counts[:, 1], law) > LEVEL
     assert fits(copies[:, 0] + 10.0 * copies[:, 1], law) < LEVEL
 
@@ -296,7 +396,10 @@ def test_counts_never_pick_a_weight_of_zero(seed: int) -> None:
 
 def test_more_draws_than_can_be_counted_run_in_numpy(seed: int):
     prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
-    runs = [pw.simulate(prior, pw.RecedingHorizon(1, k, 0.5), horizon=2, tasks=2, seed=seed) for k in (65_535, 65_536)]
+    runs = [
+        pw.simulate(prior, pw.RecedingHorizon(1, k, 0.5), horizon=2, tasks=2, seed=seed)
+        for k in (65_535, 65_536)
+    ]
     assert [run.engine for run in runs] == ["compiled", "numpy"]
 
 

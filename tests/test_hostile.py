@@ -1,4 +1,6 @@
-"""Bad input at the doors of the library: refused at once, by the name of the argument, and nothing wrong enters a belief."""
+"""Bad input at the doors of the library: refused at once, by the name of the argument, and nothing
+wrong enters a belief.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ FINITE = pw.FinitePrior([[0.1, 0.9, 0.5], [0.8, 0.2, 0.5]], [0.5, 0.5])
 BERNOULLI = pw.FinitePrior([[0.1, 0.9, 0.5], [0.8, 0.2, 0.5]], [0.5, 0.5], noise="bernoulli")
 LINEAR = pw.LinearGaussianPrior([0.0, 1.0], np.eye(2), contexts=pw.SphereContexts(3))
 MIXTURE = pw.MixturePrior([BETA, pw.BetaPrior([1.0] * 3, [1.0] * 3)], [0.5, 0.5])
-PRIORS = {"beta": BETA, "gaussian": GAUSSIAN, "finite": FINITE, "bernoulli": BERNOULLI, "linear": LINEAR, "mixture": MIXTURE}
+PRIORS = {
+    "beta": BETA,
+    "gaussian": GAUSSIAN,
+    "finite": FINITE,
+    "bernoulli": BERNOULLI,
+    "linear": LINEAR,
+    "mixture": MIXTURE,
+}
 
 FEATURES = np.array([[[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]] * 2)
 EVERY_PRIOR = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
@@ -39,7 +48,9 @@ POLICIES = {
 EVERY_POLICY = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 
 
-def seen(step: int = 1, horizon: int = 5, arms: int = 3, mask: Any = None, prior: Any = None) -> pw.Seen:
+def seen(
+    step: int = 1, horizon: int = 5, arms: int = 3, mask: Any = None, prior: Any = None
+) -> pw.Seen:
     """What two tasks are shown."""
     return pw.Seen(step, horizon, arms, FEATURES if prior is LINEAR else None, mask)
 
@@ -56,36 +67,108 @@ class Unreadable:
 
 MASK = np.array([[True, True, False]] * 2)
 WRONG_PULLS: dict[str, tuple[Any, Any, type[Exception], str]] = {
-    "a NaN reward": ([0, 1], [1.0, np.nan], ValueError, "rewards must be finite, got nan in task 1"),
-    "an infinite reward": ([0, 1], [np.inf, 1.0], ValueError, "rewards must be finite, got inf in task 0"),
+    "a NaN reward": (
+        [0, 1],
+        [1.0, np.nan],
+        ValueError,
+        "rewards must be finite, got nan in task 1",
+    ),
+    "an infinite reward": (
+        [0, 1],
+        [np.inf, 1.0],
+        ValueError,
+        "rewards must be finite, got inf in task 0",
+    ),
     "a reward of minus infinity": ([0, 1], [-np.inf, 1.0], ValueError, "rewards must be finite"),
     "a huge reward": ([0, 1], [1e200, 1.0], ValueError, "rewards must lie between"),
     "an arm too many": ([0, 3], [1.0, 1.0], ValueError, r"actions must be arms 0..2, got 3"),
     "a negative arm": ([-1, 0], [1.0, 1.0], ValueError, r"actions must be arms 0..2, got -1"),
     "half an arm": ([0.5, 1.0], [1.0, 1.0], TypeError, "actions must be arms as integers"),
     "a NaN arm": ([np.nan, 1.0], [1.0, 1.0], TypeError, "actions must be arms as integers"),
-    "an arm of another kind": (["red", "blue"], [1.0, 1.0], TypeError, "actions must be arms as integers"),
-    "a truth value as an arm": ([True, False], [1.0, 1.0], TypeError, "actions must be arms as integers"),
-    "a number for two arms": (1, [1.0, 1.0], ValueError, r"actions must have one entry for each task, shape \(2,\), got \(\)"),
-    "a number for two rewards": ([0, 1], 1.0, ValueError, "rewards must have one entry for each task"),
-    "three arms for two tasks": ([0, 1, 1], [1.0, 1.0], ValueError, "actions must have one entry for each task"),
-    "three rewards for two tasks": ([0, 1], [1.0, 0.0, 1.0], ValueError, "rewards must have one entry for each task"),
-    "rewards by arm": ([0, 1], np.ones((2, 3)), ValueError, "rewards must have one entry for each task"),
+    "an arm of another kind": (
+        ["red", "blue"],
+        [1.0, 1.0],
+        TypeError,
+        "actions must be arms as integers",
+    ),
+    "a truth value as an arm": (
+        [True, False],
+        [1.0, 1.0],
+        TypeError,
+        "actions must be arms as integers",
+    ),
+    "a number for two arms": (
+        1,
+        [1.0, 1.0],
+        ValueError,
+        r"actions must have one entry for each task, shape \(2,\), got \(\)",
+    ),
+    "a number for two rewards": (
+        [0, 1],
+        1.0,
+        ValueError,
+        "rewards must have one entry for each task",
+    ),
+    "three arms for two tasks": (
+        [0, 1, 1],
+        [1.0, 1.0],
+        ValueError,
+        "actions must have one entry for each task",
+    ),
+    "three rewards for two tasks": (
+        [0, 1],
+        [1.0, 0.0, 1.0],
+        ValueError,
+        "rewards must have one entry for each task",
+    ),
+    "rewards by arm": (
+        [0, 1],
+        np.ones((2, 3)),
+        ValueError,
+        "rewards must have one entry for each task",
+    ),
     "words as rewards": ([0, 1], ["a", "b"], TypeError, "rewards must be numbers"),
     "complex rewards": ([0, 1], [1j, 1.0], TypeError, "rewards must be numbers"),
     "None as rewards": ([0, 1], None, TypeError, "rewards must be numbers"),
     "None among rewards": ([0, 1], [None, 1.0], TypeError, "rewards must be numbers"),
-    "ragged rewards": ([0, 1], [[1.0], [1.0, 0.0]], TypeError, "rewards must be numbers in a regular shape"),
-    "an infinite reward in half precision": ([0, 1], np.array([np.inf, 1.0], np.float16), ValueError, "rewards must be finite"),
-    "an infinite reward in single precision": ([0, 1], np.array([1.0, -np.inf], np.float32), ValueError, "rewards must be finite"),
-    "rewards that cannot be read": ([0, 1], Unreadable(), TypeError, "rewards must be numbers in a regular shape"),
-    "masked rewards": ([0, 1], np.ma.array([1.0, 0.0], mask=[0, 1]), TypeError, "rewards has masked entries"),
+    "ragged rewards": (
+        [0, 1],
+        [[1.0], [1.0, 0.0]],
+        TypeError,
+        "rewards must be numbers in a regular shape",
+    ),
+    "an infinite reward in half precision": (
+        [0, 1],
+        np.array([np.inf, 1.0], np.float16),
+        ValueError,
+        "rewards must be finite",
+    ),
+    "an infinite reward in single precision": (
+        [0, 1],
+        np.array([1.0, -np.inf], np.float32),
+        ValueError,
+        "rewards must be finite",
+    ),
+    "rewards that cannot be read": (
+        [0, 1],
+        Unreadable(),
+        TypeError,
+        "rewards must be numbers in a regular shape",
+    ),
+    "masked rewards": (
+        [0, 1],
+        np.ma.array([1.0, 0.0], mask=[0, 1]),
+        TypeError,
+        "rewards has masked entries",
+    ),
 }
 
 
 @EVERY_PRIOR
 @pytest.mark.parametrize("wrong", WRONG_PULLS.values(), ids=WRONG_PULLS)
-def test_a_belief_refuses_what_cannot_have_happened(prior: Any, wrong: tuple[Any, Any, type[Exception], str]) -> None:
+def test_a_belief_refuses_what_cannot_have_happened(
+    prior: Any, wrong: tuple[Any, Any, type[Exception], str]
+) -> None:
     actions, rewards, error, message = wrong
     with pytest.raises(error, match=message):
         prior.belief(2).update(seen(prior=prior), actions, rewards, None)
@@ -94,7 +177,9 @@ def test_a_belief_refuses_what_cannot_have_happened(prior: Any, wrong: tuple[Any
 @pytest.mark.parametrize("prior", [BETA, BERNOULLI, MIXTURE], ids=["beta", "bernoulli", "mixture"])
 @pytest.mark.parametrize("reward", [-0.1, 1.1, 2.0])
 def test_a_belief_about_clicks_refuses_other_rewards(prior: Any, reward: float) -> None:
-    with pytest.raises(ValueError, match=r"rewards must lie between 0 and 1 for a .*Belief, got .* in task 1"):
+    with pytest.raises(
+        ValueError, match=r"rewards must lie between 0 and 1 for a .*Belief, got .* in task 1"
+    ):
         prior.belief(2).update(seen(), [0, 1], [1.0, reward], None)
 
 
@@ -126,7 +211,9 @@ def test_a_belief_is_about_a_number_of_tasks(prior: Any, tasks: Any) -> None:
 def test_a_prior_draws_from_a_stream_of_its_tasks(prior: Any) -> None:
     with pytest.raises(TypeError, match=r"rng must be a Stream, .* got Generator"):
         prior.sample(np.random.default_rng(SEED), 2)
-    with pytest.raises(ValueError, match=r"rng must have a number for each of the 3 tasks, but is a stream of 2"):
+    with pytest.raises(
+        ValueError, match=r"rng must have a number for each of the 3 tasks, but is a stream of 2"
+    ):
         prior.sample(streams(SEED, 2)(0), 3)
 
 
@@ -141,11 +228,15 @@ def test_lists_and_arrays_are_the_same_to_a_belief(prior: Any) -> None:
     assert np.isfinite(lists.sample(rng(1), 4, shown)).all()
 
 
-@pytest.mark.parametrize("signal", [None, "x", np.ones((2, 3)), np.ones((1, 3, 2)), np.ones((2, 3, 5))])
+@pytest.mark.parametrize(
+    "signal", [None, "x", np.ones((2, 3)), np.ones((1, 3, 2)), np.ones((2, 3, 5))]
+)
 def test_a_linear_belief_refuses_other_features(signal: Any) -> None:
     belief, shown = LINEAR.belief(2), pw.Seen(1, 5, 3, signal)
     for ask in (lambda: belief.update(shown, [0, 1], [1.0, 1.0], None), lambda: belief.mean(shown)):
-        with pytest.raises(ValueError, match=r"seen.signal must be the features of each task and arm"):
+        with pytest.raises(
+            ValueError, match=r"seen.signal must be the features of each task and arm"
+        ):
             ask()
     with pytest.raises(ValueError, match=r"seen.signal must be the features of each task and arm"):
         pw.ThompsonSampling().act(belief, shown, streams(SEED, 2)(1))
@@ -178,7 +269,9 @@ def test_features_that_are_not_finite_do_not_become_values(wrong: float) -> None
 
 def test_features_whose_squares_are_not_finite_do_not_enter_a_belief() -> None:
     with pytest.raises(ValueError, match=r"seen\.signal must be finite, at most 1e\+100"):
-        LINEAR.belief(2).update(pw.Seen(1, 5, 3, np.full((2, 3, 2), 1e200)), [0, 1], [1.0, 0.0], None)
+        LINEAR.belief(2).update(
+            pw.Seen(1, 5, 3, np.full((2, 3, 2), 1e200)), [0, 1], [1.0, 0.0], None
+        )
 
 
 def test_a_linear_belief_needs_to_be_shown_something() -> None:
@@ -194,7 +287,12 @@ def test_a_belief_about_more_tasks_than_memory_holds(prior: Any) -> None:
 
 @EVERY_POLICY
 def test_a_policy_says_what_it_draws_from(policy: Any) -> None:
-    for wrong, name in ((np.random.default_rng(SEED), "Generator"), (0, "int"), (None, "None"), (streams(SEED, 2), "function")):
+    for wrong, name in (
+        (np.random.default_rng(SEED), "Generator"),
+        (0, "int"),
+        (None, "None"),
+        (streams(SEED, 2), "function"),
+    ):
         with pytest.raises(TypeError, match=f"rng must be a Stream, .* got {name}"):
             policy.act(GAUSSIAN.belief(2), seen(), wrong)
 
@@ -217,7 +315,9 @@ def test_a_policy_refuses_another_batch(policy: Any) -> None:
 
 
 def test_a_policy_says_what_it_needs_of_a_belief() -> None:
-    with pytest.raises(TypeError, match=r"BayesUCB needs a belief with quantile; MixtureBelief lacks it"):
+    with pytest.raises(
+        TypeError, match=r"BayesUCB needs a belief with quantile; MixtureBelief lacks it"
+    ):
         pw.BayesUCB().act(MIXTURE.belief(2), seen(), streams(SEED, 2)(1))
 
 
@@ -233,7 +333,9 @@ def test_a_belief_draws_from_a_stream_of_its_tasks(prior: Any) -> None:
         belief.sample(streams(SEED, 5)(1), 1, shown)
 
 
-@pytest.mark.parametrize("prior", [BETA, GAUSSIAN, FINITE, LINEAR], ids=["beta", "gaussian", "finite", "linear"])
+@pytest.mark.parametrize(
+    "prior", [BETA, GAUSSIAN, FINITE, LINEAR], ids=["beta", "gaussian", "finite", "linear"]
+)
 @pytest.mark.parametrize("level", [2.0, 0.0, 1.0, -1.0, np.nan, "x", None])
 def test_a_quantile_has_a_level(prior: Any, level: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"level must"):
@@ -249,12 +351,24 @@ SEEN: dict[str, tuple[dict[str, Any], str]] = {
     "endless horizon": ({"horizon": np.inf}, "horizon must be an integer"),
     "no arms": ({"arms": 0}, "arms must be at least 1"),
     "arms of words": ({"arms": "red"}, "arms must be an integer"),
-    "a task without an arm": ({"mask": np.array([[True] * 3, [False] * 3])}, "mask leaves task 1 without any arm"),
+    "a task without an arm": (
+        {"mask": np.array([[True] * 3, [False] * 3])},
+        "mask leaves task 1 without any arm",
+    ),
     "a mask of numbers": ({"mask": np.ones((2, 3))}, "mask must be boolean"),
-    "a mask of one row": ({"mask": np.ones(3, dtype=bool)}, r"mask must have shape \(task, 3\), got \(3,\)"),
-    "a mask of other arms": ({"mask": np.ones((2, 4), dtype=bool)}, r"mask must have shape \(task, 3\)"),
+    "a mask of one row": (
+        {"mask": np.ones(3, dtype=bool)},
+        r"mask must have shape \(task, 3\), got \(3,\)",
+    ),
+    "a mask of other arms": (
+        {"mask": np.ones((2, 4), dtype=bool)},
+        r"mask must have shape \(task, 3\)",
+    ),
     "a span of time for a step": ({"step": np.timedelta64(1)}, "step must be an integer"),
-    "a mask that cannot be read": ({"mask": Unreadable()}, "mask must be numbers in a regular shape"),
+    "a mask that cannot be read": (
+        {"mask": Unreadable()},
+        "mask must be numbers in a regular shape",
+    ),
     "a word for a mask": ({"mask": "all"}, "mask must be boolean"),
 }
 
@@ -277,31 +391,73 @@ BY_HAND: dict[str, Case] = {
     "streams: half a step": (lambda: streams(SEED, 2)(0.5), "step must be an integer"),
     "streams: step 2**32": (lambda: streams(SEED, 2)(2**32), "step must be below"),
     "stream: keys of a list": (lambda: pw.Stream([1, 2], 1), "keys must be"),
-    "stream: normal(-1)": (lambda: streams(SEED, 2)(1).normal(-1), "shape must be non-negative integers"),
-    "stream: normal(1.5)": (lambda: streams(SEED, 2)(1).normal(1.5), "shape must be non-negative integers"),
-    "stream: uniform('a')": (lambda: streams(SEED, 2)(1).uniform("a"), "shape must be non-negative"),
-    "stream: normal beyond memory": (lambda: streams(SEED, 2)(1).normal(10**9, 10**9), r"shape \(1000000000, .* needs .* GB"),
+    "stream: normal(-1)": (
+        lambda: streams(SEED, 2)(1).normal(-1),
+        "shape must be non-negative integers",
+    ),
+    "stream: normal(1.5)": (
+        lambda: streams(SEED, 2)(1).normal(1.5),
+        "shape must be non-negative integers",
+    ),
+    "stream: uniform('a')": (
+        lambda: streams(SEED, 2)(1).uniform("a"),
+        "shape must be non-negative",
+    ),
+    "stream: normal beyond memory": (
+        lambda: streams(SEED, 2)(1).normal(10**9, 10**9),
+        r"shape \(1000000000, .* needs .* GB",
+    ),
     "stream: integers(0)": (lambda: streams(SEED, 2)(1).integers(0), "high must be at least 1"),
     "stream: integers(2.5)": (lambda: streams(SEED, 2)(1).integers(2.5), "high must be an integer"),
-    "stream: NaN weights": (lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.nan)), "weights must be finite"),
+    "stream: NaN weights": (
+        lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.nan)),
+        "weights must be finite",
+    ),
     "stream: negative weights": (
         lambda: streams(SEED, 2)(1).choice(np.full((2, 3), -1.0)),
         "weights must be finite and not negative",
     ),
-    "stream: no weight": (lambda: streams(SEED, 2)(1).choice(np.zeros((2, 3))), "weights must be .* positive one for each task"),
-    "stream: infinite weights": (lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.inf)), "weights must be finite"),
-    "stream: weights of one row": (lambda: streams(SEED, 2)(1).choice(np.ones(3)), "weights must have a row for each of 2 tasks"),
-    "stream: weights of other tasks": (lambda: streams(SEED, 2)(1).counts(np.ones((5, 3)), 4), "weights must have a row for each"),
-    "stream: counts of NaN": (lambda: streams(SEED, 2)(1).counts(np.full((2, 3), np.nan), 4), "weights must be finite"),
-    "stream: counts(-1)": (lambda: streams(SEED, 2)(1).counts(np.ones((2, 3)), -1), "draws must be at least 0"),
+    "stream: no weight": (
+        lambda: streams(SEED, 2)(1).choice(np.zeros((2, 3))),
+        "weights must be .* positive one for each task",
+    ),
+    "stream: infinite weights": (
+        lambda: streams(SEED, 2)(1).choice(np.full((2, 3), np.inf)),
+        "weights must be finite",
+    ),
+    "stream: weights of one row": (
+        lambda: streams(SEED, 2)(1).choice(np.ones(3)),
+        "weights must have a row for each of 2 tasks",
+    ),
+    "stream: weights of other tasks": (
+        lambda: streams(SEED, 2)(1).counts(np.ones((5, 3)), 4),
+        "weights must have a row for each",
+    ),
+    "stream: counts of NaN": (
+        lambda: streams(SEED, 2)(1).counts(np.full((2, 3), np.nan), 4),
+        "weights must be finite",
+    ),
+    "stream: counts(-1)": (
+        lambda: streams(SEED, 2)(1).counts(np.ones((2, 3)), -1),
+        "draws must be at least 0",
+    ),
     "stream: beta of other tasks": (
         lambda: streams(SEED, 2)(1).beta(np.ones((5, 3)), np.ones((5, 3))),
         "alpha must have a row for",
     ),
-    "stream: beta of NaN": (lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.full((2, 3), np.nan)), "beta must be positive"),
+    "stream: beta of NaN": (
+        lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.full((2, 3), np.nan)),
+        "beta must be positive",
+    ),
     "stream: step -3": (lambda: pw.Stream(np.zeros(2, np.uint64), -3), "step must be at least 0"),
-    "stream: step of words": (lambda: pw.Stream(np.zeros(2, np.uint64), "a"), "step must be an integer"),
-    "stream: beta of a number": (lambda: streams(SEED, 2)(1).beta(1.0, np.ones((2, 3))), "alpha must be an array of numbers"),
+    "stream: step of words": (
+        lambda: pw.Stream(np.zeros(2, np.uint64), "a"),
+        "step must be an integer",
+    ),
+    "stream: beta of a number": (
+        lambda: streams(SEED, 2)(1).beta(1.0, np.ones((2, 3))),
+        "alpha must be an array of numbers",
+    ),
     "stream: beta of objects": (
         lambda: streams(SEED, 2)(1).beta(np.ones((2, 1)), np.array([[1.0], [None]])),
         "beta must be an array of numbers",
@@ -314,10 +470,16 @@ BY_HAND: dict[str, Case] = {
         lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.ones((2, 3)), -1),
         "draws must be at least 0",
     ),
-    "masked: values of other tasks": (lambda: seen(mask=MASK).masked(np.ones((5, 3))), "values must be"),
+    "masked: values of other tasks": (
+        lambda: seen(mask=MASK).masked(np.ones((5, 3))),
+        "values must be",
+    ),
     "masked: a row": (lambda: seen(mask=MASK).masked(np.ones(3)), "values must be"),
     "masked: nothing": (lambda: seen(mask=MASK).masked(None), "values must be"),
-    "pick: ragged": (lambda: pw.pick([[1.0], [1.0, 2.0]], np.array([0.5])), "values must be numbers in a regular shape"),
+    "pick: ragged": (
+        lambda: pw.pick([[1.0], [1.0, 2.0]], np.array([0.5])),
+        "values must be numbers in a regular shape",
+    ),
     "pick: masked": (
         lambda: pw.pick(np.ma.array([[1.0, 9.0]], mask=[[0, 1]]), np.array([0.5])),
         "values has masked entries",
@@ -326,17 +488,44 @@ BY_HAND: dict[str, Case] = {
         lambda: pw.pick(np.ones((2, 2)), [[0.1], [0.1, 0.2]]),
         "uniform must be numbers in a regular shape",
     ),
-    "pick: NaN uniform": (lambda: pw.pick(np.ones((1, 3)), np.array([np.nan])), r"uniform must lie in \[0, 1\)"),
-    "pick: uniform 2": (lambda: pw.pick(np.ones((1, 3)), np.array([2.0])), r"uniform must lie in \[0, 1\)"),
-    "pick: uniform 1": (lambda: pw.pick(np.ones((1, 3)), np.array([1.0])), r"uniform must lie in \[0, 1\)"),
-    "pick: negative uniform": (lambda: pw.pick(np.ones((1, 3)), np.array([-0.1])), r"uniform must lie in \[0, 1\)"),
-    "pick: one uniform for two": (lambda: pw.pick(np.ones((2, 3)), np.array([0.5])), "uniform must be one number for each of 2"),
-    "pick: a number": (lambda: pw.pick(np.ones((1, 3)), 0.5), "uniform must be one number for each"),
-    "pick: all minus infinity": (lambda: pw.pick(np.full((1, 3), -np.inf), np.array([0.5])), "every value of a task is -inf"),
-    "pick: NaN value": (lambda: pw.pick(np.array([[0.0, np.nan]]), np.array([0.5])), "value of an arm is NaN"),
+    "pick: NaN uniform": (
+        lambda: pw.pick(np.ones((1, 3)), np.array([np.nan])),
+        r"uniform must lie in \[0, 1\)",
+    ),
+    "pick: uniform 2": (
+        lambda: pw.pick(np.ones((1, 3)), np.array([2.0])),
+        r"uniform must lie in \[0, 1\)",
+    ),
+    "pick: uniform 1": (
+        lambda: pw.pick(np.ones((1, 3)), np.array([1.0])),
+        r"uniform must lie in \[0, 1\)",
+    ),
+    "pick: negative uniform": (
+        lambda: pw.pick(np.ones((1, 3)), np.array([-0.1])),
+        r"uniform must lie in \[0, 1\)",
+    ),
+    "pick: one uniform for two": (
+        lambda: pw.pick(np.ones((2, 3)), np.array([0.5])),
+        "uniform must be one number for each of 2",
+    ),
+    "pick: a number": (
+        lambda: pw.pick(np.ones((1, 3)), 0.5),
+        "uniform must be one number for each",
+    ),
+    "pick: all minus infinity": (
+        lambda: pw.pick(np.full((1, 3), -np.inf), np.array([0.5])),
+        "every value of a task is -inf",
+    ),
+    "pick: NaN value": (
+        lambda: pw.pick(np.array([[0.0, np.nan]]), np.array([0.5])),
+        "value of an arm is NaN",
+    ),
     "pick: no arms": (lambda: pw.pick(np.ones((2, 0)), np.ones(2) / 2), "values must be numbers"),
     "pick: a row": (lambda: pw.pick(np.ones(3), np.ones(3) / 2), "values must be numbers"),
-    "pick: words": (lambda: pw.pick(np.array([["a", "b"]]), np.array([0.5])), "values must be numbers"),
+    "pick: words": (
+        lambda: pw.pick(np.array([["a", "b"]]), np.array([0.5])),
+        "values must be numbers",
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""The command line is given what no one should have written: one line that names it, whatever the terminal, disk or moment."""
+"""The command line is given what no one should have written: one line that names it, whatever the
+terminal, disk or moment.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,27 @@ def test_bad_command_lines(bad: Case, folder: Path, monkeypatch: pytest.MonkeyPa
 
 def priorwise(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
     line = [sys.executable, "-m", "priorwise", *map(str, arguments)]
-    return subprocess.run(line, check=False, stderr=subprocess.PIPE, **({"stdout": subprocess.PIPE} | options))  # type: ignore[call-overload, no-any-return]
+    return subprocess.run(
+        line, check=False, stderr=subprocess.PIPE, **({"stdout": subprocess.PIPE} | options)
+    )  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_terminals_that_lack_signs(encoding: str, folder: Path) -> None:
-    line = ("simulate", "prior.json", "-p", "ts", "-p", "greedy", "--believed", "wrong.json", *RUN, "--out", encoding)
+    line = (
+        "simulate",
+        "prior.json",
+        "-p",
+        "ts",
+        "-p",
+        "greedy",
+        "--believed",
+        "wrong.json",
+        *RUN,
+        "--out",
+        encoding,
+    )
     done = priorwise(*line, cwd=folder, env=os.environ | {"PYTHONIOENCODING": encoding})
     assert done.returncode == 0, done.stderr
     shown = done.stdout.decode(encoding)
@@ -62,20 +78,30 @@ def test_terminals_that_lack_signs(encoding: str, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("line", [("example", "gaussian"), ("simulate", "prior.json", "-p", "ts", *RUN, "--json")])
+@pytest.mark.parametrize(
+    "line", [("example", "gaussian"), ("simulate", "prior.json", "-p", "ts", *RUN, "--json")]
+)
 def test_standard_output_on_a_full_disk(line: tuple[str, ...], folder: Path) -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         done = priorwise(*line, cwd=folder, stdout=full)
     assert done.returncode == 1
     assert done.stderr.decode().splitlines() == [
-        "Error: standard output: [Errno 28] No space left on device; make room, or send it elsewhere"
+        (
+            "Error: standard output: [Errno 28] No space left on device; make room, or send it "
+            "elsewhere"
+        )
     ]
 
 
 def test_standard_output_that_is_closed(folder: Path) -> None:
     """Nor does a backend of Matplotlib that does not exist matter: figures go to files."""
     line = ("simulate", "prior.json", "-p", "ts", *RUN, "--out", "closed")
-    done = priorwise(*line, cwd=folder, env=os.environ | {"MPLBACKEND": "none at all"}, preexec_fn=lambda: os.close(1))
+    done = priorwise(
+        *line,
+        cwd=folder,
+        env=os.environ | {"MPLBACKEND": "none at all"},
+        preexec_fn=lambda: os.close(1),
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert (folder / "closed" / "simulate.png").exists()
 
@@ -114,7 +140,10 @@ main()
 
 
 def test_a_library_user_keeps_the_exception() -> None:
-    code = "import signal, priorwise; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    code = (
+        "import signal, priorwise; assert signal.getsignal(signal.SIGINT) is "
+        "signal.default_int_handler"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -145,11 +174,15 @@ def test_workers_never_see_an_interruption() -> None:
 
 def test_two_policies_are_not_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    result = CliRunner().invoke(app, ["bound", "prior.json", "wrong.json", "-p", "ts", "-p", "greedy", *RUN])
+    result = CliRunner().invoke(
+        app, ["bound", "prior.json", "wrong.json", "-p", "ts", "-p", "greedy", *RUN]
+    )
     assert "one policy at a time, got ts and greedy" in result.stderr
 
 
-def test_only_a_full_disk_is_told_to_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_full_disk_is_told_to_make_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     pw.BetaPrior([1, 2], 3).save("prior.json")
     reproduce = sys.modules["priorwise.cli.reproduce"]
@@ -172,27 +205,41 @@ def test_only_a_full_disk_is_told_to_make_room(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("missing", "code", "says"),
     [
-        ("pytest", "import priorwise.testing", "holds test classes for pytest, which is not installed; pip install pytest"),
+        (
+            "pytest",
+            "import priorwise.testing",
+            "holds test classes for pytest, which is not installed; pip install pytest",
+        ),
         (
             "distributed",
-            "from priorwise.experiments.workers import start_workers; start_workers('dask', 1, None).__enter__()",
+            (
+                "from priorwise.experiments.workers import start_workers; start_workers('dask', 1, "
+                "None).__enter__()"
+            ),
             "Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout",
         ),
     ],
 )
 def test_what_is_not_installed_is_named_with_its_cure(missing: str, code: str, says: str) -> None:
     hide = f"import sys; sys.modules[{missing!r}] = None; "
-    done = subprocess.run([sys.executable, "-c", hide + code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", hide + code], capture_output=True, text=True, check=False
+    )
     assert done.stderr.splitlines()[-1].endswith(says)
 
 
 def test_every_extra_is_used() -> None:
-    """An extra installs what some file of the package imports; ``dev`` is for those who work on it."""
+    """An extra installs what some file of the package imports; ``dev`` is for those who work on
+    it.
+    """
     root = Path(__file__).parent.parent
-    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     imported = "\n".join(path.read_text() for path in (root / "src").rglob("*.py"))
     for extra, packages in extras.items():
         for package in packages if extra not in ("dev", "all") else ():
             name = re.split(r"[\[<>=~ ]", package)[0].replace("-", "_")
             used = re.search(rf"^\s*(?:import|from) {name}\b", imported, re.MULTILINE)
-            assert used or name == "dask", f"{extra} installs {package}, which nothing imports"  # distributed needs dask
+            # distributed needs dask
+            assert used or name == "dask", f"{extra} installs {package}, which nothing imports"

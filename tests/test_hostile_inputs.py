@@ -1,4 +1,6 @@
-"""Every bad input of ``hostile_inputs`` is refused by the name of the argument; none is let in, hangs, or fails deep inside."""
+"""Every bad input of ``hostile_inputs`` is refused by the name of the argument; none is let in,
+hangs, or fails deep inside.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ import priorwise as pw
 SECONDS = 120
 """After which a call counts as hanging; the slowest takes a few hundredths."""
 
-CASES = {door: list(cases) for door, cases in groupby(refused(), key=lambda case: case.label.split(":")[0])}
+CASES = {
+    door: list(cases)
+    for door, cases in groupby(refused(), key=lambda case: case.label.split(":")[0])
+}
 
 
 @contextmanager
@@ -42,7 +47,11 @@ def verdict(case: Case) -> str:
         with not_hanging():
             case.call()
     except (TypeError, ValueError, KeyError, IndexError, OSError) as error:
-        return "" if any(word in str(error) for word in case.words) else f"unnamed: {type(error).__name__}: {error}"
+        return (
+            ""
+            if any(word in str(error) for word in case.words)
+            else f"unnamed: {type(error).__name__}: {error}"
+        )
     except Exception as error:
         return f"raw: {type(error).__name__}: {error}"
     return "accepted"
@@ -68,7 +77,9 @@ def test_odd_inputs_are_let_in_for_a_reason(case: tuple[Any, str]) -> None:
 
 
 def test_a_case_can_fail() -> None:
-    """The control of the control: what is let in, fails deep inside or is not named is called so."""
+    """The control of the control: what is let in, fails deep inside or is not named is called
+    so.
+    """
     assert verdict(Case("", lambda: None, ("x",))) == "accepted"
     assert verdict(Case("", lambda: [].arms, ("arms",))).startswith("raw")
     assert verdict(Case("", lambda: int("y"), ("x",))).startswith("unnamed")
@@ -76,11 +87,15 @@ def test_a_case_can_fail() -> None:
 
 def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
     results = {
-        "BayesUCB", "Bound", "BreakEven", "Comparison", "Distance", "Estimate", "Greedy", "Ladder", "MetaLearner", "MetaRun",
-        "ModelComparison", "PolicyComparison", "Run", "Rung", "SampleComplexity", "SamplingPolicy", "Serializable",
-        "TailExpectation", "ThompsonSampling", "Uniform", "AsFitted", "Drawn", "__version__",  # results, or without arguments
+        "BayesUCB", "Bound", "BreakEven", "Comparison", "Distance", "Estimate", "Greedy", "Ladder",
+        "MetaLearner", "MetaRun",
+        "ModelComparison", "PolicyComparison", "Run", "Rung", "SampleComplexity", "SamplingPolicy",
+        "Serializable",
+        # results, or without arguments
+        "TailExpectation", "ThompsonSampling", "Uniform", "AsFitted", "Drawn", "__version__",
         "Seen", "Stream", "pick",  # in test_hostile.py
-        "KnowledgeGradient", "exact_rewards", "Setting",  # as RecedingHorizon and exact_evaluation; made by simulate_meta
+        # as RecedingHorizon and exact_evaluation; made by simulate_meta
+        "KnowledgeGradient", "exact_rewards", "Setting",
     }  # fmt: skip
     tried = {door.name.split(".")[0].split(",")[0] for door in doors()}
     assert set(pw.__all__) - tried - results == set()

@@ -1,4 +1,6 @@
-"""Every inequality of the sensitivity theory on random small problems, exact on both sides; and constants that must fail."""
+"""Every inequality of the sensitivity theory on random small problems, exact on both sides; and
+constants that must fail.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ POLICIES = {
     "four-shot": pw.KShotThompson(4),
     "sum": pw.PosteriorSampling(3, "sum"),
     "softmax": pw.PosteriorSampling(2, "softmax"),
-    "own-rule": pw.PosteriorSampling(2, lambda values, seen: np.eye(seen.arms)[values[:, 1].argmax(axis=1)]),
+    "own-rule": pw.PosteriorSampling(
+        2, lambda values, seen: np.eye(seen.arms)[values[:, 1].argmax(axis=1)]
+    ),
     "uniform": pw.Uniform(),
     "receding": pw.RecedingHorizon(1, 1, 0.5),
     "receding-online": pw.RecedingHorizon(1, 2, "online"),
@@ -37,10 +41,23 @@ POLICIES = {
 
 
 @st.composite
-def problems(draw: st.DrawFn, support: int = 4, arms: int = 3) -> tuple[pw.FinitePrior, pw.FinitePrior]:
+def problems(
+    draw: st.DrawFn, support: int = 4, arms: int = 3
+) -> tuple[pw.FinitePrior, pw.FinitePrior]:
     """Two priors of one reward law; points may have probability 0 under either, and may repeat."""
     size, width = draw(st.integers(1, support)), draw(st.integers(1, arms))
-    table = np.array(draw(st.lists(st.lists(st.integers(0, 4), min_size=width, max_size=width), min_size=size, max_size=size))) / 4
+    table = (
+        np.array(
+            draw(
+                st.lists(
+                    st.lists(st.integers(0, 4), min_size=width, max_size=width),
+                    min_size=size,
+                    max_size=size,
+                )
+            )
+        )
+        / 4
+    )
     noise = draw(st.sampled_from(["none", "bernoulli"]))
     scale = draw(st.sampled_from([1, 1, 100, 10_000]))  # how close the priors may be
     weights = st.lists(st.integers(0, 5), min_size=size, max_size=size).filter(any)
@@ -88,14 +105,20 @@ def check_chain(chain: ExactChain, prior: pw.FinitePrior, n: int) -> None:
 @settings(max_examples=25)
 @given(pair=problems(), horizon=st.integers(1, 4))
 @pytest.mark.parametrize("name", POLICIES)
-def test_chain_and_reward_bounds(name: str, pair: tuple[pw.FinitePrior, pw.FinitePrior], horizon: int) -> None:
-    """2nH eps >= n sum E TV(posteriors) >= sum E TV(actions) >= Pr[part] >= TV(trajectories), and the rewards of each."""
+def test_chain_and_reward_bounds(
+    name: str, pair: tuple[pw.FinitePrior, pw.FinitePrior], horizon: int
+) -> None:
+    """2nH eps >= n sum E TV(posteriors) >= sum E TV(actions) >= Pr[part] >= TV(trajectories), and
+    the rewards of each.
+    """
     prior, other = pair
     n = POLICIES[name].monte_carlo_n(prior.arms)
     check_chain(exact_chain(prior, other, POLICIES[name], horizon), prior, n)
 
 
-def coupled_by_hand(prior: pw.FinitePrior, other: pw.FinitePrior, policy: object, horizon: int) -> float:
+def coupled_by_hand(
+    prior: pw.FinitePrior, other: pw.FinitePrior, policy: object, horizon: int
+) -> float:
     """Probability that two runs part, following one history after the other; Bernoulli rewards."""
 
     def agree(tasks: np.ndarray, beliefs: tuple[object, object], step: int) -> float:
@@ -104,9 +127,15 @@ def coupled_by_hand(prior: pw.FinitePrior, other: pw.FinitePrior, policy: object
         seen, total = Seen(step, horizon, prior.arms), 0.0
         both = np.minimum(*(finite_action_law(policy, belief, seen)[0] for belief in beliefs))
         for arm in np.flatnonzero(both):
-            for reward, likelihood in ((1.0, prior.means[:, arm]), (0.0, 1.0 - prior.means[:, arm])):
+            for reward, likelihood in (
+                (1.0, prior.means[:, arm]),
+                (0.0, 1.0 - prior.means[:, arm]),
+            ):
                 if (tasks * likelihood).any():
-                    after = tuple(belief.update(seen, np.array([arm]), np.array([reward]), None) for belief in beliefs)
+                    after = tuple(
+                        belief.update(seen, np.array([arm]), np.array([reward]), None)
+                        for belief in beliefs
+                    )
                     total += both[arm] * agree(tasks * likelihood, after, step + 1)
         return total
 
@@ -115,25 +144,35 @@ def coupled_by_hand(prior: pw.FinitePrior, other: pw.FinitePrior, policy: object
 
 def test_coupled_runs_part_as_often_as_by_hand() -> None:
     table = [[0.9, 0.1, 0.5], [0.2, 0.8, 0.5], [0.3, 0.3, 0.9]]
-    prior, other = (pw.FinitePrior(table, probs, "bernoulli") for probs in ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]))
+    prior, other = (
+        pw.FinitePrior(table, probs, "bernoulli") for probs in ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])
+    )
     for policy in (pw.ThompsonSampling(), pw.KShotThompson(2), pw.PosteriorSampling(2, "softmax")):
         chain = exact_chain(prior, other, policy, 4)
-        assert chain.disagreement == pytest.approx(coupled_by_hand(prior, other, policy, 4), abs=1e-12)
+        assert chain.disagreement == pytest.approx(
+            coupled_by_hand(prior, other, policy, 4), abs=1e-12
+        )
         assert chain.trajectory_tv < chain.disagreement < chain.action_tv.sum()
-        assert chain.trajectory_tv == pytest.approx(exact_trajectory_tv(prior, other, policy, 4).value, abs=1e-12)
+        assert chain.trajectory_tv == pytest.approx(
+            exact_trajectory_tv(prior, other, policy, 4).value, abs=1e-12
+        )
 
 
 @settings(max_examples=40)
 @given(pair=problems(), horizon=st.integers(1, 4))
-def test_moving_the_tasks_too_adds_at_most_eps(pair: tuple[pw.FinitePrior, pw.FinitePrior], horizon: int) -> None:
+def test_moving_the_tasks_too_adds_at_most_eps(
+    pair: tuple[pw.FinitePrior, pw.FinitePrior], horizon: int
+) -> None:
     found = exact_trajectory_tv(*pair, pw.ThompsonSampling(), horizon)
     assert abs(found.own_tasks - found.value) <= pw.total_variation(*pair).value + ROUNDING
 
 
 def top_two_law(policy: pw.TopTwoThompson, prior: pw.FinitePrior) -> np.ndarray:
-    """Law of the action, ``(arm,)``: the best arms of independent draws are independent, of Thompson sampling's law b each.
+    """Law of the action, ``(arm,)``: the best arms of independent draws are independent, of
+    Thompson sampling's law b each.
 
-    Given the first, f, all m further draws agree with probability b_f^m; otherwise the first other one has law b given not f.
+    Given the first, f, all m further draws agree with probability b_f^m; otherwise the first other
+    one has law b given not f.
     """
     b = finite_action_law(pw.ThompsonSampling(), prior.belief(1), Seen(1, 3, prior.arms))[0]
     m, second = policy.most_draws, np.zeros(prior.arms)
@@ -151,8 +190,12 @@ TOP_TWO = [pw.TopTwoThompson(share, most) for share in (0.2, 0.5, 1.0) for most 
 @settings(max_examples=40)
 @given(pair=problems())
 @pytest.mark.parametrize("policy", TOP_TWO)
-def test_monte_carlo_property_of_top_two(policy: pw.TopTwoThompson, pair: tuple[pw.FinitePrior, pw.FinitePrior]) -> None:
-    """The constant before it is rounded up, 1 + (1 - share) most_draws, is one already; the plain number of draws is no smaller."""
+def test_monte_carlo_property_of_top_two(
+    policy: pw.TopTwoThompson, pair: tuple[pw.FinitePrior, pw.FinitePrior]
+) -> None:
+    """The constant before it is rounded up, 1 + (1 - share) most_draws, is one already; the plain
+    number of draws is no smaller.
+    """
     coupled = 1.0 + (1.0 - policy.share) * policy.most_draws
     assert coupled <= policy.monte_carlo_n(3) <= policy.most_draws + 1
     moved = tv(*(top_two_law(policy, prior) for prior in pair))
@@ -161,20 +204,30 @@ def test_monte_carlo_property_of_top_two(policy: pw.TopTwoThompson, pair: tuple[
 
 @pytest.mark.parametrize("policy", TOP_TWO)
 def test_a_smaller_constant_fails_for_top_two(policy: pw.TopTwoThompson) -> None:
-    """Of a rare second best arm every further draw is a chance: it is played with probability eps (share + (1 - share) most)."""
+    """Of a rare second best arm every further draw is a chance: it is played with probability eps
+    (share + (1 - share) most).
+    """
     eps = 1e-6
     case = two_point_instance(eps)
     moved = tv(*(top_two_law(policy, prior) for prior in (case.prior, case.other)))
-    assert moved == pytest.approx(eps * (policy.share + (1.0 - policy.share) * policy.most_draws), rel=1e-3)
+    assert moved == pytest.approx(
+        eps * (policy.share + (1.0 - policy.share) * policy.most_draws), rel=1e-3
+    )
     assert moved > (1.0 - policy.share) * policy.most_draws * eps  # without the 1
 
 
 @pytest.mark.parametrize("policy", [pw.TopTwoThompson(0.4, 3), pw.TopTwoThompson(0.5, 40)])
 def test_top_two_has_that_law(policy: pw.TopTwoThompson, seed: int) -> None:
-    """Counts of 40,000 actions, chi-square; false alarms with probability 1e-6. The control is the law without a second draw."""
+    """Counts of 40,000 actions, chi-square; false alarms with probability 1e-6. The control is the
+    law without a second draw.
+    """
     prior = pw.FinitePrior([[1.0, 0.0, 0.5], [0.0, 1.0, 1.0], [0.2, 0.1, 0.9]], [0.7, 0.2, 0.1])
     tasks = 40_000
-    actions = policy.act(prior.belief(tasks), Seen(1, 3, 3), Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 1))
+    actions = policy.act(
+        prior.belief(tasks),
+        Seen(1, 3, 3),
+        Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 1),
+    )
     counts = np.bincount(actions, minlength=3)
     assert chisquare(counts, tasks * top_two_law(policy, prior)).pvalue > 1e-6
     assert chisquare(counts, tasks * top_two_law(pw.TopTwoThompson(1.0), prior)).pvalue < 1e-6
@@ -206,11 +259,17 @@ def tv(p: np.ndarray, q: np.ndarray) -> float:
     return float(np.abs(p - q).sum() / 2)
 
 
-def conditionals(law: np.ndarray, kernel: np.ndarray, otherwise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Marginal of the second variable, and law of the first given it (``otherwise`` where that has probability 0)."""
+def conditionals(
+    law: np.ndarray, kernel: np.ndarray, otherwise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Marginal of the second variable, and law of the first given it (``otherwise`` where that has
+    probability 0).
+    """
     joint = law[:, None] * kernel
     marginal = joint.sum(axis=0)
-    given_it = np.where(marginal > 0, joint / np.where(marginal > 0, marginal, 1.0), otherwise[:, None])
+    given_it = np.where(
+        marginal > 0, joint / np.where(marginal > 0, marginal, 1.0), otherwise[:, None]
+    )
     return marginal, given_it.T
 
 
@@ -222,7 +281,9 @@ def deconditioned(q: np.ndarray, other: np.ndarray, kernel: np.ndarray) -> float
 
 
 def decoupled(q: np.ndarray, other: np.ndarray, kernel: np.ndarray, k: int) -> float:
-    """TV of X_0, ..., X_k, which given Y are k + 1 independent draws from the law of X_0 given Y."""
+    """TV of X_0, ..., X_k, which given Y are k + 1 independent draws from the law of X_0 given
+    Y.
+    """
     laws = []
     for law in (q, other):
         marginal, given_y = conditionals(law, kernel, law)
@@ -238,7 +299,9 @@ def decoupled(q: np.ndarray, other: np.ndarray, kernel: np.ndarray, k: int) -> f
 
 @settings(max_examples=200)
 @given(LAW, LAW, st.lists(LAW, min_size=3, max_size=3), st.sampled_from([1, 10, 1000]))
-def test_deconditioning_lemma(first: list[int], second: list[int], kernel: list[list[int]], scale: int) -> None:
+def test_deconditioning_lemma(
+    first: list[int], second: list[int], kernel: list[list[int]], scale: int
+) -> None:
     q = normalised(first)
     other = normalised((scale - 1) * q + normalised(second))
     for a, b in ((q, other), (other, q)):
@@ -246,8 +309,16 @@ def test_deconditioning_lemma(first: list[int], second: list[int], kernel: list[
 
 
 @settings(max_examples=200)
-@given(LAW, LAW, st.lists(LAW, min_size=3, max_size=3), st.sampled_from([1, 10, 1000]), st.integers(1, 4))
-def test_decoupling_lemma(first: list[int], second: list[int], kernel: list[list[int]], scale: int, k: int) -> None:
+@given(
+    LAW,
+    LAW,
+    st.lists(LAW, min_size=3, max_size=3),
+    st.sampled_from([1, 10, 1000]),
+    st.integers(1, 4),
+)
+def test_decoupling_lemma(
+    first: list[int], second: list[int], kernel: list[list[int]], scale: int, k: int
+) -> None:
     """TV(X_0:k) <= (2k + 3) TV(X_0)."""
     q = normalised(first)
     other = normalised((scale - 1) * q + normalised(second))
@@ -259,18 +330,29 @@ def test_decoupling_lemma(first: list[int], second: list[int], kernel: list[list
 
 @pytest.mark.parametrize("eps", [0.3, 0.1, 1e-3])
 def test_factor_one_in_deconditioning_fails(eps: float) -> None:
-    """Q = (eps, 1 - eps, 0), Q' = (0, 1 - eps, eps), X reveals the first point: eps (2 - eps), and 2 is the right factor."""
+    """Q = (eps, 1 - eps, 0), Q' = (0, 1 - eps, eps), X reveals the first point: eps (2 - eps), and
+    2 is the right factor.
+    """
     q, other = np.array([eps, 1 - eps, 0.0]), np.array([0.0, 1 - eps, eps])
     reveal = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     found = deconditioned(q, other, reveal)
     assert found == pytest.approx(eps * (2 - eps), abs=1e-15)
     assert found > 1.5 * tv(q, other)
-    # the same as a bandit: the only arm reveals the first task, and the held prior deems that impossible
+    # the same as a bandit: the only arm reveals the first task, and the held prior deems that
+    # impossible
     means = [[1.0], [0.0], [0.0]]
-    priors = [pw.FinitePrior(np.hstack([means, [[0.0], [0.5], [0.9]]]), probs) for probs in (q, other)]
+    priors = [
+        pw.FinitePrior(np.hstack([means, [[0.0], [0.5], [0.9]]]), probs) for probs in (q, other)
+    ]
     first = Seen(1, 2, 2)
     chain = sum(
-        p * tv(*(prior.belief(1).update(first, np.array([0]), np.array([r]), None).probabilities()[0] for prior in priors))
+        p
+        * tv(
+            *(
+                prior.belief(1).update(first, np.array([0]), np.array([r]), None).probabilities()[0]
+                for prior in priors
+            )
+        )
         for r, p in ((1.0, eps), (0.0, 1 - eps))
     )
     assert chain == pytest.approx(eps * (2 - eps), abs=1e-15)
@@ -291,20 +373,26 @@ def test_eighth_of_the_reward_constant_fails() -> None:
     assert chain.prior_tv == pytest.approx(eps)
     assert chain.gap > 2 * horizon**2 * eps / 8
     assert chain.gap <= 2 * horizon**2 * eps
-    assert exact_gap(3, 40, 4000, 1e-4, 1e-3) > 2 * 3 * 40**2 * 1e-4 * 0.23  # nearly a quarter, with more arms
+    # nearly a quarter, with more arms
+    assert exact_gap(3, 40, 4000, 1e-4, 1e-3) > 2 * 3 * 40**2 * 1e-4 * 0.23
 
 
 def test_fewer_draws_than_there_are_fail() -> None:
     """k-shot Thompson sampling is not (k - 1)-Monte-Carlo: 1 - (1 - eps)^k."""
     case, seen = two_point_instance(0.01), Seen(1, 3, 2)
     for k in (2, 3, 5):
-        first, second = (finite_action_law(pw.KShotThompson(k), p.belief(1), seen) for p in (case.prior, case.other))
+        first, second = (
+            finite_action_law(pw.KShotThompson(k), p.belief(1), seen)
+            for p in (case.prior, case.other)
+        )
         assert tv(first, second) == pytest.approx(1 - 0.99**k)
         assert tv(first, second) > (k - 1) * case.eps
 
 
 def test_looking_whether_the_posterior_has_collapsed_is_not_monte_carlo() -> None:
-    """Playing the best arm of a collapsed posterior, and ties at random otherwise, moves by much more than n eps."""
+    """Playing the best arm of a collapsed posterior, and ties at random otherwise, moves by much
+    more than n eps.
+    """
     policy = pw.KnowledgeGradient(1, 1, ties="random", when_certain="best")
     constant = pw.KnowledgeGradient(1, 1, ties="random").monte_carlo_n(3)
     means, eps, seen = [[1.0, 0.0, 0.0], [1.0, 0.1, 0.0]], 1e-3, Seen(1, 3, 3)
@@ -316,7 +404,9 @@ def test_looking_whether_the_posterior_has_collapsed_is_not_monte_carlo() -> Non
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_half_of_the_decoupling_constant_fails(k: int) -> None:
-    """Mass eps moves between two rare points that Y tells from the common one: every look-ahead draw may show the move, twice."""
+    """Mass eps moves between two rare points that Y tells from the common one: every look-ahead
+    draw may show the move, twice.
+    """
     eps, rare, shown = 1e-4, 0.05, 0.05
     q, other = np.array([1 - rare, rare, 0.0]), np.array([1 - rare, rare - eps, eps])
     found = decoupled(q, other, np.array([[0.0, 1.0], [shown, 1 - shown], [1.0, 0.0]]), k)

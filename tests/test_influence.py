@@ -1,8 +1,10 @@
-"""Problems in which actions influence later signals: no regret, and the bounds for bandits point to those for decision problems.
+"""Problems in which actions influence later signals: no regret, and the bounds for bandits point to
+those for decision problems.
 
-Three states: a start, a good and a bad one, which are not left again. A state earns the same whatever is played, 1 in the good one
-and 0 elsewhere, so that nothing is lost now; but one action of the start leads to the good state, the other to the bad one, and the
-prior says which. Thompson sampling that holds ``p`` earns (p'p) (H - 1), with q instead (p'q) (H - 1).
+Three states: a start, a good and a bad one, which are not left again. A state earns the same
+whatever is played, 1 in the good one and 0 elsewhere, so that nothing is lost now; but one action
+of the start leads to the good state, the other to the bad one, and the prior says which. Thompson
+sampling that holds ``p`` earns (p'p) (H - 1), with q instead (p'q) (H - 1).
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class SilentFork:
         return np.full(len(self.good), START)
 
     def step(self, seen: Any, actions: Any, rng: Any) -> Any:
-        after = np.where(seen.signal == START, np.where(actions == self.good, GOOD, BAD), seen.signal)
+        after = np.where(
+            seen.signal == START, np.where(actions == self.good, GOOD, BAD), seen.signal
+        )
         return EARNED[seen.signal], after
 
     def values(self, signal: Any) -> Any:
@@ -66,7 +70,9 @@ class HiddenFork(SilentFork):
         self.__dict__["state"] = np.full(len(self.good), START)
 
     def step(self, seen: Any, actions: Any, rng: Any) -> Any:
-        earned, self.__dict__["state"] = super().step(replace(seen, signal=self.__dict__["state"]), actions, rng)
+        earned, self.__dict__["state"] = super().step(
+            replace(seen, signal=self.__dict__["state"]), actions, rng
+        )
         return earned, None
 
     def values(self, signal: Any) -> Any:
@@ -129,16 +135,35 @@ def test_the_prior_matters_and_there_is_no_regret(seed: int) -> None:
     ("tool", "instead"),
     [
         (lambda: trajectory_bound(P, Q, TS, HORIZON, tv=TV), "pomdp_trajectory_bound"),
-        (lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, estimate=True, seed=base_seed()), "pomdp_reward_bound"),
-        (lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, tail=Bounded(1.0)), "pomdp_reward_bound"),
+        (
+            lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, estimate=True, seed=base_seed()),
+            "pomdp_reward_bound",
+        ),
+        (
+            lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, tail=Bounded(1.0)),
+            "pomdp_reward_bound",
+        ),
         (lambda: pw.tail_expectation(P, 0.5, horizon=HORIZON, seed=base_seed()), "reward_tails"),
         (lambda: diameter_law(P, HORIZON, seed=base_seed()), "reward_tails"),
-        (lambda: pw.sensitivity_ladder(P, Q, TS, HORIZON, seed=base_seed(), tasks=100, tv=TV), "pomdp_reward_bound"),
+        (
+            lambda: pw.sensitivity_ladder(P, Q, TS, HORIZON, seed=base_seed(), tasks=100, tv=TV),
+            "pomdp_reward_bound",
+        ),
     ],
-    ids=["trajectory_bound", "reward_bound", "reward_bound-given-tail", "tail_expectation", "diameter_law", "ladder"],
+    ids=[
+        "trajectory_bound",
+        "reward_bound",
+        "reward_bound-given-tail",
+        "tail_expectation",
+        "diameter_law",
+        "ladder",
+    ],
 )
 def test_bandit_bounds_refuse(tool: Any, instead: str) -> None:
-    with pytest.raises(ValueError, match=f"actions do not influence later signals, and Fork says they do: use .*{instead}"):
+    with pytest.raises(
+        ValueError,
+        match=f"actions do not influence later signals, and Fork says they do: use .*{instead}",
+    ):
         tool()
 
 
@@ -154,7 +179,9 @@ def test_bounds_for_decision_problems_hold(seed: int) -> None:
 @pytest.mark.parametrize("environment", [SilentFork, LateFork])
 def test_an_environment_that_shows_signals_has_to_say(environment: Any, seed: int) -> None:
     prior = ForkPrior(environment=environment)
-    with pytest.raises(TypeError, match=f"{environment.__name__} .*actions_influence_signals = False .*True"):
+    with pytest.raises(
+        TypeError, match=f"{environment.__name__} .*actions_influence_signals = False .*True"
+    ):
         pw.simulate(prior, TS, horizon=HORIZON, tasks=8, seed=seed)
     if environment is SilentFork:
         with pytest.raises(TypeError, match="actions_influence_signals"):
@@ -171,7 +198,10 @@ def test_shipped_environments_say_no(seed: int) -> None:
     for prior in (pw.GaussianPrior([0.5, 0.0], np.eye(2)), contextual):
         assert same_signals(prior, tasks=16, pulls=3, seed=seed)
         for engine in ("numpy", "compiled"):
-            assert pw.simulate(prior, TS, horizon=3, tasks=64, seed=seed, engine=engine).mean_regret > 0.0
+            assert (
+                pw.simulate(prior, TS, horizon=3, tasks=64, seed=seed, engine=engine).mean_regret
+                > 0.0
+            )
 
 
 class TestContract:

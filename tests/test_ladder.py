@@ -11,7 +11,15 @@ import priorwise as pw
 from priorwise.experiments import problems
 from priorwise.meta.exploration.policies import PlayArms
 from priorwise.sensitivity.break_even import break_even
-from priorwise.sensitivity.ladder import ACTIONS, COMMON, COUPLED, POSTERIORS, TRAJECTORIES, WORST, sensitivity_ladder
+from priorwise.sensitivity.ladder import (
+    ACTIONS,
+    COMMON,
+    COUPLED,
+    POSTERIORS,
+    TRAJECTORIES,
+    WORST,
+    sensitivity_ladder,
+)
 from priorwise.sensitivity.rungs import Ladder, Rung
 from priorwise.sensitivity.walk import walk
 from priorwise.simulate.results import Estimate
@@ -29,13 +37,16 @@ def raised():
 
 @pytest.fixture(scope="module")
 def ladder(raised):
-    return sensitivity_ladder(*raised, pw.ThompsonSampling(), 10, seed=base_seed(), tasks=400_000, histories=500)
+    return sensitivity_ladder(
+        *raised, pw.ThompsonSampling(), 10, seed=base_seed(), tasks=400_000, histories=500
+    )
 
 
 @pytest.mark.slow
 def test_the_raised_arm_earns_more(ladder):
     assert ladder.in_order, ladder.disorders
-    assert ladder.gap.mean == pytest.approx(0.095, abs=0.01)  # standard error 0.001: about 10 of them
+    # standard error 0.001: about 10 of them
+    assert ladder.gap.mean == pytest.approx(0.095, abs=0.01)
     assert ladder.gap.std_error < 0.002
     assert WORST not in ladder.informative
     assert {POSTERIORS, ACTIONS, COUPLED, COMMON} <= set(ladder.informative)
@@ -48,30 +59,43 @@ def test_the_raised_arm_earns_more(ladder):
 
 
 def test_figure_shows_the_rungs(ladder, drawn):
-    """A dot at each rung's probability and bound, in the order of the names beside them; the gap below; two standard errors."""
+    """A dot at each rung's probability and bound, in the order of the names beside them; the gap
+    below; two standard errors.
+    """
     files = ladder.figure("A title")
     assert files["png"].startswith(b"\x89PNG")
     often, much = drawn[0].axes
     names = [label.get_text() for label in often.get_yticklabels()]
     assert names == [*(rung.name for rung in ladder.rungs), "measured gap"]
     heights = often.get_yticks().tolist()
-    assert dots(often) == [(rung.delta, height) for rung, height in zip(ladder.rungs, heights, strict=False)]
-    assert dots(much) == [(rung.reward, height) for rung, height in zip(ladder.rungs, heights, strict=False)] + [
-        (ladder.gap.mean, heights[-1])
+    assert dots(often) == [
+        (rung.delta, height) for rung, height in zip(ladder.rungs, heights, strict=False)
     ]
+    assert dots(much) == [
+        (rung.reward, height) for rung, height in zip(ladder.rungs, heights, strict=False)
+    ] + [(ladder.gap.mean, heights[-1])]
     for axes, errors in (
         (often, [rung.std_error for rung in ladder.rungs]),
         (much, [*(rung.reward_std_error for rung in ladder.rungs), ladder.gap.std_error]),
     ):
         ends = [segment for lines in axes.collections for segment in lines.get_segments()]
-        assert [end[1, 0] for end in ends] == pytest.approx([x + 2.0 * e for (x, _), e in zip(dots(axes), errors, strict=True)])
-    assert (often.get_xlabel(), much.get_xlabel()) == ("probability that trajectories diverge", "reward in a task")
+        assert [end[1, 0] for end in ends] == pytest.approx(
+            [x + 2.0 * e for (x, _), e in zip(dots(axes), errors, strict=True)]
+        )
+    assert (often.get_xlabel(), much.get_xlabel()) == (
+        "probability that trajectories diverge",
+        "reward in a task",
+    )
     assert "A title" in files["svg"].decode()
 
 
 def dots(axes):
     """Places of the dots, from the top."""
-    return [(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() == "o"]
+    return [
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
+        for line in axes.lines
+        if line.get_marker() == "o"
+    ]
 
 
 def test_rungs_are_found_by_name(ladder):
@@ -82,7 +106,10 @@ def test_rungs_are_found_by_name(ladder):
 
 def test_same_seed_same_ladder(raised, seed):
     few = {"tasks": 500, "histories": 300}
-    first, second, other = (sensitivity_ladder(*raised, pw.ThompsonSampling(), 3, seed=seed + n, **few) for n in (0, 0, 1))
+    first, second, other = (
+        sensitivity_ladder(*raised, pw.ThompsonSampling(), 3, seed=seed + n, **few)
+        for n in (0, 0, 1)
+    )
     assert first == second
     assert first[COUPLED].delta != other[COUPLED].delta
 
@@ -94,7 +121,9 @@ def _random_finite(rng):
 
 
 @pytest.mark.parametrize("case", range(6))
-@pytest.mark.parametrize("policy", [pw.ThompsonSampling(), pw.KShotThompson(2), pw.PosteriorSampling(2, "softmax")])
+@pytest.mark.parametrize(
+    "policy", [pw.ThompsonSampling(), pw.KShotThompson(2), pw.PosteriorSampling(2, "softmax")]
+)
 def test_small_finite_problems_are_exact_and_in_order(case, policy, seed):
     p, q = _random_finite(np.random.default_rng([seed, case]))
     ladder = sensitivity_ladder(p, q, policy, 3, seed=seed)
@@ -112,21 +141,43 @@ def test_walking_finds_what_enumeration_finds(policy, seed):
     exact = sensitivity_ladder(p, q, policy, 4, seed=seed)
     steps = walk(p, q, policy, 4, histories=4000, seed=seed)
     n = policy.monte_carlo_n(2)
-    for rung, values in ((POSTERIORS, n * steps.posteriors), (ACTIONS, steps.actions.value), (COUPLED, 1.0 - steps.shared)):
-        assert abs(values.mean() - exact[rung].delta) <= 5.0 * values.std() / np.sqrt(len(values)) + 1e-12
+    for rung, values in (
+        (POSTERIORS, n * steps.posteriors),
+        (ACTIONS, steps.actions.value),
+        (COUPLED, 1.0 - steps.shared),
+    ):
+        assert (
+            abs(values.mean() - exact[rung].delta)
+            <= 5.0 * values.std() / np.sqrt(len(values)) + 1e-12
+        )
     parted = 1.0 - steps.shared
-    assert abs(parted.mean() - exact[ACTIONS].delta) > 5.0 * parted.std() / np.sqrt(len(parted))  # control: another rung
+    # control: another rung
+    assert abs(parted.mean() - exact[ACTIONS].delta) > 5.0 * parted.std() / np.sqrt(len(parted))
 
 
 def test_disorder_is_noticed():
     def rung(name, delta, *above):
         return Rung(name, delta, 0.01, 10.0 * delta, 0.1, "", above)
 
-    good = Ladder((rung("a", 0.5), rung("b", 0.3, "a")), Estimate(0.1, 0.01), Estimate(5.0, 0.1), 20.0, None, "TS", 10, False)
+    good = Ladder(
+        (rung("a", 0.5), rung("b", 0.3, "a")),
+        Estimate(0.1, 0.01),
+        Estimate(5.0, 0.1),
+        20.0,
+        None,
+        "TS",
+        10,
+        False,
+    )
     assert good.in_order
-    swapped = Ladder((rung("a", 0.3), rung("b", 0.5, "a")), *[getattr(good, name) for name in list(vars(good))[1:]])
+    swapped = Ladder(
+        (rung("a", 0.3), rung("b", 0.5, "a")),
+        *[getattr(good, name) for name in list(vars(good))[1:]],
+    )
     assert swapped.disorders == ("b (0.5) exceeds a (0.3)",)
-    wide = Ladder(good.rungs, Estimate(-6.0, 0.01), *[getattr(good, name) for name in list(vars(good))[2:]])
+    wide = Ladder(
+        good.rungs, Estimate(-6.0, 0.01), *[getattr(good, name) for name in list(vars(good))[2:]]
+    )
     assert len(wide.disorders) == 2
 
 
@@ -155,10 +206,15 @@ def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled, 
 
 def test_linear_and_beta_problems(seed):
     contexts = pw.SphereContexts(arms=3)
-    linear = [pw.LinearGaussianPrior([1.0, shift], 0.2 * np.eye(2), contexts=contexts) for shift in (1.0, 0.9)]
+    linear = [
+        pw.LinearGaussianPrior([1.0, shift], 0.2 * np.eye(2), contexts=contexts)
+        for shift in (1.0, 0.9)
+    ]
     beta = [pw.BetaPrior([2.0, 1.0], [1.0 + shift, 1.0]) for shift in (0.0, 0.2)]
     for p, q in (linear, beta):
-        ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 4, seed=seed, tasks=20_000, histories=200)
+        ladder = sensitivity_ladder(
+            p, q, pw.ThompsonSampling(), 4, seed=seed, tasks=20_000, histories=200
+        )
         assert ladder.in_order, ladder.disorders
 
 
@@ -174,7 +230,9 @@ def test_what_does_not_look_at_the_posterior_has_a_flat_ladder(raised, policy, s
 
 
 def test_equal_priors_have_a_flat_ladder(raised, seed):
-    ladder = sensitivity_ladder(raised[0], raised[0], pw.ThompsonSampling(), 3, seed=seed, tasks=1000, histories=50)
+    ladder = sensitivity_ladder(
+        raised[0], raised[0], pw.ThompsonSampling(), 3, seed=seed, tasks=1000, histories=50
+    )
     assert all(rung.delta == rung.reward == 0.0 for rung in ladder.rungs)
     assert ladder[COMMON].std_error == 1e-3, "what was not seen in 1,000 tasks may still happen"
     assert ladder.gap.mean == 0.0
@@ -186,7 +244,10 @@ def test_equal_priors_have_a_flat_ladder(raised, seed):
 def test_more_arms_than_features(arms, dim, seed):
     """Values of low rank, where a plain factorisation of their differences breaks down."""
     contexts = pw.SphereContexts(arms=arms)
-    p, q = (pw.LinearGaussianPrior(shift * np.eye(dim)[0], np.eye(dim), contexts=contexts) for shift in (0.0, 0.1))
+    p, q = (
+        pw.LinearGaussianPrior(shift * np.eye(dim)[0], np.eye(dim), contexts=contexts)
+        for shift in (0.0, 0.1)
+    )
     ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=seed, tasks=5000, histories=60)
     assert ladder.in_order, ladder.disorders
     assert 0.0 < ladder[COUPLED].delta < ladder[POSTERIORS].delta
@@ -196,14 +257,18 @@ def test_standard_errors_shrink_with_the_shift(raised, seed):
     """A rung of 1e-4 is not lost in a floor on its error, so that order is really checked."""
     prior = raised[0]
     near = pw.GaussianPrior(prior.mean + 1e-5 * np.eye(6)[0], prior.cov, prior.noise_var)
-    ladder = sensitivity_ladder(prior, near, pw.ThompsonSampling(), 3, seed=seed, tasks=1000, histories=100)
+    ladder = sensitivity_ladder(
+        prior, near, pw.ThompsonSampling(), 3, seed=seed, tasks=1000, histories=100
+    )
     assert ladder[POSTERIORS].std_error < 0.1 * ladder[POSTERIORS].delta
 
 
 def test_supports_too_large_to_enumerate_are_walked(seed):
     rng = np.random.default_rng(seed)
     p = pw.FinitePrior(rng.uniform(size=(3, 2)), np.full(3, 1 / 3), noise="bernoulli")
-    q = pw.FinitePrior(np.concatenate([p.means, rng.uniform(size=(57, 2))]), np.full(60, 1 / 60), noise="bernoulli")
+    q = pw.FinitePrior(
+        np.concatenate([p.means, rng.uniform(size=(57, 2))]), np.full(60, 1 / 60), noise="bernoulli"
+    )
     ladder = sensitivity_ladder(p, q, pw.KShotThompson(3), 2, seed=seed, tasks=2000, histories=50)
     assert not ladder.exact
     assert ladder.in_order, ladder.disorders
@@ -223,10 +288,14 @@ def test_a_family_of_ones_own_takes_part_with_its_distance(raised, seed):
             return self.inner.belief(tasks)
 
     p, q = (Mine(prior) for prior in raised)
-    ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=seed, tasks=2000, histories=50, tv=0.052)
+    ladder = sensitivity_ladder(
+        p, q, pw.ThompsonSampling(), 3, seed=seed, tasks=2000, histories=50, tv=0.052
+    )
     assert POSTERIORS not in {rung.name for rung in ladder.rungs}
     assert ladder[WORST].delta == pytest.approx(0.312)
-    with pytest.raises(TypeError, match=r"distances are known for .* take its total variation .* as tv="):
+    with pytest.raises(
+        TypeError, match=r"distances are known for .* take its total variation .* as tv="
+    ):
         sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=seed)
 
 
@@ -242,7 +311,9 @@ def test_bad_input_is_refused(raised, seed):
     with pytest.raises(ValueError, match="horizon must be at least 1"):
         sensitivity_ladder(p, q, pw.ThompsonSampling(), 0, seed=seed)
     with pytest.raises(ValueError, match="different reward laws"):
-        sensitivity_ladder(p, pw.GaussianPrior(q.mean, q.cov, 2.0), pw.ThompsonSampling(), 5, seed=seed)
+        sensitivity_ladder(
+            p, pw.GaussianPrior(q.mean, q.cov, 2.0), pw.ThompsonSampling(), 5, seed=seed
+        )
     with pytest.raises(ValueError, match="histories must be at least 2"):
         sensitivity_ladder(p, q, pw.ThompsonSampling(), 5, seed=seed, histories=1)
     with pytest.raises(TypeError, match="seed"):
@@ -253,15 +324,21 @@ class TestBreakEven:
     prior = pw.GaussianPrior([0.5, 0.0], 0.1 * np.eye(2))
 
     def test_matches_a_fine_grid(self, seed):
-        """Greedy play that believes arm 2 is better by s: the crossing is where its advantage over uniform play turns negative."""
-        found = break_even(self.prior, [-1.0, 0.0], pw.Greedy(), 5, seed=seed, largest=2.0, tasks=20_000)
+        """Greedy play that believes arm 2 is better by s: the crossing is where its advantage over
+        uniform play turns negative.
+        """
+        found = break_even(
+            self.prior, [-1.0, 0.0], pw.Greedy(), 5, seed=seed, largest=2.0, tasks=20_000
+        )
         assert found.scale is not None
         low, high = found.between
         assert low <= found.scale <= high
         for scale, sign in ((0.9 * low, 1.0), (1.1 * high, -1.0)):
             held = pw.GaussianPrior(self.prior.mean - [scale, 0.0], self.prior.cov)
             policies = {"held": (pw.Greedy(), held), "uniform": pw.Uniform()}
-            gap = pw.compare(self.prior, policies, horizon=5, tasks=100_000, seed=seed + 1).difference("held", "uniform")
+            gap = pw.compare(
+                self.prior, policies, horizon=5, tasks=100_000, seed=seed + 1
+            ).difference("held", "uniform")
             assert sign * gap.mean > 0.0
 
     def test_losses_are_signed(self, seed):
@@ -273,22 +350,39 @@ class TestBreakEven:
 
     def test_vague_prior_as_fallback(self, seed, drawn):
         vague = pw.GaussianPrior([0.0, 0.0], np.eye(2))
-        found = break_even(self.prior, [-1.0, 0.0], pw.ThompsonSampling(), 10, seed=seed, fallback=vague, largest=4.0, tasks=5000)
+        found = break_even(
+            self.prior,
+            [-1.0, 0.0],
+            pw.ThompsonSampling(),
+            10,
+            seed=seed,
+            fallback=vague,
+            largest=4.0,
+            tasks=5000,
+        )
         assert found.scale is not None
         assert "GaussianPrior" in str(found)
         assert found.figure()["png"].startswith(b"\x89PNG")
         axes = drawn[0].axes[0]
         curve, _, crossing = axes.lines
-        np.testing.assert_array_equal(curve.get_xydata(), np.stack([found.scales, found.advantages], axis=1))
+        np.testing.assert_array_equal(
+            curve.get_xydata(), np.stack([found.scales, found.advantages], axis=1)
+        )
         assert crossing.get_xydata().tolist() == [[found.scale, 0.0]]
-        assert (axes.get_xlabel(), axes.get_ylabel()) == ("how far the held prior is off", "reward above the fallback")
+        assert (axes.get_xlabel(), axes.get_ylabel()) == (
+            "how far the held prior is off",
+            "reward above the fallback",
+        )
 
     @pytest.mark.parametrize(
         ("prior", "direction"),
         [
             (pw.BetaPrior([2.0, 1.0], [1.0, 2.0]), {"alpha": [0.0, 6.0]}),
             (pw.BetaPrior([2.0, 1.0], [1.0, 2.0]), pw.BetaPrior([1.0, 8.0], [4.0, 1.0])),
-            (pw.FinitePrior(np.eye(2), [0.9, 0.1], noise="bernoulli"), pw.FinitePrior(np.eye(2), [0.1, 0.9], noise="bernoulli")),
+            (
+                pw.FinitePrior(np.eye(2), [0.9, 0.1], noise="bernoulli"),
+                pw.FinitePrior(np.eye(2), [0.1, 0.9], noise="bernoulli"),
+            ),
             (prior, lambda scale: pw.GaussianPrior([0.5 - scale, 0.0], 0.1 * np.eye(2))),
         ],
     )

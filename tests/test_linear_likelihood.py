@@ -1,4 +1,6 @@
-"""Normal priors over weights by marginal likelihood: a published fit, brute force, boundaries, recovery from adaptive data."""
+"""Normal priors over weights by marginal likelihood: a published fit, brute force, boundaries,
+recovery from adaptive data.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from priorwise.meta.likelihood.linear.model import LinearLikelihood, LinearTasks
 from priorwise.meta.statistics.linear import LinearStatistics
 from priorwise.testing import base_seed
 
-# Reaction times (ms) of 18 subjects over 10 days of little sleep: Belenky et al. 2003, Journal of Sleep Research 12.
+# Reaction times (ms) of 18 subjects over 10 days of little sleep: Belenky et al. 2003, Journal of
+# Sleep Research 12.
 SLEEP = """
 249.5600 258.7047 250.8006 321.4398 356.8519 414.6901 382.2038 290.1486 430.5853 466.3535
 222.7339 205.2658 202.9778 204.7070 207.7161 215.9618 213.6303 217.7272 224.2957 237.3142
@@ -57,19 +60,26 @@ def random_tasks(rng: np.random.Generator, tasks: int, dim: int, pulls: int) -> 
     root = np.eye(dim) + np.tril(rng.uniform(-0.5, 0.5, size=(dim, dim)))
     x = rng.normal(size=(tasks, pulls, dim))
     w = rng.normal(size=dim) + rng.normal(size=(tasks, dim)) @ root.T
-    return LinearStatistics.from_trajectory(x, np.einsum("tsj,tj->ts", x, w) + rng.normal(size=(tasks, pulls)))
+    return LinearStatistics.from_trajectory(
+        x, np.einsum("tsj,tj->ts", x, w) + rng.normal(size=(tasks, pulls))
+    )
 
 
 def of(data: LinearStatistics) -> LinearTasks:
     return LinearTasks(data.gram, data.moments, data.squares, data.pulls)
 
 
-# -- published --------------------------------------------------------------------------------------------------------------------
+# -- published
+# -------------------------------------------------------------------------------------------------
 
 
 def test_sleep_study() -> None:
-    """The fit by maximum likelihood of this textbook example: 23.78, 5.717, 0.081, 25.59; mean 251.405, 10.467."""
-    fit = LinearMarginalLikelihood(contexts=[[1.0, 0.0]], noise_var=None, regulariser=0.0).fit(sleep())
+    """The fit by maximum likelihood of this textbook example: 23.78, 5.717, 0.081, 25.59; mean
+    251.405, 10.467.
+    """
+    fit = LinearMarginalLikelihood(contexts=[[1.0, 0.0]], noise_var=None, regulariser=0.0).fit(
+        sleep()
+    )
     std = np.sqrt(np.diag(fit.prior.cov))
     np.testing.assert_allclose(std, [23.78, 5.717], rtol=2e-4)
     assert fit.prior.cov[0, 1] / std.prod() == pytest.approx(0.081, abs=5e-4)
@@ -82,7 +92,8 @@ def test_sleep_study() -> None:
     assert (fit.tasks, fit.left_out) == (18, 0)
 
 
-# -- the likelihood ---------------------------------------------------------------------------------------------------------------
+# -- the likelihood
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("singular", [False, True])
@@ -95,7 +106,9 @@ def test_likelihood_is_the_normal_density(singular: bool, seed: int) -> None:
     x, r = rng.normal(size=(4, 5, 3)), rng.normal(size=(4, 5))
     got = log_marginal_likelihood(prior, LinearStatistics.from_trajectory(x, r))
     for task in range(4):
-        law = multivariate_normal(x[task] @ prior.mean, x[task] @ prior.cov @ x[task].T + 0.7 * np.eye(5))
+        law = multivariate_normal(
+            x[task] @ prior.mean, x[task] @ prior.cov @ x[task].T + 0.7 * np.eye(5)
+        )
         assert got[task] == pytest.approx(law.logpdf(r[task]), rel=1e-10)
 
 
@@ -106,7 +119,9 @@ def test_derivatives(diagonal: bool, regulariser: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     tasks = of(random_tasks(rng, 30, 3, 5))
     chart = Chart.of(3, diagonal=diagonal, noise=True)
-    point = Point(tasks, chart, regulariser, chart.root(rng.normal(1.0, 0.2, len(chart.rows)), 3), 0.8)
+    point = Point(
+        tasks, chart, regulariser, chart.root(rng.normal(1.0, 0.2, len(chart.rows)), 3), 0.8
+    )
     free, h = len(chart.rows) + 1, 1e-4
     for i, e in enumerate(np.eye(free) * h):
         slope = (point.moved(e).value - point.moved(-e).value) / (2 * h)
@@ -122,7 +137,9 @@ def test_derivatives(diagonal: bool, regulariser: float, seed: int) -> None:
     basis = np.eye(3 + free) * 1e-3
     for i, e in enumerate(basis):
         for j, f in enumerate(basis):
-            second = (objective(e + f) - objective(e - f) - objective(f - e) + objective(-e - f)) / 4e-6
+            second = (
+                objective(e + f) - objective(e - f) - objective(f - e) + objective(-e - f)
+            ) / 4e-6
             assert point.information[i, j] == pytest.approx(-second, rel=2e-4, abs=2e-2)
 
 
@@ -135,7 +152,8 @@ def test_profile_mean_is_the_best_mean(seed: int) -> None:
         assert other.value < best.value
 
 
-# -- the maximum ------------------------------------------------------------------------------------------------------------------
+# -- the maximum
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("structure", ["full", "diagonal"])
@@ -144,14 +162,22 @@ def test_no_prior_nearby_is_more_likely(structure: str, noise_var: float | None,
     rng = np.random.default_rng(seed)
     data = random_tasks(rng, 40, 3, 6)
     fit = estimator(structure=structure, noise_var=noise_var, regulariser=0.0).fit(data)
-    assert fit.log_likelihood == pytest.approx(log_marginal_likelihood(fit.prior, data).sum(), rel=1e-10)
+    assert fit.log_likelihood == pytest.approx(
+        log_marginal_likelihood(fit.prior, data).sum(), rel=1e-10
+    )
     root = np.linalg.cholesky(fit.prior.cov + 1e-12 * np.eye(3))
     for size in (1e-3, 0.03, 0.3):
         for _ in range(30):
             step = rng.normal(size=(3, 3)) * size
             other = root + (np.diag(np.diag(step)) if structure == "diagonal" else step)
-            noise = fit.prior.noise_var if noise_var else fit.prior.noise_var * np.exp(size * rng.normal())
-            prior = pw.LinearGaussianPrior(fit.prior.mean + size * rng.normal(size=3), other @ other.T, noise, np.eye(3))
+            noise = (
+                fit.prior.noise_var
+                if noise_var
+                else fit.prior.noise_var * np.exp(size * rng.normal())
+            )
+            prior = pw.LinearGaussianPrior(
+                fit.prior.mean + size * rng.normal(size=3), other @ other.T, noise, np.eye(3)
+            )
             assert log_marginal_likelihood(prior, data).sum() <= fit.log_likelihood + 1e-7
 
 
@@ -175,13 +201,23 @@ def test_units_do_not_matter(seed: int) -> None:
     plain = model.fit(LinearStatistics.from_trajectory(x, r))
     other = model.fit(LinearStatistics.from_trajectory(x * scale, r * unit))
     np.testing.assert_allclose(other.prior.mean, plain.prior.mean * unit / scale, rtol=1e-6)
-    np.testing.assert_allclose(other.prior.cov, plain.prior.cov * unit**2 / np.outer(scale, scale), rtol=1e-6)
-    np.testing.assert_allclose(other.std_errors["cov"], plain.std_errors["cov"] * unit**2 / np.outer(scale, scale), rtol=1e-5)
-    assert other.log_likelihood == pytest.approx(plain.log_likelihood - 150 * np.log(unit), rel=1e-9)
+    np.testing.assert_allclose(
+        other.prior.cov, plain.prior.cov * unit**2 / np.outer(scale, scale), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        other.std_errors["cov"],
+        plain.std_errors["cov"] * unit**2 / np.outer(scale, scale),
+        rtol=1e-5,
+    )
+    assert other.log_likelihood == pytest.approx(
+        plain.log_likelihood - 150 * np.log(unit), rel=1e-9
+    )
 
 
 def test_tasks_seen_exactly(seed: int) -> None:
-    """With hardly any noise: the sample covariance, over T for plain likelihood and over T - 1 with the regulariser, nearly."""
+    """With hardly any noise: the sample covariance, over T for plain likelihood and over T - 1 with
+    the regulariser, nearly.
+    """
     rng = np.random.default_rng(seed)
     w = rng.normal(size=(40, 2)) @ np.array([[1.0, 0.5], [0.0, 1.0]])
     x = np.broadcast_to(np.eye(2), (40, 2, 2))
@@ -190,7 +226,9 @@ def test_tasks_seen_exactly(seed: int) -> None:
         fit = estimator(2, noise_var=1e-7, regulariser=regulariser).fit(data)
         centred = w - w.mean(axis=0)
         np.testing.assert_allclose(fit.prior.mean, w.mean(axis=0), atol=1e-5)
-        np.testing.assert_allclose(fit.prior.cov, centred.T @ centred / count, rtol=0.004 if regulariser else 1e-5)
+        np.testing.assert_allclose(
+            fit.prior.cov, centred.T @ centred / count, rtol=0.004 if regulariser else 1e-5
+        )
 
 
 def test_merged_data_warm_starts_and_left_out_tasks(seed: int) -> None:
@@ -208,11 +246,14 @@ def test_merged_data_warm_starts_and_left_out_tasks(seed: int) -> None:
         np.testing.assert_allclose(warm.prior.cov, whole.prior.cov, rtol=1e-6)
 
 
-# -- boundaries -------------------------------------------------------------------------------------------------------------------
+# -- boundaries
+# -------------------------------------------------------------------------------------------------
 
 
 def test_a_variance_of_zero(seed: int) -> None:
-    """Least squares finds the same weights in each task: plain likelihood has no covariance at all, the regulariser a small one."""
+    """Least squares finds the same weights in each task: plain likelihood has no covariance at all,
+    the regulariser a small one.
+    """
     rng = np.random.default_rng(seed)
     x, noise = rng.normal(size=(60, 6, 3)), rng.normal(size=(60, 6))
     noise -= np.stack([a @ np.linalg.lstsq(a, e)[0] for a, e in zip(x, noise, strict=True)])
@@ -233,7 +274,10 @@ def test_a_variance_of_zero(seed: int) -> None:
 EDGES = {
     "one task": ([[[1.0, 0.0], [0.0, 1.0]]], [[1.0, 2.0]]),
     "one pull": ([[[1.0, 0.5]]], [[1.0]]),
-    "a feature never seen": (np.stack([np.ones((5, 3)), np.zeros((5, 3))], axis=2), np.arange(15.0).reshape(5, 3)),
+    "a feature never seen": (
+        np.stack([np.ones((5, 3)), np.zeros((5, 3))], axis=2),
+        np.arange(15.0).reshape(5, 3),
+    ),
     "all rewards zero": (np.ones((4, 3, 2)), np.zeros((4, 3))),
     "all rewards equal": (np.ones((4, 3, 2)), np.ones((4, 3))),
     "huge": (
@@ -246,21 +290,32 @@ EDGES = {
 @pytest.mark.parametrize("case", EDGES.values(), ids=EDGES)
 @pytest.mark.parametrize("noise_var", [1.0, None])
 @pytest.mark.parametrize("regulariser", [0.0, 1.0])
-def test_edges_give_usable_priors(case: tuple[object, object], noise_var: float | None, regulariser: float, seed: int) -> None:
-    fit = estimator(2, noise_var=noise_var, regulariser=regulariser).fit(LinearStatistics.from_trajectory(*case))
+def test_edges_give_usable_priors(
+    case: tuple[object, object], noise_var: float | None, regulariser: float, seed: int
+) -> None:
+    fit = estimator(2, noise_var=noise_var, regulariser=regulariser).fit(
+        LinearStatistics.from_trajectory(*case)
+    )
     assert np.isfinite(fit.log_likelihood)
     for prior in (fit.prior, *fit.draw(np.random.default_rng(seed), 5)):
         assert np.isfinite(prior.cov).all()
-        assert np.isfinite(pw.simulate(prior, pw.ThompsonSampling(), horizon=3, tasks=5, seed=seed).mean_reward)
+        assert np.isfinite(
+            pw.simulate(prior, pw.ThompsonSampling(), horizon=3, tasks=5, seed=seed).mean_reward
+        )
     assert PriorFit.load(fit.to_json()).prior == fit.prior
 
 
 @pytest.mark.parametrize("structure", ["full", "diagonal"])
 def test_a_feature_never_seen_is_said(structure: str) -> None:
-    """Plain likelihood says nothing about it; then it is the default regulariser's, wherever the climb began."""
+    """Plain likelihood says nothing about it; then it is the default regulariser's, wherever the
+    climb began.
+    """
     data = LinearStatistics.from_trajectory(*EDGES["a feature never seen"])
     weak, plain = (estimator(2, structure=structure, regulariser=r).fit(data) for r in (1.0, 0.0))
-    for fit, note in ((weak, "the prior there is the regulariser's"), (plain, "the prior there is the default regulariser's")):
+    for fit, note in (
+        (weak, "the prior there is the regulariser's"),
+        (plain, "the prior there is the default regulariser's"),
+    ):
         assert fit.at_boundary
         assert any(note in each for each in fit.warnings)
     assert plain.prior.cov[1, 1] == pytest.approx(weak.prior.cov[1, 1], rel=1e-6)
@@ -276,7 +331,9 @@ def test_a_feature_never_seen_is_said(structure: str) -> None:
 
 
 def test_a_known_noise_stays_what_it_is(seed: int) -> None:
-    """Through the fit's units and back it would not; and bounds between priors refuse different rewards."""
+    """Through the fit's units and back it would not; and bounds between priors refuse different
+    rewards.
+    """
     rng = np.random.default_rng(seed)
     for noise in (1.0, 0.3, *rng.uniform(0.1, 3.0, 30)):
         fit = estimator(2, noise_var=noise).fit(random_tasks(rng, 8, 2, 3))
@@ -287,7 +344,9 @@ def test_a_known_noise_stays_what_it_is(seed: int) -> None:
 def test_many_tasks_begin_with_some_of_them(seed: int) -> None:
     data = random_tasks(np.random.default_rng(seed), 3 * FEW, 2, 4)
     cold = estimator(2, noise_var=None).fit(data)
-    other = estimator(2, noise_var=None).fit(data, start=pw.LinearGaussianPrior([0, 0], np.eye(2), 1.0, np.eye(2)))
+    other = estimator(2, noise_var=None).fit(
+        data, start=pw.LinearGaussianPrior([0, 0], np.eye(2), 1.0, np.eye(2))
+    )
     assert cold.converged
     assert cold.iterations <= other.iterations
     np.testing.assert_allclose(cold.prior.cov, other.prior.cov, rtol=1e-7)
@@ -298,13 +357,20 @@ def test_a_far_common_mean_costs_no_digits(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(50, 6, 2))
     r = np.einsum("tsj,tj->ts", x, rng.normal(size=(50, 2))) + rng.normal(size=(50, 6))
-    near, far = (estimator(2).fit(LinearStatistics.from_trajectory(x, r + x @ [m, -m])) for m in (0.0, 1e4))
+    near, far = (
+        estimator(2).fit(LinearStatistics.from_trajectory(x, r + x @ [m, -m])) for m in (0.0, 1e4)
+    )
     np.testing.assert_allclose(far.prior.cov, near.prior.cov, rtol=1e-5)
     np.testing.assert_allclose(far.prior.mean - [1e4, -1e4], near.prior.mean, atol=1e-6)
 
 
 def test_impossible_statistics_are_refused(seed: int) -> None:
-    gram, moments, squares, pulls = np.array([[[2.0, 1.0], [1.0, 3.0]]] * 2), np.ones((2, 2)), np.full(2, 5.0), [3, 3]
+    gram, moments, squares, pulls = (
+        np.array([[[2.0, 1.0], [1.0, 3.0]]] * 2),
+        np.ones((2, 2)),
+        np.full(2, 5.0),
+        [3, 3],
+    )
     LinearStatistics(gram, moments, squares, pulls)
     bad = gram.copy()
     bad[1] = [[1.0, 2.0], [2.0, 1.0]]
@@ -320,7 +386,8 @@ def test_impossible_statistics_are_refused(seed: int) -> None:
         LinearStatistics(bad, moments, squares, pulls)
     with pytest.raises(ValueError, match="0 where pulls is 0, but task 1"):
         LinearStatistics(gram, moments, squares, [3, 0])
-    x = np.random.default_rng(seed).normal(size=(20, 3, 6)) * 10.0 ** np.arange(-9, 9, 3)  # more features than pulls, no noise
+    # more features than pulls, no noise
+    x = np.random.default_rng(seed).normal(size=(20, 3, 6)) * 10.0 ** np.arange(-9, 9, 3)
     LinearStatistics.from_trajectory(x, x @ np.ones(6))
 
 
@@ -341,14 +408,19 @@ def test_bad_arguments(seed: int) -> None:
     with pytest.raises(ValueError, match="no task has a pull"):
         estimator().fit(LinearStatistics(np.zeros((1, 3, 3)), np.zeros((1, 3)), [0.0], [0]))
     with pytest.raises(ValueError, match="differs between arms"):
-        log_marginal_likelihood(pw.LinearGaussianPrior(np.zeros(3), np.eye(3), [1, 2, 3], np.eye(3)), data)
+        log_marginal_likelihood(
+            pw.LinearGaussianPrior(np.zeros(3), np.eye(3), [1, 2, 3], np.eye(3)), data
+        )
 
 
-# -- recovery ---------------------------------------------------------------------------------------------------------------------
+# -- recovery
+# -------------------------------------------------------------------------------------------------
 
 
 def misfit(fit: PriorFit, truth: pw.LinearGaussianPrior) -> float:
-    """Squared distance of (mean, E, log noise) in the metric of the information: chi-square with as many degrees of freedom."""
+    """Squared distance of (mean, E, log noise) in the metric of the information: chi-square with as
+    many degrees of freedom.
+    """
     law = fit.uncertainty
     inverse = np.linalg.inv(law.root)
     values, axes = np.linalg.eigh(inverse @ truth.cov @ inverse.T)
@@ -363,7 +435,9 @@ def misfit(fit: PriorFit, truth: pw.LinearGaussianPrior) -> float:
 
 
 def test_recovery_from_adaptive_tasks(seed: int) -> None:
-    """Thompson sampling chooses the features: false alarm 1e-6. Controls: a covariance off by a fifth, a mean off by 0.1."""
+    """Thompson sampling chooses the features: false alarm 1e-6. Controls: a covariance off by a
+    fifth, a mean off by 0.1.
+    """
     contexts = pw.SphereContexts(arms=4)
     cov = np.array([[1.0, 0.5, 0.0], [0.5, 0.8, -0.2], [0.0, -0.2, 0.5]])
     truth = pw.LinearGaussianPrior([0.5, 0.0, -0.5], cov, 0.5, contexts)
@@ -380,29 +454,40 @@ def test_draws_spread_like_the_standard_errors(seed: int) -> None:
     fit = estimator(2, noise_var=None).fit(data)
     drawn = fit.draw(np.random.default_rng(seed), 3_000)
     for name in ("mean", "cov"):
-        np.testing.assert_allclose(np.std([getattr(p, name) for p in drawn], axis=0), fit.std_errors[name], rtol=0.15)
-    assert np.std([p.noise_var[0] for p in drawn]) == pytest.approx(float(fit.std_errors["noise_var"]), rel=0.15)
+        np.testing.assert_allclose(
+            np.std([getattr(p, name) for p in drawn], axis=0), fit.std_errors[name], rtol=0.15
+        )
+    assert np.std([p.noise_var[0] for p in drawn]) == pytest.approx(
+        float(fit.std_errors["noise_var"]), rel=0.15
+    )
     again = PriorFit.load(fit.to_json())
     assert again == fit
     assert again.draw(np.random.default_rng(seed), 3) == drawn[:3]
 
 
 def test_draws_have_the_fit_as_their_mean_in_any_order(seed: int) -> None:
-    """Few tasks of Thompson sampling: averages within 5 of their standard errors plus 5 % for the normaliser; false alarm 1e-5.
+    """Few tasks of Thompson sampling: averages within 5 of their standard errors plus 5 % for the
+    normaliser; false alarm 1e-5.
 
-    Control: normal laws of the entries of a triangular root, whose draws are too large, and the more so the later the feature.
+    Control: normal laws of the entries of a triangular root, whose draws are too large, and the
+    more so the later the feature.
     """
     prior = problems.linear().prior
     run = pw.simulate(prior, pw.ThompsonSampling(), horizon=10, tasks=50, seed=seed, keep=True)
     data = LinearStatistics.from_run(run)
-    turned = LinearStatistics(data.gram[:, ::-1, ::-1], data.moments[:, ::-1], data.squares, data.pulls)
+    turned = LinearStatistics(
+        data.gram[:, ::-1, ::-1], data.moments[:, ::-1], data.squares, data.pulls
+    )
     spreads = []
     for each, order in ((data, 1), (turned, -1)):
         fit = LinearMarginalLikelihood(prior.contexts).fit(each)
         draws = np.array([p.cov for p in fit.draw(np.random.default_rng(seed), 2_000)])
         error = draws.std(axis=0) / np.sqrt(len(draws))
         own = np.diag(fit.prior.cov)
-        assert (np.abs(draws.mean(axis=0) - fit.prior.cov) < 5 * error + 0.05 * np.sqrt(np.outer(own, own))).all()
+        assert (
+            np.abs(draws.mean(axis=0) - fit.prior.cov)
+            < 5 * error + 0.05 * np.sqrt(np.outer(own, own))
+        ).all()
         spread = np.diag(draws.std(axis=0) / fit.std_errors["cov"])
         assert ((spread > 0.5) & (spread < 2.0)).all()
         spreads.append(spread[::order])
@@ -410,13 +495,18 @@ def test_draws_have_the_fit_as_their_mean_in_any_order(seed: int) -> None:
     chart = Chart.of(prior.dim, diagonal=False, noise=False)
     top, _, _ = climb(Point(of(data), chart, 1.0, np.eye(prior.dim), 1.0), 100)
     change = np.linalg.inv(np.linalg.cholesky(top.information)).T[prior.dim :]
-    roots = [top.root + chart.root(change @ z, prior.dim) for z in np.random.default_rng(seed).normal(size=(2_000, len(change.T)))]
+    roots = [
+        top.root + chart.root(change @ z, prior.dim)
+        for z in np.random.default_rng(seed).normal(size=(2_000, len(change.T)))
+    ]
     late = np.mean([(root @ root.T)[-1, -1] for root in roots]) / (top.root @ top.root.T)[-1, -1]
     assert late > 1.15
 
 
 def test_many_tasks_take_few_more_calls(seed: int) -> None:
-    """A hundred times the tasks cost a few times the calls, for iterations: the loops over tasks are compiled."""
+    """A hundred times the tasks cost a few times the calls, for iterations: the loops over tasks
+    are compiled.
+    """
     data = random_tasks(np.random.default_rng(seed), 20_000, 6, 8)
     model = LinearMarginalLikelihood(np.eye(6))
     assert model.fit(data).iterations <= 30
@@ -424,7 +514,9 @@ def test_many_tasks_take_few_more_calls(seed: int) -> None:
 
 
 def test_refits_start_where_the_former_fit_ended(seed: int) -> None:
-    """100 tasks in 6 dimensions, 99 of which the former fit has seen: fewer iterations than from nothing, and the same prior."""
+    """100 tasks in 6 dimensions, 99 of which the former fit has seen: fewer iterations than from
+    nothing, and the same prior.
+    """
     prior = problems.linear().prior
     run = pw.simulate(prior, pw.ThompsonSampling(), horizon=20, tasks=100, seed=seed, keep=True)
     data = LinearStatistics.from_run(run)

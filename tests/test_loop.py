@@ -1,7 +1,8 @@
-"""One loop for everything: a contextual toy and a Markov decision process run through the bandits' loop.
+"""One loop for everything: a contextual toy and a Markov decision process run through the bandits'
+loop.
 
-Expected rewards by enumeration; simulated means must lie within 5 standard errors (false alarm 6e-7 each), and a nearby wrong
-answer must not.
+Expected rewards by enumeration; simulated means must lie within 5 standard errors (false alarm 6e-7
+each), and a nearby wrong answer must not.
 """
 
 from __future__ import annotations
@@ -33,9 +34,13 @@ class Models:
         return self.tables[rng.choice(np.tile(self.weights, (tasks, 1)))]
 
 
-# A contextual toy: the signal is a context 0 or 1, drawn afresh; a model is a table of success probabilities (context, arm).
+# A contextual toy: the signal is a context 0 or 1, drawn afresh; a model is a table of success
+# probabilities (context, arm).
 
-CONTEXTUAL = Models(np.array([[[0.9, 0.2], [0.1, 0.6]], [[0.3, 0.7], [0.8, 0.2]], [[0.2, 0.5], [0.4, 0.6]]]), (0.5, 0.3, 0.2))
+CONTEXTUAL = Models(
+    np.array([[[0.9, 0.2], [0.1, 0.6]], [[0.3, 0.7], [0.8, 0.2]], [[0.2, 0.5], [0.4, 0.6]]]),
+    (0.5, 0.3, 0.2),
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,9 @@ class ContextualBelief:
 
 
 def contextual_reward(models: Models, horizon: int, learns: bool = True) -> float:
-    """Expected total reward of Thompson sampling, by enumeration of models, contexts, draws and rewards."""
+    """Expected total reward of Thompson sampling, by enumeration of models, contexts, draws and
+    rewards.
+    """
 
     def ahead(true: int, weights: Any, steps: int) -> float:
         if steps == 0:
@@ -91,8 +98,14 @@ def contextual_reward(models: Models, horizon: int, learns: bool = True) -> floa
                 arm = int(models.tables[drawn, context].argmax())
                 mean = models.tables[true, context, arm]
                 likelihood = models.tables[:, context, arm]
-                success, failure = (weights * likelihood, weights * (1 - likelihood)) if learns else (weights, weights)
-                later = mean * ahead(true, success, steps - 1) + (1 - mean) * ahead(true, failure, steps - 1)
+                success, failure = (
+                    (weights * likelihood, weights * (1 - likelihood))
+                    if learns
+                    else (weights, weights)
+                )
+                later = mean * ahead(true, success, steps - 1) + (1 - mean) * ahead(
+                    true, failure, steps - 1
+                )
                 total += 0.5 * weight * (mean + later)
         return total
 
@@ -107,18 +120,29 @@ def test_contextual_toy_earns_the_exact_reward(seed: int) -> None:
     best = 3 * float(np.array(CONTEXTUAL.weights) @ CONTEXTUAL.tables.max(axis=2).mean(axis=1))
     assert run.mean_regret is not None
     assert run.regret_std_error is not None
-    assert abs(run.mean_regret - (best - contextual_reward(CONTEXTUAL, 3))) < 5 * run.regret_std_error
+    assert (
+        abs(run.mean_regret - (best - contextual_reward(CONTEXTUAL, 3))) < 5 * run.regret_std_error
+    )
 
 
-# A Markov decision process on 3 states: a model is a table of transition probabilities (state, action, next state); arriving at
-# state 2 earns 1, at state 1 earns 0.2. The value of an action now is the Q of the drawn model with the steps that are left.
+# A Markov decision process on 3 states: a model is a table of transition probabilities (state,
+# action, next state); arriving at state 2 earns 1, at state 1 earns 0.2. The value of an action now
+# is the Q of the drawn model with the steps that are left.
 
 EARNED = np.array([0.0, 0.2, 1.0])
 MDP = Models(
     np.array(
         [
-            [[[0.8, 0.2, 0.0], [0.2, 0.5, 0.3]], [[0.1, 0.2, 0.7], [0.7, 0.3, 0.0]], [[0.5, 0.0, 0.5], [0.1, 0.9, 0.0]]],
-            [[[0.1, 0.8, 0.1], [0.9, 0.1, 0.0]], [[0.6, 0.4, 0.0], [0.2, 0.1, 0.7]], [[0.9, 0.1, 0.0], [0.1, 0.2, 0.7]]],
+            [
+                [[0.8, 0.2, 0.0], [0.2, 0.5, 0.3]],
+                [[0.1, 0.2, 0.7], [0.7, 0.3, 0.0]],
+                [[0.5, 0.0, 0.5], [0.1, 0.9, 0.0]],
+            ],
+            [
+                [[0.1, 0.8, 0.1], [0.9, 0.1, 0.0]],
+                [[0.6, 0.4, 0.0], [0.2, 0.1, 0.7]],
+                [[0.9, 0.1, 0.0], [0.1, 0.2, 0.7]],
+            ],
         ]
     ),
     (0.6, 0.4),
@@ -172,11 +196,14 @@ class MdpBelief:
 
 
 def mdp_reward(horizon: int, learns: bool = True) -> float:
-    """Expected total reward of posterior sampling, by enumeration of models, draws and transitions."""
+    """Expected total reward of posterior sampling, by enumeration of models, draws and
+    transitions.
+    """
 
     @cache
     def actions(steps: int) -> Any:
-        return np.stack([plan(table, steps).argmax(axis=1) for table in MDP.tables])  # (model, state)
+        # (model, state)
+        return np.stack([plan(table, steps).argmax(axis=1) for table in MDP.tables])
 
     def ahead(true: int, weights: Any, state: int, steps: int) -> float:
         if steps == 0:
@@ -187,7 +214,9 @@ def mdp_reward(horizon: int, learns: bool = True) -> float:
             for after, chance in enumerate(MDP.tables[true, state, action]):
                 if weight * chance > 0.0:
                     updated = weights * MDP.tables[:, state, action, after] if learns else weights
-                    total += weight * chance * (EARNED[after] + ahead(true, updated, after, steps - 1))
+                    total += (
+                        weight * chance * (EARNED[after] + ahead(true, updated, after, steps - 1))
+                    )
         return total
 
     prior = np.array(MDP.weights)
@@ -258,4 +287,5 @@ def test_signals_are_passed_before_and_after(seed: int) -> None:
 
     pw.simulate(DiaryPrior(), pw.ThompsonSampling(), horizon=3, tasks=2, seed=seed)
     assert belief.asked == [(1, 3, 2, 0.0), (2, 3, 2, 1.0), (3, 3, 2, 2.0)]
-    assert belief.told == [(1, 0.0, 1, 1.0, 1.0), (2, 1.0, 1, 11.0, 2.0)]  # nothing is learned from the last pull
+    # nothing is learned from the last pull
+    assert belief.told == [(1, 0.0, 1, 1.0, 1.0), (2, 1.0, 1, 11.0, 2.0)]

@@ -1,4 +1,6 @@
-"""The lower-bound instances: closed forms against enumeration, simulation against closed forms, and the theorem's numbers."""
+"""The lower-bound instances: closed forms against enumeration, simulation against closed forms, and
+the theorem's numbers.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,17 @@ def test_instance_is_the_one_of_the_paper() -> None:
     arms, eps, delta = 3, 0.2, 0.06
     case = noiseless_instance(arms, eps, delta)
     expected = {
-        (a, b): [1 - delta if i == a else delta for i in range(1, arms + 1)] + [1.0 if b else delta * a / (2 * arms)]
+        (a, b): [1 - delta if i == a else delta for i in range(1, arms + 1)]
+        + [1.0 if b else delta * a / (2 * arms)]
         for b in (0, 1)
         for a in range(1, arms + 1)
     }
-    found = {tuple(row): p for row, p in zip(case.prior.means.round(12).tolist(), case.prior.probs.tolist(), strict=True)}
+    found = {
+        tuple(row): p
+        for row, p in zip(
+            case.prior.means.round(12).tolist(), case.prior.probs.tolist(), strict=True
+        )
+    }
     for (_, b), row in expected.items():
         assert found[tuple(np.round(row, 12))] == pytest.approx((eps if b else 1 - eps) / arms)
     assert pw.total_variation(case.prior, case.other).value == pytest.approx(eps)
@@ -44,10 +52,13 @@ def test_instance_is_the_one_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    ("k", "horizon", "arms"), [(1, 1, 2), (1, 3, 10), (1, 5, 5), (2, 4, 6), (3, 6, 2), (3, 3, 8), (1, 6, 3), (2, 8, 3)]
+    ("k", "horizon", "arms"),
+    [(1, 1, 2), (1, 3, 10), (1, 5, 5), (2, 4, 6), (3, 6, 2), (3, 3, 8), (1, 6, 3), (2, 8, 3)],
 )
 @pytest.mark.parametrize(("eps", "delta"), [(0.1, 0.05), (1e-3, 0.01), (0.6, 0.3)])
-def test_closed_form_is_the_enumeration(k: int, horizon: int, arms: int, eps: float, delta: float) -> None:
+def test_closed_form_is_the_enumeration(
+    k: int, horizon: int, arms: int, eps: float, delta: float
+) -> None:
     case, policy = noiseless_instance(arms, eps, delta), pw.KShotThompson(k)
     true = exact_rewards(case.prior, policy, horizon).mean_reward
     wrong = exact_rewards(case.prior, policy, horizon, believed=case.other).mean_reward
@@ -55,36 +66,54 @@ def test_closed_form_is_the_enumeration(k: int, horizon: int, arms: int, eps: fl
 
 
 @pytest.mark.parametrize(("k", "horizon", "arms"), [(1, 6, 10), (3, 5, 9), (2, 8, 3)])
-def test_simulation_without_tables_is_the_enumeration(k: int, horizon: int, arms: int, seed: int) -> None:
-    """Both rewards within 4.6 standard errors; with twice the draws (the control) the difference is not."""
+def test_simulation_without_tables_is_the_enumeration(
+    k: int, horizon: int, arms: int, seed: int
+) -> None:
+    """Both rewards within 4.6 standard errors; with twice the draws (the control) the difference is
+    not.
+    """
     eps, delta, tasks = 0.05, 0.05, 60_000
     case, policy = noiseless_instance(arms, eps, delta), pw.KShotThompson(k)
     earned = simulated_rewards(k, horizon, arms, eps, delta, tasks=tasks, seed=seed)
     for totals, held in zip(earned, (case.prior, case.other), strict=True):
-        exact = exact_rewards(case.prior, policy, horizon, believed=held, most=1_000_000).mean_reward
+        exact = exact_rewards(
+            case.prior, policy, horizon, believed=held, most=1_000_000
+        ).mean_reward
         assert abs(totals.mean() - exact) < SIGMAS * totals.std() / np.sqrt(tasks)
     gap = earned[0] - earned[1]
-    assert abs(gap.mean() - exact_gap(2 * k, horizon, arms, eps, delta)) > SIGMAS * gap.std() / np.sqrt(tasks)
+    assert abs(
+        gap.mean() - exact_gap(2 * k, horizon, arms, eps, delta)
+    ) > SIGMAS * gap.std() / np.sqrt(tasks)
 
 
 def test_simulation_without_tables_has_the_law_of_the_policy(seed: int) -> None:
-    """Rewards of the library's own policy on the table, spread over totals; chi-square p-value above 1e-5."""
+    """Rewards of the library's own policy on the table, spread over totals; chi-square p-value
+    above 1e-5.
+    """
     from scipy import stats
 
     k, horizon, arms, eps, delta, tasks = 2, 6, 12, 0.05, 0.05, 20_000
     case = noiseless_instance(arms, eps, delta)
-    run = pw.simulate(case.prior, pw.KShotThompson(k), horizon=horizon, tasks=tasks, seed=seed, keep=True)
+    run = pw.simulate(
+        case.prior, pw.KShotThompson(k), horizon=horizon, tasks=tasks, seed=seed, keep=True
+    )
     mine = simulated_rewards(k, horizon, arms, eps, delta, tasks=tasks, seed=seed + 1)[0]
     edges = np.arange(horizon + 2) - 0.5  # totals are near whole numbers of good pulls
-    counts = np.array([np.histogram(np.floor(x), edges)[0] for x in (run.rewards.sum(axis=1), mine)])
+    counts = np.array(
+        [np.histogram(np.floor(x), edges)[0] for x in (run.rewards.sum(axis=1), mine)]
+    )
     counts = counts[:, counts.sum(axis=0) > 40]
     assert stats.chi2_contingency(counts, correction=False).pvalue > 1e-5
 
 
 def test_acceptance(seed: int) -> None:
-    """k = 1, H = 40, N = 2000, eps = 1e-3, delta = 0.01: theorem <= measured <= 2 n H^2 eps; six standard errors of room."""
+    """k = 1, H = 40, N = 2000, eps = 1e-3, delta = 0.01: theorem <= measured <= 2 n H^2 eps; six
+    standard errors of room.
+    """
     found = lower_bound_gap(1, 40, 2000, 1e-3, 0.01, seed=seed)
-    assert found.theorem == pytest.approx(1.6 * (0.96**2 * 0.99 * 39 * 38 / 3200 - 40 / 1960 - 0.01))
+    assert found.theorem == pytest.approx(
+        1.6 * (0.96**2 * 0.99 * 39 * 38 / 3200 - 40 / 1960 - 0.01)
+    )
     assert found.upper == pytest.approx(3.2)
     assert found.theorem <= found.improved <= found.exact <= found.upper
     assert found.exact - found.theorem > 5 * found.std_error
@@ -95,26 +124,44 @@ def test_acceptance(seed: int) -> None:
 
 @pytest.mark.slow
 def test_acceptance_on_the_table(seed: int) -> None:
-    """The library's own run on all 4000 tasks of 2001 arms, within 4.6 standard errors of the closed form."""
+    """The library's own run on all 4000 tasks of 2001 arms, within 4.6 standard errors of the
+    closed form.
+    """
     case, policy = noiseless_instance(2000, 1e-3, 0.01), pw.KShotThompson(1)
     runs = {"true": (policy, case.prior), "wrong": (policy, case.other)}
-    gap = pw.compare(case.prior, runs, horizon=40, tasks=1024, seed=seed).difference("true", "wrong")
+    gap = pw.compare(case.prior, runs, horizon=40, tasks=1024, seed=seed).difference(
+        "true", "wrong"
+    )
     assert abs(gap.mean - exact_gap(1, 40, 2000, 1e-3, 0.01)) < SIGMAS * gap.std_error
 
 
 @settings(max_examples=200)
-@given(st.integers(1, 5), st.integers(1, 40), st.integers(2, 4000), st.floats(1e-6, 1.0), st.floats(1e-3, 0.03))
-def test_theorem_holds_for_the_exact_gap(k: int, horizon: int, arms: int, share: float, delta: float) -> None:
+@given(
+    st.integers(1, 5),
+    st.integers(1, 40),
+    st.integers(2, 4000),
+    st.floats(1e-6, 1.0),
+    st.floats(1e-3, 0.03),
+)
+def test_theorem_holds_for_the_exact_gap(
+    k: int, horizon: int, arms: int, share: float, delta: float
+) -> None:
     eps = share / (k * horizon)
     assume(arms > horizon and eps < 1.0)
     exact = exact_gap(k, horizon, arms, eps, delta)
-    assert theorem_gap(k, horizon, arms, eps, delta) <= improved_gap(k, horizon, arms, eps, delta) <= exact + 1e-12
+    assert (
+        theorem_gap(k, horizon, arms, eps, delta)
+        <= improved_gap(k, horizon, arms, eps, delta)
+        <= exact + 1e-12
+    )
     assert exact <= 2 * k * horizon**2 * eps
 
 
 def test_bound_approaches_half_of_k_eps_h_squared() -> None:
     k, horizon, eps = 2, 400, 1e-7
-    assert theorem_gap(k, horizon, 400_000, eps, 1e-2 / 2) / (k * eps * horizon**2) == pytest.approx(0.5, abs=0.02)
+    assert theorem_gap(k, horizon, 400_000, eps, 1e-2 / 2) / (
+        k * eps * horizon**2
+    ) == pytest.approx(0.5, abs=0.02)
 
 
 def test_simulation_does_not_depend_on_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,11 +189,15 @@ def test_two_point_distance_is_exact(k: int, horizon: int, eps: float) -> None:
 
 
 def test_two_point_distance_is_measured(seed: int) -> None:
-    """How often the wrong prior pulls the second arm, within 4.6 standard errors; the true prior never does."""
+    """How often the wrong prior pulls the second arm, within 4.6 standard errors; the true prior
+    never does.
+    """
     k, horizon, eps, tasks = 2, 8, 0.02, 50_000
     case, policy = two_point_instance(eps), pw.KShotThompson(k)
     true, wrong = (
-        pw.simulate(case.prior, policy, horizon=horizon, tasks=tasks, seed=seed, believed=held, keep=True)
+        pw.simulate(
+            case.prior, policy, horizon=horizon, tasks=tasks, seed=seed, believed=held, keep=True
+        )
         for held in (case.prior, case.other)
     )
     assert not true.actions.any()
@@ -163,7 +214,10 @@ def test_bad_parameters_are_named() -> None:
         (lambda: noiseless_instance(10, 0.1, 0.5), "delta must lie strictly between 0 and 0.5"),
         (lambda: noiseless_instance(10, 0.1, 1e-9), "delta must be larger"),
         (lambda: noiseless_instance(10_000, 0.1, 0.01), "use lower_bound_gap"),
-        (lambda: theorem_gap(2, 10, 100, 0.1, 0.01), r"eps must be at most 1 / \(k horizon\) = 0.05"),
+        (
+            lambda: theorem_gap(2, 10, 100, 0.1, 0.01),
+            r"eps must be at most 1 / \(k horizon\) = 0.05",
+        ),
         (lambda: theorem_gap(1, 10, 10, 0.01, 0.01), "arms must exceed the horizon 10"),
     ):
         with pytest.raises(ValueError, match=message):

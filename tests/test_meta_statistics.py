@@ -43,7 +43,9 @@ class TestGaussian:
     def test_from_run_sums_every_pull(self, run: pw.Run) -> None:
         for steps, chosen in ((None, slice(None)), (2, slice(2)), (slice(1, 6, 2), slice(1, 6, 2))):
             stats = GaussianStatistics.from_run(run, arms=ARMS, steps=steps)
-            for got, want in zip((stats.pulls, stats.sums, stats.squares), literal(run, chosen), strict=True):
+            for got, want in zip(
+                (stats.pulls, stats.sums, stats.squares), literal(run, chosen), strict=True
+            ):
                 np.testing.assert_allclose(got, want, atol=1e-12)
 
     def test_subsets_and_sums_of_tasks(self, run: pw.Run) -> None:
@@ -74,20 +76,28 @@ class TestGaussian:
             np.testing.assert_allclose(getattr(merged, name), getattr(whole, name), atol=1e-9)
 
     def test_groups_given_by_hand_merge_equal_rows(self) -> None:
-        groups = GaussianGroups([[1, 0], [1, 0]], [1, 2], [[1.0, 0], [4.0, 0]], [[[1.0, 0], [0, 0]], [[8.0, 0], [0, 0]]])
+        groups = GaussianGroups(
+            [[1, 0], [1, 0]], [1, 2], [[1.0, 0], [4.0, 0]], [[[1.0, 0], [0, 0]], [[8.0, 0], [0, 0]]]
+        )
         assert len(groups) == 1
         assert groups.sums.tolist() == [[5.0, 0.0]]
         assert groups.tasks.tolist() == [3.0]
 
     def test_hashed_rows_equal_sorted_rows(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        for rows in (rng.integers(0, 3, (500, 4)) * 1e7, rng.integers(0, 2, (500, 70)) * 0.1, rng.integers(0, 4, (500, 3))):
+        for rows in (
+            rng.integers(0, 3, (500, 4)) * 1e7,
+            rng.integers(0, 2, (500, 70)) * 0.1,
+            rng.integers(0, 4, (500, 3)),
+        ):
             distinct, place = distinct_rows(rows.astype(float))
             np.testing.assert_array_equal(distinct[place], rows)
             assert len(distinct) == len(np.unique(rows, axis=0))
 
     def test_estimates_become_precisions(self) -> None:
-        stats = GaussianStatistics.from_estimates([[1.0, np.nan], [2.0, 3.0]], [[0.5, np.nan], [1.0, 2.0]], noise_var=4.0)
+        stats = GaussianStatistics.from_estimates(
+            [[1.0, np.nan], [2.0, 3.0]], [[0.5, np.nan], [1.0, 2.0]], noise_var=4.0
+        )
         assert stats.pulls.tolist() == [[16.0, 0.0], [4.0, 1.0]]
         assert stats.sums.tolist() == [[16.0, 0.0], [8.0, 3.0]]
         assert not stats.counted
@@ -97,7 +107,10 @@ class TestGaussian:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"pulls": [[1.5]], "sums": [[1.0]]}, "pulls must be non-negative whole numbers, got 1.5"),
+            (
+                {"pulls": [[1.5]], "sums": [[1.0]]},
+                "pulls must be non-negative whole numbers, got 1.5",
+            ),
             ({"pulls": [[-1]], "sums": [[1.0]]}, "pulls must be non-negative"),
             ({"pulls": [[0]], "sums": [[1.0]]}, "sums must be 0 where pulls is 0"),
             ({"pulls": [[1, 2]], "sums": [[1.0]]}, "sums must have shape"),
@@ -114,7 +127,9 @@ class TestGaussian:
         for noise_var in (-1.0, 0.0):
             with pytest.raises(ValueError, match="noise_var must be positive"):
                 GaussianStatistics.from_estimates([1.0], [1.0], noise_var=noise_var)
-        one, other = (GaussianStatistics.from_estimates([1.0], [1.0], noise_var=v) for v in (1.0, 2.0))
+        one, other = (
+            GaussianStatistics.from_estimates([1.0], [1.0], noise_var=v) for v in (1.0, 2.0)
+        )
         counted = GaussianStatistics([[1]], [[1.0]])
         assert (one + counted).unit == (counted + one)[:1].grouped().unit == 1.0
         for a, b in ((one, other), (one.grouped(), other.grouped())):
@@ -130,7 +145,9 @@ class TestGaussian:
 
     def test_sum_joins_many(self, run: pw.Run) -> None:
         stats = GaussianStatistics.of(run, arms=ARMS)
-        np.testing.assert_array_equal(sum([stats[:100], stats[100:300], stats[300:]]).sums, stats.sums)
+        np.testing.assert_array_equal(
+            sum([stats[:100], stats[100:300], stats[300:]]).sums, stats.sums
+        )
         assert sum([stats[:100].grouped(), stats[100:].grouped()]).total == 400
         beta = BetaStatistics([[1, 0]], [[3, 1]]).grouped()
         assert sum([beta, beta]).total == 2
@@ -161,7 +178,14 @@ class TestGaussian:
 
 class TestBeta:
     def test_counts_and_groups(self, seed: int) -> None:
-        run = pw.simulate(pw.BetaPrior([1, 2], [1, 3]), pw.ThompsonSampling(), horizon=5, tasks=300, seed=seed, keep=True)
+        run = pw.simulate(
+            pw.BetaPrior([1, 2], [1, 3]),
+            pw.ThompsonSampling(),
+            horizon=5,
+            tasks=300,
+            seed=seed,
+            keep=True,
+        )
         stats = BetaStatistics.from_run(run, arms=2)
         assert stats.pulls.sum() == 1500
         assert stats.successes.sum() == run.rewards.sum()
@@ -198,15 +222,22 @@ def test_linear_normal_equations(seed: int) -> None:
 
 
 def test_finite_log_likelihood_has_its_constants() -> None:
-    prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="gaussian", noise_var=[1.0, 4.0])
+    prior = pw.FinitePrior(
+        [[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="gaussian", noise_var=[1.0, 4.0]
+    )
     stats = FiniteStatistics.from_trajectory([[0, 1]], [[0.5, 2.0]], prior)
 
     def log_normal(r: float, m: float, v: float) -> float:
         return -0.5 * (np.log(2 * np.pi * v) + (r - m) ** 2 / v)
 
-    want = [log_normal(0.5, 1, 1) + log_normal(2, 0, 4), log_normal(0.5, 0, 1) + log_normal(2, 1, 4)]
+    want = [
+        log_normal(0.5, 1, 1) + log_normal(2, 0, 4),
+        log_normal(0.5, 0, 1) + log_normal(2, 1, 4),
+    ]
     np.testing.assert_allclose(stats.log_likelihood, [want])
-    exact = FiniteStatistics.from_trajectory([[0, 1]], [[1.0, 0.0]], pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5]))
+    exact = FiniteStatistics.from_trajectory(
+        [[0, 1]], [[1.0, 0.0]], pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])
+    )
     assert exact.log_likelihood.tolist() == [[0.0, -np.inf]]
     with pytest.raises(ValueError, match="finite"):
         FiniteStatistics([[np.inf]])
@@ -219,14 +250,23 @@ class Shaken(Uncertainty):
         self.width = width
 
     def draw(self, prior, rng, n):
-        return [pw.GaussianPrior(prior.mean + self.width * rng.standard_normal(prior.arms), prior.cov) for _ in range(n)]
+        return [
+            pw.GaussianPrior(prior.mean + self.width * rng.standard_normal(prior.arms), prior.cov)
+            for _ in range(n)
+        ]
 
 
 def test_fits_round_trip_and_draw(seed: int) -> None:
     prior = pw.GaussianPrior([0.1, 0.2], np.eye(2))
     stats = GaussianStatistics([[1, 1]], [[0.0, 0.0]])
     fit = PriorFit(
-        prior, "by hand", 5, std_errors={"mean": [1 / 3, np.nan]}, warnings=["beware"], uncertainty=Shaken(0.5), statistics=stats
+        prior,
+        "by hand",
+        5,
+        std_errors={"mean": [1 / 3, np.nan]},
+        warnings=["beware"],
+        uncertainty=Shaken(0.5),
+        statistics=stats,
     )
     again = PriorFit.load(fit.to_json())
     assert again == fit
@@ -250,7 +290,10 @@ def test_a_process_that_fitted_nothing_reads_a_fit(tmp_path: Path) -> None:
     fit = pw.BetaMarginalLikelihood().fit(data)
     fit.save(tmp_path / "fit.json")
     code = "import sys, priorwise as pw; fit = pw.PriorFit.load(sys.argv[1]); fit.save(sys.argv[2])"
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "fit.json"), str(tmp_path / "again.json")], check=True)
+    subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "fit.json"), str(tmp_path / "again.json")],
+        check=True,
+    )
     assert PriorFit.load(tmp_path / "again.json") == fit
 
 
@@ -258,7 +301,9 @@ def test_every_family_of_this_folder_is_found() -> None:
     for module in pkgutil.walk_packages(priorwise.meta.__path__, "priorwise.meta."):
         import_module(module.name)
     known = {name: family.__module__ for name, family in pw.Serializable._families.items()}
-    assert {name: home for name, home in known.items() if home.startswith("priorwise.meta.")} == pw.Serializable._homes
+    assert {
+        name: home for name, home in known.items() if home.startswith("priorwise.meta.")
+    } == pw.Serializable._homes
 
 
 def test_json_is_standard() -> None:
@@ -267,7 +312,9 @@ def test_json_is_standard() -> None:
 
     errors = {"mean": [1.0, np.nan], "cov": [[np.inf, np.nan], [np.inf, 2.0]], "var": np.nan}
     for value in (-np.inf, np.nan, 1.5):
-        fit = PriorFit(pw.GaussianPrior([0.0], [[1.0]]), "by hand", 5, std_errors=errors, log_likelihood=value)
+        fit = PriorFit(
+            pw.GaussianPrior([0.0], [[1.0]]), "by hand", 5, std_errors=errors, log_likelihood=value
+        )
         json.loads(fit.to_json(), parse_constant=refuse)
         again = PriorFit.load(fit.to_json())
         for name, array in errors.items():
@@ -283,7 +330,9 @@ def test_projection_is_the_nearest(seed: int) -> None:
     assert found.clipped
     assert np.linalg.eigvalsh(found.matrix)[0] > -1e-12
     for _ in range(50):
-        root = np.linalg.cholesky(found.matrix + 1e-9 * np.eye(4)) + 0.05 * rng.standard_normal((4, 4))
+        root = np.linalg.cholesky(found.matrix + 1e-9 * np.eye(4)) + 0.05 * rng.standard_normal(
+            (4, 4)
+        )
         assert np.linalg.norm(root @ root.T - even) >= np.linalg.norm(found.matrix - even) - 1e-6
     assert not project_psd(np.eye(2)).clipped
 

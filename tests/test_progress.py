@@ -1,4 +1,6 @@
-"""Long calls say how long they take, on a terminal and nowhere else, and without any influence on the numbers."""
+"""Long calls say how long they take, on a terminal and nowhere else, and without any influence on
+the numbers.
+"""
 
 from __future__ import annotations
 
@@ -52,28 +54,49 @@ def terminal(kind: type[io.StringIO] = Terminal) -> Iterator[io.StringIO]:
 
 
 def policies(seed: int) -> pw.Comparison:
-    return pw.compare(PRIOR, {"ts": pw.ThompsonSampling(), "greedy": pw.Greedy()}, horizon=5, tasks=1000, seed=seed, threads=2)
+    return pw.compare(
+        PRIOR,
+        {"ts": pw.ThompsonSampling(), "greedy": pw.Greedy()},
+        horizon=5,
+        tasks=1000,
+        seed=seed,
+        threads=2,
+    )
 
 
 def clicks() -> Any:
-    return pw.BetaMarginalLikelihood().fit(pw.BetaStatistics([[3, 1], [0, 2], [1, 1]], [[5, 5], [5, 5], [5, 5]]))
+    return pw.BetaMarginalLikelihood().fit(
+        pw.BetaStatistics([[3, 1], [0, 2], [1, 1]], [[5, 5], [5, 5], [5, 5]])
+    )
 
 
 CALLS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "compare": ("tasks", policies),
-    "simulate in NumPy": ("tasks", lambda s: pw.simulate(PRIOR, pw.Greedy(), horizon=3, tasks=5000, seed=s, engine="numpy")),
+    "simulate in NumPy": (
+        "tasks",
+        lambda s: pw.simulate(PRIOR, pw.Greedy(), horizon=3, tasks=5000, seed=s, engine="numpy"),
+    ),
     "simulate_meta": (
         "replicates",
-        lambda s: pw.simulate_meta(PRIOR, pw.FixedPrior(pw.Greedy()), episodes=2, replicates=3, horizon=2, seed=s, jobs=1),
+        lambda s: pw.simulate_meta(
+            PRIOR, pw.FixedPrior(pw.Greedy()), episodes=2, replicates=3, horizon=2, seed=s, jobs=1
+        ),
     ),
     "sensitivity_ladder": (
         "pulls walked along",
-        lambda s: pw.sensitivity_ladder(PRIOR, OTHER, pw.ThompsonSampling(), 3, seed=s, tasks=2000, histories=4),
+        lambda s: pw.sensitivity_ladder(
+            PRIOR, OTHER, pw.ThompsonSampling(), 3, seed=s, tasks=2000, histories=4
+        ),
     ),
-    "break_even": ("scales", lambda s: pw.break_even(PRIOR, [-2.0, 0.0], pw.Greedy(), 3, seed=s, tasks=200)),
+    "break_even": (
+        "scales",
+        lambda s: pw.break_even(PRIOR, [-2.0, 0.0], pw.Greedy(), 3, seed=s, tasks=200),
+    ),
     "compare_policies": (
         "plausible priors",
-        lambda s: pw.compare_policies(clicks(), {"ts": pw.ThompsonSampling()}, horizon=2, tasks=64, draws=3, seed=s),
+        lambda s: pw.compare_policies(
+            clicks(), {"ts": pw.ThompsonSampling()}, horizon=2, tasks=64, draws=3, seed=s
+        ),
     ),
     "sample_complexity": (
         "replicates of 64 tasks",
@@ -90,13 +113,16 @@ def test_long_calls_show_how_far_they_are(name: str, seed: int) -> None:
         call(seed)
     shown = stream.getvalue()
     assert unit in shown
-    if name in ("break_even", "compare_policies", "sample_complexity"):  # the calls within have no bars of their own
+    # the calls within have no bars of their own
+    if name in ("break_even", "compare_policies", "sample_complexity"):
         assert " tasks " not in shown.replace(unit, "")
 
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.usefixtures("patient")
-def test_nothing_is_written_into_pipes_and_logs(name: str, capsys: pytest.CaptureFixture[str], seed: int) -> None:
+def test_nothing_is_written_into_pipes_and_logs(
+    name: str, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
     CALLS[name][1](seed)
     assert capsys.readouterr() == ("", "")
 
@@ -121,17 +147,26 @@ def test_a_call_can_be_silenced_and_made_to_speak(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_the_line_beforehand_names_the_slow_policy(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_the_line_beforehand_names_the_slow_policy(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     monkeypatch.setattr(progress, "LONG", -1.0)
     with terminal() as stream:
-        pw.simulate(PRIOR, pw.TopTwoThompson(most_draws=64), horizon=20, tasks=512, seed=seed, block=64)
+        pw.simulate(
+            PRIOR, pw.TopTwoThompson(most_draws=64), horizon=20, tasks=512, seed=seed, block=64
+        )
         pw.simulate(PRIOR, pw.RecedingHorizon(64, 32, 1.0), horizon=20, tasks=512, seed=seed)
     assert "s: TopTwoThompson, as it draws up to 64 times per pull" in stream.getvalue()
-    assert "s: RecedingHorizon, as it looks ahead with 64 × 32 draws for each arm and pull" in stream.getvalue()
+    assert (
+        "s: RecedingHorizon, as it looks ahead with 64 × 32 draws for each arm and pull"
+        in stream.getvalue()
+    )
 
 
 def test_the_first_block_tells_how_long_the_others_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 64 tasks; compiled blocks of the other 640 run in four threads, and those in NumPy in one."""
+    """Of 64 tasks; compiled blocks of the other 640 run in four threads, and those in NumPy in
+    one.
+    """
     now = [0.0]
     for module in (progress, engine):
         monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
@@ -143,18 +178,27 @@ def test_the_first_block_tells_how_long_the_others_take(monkeypatch: pytest.Monk
 
         return run
 
-    clock = engine.Clock({"quick": engine.Plan("compiled", takes(4.0)), "slow": engine.Plan("numpy", takes(12.0))})
+    clock = engine.Clock(
+        {"quick": engine.Plan("compiled", takes(4.0)), "slow": engine.Plan("numpy", takes(12.0))}
+    )
     for name in clock.plans:
         for first in (0, 64):
             clock.plans[name].run(first=first)
-    assert (clock.slowest, clock.share("slow"), clock.left(64, 704, threads=4)) == ("slow", 0.75, 10 * (4.0 / 4 + 12.0))
+    assert (clock.slowest, clock.share("slow"), clock.left(64, 704, threads=4)) == (
+        "slow",
+        0.75,
+        10 * (4.0 / 4 + 12.0),
+    )
     assert clock.first_block(256) == 256
     assert engine.Clock({"quick": engine.Plan("compiled", takes(1.0))}).first_block(256) == 64
 
 
 def test_a_first_part_that_takes_long_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    with terminal() as stream, progress.progress_of(10, "tasks", shown=None, why="may take long: a slow policy") as bar:
+    with (
+        terminal() as stream,
+        progress.progress_of(10, "tasks", shown=None, why="may take long: a slow policy") as bar,
+    ):
         assert bar._timer is not None
         bar._timer.join()  # the time is over, and nothing is done yet
     assert "may take long: a slow policy" in stream.getvalue()
@@ -162,16 +206,30 @@ def test_a_first_part_that_takes_long_says_why(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("patient")
 def test_a_bar_changes_no_number(seed: int) -> None:
-    options: dict[str, Any] = {"horizon": 7, "tasks": 40_000, "seed": seed, "threads": 2, "keep": True}
+    options: dict[str, Any] = {
+        "horizon": 7,
+        "tasks": 40_000,
+        "seed": seed,
+        "threads": 2,
+        "keep": True,
+    }
     with terminal():
-        loud, calm = (pw.simulate(problems.gaussian().prior, pw.ThompsonSampling(), progress=p, **options) for p in (None, False))
+        loud, calm = (
+            pw.simulate(problems.gaussian().prior, pw.ThompsonSampling(), progress=p, **options)
+            for p in (None, False)
+        )
     assert (loud.mean_reward, loud.std_error) == (calm.mean_reward, calm.std_error)
     np.testing.assert_array_equal(loud.actions, calm.actions)
     np.testing.assert_array_equal(loud.by_step.reward, calm.by_step.reward)
 
 
 def test_durations_read_well() -> None:
-    assert [progress.duration(s) for s in (4.4, 80.0, 445.0, 11_500.0)] == ["about 4 s", "about 80 s", "about 7 min", "about 3.2 h"]
+    assert [progress.duration(s) for s in (4.4, 80.0, 445.0, 11_500.0)] == [
+        "about 4 s",
+        "about 80 s",
+        "about 7 min",
+        "about 3.2 h",
+    ]
 
 
 @pytest.mark.usefixtures("patient")
@@ -187,7 +245,8 @@ def test_estimates_count_parts_that_run_at_the_same_time(monkeypatch: pytest.Mon
     assert "about 5 min: parts" in stream.getvalue()
 
 
-# --- the first compilation ----------------------------------------------------------------------------------------------------
+# --- the first compilation
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -204,7 +263,9 @@ def fresh(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", [LazyEntry, Tile])
-def test_the_first_compilation_says_so(kind: Any, fresh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_compilation_says_so(
+    kind: Any, fresh: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(progress, "_said", [])
 
     def told() -> str:

@@ -1,4 +1,6 @@
-"""Experiments survive interruption, damage and the loss of workers with the same tables, bit for bit."""
+"""Experiments survive interruption, damage and the loss of workers with the same tables, bit for
+bit.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,15 @@ from priorwise.experiments.engine import Results, run_experiments
 from priorwise.experiments.headline import headline, mean_text
 from priorwise.experiments.parquet import read_parquet, to_parquet
 from priorwise.experiments.report import as_html
-from priorwise.experiments.store import BlockStore, Finished, InUseError, claimed, code_stamp, digest_of, write_whole
+from priorwise.experiments.store import (
+    BlockStore,
+    Finished,
+    InUseError,
+    claimed,
+    code_stamp,
+    digest_of,
+    write_whole,
+)
 from priorwise.experiments.summary import seconds_text
 from priorwise.experiments.work import Block
 from priorwise.experiments.workers import Call, WorkersError, run_block, start_workers
@@ -40,7 +50,9 @@ PATIENCE = 60.0
 
 
 def run(out: Path, seed: int, experiment: Toy | None = None, **options: object) -> Results:
-    return run_experiments([experiment or Toy()], seed=seed, replicates=REPLICATES, out=out, **{"jobs": 1, **options})  # type: ignore[arg-type]
+    return run_experiments(
+        [experiment or Toy()], seed=seed, replicates=REPLICATES, out=out, **{"jobs": 1, **options}
+    )  # type: ignore[arg-type]
 
 
 def tables(out: Path) -> dict[str, bytes]:
@@ -83,7 +95,11 @@ def test_run_writes_tables_figures_and_claims(whole: tuple[Path, Results]) -> No
             np.testing.assert_array_equal(found[column], table[column])
             assert found[column].dtype.kind == table[column].dtype.kind
         assert found is not outcome.tables[name]
-    assert {path.name for path in (out / "toy").iterdir()} == {*tables(out), "all_values.svg", "all_values.png"}
+    assert {path.name for path in (out / "toy").iterdir()} == {
+        *tables(out),
+        "all_values.svg",
+        "all_values.png",
+    }
     total = f"{expected['values']['value'].sum():.6f}"
     assert total in (out / "toy/all_values.svg").read_text()
 
@@ -95,7 +111,9 @@ def test_what_is_there_is_not_run_again(whole: tuple[Path, Results], tmp_path: P
     assert tables(tmp_path) == tables(whole[0])
 
 
-def test_an_error_in_the_middle_keeps_what_is_done(whole: tuple[Path, Results], tmp_path: Path) -> None:
+def test_an_error_in_the_middle_keeps_what_is_done(
+    whole: tuple[Path, Results], tmp_path: Path
+) -> None:
     with pytest.raises(RuntimeError, match="as asked") as raised:
         run(tmp_path, SEED, Toy(fails_at=9))
     assert "count=4" in raised.value.__notes__[0]
@@ -106,8 +124,15 @@ def test_an_error_in_the_middle_keeps_what_is_done(whole: tuple[Path, Results], 
     assert tables(tmp_path) == tables(whole[0])
 
 
-def test_seed_constants_and_code_have_blocks_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    digests = {digest_of(Toy(), 0), digest_of(Toy(), 1), digest_of(Toy(scale=2.0), 0), digest_of(Toy(name="other"), 0)}
+def test_seed_constants_and_code_have_blocks_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = {
+        digest_of(Toy(), 0),
+        digest_of(Toy(), 1),
+        digest_of(Toy(scale=2.0), 0),
+        digest_of(Toy(name="other"), 0),
+    }
     assert len(digests) == 4
     assert digest_of(Toy(fails_at=3), 0) in digests
     monkeypatch.setattr("priorwise.experiments.store.code_stamp", lambda: "other sources")
@@ -167,10 +192,25 @@ def test_blocks_may_be_cut_otherwise(whole: tuple[Path, Results], tmp_path: Path
 
 
 def command(out: Path, *options: object) -> subprocess.Popen[str]:
-    script = [sys.executable, toy_experiment.__file__, "reproduce", "toy", "--seed", SEED, "--replicates", REPLICATES, "--out", out]
+    script = [
+        sys.executable,
+        toy_experiment.__file__,
+        "reproduce",
+        "toy",
+        "--seed",
+        SEED,
+        "--replicates",
+        REPLICATES,
+        "--out",
+        out,
+    ]
     environment = {**os.environ, SECONDS: "0.4"}
     return subprocess.Popen(
-        [str(each) for each in [*script, *options]], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [str(each) for each in [*script, *options]],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -196,16 +236,16 @@ def test_killed_and_started_again(whole: tuple[Path, Results], tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_interrupted_and_started_again(whole: tuple[Path, Results], tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_and_started_again(
+    whole: tuple[Path, Results], tmp_path: Path, number: signal.Signals
+) -> None:
     with command(tmp_path, "--jobs", 1) as process:
         wait_for(lambda: len(blocks(tmp_path)) >= 2, process)
         process.send_signal(number)
         said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 130
-    assert (
-        said.split()
-        == f"Interrupted. Finished blocks are kept in {tmp_path / 'blocks'}: the same command goes on from there.".split()
-    )
+    kept = f"Finished blocks are kept in {tmp_path / 'blocks'}"
+    assert said.split() == f"Interrupted. {kept}: the same command goes on from there.".split()
     assert 2 <= len(blocks(tmp_path)) < BLOCKS
     assert not list(tmp_path.rglob("*.tmp"))
     run(tmp_path, SEED)
@@ -217,23 +257,31 @@ def test_a_single_dask_worker_does_the_work() -> None:
     from distributed import Client, LocalCluster
     from joblib import Parallel, delayed
 
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
         with Client(cluster) as client:
             worker = next(iter(client.run(os.getpid).values()))
         with start_workers("dask", None, cluster.scheduler_address) as workers:
-            ran = Parallel(batch_size=1, pre_dispatch=workers.ahead)(delayed(os.getpid)() for _ in range(3))
+            ran = Parallel(batch_size=1, pre_dispatch=workers.ahead)(
+                delayed(os.getpid)() for _ in range(3)
+            )
     assert ran == [worker] * 3
 
 
 @pytest.mark.slow
-def test_dask_loses_a_worker(whole: tuple[Path, Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dask_loses_a_worker(
+    whole: tuple[Path, Results], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import dask
     from distributed import Client, LocalCluster
 
     monkeypatch.setenv(SECONDS, "0.3")
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+        ) as cluster,
     ):
         there = {"engine": "dask", "scheduler": cluster.scheduler_address, "jobs": None}
         with Client(cluster) as client:
@@ -250,7 +298,8 @@ def test_dask_loses_a_worker(whole: tuple[Path, Results], tmp_path: Path, monkey
         assert "Dask cluster" in results.workers
         assert results.outcomes[0].resumed == 0
         assert tables(tmp_path) == tables(whole[0])
-        with pytest.raises(WorkersError, match="gave up"):  # a block that kills every worker must not be waited for
+        # a block that kills every worker must not be waited for
+        with pytest.raises(WorkersError, match="gave up"):
             run(tmp_path, SEED, Toy(scale=2.0, dies_at=12), **there)
 
 
@@ -268,13 +317,17 @@ def test_files_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_tables_must_be_tables() -> None:
-    with pytest.raises(ValueError, match=r"table t must have columns of one length, got a \(2,\), b \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"table t must have columns of one length, got a \(2,\), b \(3,\)"
+    ):
         to_parquet("t", {"a": np.zeros(2), "b": np.zeros(3)}, {})
     with pytest.raises(TypeError, match="numbers or text"):
         BlockStore(Path(), "").save(Block("p", 0, 1), Finished({"a": np.array([None])}, 0.0))
 
 
-@pytest.mark.parametrize("options", [{"jobs": 0}, {"engine": "spark"}, {"replicates": 0}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "options", [{"jobs": 0}, {"engine": "spark"}, {"replicates": 0}, {"seed": -1}]
+)
 def test_bad_arguments_are_named(tmp_path: Path, options: dict[str, object], seed: int) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         run_experiments([Toy()], **{"seed": 0, "replicates": 1, "out": tmp_path, **options})  # type: ignore[arg-type]
@@ -300,12 +353,18 @@ def test_report_needs_nothing_else_and_lists_every_claim(whole: tuple[Path, Resu
     assert f"mean over {REPLICATES} replicates" in page
     assert "13 replicates instead of" in page
     values = whole[1].outcomes[0].tables["values"]
-    mine = values["value"][values["algorithm"] == "KG"].reshape(REPLICATES, 3).mean(axis=1)  # replicates are independent
+    # replicates are independent
+    mine = values["value"][values["algorithm"] == "KG"].reshape(REPLICATES, 3).mean(axis=1)
     assert f'<td class="number">{mean_text(mine)}</td>' in page
 
 
 def test_headlines() -> None:
-    table = {"algorithm": np.array(["b", "a"] * 4), "replicate": np.arange(8) // 2, "reward": np.arange(8.0), "n": np.ones(8, int)}
+    table = {
+        "algorithm": np.array(["b", "a"] * 4),
+        "replicate": np.arange(8) // 2,
+        "reward": np.arange(8.0),
+        "n": np.ones(8, int),
+    }
     shown = headline(table)
     assert shown is not None
     assert shown.columns == ("algorithm", "n", "reward")
@@ -317,7 +376,9 @@ def test_headlines() -> None:
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.EXPERIMENTS, "toy", ("paper", WHERE))
-    monkeypatch.setitem(registry.EXPERIMENTS, "absent", ("later", "priorwise.experiments.absent:EXPERIMENT"))
+    monkeypatch.setitem(
+        registry.EXPERIMENTS, "absent", ("later", "priorwise.experiments.absent:EXPERIMENT")
+    )
 
 
 def call(*arguments: object) -> Result:
@@ -350,12 +411,21 @@ def test_command_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("toyy",), "TARGET: no experiment is called 'toyy'; did you mean 'toy'? there are gaussian"),
+        (
+            ("toyy",),
+            "TARGET: no experiment is called 'toyy'; did you mean 'toy'? there are gaussian",
+        ),
         (("absent",), "TARGET: no experiment is called 'absent'"),
         (("later",), "TARGET: no experiment is called 'later'"),
         (("toy", "--engine", "spark"), "--engine: 'spark' is not one of local, dask"),
-        (("toy", "--scheduler", "tcp://x:1"), "--scheduler: only for a Dask cluster; add --engine dask"),
-        (("toy", "--scheduler", "tcp://x:1", "--engine", "dask", "--jobs", "2"), "--jobs: the cluster"),
+        (
+            ("toy", "--scheduler", "tcp://x:1"),
+            "--scheduler: only for a Dask cluster; add --engine dask",
+        ),
+        (
+            ("toy", "--scheduler", "tcp://x:1", "--engine", "dask", "--jobs", "2"),
+            "--jobs: the cluster",
+        ),
         (("toy", "--replicates", "0"), "--replicates: must be at least 1, got 0"),
         (("toy", "--jobs", "0"), "--jobs: must be at least 1, got 0"),
         (("toy", "--seed", "-1"), "--seed: seed must be at least 0"),
@@ -369,7 +439,8 @@ def test_mistakes_are_one_line(tmp_path: Path, arguments: tuple[str, ...], says:
     with claimed(tmp_path / "used"):
         places = {"file": tmp_path / "file", "used": tmp_path / "used"}
         result = call(
-            *(each.format(**places) for each in arguments), *(() if "--out" in arguments else ("--out", tmp_path / "out"))
+            *(each.format(**places) for each in arguments),
+            *(() if "--out" in arguments else ("--out", tmp_path / "out")),
         )
     assert result.exit_code == 2, result.output
     assert len(result.stderr.strip().splitlines()) == 1
@@ -401,11 +472,21 @@ def test_help_teaches() -> None:
 
 def test_the_report_keeps_what_earlier_calls_made(tmp_path: Path) -> None:
     first, second = Toy(), Toy(name="other", title="Another toy", scale=2.0)
-    everything = run_experiments([first, second], seed=SEED, replicates=REPLICATES, out=tmp_path, jobs=1)
+    everything = run_experiments(
+        [first, second], seed=SEED, replicates=REPLICATES, out=tmp_path, jobs=1
+    )
     again = run(tmp_path, SEED, first, others=[second])
-    assert ([each.name for each in again.outcomes], [each.name for each in again.kept], again.stale) == (["toy"], ["other"], ())
+    assert (
+        [each.name for each in again.outcomes],
+        [each.name for each in again.kept],
+        again.stale,
+    ) == (["toy"], ["other"], ())
     (kept,) = again.kept
-    assert (kept.digest, kept.claims, kept.blocks) == (everything.outcomes[1].digest, everything.outcomes[1].claims, BLOCKS)
+    assert (kept.digest, kept.claims, kept.blocks) == (
+        everything.outcomes[1].digest,
+        everything.outcomes[1].claims,
+        BLOCKS,
+    )
     for name, table in everything.outcomes[1].tables.items():
         for column in table:
             np.testing.assert_array_equal(kept.tables[name][column], table[column])
@@ -415,11 +496,19 @@ def test_the_report_keeps_what_earlier_calls_made(tmp_path: Path) -> None:
     assert "From an earlier call; 11 blocks" in page
     assert "with the same seed, replicates and sources: other." in page
     for changed in ({"seed": SEED + 1}, {"replicates": REPLICATES + 1}):
-        options: dict[str, Any] = {"seed": SEED, "replicates": REPLICATES, "out": tmp_path, "jobs": 1} | changed
+        options: dict[str, Any] = {
+            "seed": SEED,
+            "replicates": REPLICATES,
+            "out": tmp_path,
+            "jobs": 1,
+        } | changed
         now = run_experiments([first], others=[second], **options)
         assert (now.kept, now.stale) == ((), ("other",))
         assert as_html(now).count("<section id=") == 1
-        assert "Left out, since an earlier call made them with another seed, replicates or sources: other." in as_html(now)
+        assert (
+            "Left out, since an earlier call made them with another seed, replicates or sources: "
+            "other." in as_html(now)
+        )
     (tmp_path / "elsewhere").mkdir()
     assert run(tmp_path / "elsewhere", SEED, first, others=[second]).stale == ()
 
@@ -456,4 +545,5 @@ def test_compiling_is_booked_apart(tmp_path: Path) -> None:
     assert results.seconds == pytest.approx(results.outcomes[0].seconds + results.compiling)
     page = as_html(results)
     assert "compiling, about" in page
-    assert "compiling, about" not in as_html(run(tmp_path, SEED, Compiling()))  # all blocks are there: nothing compiles
+    # all blocks are there: nothing compiles
+    assert "compiling, about" not in as_html(run(tmp_path, SEED, Compiling()))

@@ -39,7 +39,9 @@ class Noted:
         def caught(figure: Any) -> Picture:
             for axes in figure.axes:
                 said = [axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()]
-                self.texts += said + [each.get_text() for each in (*axes.texts, *axes.get_yticklabels())]
+                self.texts += said + [
+                    each.get_text() for each in (*axes.texts, *axes.get_yticklabels())
+                ]
                 self.lines[said[0]] = [np.asarray(line.get_ydata()) for line in axes.lines]
             self.texts += [each.get_text() for each in figure.texts]
             return Picture()
@@ -69,8 +71,14 @@ def test_a_comparison_is_one_row_for_each_policy(comparison: pw.Comparison) -> N
     assert list(frame.index) == list(POLICIES)
     for name, run in comparison.runs.items():
         gap = comparison.difference(name, comparison.best)
-        assert (frame.loc[name, "reward"], frame.loc[name, "std_error"]) == (run.mean_reward, run.std_error)
-        assert (frame.loc[name, "minus_best"], frame.loc[name, "minus_best_std_error"]) == (gap.mean, gap.std_error)
+        assert (frame.loc[name, "reward"], frame.loc[name, "std_error"]) == (
+            run.mean_reward,
+            run.std_error,
+        )
+        assert (frame.loc[name, "minus_best"], frame.loc[name, "minus_best_std_error"]) == (
+            gap.mean,
+            gap.std_error,
+        )
 
 
 def test_curves_are_tidy(comparison: pw.Comparison) -> None:
@@ -79,19 +87,27 @@ def test_curves_are_tidy(comparison: pw.Comparison) -> None:
     greedy = frame[frame["policy"] == "greedy"]
     assert greedy["step"].tolist() == list(range(1, 21))
     alone = comparison.runs["greedy"].by_step
-    np.testing.assert_array_equal(greedy["cumulative_regret_std_error"], alone.cumulative_regret_std_error)
+    np.testing.assert_array_equal(
+        greedy["cumulative_regret_std_error"], alone.cumulative_regret_std_error
+    )
     np.testing.assert_array_equal(greedy["std_error"], alone.reward_std_error)
     np.testing.assert_array_equal(alone.to_frame()["expected_reward"], alone.expected_reward)
 
 
-def test_tables_need_no_pandas_and_frames_say_so(comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_need_no_pandas_and_frames_say_so(
+    comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert comparison.table()["policy"] == list(POLICIES)
-    with pytest.raises(ModuleNotFoundError, match=r"needs pandas: pip install pandas; table\(\) returns the same"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"needs pandas: pip install pandas; table\(\) returns the same"
+    ):
         comparison.to_frame()
 
 
-def test_figures_of_runs_and_comparisons(comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_runs_and_comparisons(
+    comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
     png(comparison.figure())
     png(comparison.runs["ts"].figure(label="ts"))
     shown = Noted(monkeypatch, "priorwise.simulate.figure")
@@ -109,17 +125,29 @@ def test_figures_of_runs_and_comparisons(comparison: pw.Comparison, monkeypatch:
         np.testing.assert_array_equal(drawn, run.by_step.cumulative_regret)
 
 
-def test_the_figure_of_clicks_is_not_noise(comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rewards of 0 and 1 scatter from pull to pull; the expected reward of the chosen arm does so far less."""
+def test_the_figure_of_clicks_is_not_noise(
+    comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rewards of 0 and 1 scatter from pull to pull; the expected reward of the chosen arm does so
+    far less.
+    """
     shown = Noted(monkeypatch, "priorwise.simulate.figure")
     comparison.figure()
-    for drawn, run in zip(shown.lines["Reward of each pull"], comparison.runs.values(), strict=True):
+    for drawn, run in zip(
+        shown.lines["Reward of each pull"], comparison.runs.values(), strict=True
+    ):
         assert np.diff(drawn).std() < 0.5 * np.diff(run.by_step.reward).std()
 
 
-def test_without_a_best_arm_the_figure_shows_rewards(comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_best_arm_the_figure_shows_rewards(
+    comparison: pw.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = comparison.runs["ts"]
-    plain = replace(run, by_step=type(run.by_step)(run.by_step.reward, run.by_step.reward_std_error), mean_regret=None)
+    plain = replace(
+        run,
+        by_step=type(run.by_step)(run.by_step.reward, run.by_step.reward_std_error),
+        mean_regret=None,
+    )
     shown = Noted(monkeypatch, "priorwise.simulate.figure")
     learning_curves([Curve("ts", plain, "ts")], "Title")
     assert "Cumulative reward" in shown.said
@@ -135,7 +163,10 @@ def learned() -> dict[str, pw.MetaRun]:
     from priorwise.testing import base_seed
 
     learners = {"ts": pw.FixedPrior(pw.ThompsonSampling()), "oracle": pw.FixedPrior(pw.Greedy())}
-    return {name: pw.simulate_meta(BETA, each, seed=base_seed(), **META) for name, each in learners.items()}
+    return {
+        name: pw.simulate_meta(BETA, each, seed=base_seed(), **META)
+        for name, each in learners.items()
+    }
 
 
 def test_a_meta_run_is_one_row_for_each_episode(learned: dict[str, pw.MetaRun]) -> None:
@@ -144,15 +175,22 @@ def test_a_meta_run_is_one_row_for_each_episode(learned: dict[str, pw.MetaRun]) 
     assert frame["episode"].tolist() == list(range(1, 13))
     np.testing.assert_array_equal(frame["reward"], run.rewards.mean(axis=0))
     np.testing.assert_array_equal(frame["std_error"], run.std_error)
-    np.testing.assert_allclose(frame["average"], (np.cumsum(run.rewards, axis=1) / np.arange(1, 13)).mean(axis=0))
+    np.testing.assert_allclose(
+        frame["average"], (np.cumsum(run.rewards, axis=1) / np.arange(1, 13)).mean(axis=0)
+    )
     assert frame["average_std_error"].iloc[-1] == pytest.approx(run.average().std_error)
     alone = run.running_average().to_frame()
     np.testing.assert_array_equal(alone["reward"], frame["average"])
     long = run.to_frame(by_replicate=True)
-    assert long.pivot(index="replicate", columns="episode", values="reward").to_numpy().tolist() == run.rewards.tolist()
+    assert (
+        long.pivot(index="replicate", columns="episode", values="reward").to_numpy().tolist()
+        == run.rewards.tolist()
+    )
 
 
-def test_figure_of_a_meta_run(learned: dict[str, pw.MetaRun], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figure_of_a_meta_run(
+    learned: dict[str, pw.MetaRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, oracle = learned.values()
     png(run.figure())
     png(run.figure("Learning", label="ts", others={"oracle": oracle}))
@@ -180,8 +218,18 @@ CLICKS = pw.BetaStatistics(CLICKED, SHOWN)
 def test_statistics_print_in_one_line(seed: int) -> None:
     assert str(CLICKS) == "BetaStatistics(tasks=5, arms=3, pulls=1,835)"
     assert len(str(sum([CLICKS] * 500))) < 100
-    run = pw.simulate(pw.GaussianPrior([0.0, 1.0], np.eye(2)), pw.Uniform(), horizon=3, tasks=50, seed=seed, keep=True)
-    assert str(pw.GaussianStatistics.from_run(run, arms=2)) == "GaussianStatistics(tasks=50, arms=2, pulls=150)"
+    run = pw.simulate(
+        pw.GaussianPrior([0.0, 1.0], np.eye(2)),
+        pw.Uniform(),
+        horizon=3,
+        tasks=50,
+        seed=seed,
+        keep=True,
+    )
+    assert (
+        str(pw.GaussianStatistics.from_run(run, arms=2))
+        == "GaussianStatistics(tasks=50, arms=2, pulls=150)"
+    )
 
 
 def moving(correlation: float, seed: int) -> pw.PriorFit:
@@ -212,15 +260,31 @@ def test_an_exchangeable_correlation_is_read_back_in_words(seed: int) -> None:
     number = f"correlation {fit.prior.correlation:.2f} ± {fit.std_errors['correlation']:.2f}"
     assert f"arms of one task move together: {number}" in str(fit)
     none = pw.ExchangeableGaussianPrior(0.0, 1.0, 0.02)
-    assert none.in_words({"correlation": 0.05}) == ["no sign that arms of one task move together: correlation 0.02 ± 0.05"]
-    assert "move apart: correlation -0.30 ± 0.05" in pw.ExchangeableGaussianPrior(0.0, 1.0, -0.3).in_words({"correlation": 0.05})[0]
+    assert none.in_words({"correlation": 0.05}) == [
+        "no sign that arms of one task move together: correlation 0.02 ± 0.05"
+    ]
+    assert (
+        "move apart: correlation -0.30 ± 0.05"
+        in pw.ExchangeableGaussianPrior(0.0, 1.0, -0.3).in_words({"correlation": 0.05})[0]
+    )
     assert "correlation 0.50," in pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5).in_words({})[0]
 
 
 def test_printing_a_fit_tells_what_is_out_of_the_ordinary() -> None:
     prior = pw.GaussianPrior([0.123456, 1.0], [[1.0, 0.25], [0.25, 2.0]])
     errors = {"mean": [0.0123, np.nan], "cov": [[0.1, 0.2], [0.2, 0.3]]}
-    said = str(pw.PriorFit(prior, "by hand", 7, 3, at_boundary=True, converged=False, std_errors=errors, warnings=["beware"]))
+    said = str(
+        pw.PriorFit(
+            prior,
+            "by hand",
+            7,
+            3,
+            at_boundary=True,
+            converged=False,
+            std_errors=errors,
+            warnings=["beware"],
+        )
+    )
     for text in (
         "7 tasks, 3 left out",
         "0.123 ± 0.012, 1",
@@ -231,9 +295,15 @@ def test_printing_a_fit_tells_what_is_out_of_the_ordinary() -> None:
     ):
         assert text in said
     assert said.endswith("warning: beware")
-    assert "mean       0.1235, 1" in str(pw.PriorFit(prior, "by hand", 7))  # without standard errors, the prior's own numbers
+    # without standard errors, the prior's own numbers
+    assert "mean       0.1235, 1" in str(pw.PriorFit(prior, "by hand", 7))
     many = str(
-        pw.PriorFit(pw.GaussianPrior(np.zeros(30), np.eye(30)), "by hand", 7, std_errors={"mean": np.ones(30), "cov": np.eye(30)})
+        pw.PriorFit(
+            pw.GaussianPrior(np.zeros(30), np.eye(30)),
+            "by hand",
+            7,
+            std_errors={"mean": np.ones(30), "cov": np.eye(30)},
+        )
     )
     assert "(30 in all)" in many
     assert "(30 rows)" in many
@@ -242,13 +312,17 @@ def test_printing_a_fit_tells_what_is_out_of_the_ordinary() -> None:
 
 def test_a_fit_is_one_row_for_each_number() -> None:
     prior = pw.GaussianPrior([0.5, 1.0], [[1.0, 0.25], [0.25, 2.0]])
-    frame = pw.PriorFit(prior, "by hand", 7, std_errors={"mean": [0.1, np.nan], "cov": [[0.1, 0.2], [0.2, 0.3]]}).to_frame()
+    frame = pw.PriorFit(
+        prior, "by hand", 7, std_errors={"mean": [0.1, np.nan], "cov": [[0.1, 0.2], [0.2, 0.3]]}
+    ).to_frame()
     assert frame["parameter"].tolist() == ["mean"] * 2 + ["cov"] * 4
     last = frame.iloc[-1]
     assert (last["row"], last["column"], last["value"], last["std_error"]) == (1, 1, 2.0, 0.3)
     assert frame["column"].isna().tolist() == [True, True, False, False, False, False]
     clicks = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
-    assert clicks.to_frame().set_index("parameter").loc["mean", "value"] == pytest.approx(clicks.prior.mean)
+    assert clicks.to_frame().set_index("parameter").loc["mean", "value"] == pytest.approx(
+        clicks.prior.mean
+    )
 
 
 def test_figure_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,20 +343,34 @@ def test_figure_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("reward", "said"), [(4.52, "no more"), (4.51, "hardly more")])
-def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(reward: float, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(
+    reward: float, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = {"worst case": 400.0, "posteriors": 178.0, "actions": 23.0, "coupled trajectories": 1.0}
-    rungs = tuple(pw.Rung(name, delta, 0.0, reward, 0.0, "by hand") for name, delta in names.items())
+    rungs = tuple(
+        pw.Rung(name, delta, 0.0, reward, 0.0, "by hand") for name, delta in names.items()
+    )
     gap, distance = pw.Estimate(-0.011, 0.002), pw.Distance(1.0, "exact", 0.0, 1.0)
-    ladder = pw.Ladder(rungs, gap, pw.Estimate(20.0, 0.1), 4.52, distance, "ThompsonSampling", 200, exact=False)
-    first = "Believing the wrong prior, ThompsonSampling earns 0.011 ± 0.002 less in 200 pulls (measured)."
-    second = f"The bounds say {said} than that of any two policies, 4.52: only the measured gap speaks here."
+    ladder = pw.Ladder(
+        rungs, gap, pw.Estimate(20.0, 0.1), 4.52, distance, "ThompsonSampling", 200, exact=False
+    )
+    first = (
+        "Believing the wrong prior, ThompsonSampling earns 0.011 ± 0.002 less in 200 pulls "
+        "(measured)."
+    )
+    second = (
+        f"The bounds say {said} than that of any two policies, 4.52: only the measured gap speaks "
+        "here."
+    )
     assert ladder.summary == f"{first} {second}"
     assert str(ladder).startswith(f"{first}\n{second}\n")
     shown = Noted(monkeypatch, "priorwise.sensitivity.ladder_figure")
     ladder.figure()
     assert first in shown.said
     unseen = replace(ladder, gap=pw.Estimate(0.001, 0.002))
-    assert unseen.summary.startswith("Believing the wrong prior, ThompsonSampling earns the same in 200 pulls, to within 0.004.")
+    assert unseen.summary.startswith(
+        "Believing the wrong prior, ThompsonSampling earns the same in 200 pulls, to within 0.004."
+    )
 
 
 def test_a_ladder_sums_up_its_best_bound(seed: int) -> None:
@@ -292,7 +380,9 @@ def test_a_ladder_sums_up_its_best_bound(seed: int) -> None:
     least = min(ladder.rungs, key=lambda rung: rung.reward)
     assert f"The smallest bound on the difference is {least.reward:.4g} (" in ladder.summary
     assert ladder.gap.mean == 0.0
-    assert ladder.summary.startswith("Believing the wrong prior, ThompsonSampling earns the same in 3 pulls. ")
+    assert ladder.summary.startswith(
+        "Believing the wrong prior, ThompsonSampling earns the same in 3 pulls. "
+    )
     frame = ladder.to_frame().set_index("rung")
     assert frame.loc["actions", "delta"] == ladder["actions"].delta
     assert frame.loc["actions", "reward"] == ladder["actions"].reward
@@ -304,13 +394,22 @@ def test_a_ladder_sums_up_its_best_bound(seed: int) -> None:
 def test_choices_are_tables_too(seed: int) -> None:
     fit = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
     found = pw.compare_policies(
-        fit, {"greedy": pw.Greedy(), "uniform": pw.Uniform()}, horizon=5, tasks=64, draws=3, seed=seed, arms=2
+        fit,
+        {"greedy": pw.Greedy(), "uniform": pw.Uniform()},
+        horizon=5,
+        tasks=64,
+        draws=3,
+        seed=seed,
+        arms=2,
     )
     assert str(found).split()[0] == "reward"
     frame = found.to_frame().set_index("policy")
     assert frame.loc["uniform", "reward"] == found.estimate("uniform").mean
     assert frame.loc["uniform", "minus_best"] == found.difference("uniform", found.best).mean
-    models = {"one for all": pw.BetaMarginalLikelihood("exchangeable"), "own": pw.BetaMarginalLikelihood()}
+    models = {
+        "one for all": pw.BetaMarginalLikelihood("exchangeable"),
+        "own": pw.BetaMarginalLikelihood(),
+    }
     compared = pw.compare_models(models, CLICKS, folds=2, seed=seed)
     assert compared.to_frame()["model"].tolist() == list(models)
     assert compared.to_frame()["log_likelihood"].iloc[1] == compared.estimate("own").mean

@@ -1,4 +1,6 @@
-"""``simulate`` and ``compare``: what does not change a result, what a result holds, and what is refused."""
+"""``simulate`` and ``compare``: what does not change a result, what a result holds, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ def same(first: pw.Run, second: pw.Run) -> None:
 def test_blocks_and_threads_change_nothing(name: str, engine: Any, seed: int) -> None:
     prior = PRIORS[name]
     expected = pw.simulate(prior, THOMPSON, seed=seed, engine=engine, **OPTIONS)
-    for changed in ({"threads": 1}, {"threads": 2}, {"block": 64}, {"block": 128, "threads": 2}, {"block": 1000}):
+    for changed in (
+        {"threads": 1},
+        {"threads": 2},
+        {"block": 64},
+        {"block": 128, "threads": 2},
+        {"block": 1000},
+    ):
         same(pw.simulate(prior, THOMPSON, seed=seed, engine=engine, **OPTIONS, **changed), expected)
 
 
@@ -61,27 +69,45 @@ def test_other_policies_change_nothing(seed: int) -> None:
 
 
 HELD: dict[str, list[Any]] = {
-    "gaussian": [GAUSSIAN, pw.GaussianPrior(np.zeros(3), np.eye(3)), pw.GaussianPrior([1.0, 0.0, 0.0], np.ones((3, 3)))],
+    "gaussian": [
+        GAUSSIAN,
+        pw.GaussianPrior(np.zeros(3), np.eye(3)),
+        pw.GaussianPrior([1.0, 0.0, 0.0], np.ones((3, 3))),
+    ],
     "beta": [BETA, pw.BetaPrior(np.ones(3), np.ones(3))],
-    "linear": [LINEAR, pw.LinearGaussianPrior(np.zeros(2), np.eye(2), 4.0, contexts=pw.SphereContexts(arms=3))],
+    "linear": [
+        LINEAR,
+        pw.LinearGaussianPrior(np.zeros(2), np.eye(2), 4.0, contexts=pw.SphereContexts(arms=3)),
+    ],
     "finite": [FINITE, pw.FinitePrior(FINITE.means, [0.1, 0.9])],
     "mixed": [GAUSSIAN, pw.BetaPrior(np.ones(3), np.ones(3))],
 }
-POLICIES = {"ts": THOMPSON, "3-shot": pw.KShotThompson(3), "softmax": pw.PosteriorSampling(1, "softmax"), "greedy": pw.Greedy()}
+POLICIES = {
+    "ts": THOMPSON,
+    "3-shot": pw.KShotThompson(3),
+    "softmax": pw.PosteriorSampling(1, "softmax"),
+    "greedy": pw.Greedy(),
+}
 
 
 @pytest.mark.parametrize("engine", ["auto", "numpy"])
 @pytest.mark.parametrize("policy", [*POLICIES, "knowledge-gradient"])
 @pytest.mark.parametrize("name", [name for name in HELD if name != "mixed"])
-def test_priors_held_together_earn_what_each_earns_alone(name: str, policy: str, engine: Engine, seed: int) -> None:
+def test_priors_held_together_earn_what_each_earns_alone(
+    name: str, policy: str, engine: Engine, seed: int
+) -> None:
     prior, held, tasks = PRIORS[name], HELD[name], 300 if engine == "auto" else 70
     played = POLICIES.get(policy) or pw.KnowledgeGradient(3, 3)
     begins = [33, 0, 130][: len(held)] if engine == "auto" else [33, 0, 69][: len(held)]
     options: dict[str, Any] = {"seed": seed, "horizon": 5}
-    together = run_held(prior, held, played, first=7, tasks=tasks, begins=begins, engine=engine, **options)
+    together = run_held(
+        prior, held, played, first=7, tasks=tasks, begins=begins, engine=engine, **options
+    )
     for each, begin, totals in zip(held, begins, together, strict=True):
         alone = plan(prior, each, played, 5, masked=False, engine=engine)
-        expected = alone.run(first=7 + begin, tasks=tasks - begin, available=None, keep=False, **options).totals
+        expected = alone.run(
+            first=7 + begin, tasks=tasks - begin, available=None, keep=False, **options
+        ).totals
         np.testing.assert_array_equal(totals, expected)
         assert len(totals) == tasks - begin
 
@@ -91,13 +117,17 @@ def test_priors_of_two_families_are_held_one_after_the_other(seed: int) -> None:
     options: dict[str, Any] = {"seed": seed, "first": 0, "tasks": 100, "horizon": 5}
     together = run_held(bounded, HELD["mixed"], THOMPSON, begins=[0, 0], **options)
     for each, totals in zip(HELD["mixed"], together, strict=True):
-        np.testing.assert_array_equal(totals, run_held(bounded, [each], THOMPSON, begins=[0], **options)[0])
+        np.testing.assert_array_equal(
+            totals, run_held(bounded, [each], THOMPSON, begins=[0], **options)[0]
+        )
     assert not np.array_equal(*together)
 
 
 def test_bad_calls_of_priors_held_together() -> None:
     options: dict[str, Any] = {"seed": 0, "first": 0, "tasks": 10, "horizon": 2}
-    with pytest.raises(ValueError, match="begins must have one entry for each held prior, 2, got 1"):
+    with pytest.raises(
+        ValueError, match="begins must have one entry for each held prior, 2, got 1"
+    ):
         run_held(GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0], **options)
     with pytest.raises(ValueError, match="engine must be one of"):
         run_held(GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0, 0], engine="fast", **options)  # type: ignore[arg-type]
@@ -111,7 +141,10 @@ def test_another_seed_gives_another_run(seed: int) -> None:
 
 def test_policies_meet_the_same_environments_and_noise(seed: int) -> None:
     one_arm = pw.GaussianPrior([0.0], [[1.0]])
-    runs = [pw.simulate(one_arm, p, seed=seed, keep=True, **OPTIONS) for p in (THOMPSON, pw.Uniform(), pw.BayesUCB())]
+    runs = [
+        pw.simulate(one_arm, p, seed=seed, keep=True, **OPTIONS)
+        for p in (THOMPSON, pw.Uniform(), pw.BayesUCB())
+    ]
     for run in runs[1:]:
         np.testing.assert_allclose(run.rewards, runs[0].rewards, rtol=1e-12, atol=1e-12)
 
@@ -125,7 +158,9 @@ def test_numbers_are_those_of_the_kept_columns(engine: Any, seed: int) -> None:
     assert run.mean_reward == pytest.approx(totals.mean(), rel=1e-12)
     assert run.std_error == pytest.approx(totals.std(ddof=1) / np.sqrt(1500), rel=1e-12)
     np.testing.assert_allclose(run.by_step.reward, run.rewards.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(run.by_step.reward_std_error, run.rewards.std(axis=0, ddof=1) / np.sqrt(1500), rtol=1e-12)
+    np.testing.assert_allclose(
+        run.by_step.reward_std_error, run.rewards.std(axis=0, ddof=1) / np.sqrt(1500), rtol=1e-12
+    )
     assert run.by_step.regret is not None
     assert run.mean_regret == pytest.approx(run.by_step.regret.sum(), rel=1e-12)
     assert (run.tasks, run.horizon, run.seed, run.engine, run.resets) == (1500, 5, seed, engine, 0)
@@ -133,18 +168,36 @@ def test_numbers_are_those_of_the_kept_columns(engine: Any, seed: int) -> None:
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("engine", ["compiled", "numpy"])
-def test_curves_by_step_are_those_of_the_drawn_environments(engine: Any, masked: bool, seed: int) -> None:
+def test_curves_by_step_are_those_of_the_drawn_environments(
+    engine: Any, masked: bool, seed: int
+) -> None:
     tasks = 1500
-    available = np.arange(3) != (np.arange(tasks) % 3)[:, None] if masked else np.ones((tasks, 3), dtype=bool)
-    run = pw.simulate(BETA, THOMPSON, seed=seed, engine=engine, keep=True, available=available, **OPTIONS)
-    drawn = BETA.sample(Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.ENVIRONMENT, 0), tasks).means
+    available = (
+        np.arange(3) != (np.arange(tasks) % 3)[:, None]
+        if masked
+        else np.ones((tasks, 3), dtype=bool)
+    )
+    run = pw.simulate(
+        BETA, THOMPSON, seed=seed, engine=engine, keep=True, available=available, **OPTIONS
+    )
+    drawn = BETA.sample(
+        Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.ENVIRONMENT, 0), tasks
+    ).means
     chosen = np.take_along_axis(drawn, run.actions, axis=1)
     regrets = np.where(available, drawn, -np.inf).max(axis=1, keepdims=True) - chosen
     steps, cumulative = run.by_step, np.cumsum(regrets, axis=1)
-    for name, columns in {"expected_reward": chosen, "regret": regrets, "cumulative_regret": cumulative}.items():
-        np.testing.assert_allclose(getattr(steps, name), columns.mean(axis=0), rtol=1e-9, err_msg=name)
+    for name, columns in {
+        "expected_reward": chosen,
+        "regret": regrets,
+        "cumulative_regret": cumulative,
+    }.items():
+        np.testing.assert_allclose(
+            getattr(steps, name), columns.mean(axis=0), rtol=1e-9, err_msg=name
+        )
         error = columns.std(axis=0, ddof=1) / np.sqrt(tasks)
-        np.testing.assert_allclose(getattr(steps, f"{name}_std_error"), error, rtol=1e-9, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(steps, f"{name}_std_error"), error, rtol=1e-9, err_msg=name
+        )
     assert run.mean_regret == pytest.approx(cumulative[:, -1].mean(), rel=1e-9)
     independent = np.sqrt(np.cumsum(regrets.var(axis=0, ddof=1)) / tasks)  # pulls of a task are not
     assert steps.cumulative_regret_std_error is not None
@@ -155,12 +208,16 @@ def test_large_rewards_keep_their_standard_error(seed: int) -> None:
     """A mean far from zero must not cancel the variance."""
     far = pw.GaussianPrior([1e9, 1e9], np.eye(2), 1.0)
     run = pw.simulate(far, pw.Uniform(), horizon=1, tasks=5000, seed=seed, keep=True)
-    assert run.std_error == pytest.approx((run.rewards[:, 0] - 1e9).std(ddof=1) / np.sqrt(5000), rel=1e-6)
+    assert run.std_error == pytest.approx(
+        (run.rewards[:, 0] - 1e9).std(ddof=1) / np.sqrt(5000), rel=1e-6
+    )
 
 
 def test_contexts_are_logged(seed: int) -> None:
     for engine in ("compiled", "numpy"):
-        run = pw.simulate(LINEAR, THOMPSON, horizon=3, tasks=70, seed=seed, keep=True, engine=engine)  # type: ignore[arg-type]
+        run = pw.simulate(
+            LINEAR, THOMPSON, horizon=3, tasks=70, seed=seed, keep=True, engine=engine
+        )  # type: ignore[arg-type]
         assert run.trajectory is not None
         assert run.trajectory.log is not None
         assert run.trajectory.log.shape == (70, 3, 2)
@@ -168,7 +225,11 @@ def test_contexts_are_logged(seed: int) -> None:
 
 
 def test_paired_differences(seed: int) -> None:
-    policies = {"thompson": THOMPSON, "greedy": pw.Greedy(), "flat": (THOMPSON, pw.GaussianPrior(np.zeros(3), np.eye(3)))}
+    policies = {
+        "thompson": THOMPSON,
+        "greedy": pw.Greedy(),
+        "flat": (THOMPSON, pw.GaussianPrior(np.zeros(3), np.eye(3))),
+    }
     comparison = pw.compare(GAUSSIAN, policies, seed=seed, keep=True, **OPTIONS)
     totals = {name: run.rewards.sum(axis=1) for name, run in comparison.runs.items()}
     for a in policies:
@@ -194,9 +255,19 @@ def test_believed_is_what_the_policy_holds(seed: int) -> None:
 def test_masks(engine: Any, seed: int) -> None:
     mask = np.random.default_rng(seed).random((1500, 3)) < 0.5
     mask[np.arange(1500), np.arange(1500) % 3] = True
-    run = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, available=mask, keep=True, engine=engine, **OPTIONS)
+    run = pw.simulate(
+        GAUSSIAN, THOMPSON, seed=seed, available=mask, keep=True, engine=engine, **OPTIONS
+    )
     assert np.take_along_axis(mask, run.actions, axis=1).all()
-    one = pw.simulate(GAUSSIAN, THOMPSON, seed=seed, available=[False, True, False], keep=True, engine=engine, **OPTIONS)
+    one = pw.simulate(
+        GAUSSIAN,
+        THOMPSON,
+        seed=seed,
+        available=[False, True, False],
+        keep=True,
+        engine=engine,
+        **OPTIONS,
+    )
     assert (one.actions == 1).all()
     assert one.mean_regret == 0.0  # against the best available arm
 
@@ -220,7 +291,9 @@ def peak(policy: Any, tasks: int, seed: int) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("policy", "tasks"), [(THOMPSON, 50_000), (pw.BayesUCB(), 6_000)], ids=["compiled", "numpy"])
+@pytest.mark.parametrize(
+    ("policy", "tasks"), [(THOMPSON, 50_000), (pw.BayesUCB(), 6_000)], ids=["compiled", "numpy"]
+)
 def test_memory_does_not_grow_with_tasks(policy: Any, tasks: int, seed: int) -> None:
     peak(policy, 100, seed)  # compile first
     small, large = peak(policy, tasks, seed), peak(policy, 8 * tasks, seed)
@@ -231,7 +304,13 @@ def test_memory_does_not_grow_with_tasks(policy: Any, tasks: int, seed: int) -> 
 
 
 def call(**changed: Any) -> Any:
-    arguments = {"prior": GAUSSIAN, "policy": THOMPSON, "horizon": 3, "tasks": 10, "seed": 0} | changed
+    arguments = {
+        "prior": GAUSSIAN,
+        "policy": THOMPSON,
+        "horizon": 3,
+        "tasks": 10,
+        "seed": 0,
+    } | changed
     return pw.simulate(arguments.pop("prior"), arguments.pop("policy"), **arguments)
 
 
@@ -248,17 +327,45 @@ def call(**changed: Any) -> Any:
         ({"threads": 0}, ValueError, "threads must be at least 1"),
         ({"block": 0}, ValueError, "block must be at least 1"),
         ({"engine": "gpu"}, ValueError, "engine must be one of auto, compiled, numpy, got 'gpu'"),
-        ({"engine": "compiled", "policy": pw.BayesUCB()}, ValueError, "BayesUCB.* has no tile functions; use engine='auto'"),
-        ({"policy": "thompson"}, TypeError, r"policy must have a method act\(belief, seen, rng\), but str has none"),
-        ({"prior": [0.0, 1.0]}, TypeError, "prior must be a prior with arms, sample and belief, but list has no arms"),
+        (
+            {"engine": "compiled", "policy": pw.BayesUCB()},
+            ValueError,
+            "BayesUCB.* has no tile functions; use engine='auto'",
+        ),
+        (
+            {"policy": "thompson"},
+            TypeError,
+            r"policy must have a method act\(belief, seen, rng\), but str has none",
+        ),
+        (
+            {"prior": [0.0, 1.0]},
+            TypeError,
+            "prior must be a prior with arms, sample and belief, but list has no arms",
+        ),
         ({"prior": pw.ExchangeableBetaPrior(1, 1)}, TypeError, r"pass prior.for_arms\(n\)"),
-        ({"believed": pw.ExchangeableGaussianPrior(0, 1, 0.5)}, TypeError, r"pass believed.for_arms\(n\)"),
-        ({"believed": pw.BetaPrior([1, 1], 1)}, ValueError, "believed has 2 arms, but the tasks have 3"),
+        (
+            {"believed": pw.ExchangeableGaussianPrior(0, 1, 0.5)},
+            TypeError,
+            r"pass believed.for_arms\(n\)",
+        ),
+        (
+            {"believed": pw.BetaPrior([1, 1], 1)},
+            ValueError,
+            "believed has 2 arms, but the tasks have 3",
+        ),
         ({"believed": BETA}, ValueError, "believed expects rewards between 0 and 1"),
         ({"believed": LINEAR}, ValueError, "believed expects contexts"),
-        ({"available": [True, True]}, ValueError, r"available must have shape \(3,\) or \(10, 3\), got \(2,\)"),
+        (
+            {"available": [True, True]},
+            ValueError,
+            r"available must have shape \(3,\) or \(10, 3\), got \(2,\)",
+        ),
         ({"available": [1, 1, 0]}, TypeError, "available must be boolean"),
-        ({"available": np.eye(10, 3, dtype=bool)}, ValueError, "available leaves a task without any arm"),
+        (
+            {"available": np.eye(10, 3, dtype=bool)},
+            ValueError,
+            "available leaves a task without any arm",
+        ),
     ],
 )
 def test_bad_calls(changed: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -307,15 +414,39 @@ def test_bad_policies(actions: Any, message: str) -> None:
     ("make", "error", "message"),
     [
         (lambda: pw.GaussianPrior([0.0, np.nan], np.eye(2)), ValueError, "mean must be finite"),
-        (lambda: pw.GaussianPrior([0.0, 1.0], np.full((2, 2), np.inf)), ValueError, "cov must be finite"),
-        (lambda: pw.GaussianPrior([0.0, 1.0], np.eye(3)), ValueError, r"cov must have shape \(2, 2\), got \(3, 3\)"),
+        (
+            lambda: pw.GaussianPrior([0.0, 1.0], np.full((2, 2), np.inf)),
+            ValueError,
+            "cov must be finite",
+        ),
+        (
+            lambda: pw.GaussianPrior([0.0, 1.0], np.eye(3)),
+            ValueError,
+            r"cov must have shape \(2, 2\), got \(3, 3\)",
+        ),
         (lambda: pw.GaussianPrior([0.0, 1.0], [1.0, 1.0]), ValueError, r"np.diag\(cov\) makes one"),
-        (lambda: pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.4, 1.0]]), ValueError, "cov must be symmetric"),
-        (lambda: pw.GaussianPrior([0.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]), ValueError, "cov must be positive semi-definite"),
-        (lambda: pw.GaussianPrior([0.0], [[-1.0]]), ValueError, "cov must have no negative variance"),
+        (
+            lambda: pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.4, 1.0]]),
+            ValueError,
+            "cov must be symmetric",
+        ),
+        (
+            lambda: pw.GaussianPrior([0.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]),
+            ValueError,
+            "cov must be positive semi-definite",
+        ),
+        (
+            lambda: pw.GaussianPrior([0.0], [[-1.0]]),
+            ValueError,
+            "cov must have no negative variance",
+        ),
         (lambda: pw.GaussianPrior([], []), ValueError, "mean must not be empty"),
         (lambda: pw.GaussianPrior([0.0], [[1.0]], 0.0), ValueError, "noise_var must be positive"),
-        (lambda: pw.GaussianPrior([0.0, 0.0], np.eye(2), [1.0] * 3), ValueError, r"noise_var must have shape \(2\)"),
+        (
+            lambda: pw.GaussianPrior([0.0, 0.0], np.eye(2), [1.0] * 3),
+            ValueError,
+            r"noise_var must have shape \(2\)",
+        ),
         (lambda: pw.GaussianPrior(["a"], [[1.0]]), TypeError, "mean must be numbers"),
         (lambda: pw.BetaPrior([1.0, 0.0], 1.0), ValueError, "alpha must be positive"),
         (lambda: pw.BetaPrior([1.0], 1e13), ValueError, "beta must not exceed 1e12"),
@@ -324,21 +455,61 @@ def test_bad_policies(actions: Any, message: str) -> None:
             ValueError,
             "alpha and beta must have one entry for each arm, got 2 and 3",
         ),
-        (lambda: pw.FinitePrior([[1.0], [2.0]], [0.5, 0.6]), ValueError, "probs must sum to 1, got 1.1"),
-        (lambda: pw.FinitePrior([[1.0], [2.0]], [1.5, -0.5]), ValueError, "probs must not be negative"),
+        (
+            lambda: pw.FinitePrior([[1.0], [2.0]], [0.5, 0.6]),
+            ValueError,
+            "probs must sum to 1, got 1.1",
+        ),
+        (
+            lambda: pw.FinitePrior([[1.0], [2.0]], [1.5, -0.5]),
+            ValueError,
+            "probs must not be negative",
+        ),
         (lambda: pw.FinitePrior([[1.0], [2.0]], [1.0]), ValueError, "probs must have shape"),
-        (lambda: pw.FinitePrior([[2.0]], [1.0], noise="bernoulli"), ValueError, r"means must lie in \[0, 1\]"),
-        (lambda: pw.FinitePrior([[2.0]], [1.0], noise="gaussian"), ValueError, "noise='gaussian' needs noise_var"),
-        (lambda: pw.FinitePrior([[2.0]], [1.0], noise="poisson"), ValueError, "noise must be one of"),  # type: ignore[arg-type]
-        (lambda: pw.LinearGaussianPrior([0.0], [[1.0]], contexts=np.ones((3, 2))), ValueError, "contexts have 2 features"),
+        (
+            lambda: pw.FinitePrior([[2.0]], [1.0], noise="bernoulli"),
+            ValueError,
+            r"means must lie in \[0, 1\]",
+        ),
+        (
+            lambda: pw.FinitePrior([[2.0]], [1.0], noise="gaussian"),
+            ValueError,
+            "noise='gaussian' needs noise_var",
+        ),
+        (
+            lambda: pw.FinitePrior([[2.0]], [1.0], noise="poisson"),
+            ValueError,
+            "noise must be one of",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: pw.LinearGaussianPrior([0.0], [[1.0]], contexts=np.ones((3, 2))),
+            ValueError,
+            "contexts have 2 features",
+        ),
         (lambda: pw.SphereContexts(arms=0), ValueError, "arms must be at least 1"),
-        (lambda: pw.ExchangeableGaussianPrior(0, 1, 2.0), ValueError, r"correlation must lie in \[-1, 1\]"),
-        (lambda: pw.ExchangeableGaussianPrior(0, 1, -0.9).for_arms(3), ValueError, "cannot hold between 3 arms"),
+        (
+            lambda: pw.ExchangeableGaussianPrior(0, 1, 2.0),
+            ValueError,
+            r"correlation must lie in \[-1, 1\]",
+        ),
+        (
+            lambda: pw.ExchangeableGaussianPrior(0, 1, -0.9).for_arms(3),
+            ValueError,
+            "cannot hold between 3 arms",
+        ),
         (lambda: pw.KShotThompson(0), ValueError, "k must be at least 1"),
-        (lambda: pw.PosteriorSampling(2, "median"), ValueError, "rule must be one of max, sum, softmax"),  # type: ignore[arg-type]
+        (
+            lambda: pw.PosteriorSampling(2, "median"),
+            ValueError,
+            "rule must be one of max, sum, softmax",
+        ),  # type: ignore[arg-type]
         (lambda: pw.RecedingHorizon(0, 1, 0.5), ValueError, "k1 must be at least 1"),
         (lambda: pw.RecedingHorizon(1, 1, 1.5), ValueError, r"alpha must lie in \[0, 1\]"),
-        (lambda: pw.RecedingHorizon(1, 1, "offline"), ValueError, "alpha must be a number, 'online' or a function"),  # type: ignore[arg-type]
+        (
+            lambda: pw.RecedingHorizon(1, 1, "offline"),
+            ValueError,
+            "alpha must be a number, 'online' or a function",
+        ),  # type: ignore[arg-type]
         (lambda: pw.TopTwoThompson(share=0.0), ValueError, r"share must lie in \(0, 1\]"),
     ],
 )
@@ -381,23 +552,45 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
     path.write_text("[1, 2]")
     with pytest.raises(ValueError, match="not a priorwise file"):
         pw.load_prior(path)
-    with pytest.raises(ValueError, match="expected a GaussianPrior, but the file holds a BetaPrior"):
+    with pytest.raises(
+        ValueError, match="expected a GaussianPrior, but the file holds a BetaPrior"
+    ):
         pw.GaussianPrior.load(BETA.to_json())
 
 
 @pytest.mark.parametrize("engine", ["compiled", "numpy"])
 @pytest.mark.parametrize("means", [[[5.0, 0.0], [0.0, 5.0]], [[-0.5, 0.0], [0.0, 0.5]]])
-def test_noiseless_rewards_beyond_one_are_refused_by_a_beta_belief(engine: str, means: list[list[float]], seed: int) -> None:
+def test_noiseless_rewards_beyond_one_are_refused_by_a_beta_belief(
+    engine: str, means: list[list[float]], seed: int
+) -> None:
     prior = pw.FinitePrior(means, [0.5, 0.5])
     with pytest.raises(ValueError, match="believed expects rewards between 0 and 1"):
-        pw.simulate(prior, pw.ThompsonSampling(), horizon=3, tasks=10, seed=seed, believed=pw.BetaPrior([1, 1], 1), engine=engine)
+        pw.simulate(
+            prior,
+            pw.ThompsonSampling(),
+            horizon=3,
+            tasks=10,
+            seed=seed,
+            believed=pw.BetaPrior([1, 1], 1),
+            engine=engine,
+        )
 
 
 def test_beta_with_huge_parameters_is_the_same_in_both_engines(seed: int) -> None:
-    """The test of acceptance keeps its digits there; written plainly it would not, and the engines would part."""
+    """The test of acceptance keeps its digits there; written plainly it would not, and the engines
+    would part.
+    """
     prior = pw.BetaPrior([1e12] * 3, [1e12] * 3)
     runs = [
-        pw.simulate(prior, pw.ThompsonSampling(), horizon=5, tasks=20_000, seed=seed + 1, keep=True, engine=engine)
+        pw.simulate(
+            prior,
+            pw.ThompsonSampling(),
+            horizon=5,
+            tasks=20_000,
+            seed=seed + 1,
+            keep=True,
+            engine=engine,
+        )
         for engine in ("compiled", "numpy")
     ]
     np.testing.assert_array_equal(runs[0].actions, runs[1].actions)
@@ -409,7 +602,9 @@ def test_contexts_that_are_none_are_refused(contexts: Any) -> None:
         pw.LinearGaussianPrior([0.0], [[1.0]], contexts=contexts)
 
 
-@pytest.mark.parametrize("policies", [[pw.Greedy()], pw.Greedy(), {}, {"a": (pw.Greedy(),)}, {1: pw.Greedy()}])
+@pytest.mark.parametrize(
+    "policies", [[pw.Greedy()], pw.Greedy(), {}, {"a": (pw.Greedy(),)}, {1: pw.Greedy()}]
+)
 def test_compare_takes_a_mapping(policies: Any, seed: int) -> None:
     with pytest.raises(TypeError, match="policies must"):
         pw.compare(pw.BetaPrior([1, 1], 1), policies, horizon=1, tasks=1, seed=seed)
@@ -463,7 +658,10 @@ class BrokenPrior(Broken):
         return BrokenBelief(self.where)
 
 
-@pytest.mark.parametrize(("where", "message"), [("value", "value of an arm is NaN"), ("reward", "step must return one reward")])
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [("value", "value of an arm is NaN"), ("reward", "step must return one reward")],
+)
 def test_nan_is_an_error_not_a_number(where: str, message: str, seed: int) -> None:
     with pytest.raises(ValueError, match=message):
         pw.simulate(BrokenPrior(where), pw.ThompsonSampling(), horizon=2, tasks=3, seed=seed)

@@ -1,4 +1,6 @@
-"""``simulate_meta``: task numbers, pairing, independence of processes and blocks, results, and what is refused."""
+"""``simulate_meta``: task numbers, pairing, independence of processes and blocks, results, and what
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ OPTIONS: dict[str, Any] = {"episodes": 30, "replicates": 3, "horizon": 5, "jobs"
 
 @dataclass(frozen=True)
 class Wanderer:
-    """A learner that draws its prior's mean anew for a varying number of episodes, and remembers what it saw."""
+    """A learner that draws its prior's mean anew for a varying number of episodes, and remembers
+    what it saw.
+    """
 
     longest: int = 7
 
@@ -40,13 +44,22 @@ class Wanderer:
     def plan(self, state: tuple[Any, float, int, Any], rng: Stream) -> Play:
         blank, total, left, believed = state
         if left == 0:
-            believed = pw.GaussianPrior(rng.normal(blank.arms)[0] + 0.01 * total, blank.cov, blank.noise_var)
+            believed = pw.GaussianPrior(
+                rng.normal(blank.arms)[0] + 0.01 * total, blank.cov, blank.noise_var
+            )
             left = 1 + int(rng.integers(self.longest)[0])
         return Play(THOMPSON, believed, left)
 
-    def step(self, state: tuple[Any, float, int, Any], play: Play, played: Trajectory) -> tuple[Any, float, int, Any]:
+    def step(
+        self, state: tuple[Any, float, int, Any], play: Play, played: Trajectory
+    ) -> tuple[Any, float, int, Any]:
         blank, total, _, _ = state
-        return blank, total + float(played.rewards.sum()), play.episodes - len(played.rewards), play.believed
+        return (
+            blank,
+            total + float(played.rewards.sum()),
+            play.episodes - len(played.rewards),
+            play.believed,
+        )
 
 
 def same(first: MetaRun, second: MetaRun) -> None:
@@ -77,19 +90,30 @@ def test_an_episode_is_a_numbered_task(name: str, seed: int) -> None:
         streams = Streams(seed, np.arange(30, dtype=np.uint64) + np.uint64(replicate * NUMBERS))
         environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), 30)
         signal = environment.start(streams.world(0))
-        rewards, _ = environment.step(pw.Seen(1, 5, 3, signal), run.actions[replicate, :, 0], streams.world(1))
-        np.testing.assert_allclose(run.kept[replicate].trajectory.rewards[:, 0], rewards, rtol=1e-12, atol=1e-12)
+        rewards, _ = environment.step(
+            pw.Seen(1, 5, 3, signal), run.actions[replicate, :, 0], streams.world(1)
+        )
+        np.testing.assert_allclose(
+            run.kept[replicate].trajectory.rewards[:, 0], rewards, rtol=1e-12, atol=1e-12
+        )
     single = pw.simulate(prior, THOMPSON, tasks=30, horizon=5, seed=seed, keep=True)
-    np.testing.assert_array_equal(run.actions[0], single.actions)  # replicate 0 is the plain simulation
+    # replicate 0 is the plain simulation
+    np.testing.assert_array_equal(run.actions[0], single.actions)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "numpy"])
-def test_blocks_and_engine_change_nothing(engine: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_engine_change_nothing(
+    engine: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = simulate_meta(GAUSSIAN, Wanderer(200), seed=seed, keep=True, **OPTIONS)
     monkeypatch.setattr(module, "block_size", lambda *_: 4)
     cut = simulate_meta(GAUSSIAN, Wanderer(200), seed=seed, keep=True, engine=engine, **OPTIONS)
     np.testing.assert_array_equal(cut.actions, expected.actions)
-    assert max(held.episodes for held in cut.history[0]) <= 4 < max(held.episodes for held in expected.history[0])
+    assert (
+        max(held.episodes for held in cut.history[0])
+        <= 4
+        < max(held.episodes for held in expected.history[0])
+    )
 
 
 def test_processes_change_nothing(seed: int) -> None:
@@ -103,14 +127,21 @@ def test_processes_change_nothing(seed: int) -> None:
 
 
 def test_learners_meet_the_same_tasks_and_noise(seed: int) -> None:
-    """With one arm all learners earn the same; with several, pairing removes most of the variance of a difference."""
+    """With one arm all learners earn the same; with several, pairing removes most of the variance
+    of a difference.
+    """
     one_arm = pw.GaussianPrior([0.0], [[1.0]])
-    runs = [simulate_meta(one_arm, learner, seed=seed, **OPTIONS) for learner in (FixedPrior(THOMPSON), Wanderer())]
+    runs = [
+        simulate_meta(one_arm, learner, seed=seed, **OPTIONS)
+        for learner in (FixedPrior(THOMPSON), Wanderer())
+    ]
     np.testing.assert_allclose(runs[1].rewards, runs[0].rewards, rtol=1e-12, atol=1e-12)
     problem = problems.gaussian()
     options: dict[str, Any] = {"episodes": 50, "replicates": 60, "horizon": 10, "jobs": 1}
     oracle = simulate_meta(problem.prior, FixedPrior(THOMPSON), seed=seed, **options)
-    wrong = simulate_meta(problem.prior, FixedPrior(THOMPSON, problem.misspecified), seed=seed, **options)
+    wrong = simulate_meta(
+        problem.prior, FixedPrior(THOMPSON, problem.misspecified), seed=seed, **options
+    )
     paired = wrong.shortfall(oracle)
     unpaired = np.hypot(wrong.average().std_error, oracle.average().std_error)
     assert paired.std_error < 0.7 * unpaired
@@ -132,7 +163,12 @@ def test_numbers_are_those_of_the_rewards(seed: int) -> None:
     assert average.mean_reward[0] == pytest.approx(run.mean_reward[0])
     assert "4 replicates of 30 episodes" in str(run)
     assert f"first 3: {run.average(1, 3)}, last 3: {run.average(28)}" in str(run)
-    assert simulate_meta(GAUSSIAN, FixedPrior(THOMPSON), seed=seed, **{**OPTIONS, "replicates": 1}).average().std_error == np.inf
+    assert (
+        simulate_meta(GAUSSIAN, FixedPrior(THOMPSON), seed=seed, **{**OPTIONS, "replicates": 1})
+        .average()
+        .std_error
+        == np.inf
+    )
 
 
 def test_what_is_kept(seed: int) -> None:
@@ -140,8 +176,12 @@ def test_what_is_kept(seed: int) -> None:
     assert run.actions.shape == (3, 30, 5)
     for replicate in range(3):
         held = run.history[replicate]
-        assert [each.first for each in held] == list(np.cumsum([1, *(each.episodes for each in held)])[:-1])
-        np.testing.assert_allclose(run.kept[replicate].trajectory.rewards.sum(axis=1), run.rewards[replicate])
+        assert [each.first for each in held] == list(
+            np.cumsum([1, *(each.episodes for each in held)])[:-1]
+        )
+        np.testing.assert_allclose(
+            run.kept[replicate].trajectory.rewards.sum(axis=1), run.rewards[replicate]
+        )
         assert run.states[replicate][1] == pytest.approx(run.rewards[replicate].sum())
     assert run.fits == (None, None, None)
     with pytest.raises(ValueError, match="keep=True"):
@@ -149,10 +189,22 @@ def test_what_is_kept(seed: int) -> None:
 
 
 def test_the_learners_own_numbers_are_of_no_episode(seed: int) -> None:
-    """The learner's stream must not repeat an episode's policy stream, and must differ between replicates and episodes."""
-    learner = np.concatenate([Stream(module._learner_keys(seed, r), e).uniform(4) for r in range(3) for e in range(1, 40)])
-    tasks = np.concatenate([np.arange(40, dtype=np.uint64) + np.uint64(r * NUMBERS) for r in range(3)])
-    episodes = np.concatenate([Streams(seed, tasks).at(Purpose.POLICY, e).uniform(4) for e in range(1, 40)])
+    """The learner's stream must not repeat an episode's policy stream, and must differ between
+    replicates and episodes.
+    """
+    learner = np.concatenate(
+        [
+            Stream(module._learner_keys(seed, r), e).uniform(4)
+            for r in range(3)
+            for e in range(1, 40)
+        ]
+    )
+    tasks = np.concatenate(
+        [np.arange(40, dtype=np.uint64) + np.uint64(r * NUMBERS) for r in range(3)]
+    )
+    episodes = np.concatenate(
+        [Streams(seed, tasks).at(Purpose.POLICY, e).uniform(4) for e in range(1, 40)]
+    )
     assert np.unique(learner).size == learner.size
     assert not np.isin(learner, episodes).any()
 
@@ -180,7 +232,13 @@ def test_progress_shows_and_changes_nothing(seed: int, capsys: pytest.CaptureFix
     ],
 )
 def test_refused(changed: dict[str, Any], message: str) -> None:
-    arguments = {"prior": GAUSSIAN, "learner": FixedPrior(THOMPSON), "seed": 0, **OPTIONS, **changed}
+    arguments = {
+        "prior": GAUSSIAN,
+        "learner": FixedPrior(THOMPSON),
+        "seed": 0,
+        **OPTIONS,
+        **changed,
+    }
     with pytest.raises((ValueError, TypeError), match=message):
         simulate_meta(arguments.pop("prior"), arguments.pop("learner"), **arguments)
 
@@ -208,12 +266,24 @@ class Changes:
         (GAUSSIAN, pw.GaussianPrior(np.zeros(2), np.eye(2)), "2 arms"),
         (BETA, pw.BetaPrior(np.ones(5), np.ones(5)), "5 arms"),
         (FINITE, pw.FinitePrior(np.eye(4), np.full(4, 0.25)), "4 arms"),
-        (LINEAR, pw.LinearGaussianPrior(np.ones(3), np.eye(3), contexts=pw.SphereContexts(arms=3)), "3 features"),
-        (LINEAR, pw.LinearGaussianPrior(np.ones(2), np.eye(2), contexts=np.eye(3)[:, :2]), "contexts"),
+        (
+            LINEAR,
+            pw.LinearGaussianPrior(np.ones(3), np.eye(3), contexts=pw.SphereContexts(arms=3)),
+            "3 features",
+        ),
+        (
+            LINEAR,
+            pw.LinearGaussianPrior(np.ones(2), np.eye(2), contexts=np.eye(3)[:, :2]),
+            "contexts",
+        ),
     ],
 )
-def test_every_prior_that_is_held_is_checked(prior: Any, later: Any, message: str, seed: int) -> None:
-    """Also those of a family that was held before: the compiled loop would write beyond its arrays."""
+def test_every_prior_that_is_held_is_checked(
+    prior: Any, later: Any, message: str, seed: int
+) -> None:
+    """Also those of a family that was held before: the compiled loop would write beyond its
+    arrays.
+    """
     with pytest.raises(ValueError, match=message):
         simulate_meta(prior, Changes((prior, later)), seed=seed, **OPTIONS)
     assert simulate_meta(prior, Changes((prior, prior)), seed=seed, **OPTIONS).episodes == 30
@@ -256,10 +326,18 @@ class Never:
 
 
 def test_what_the_last_policy_needs_is_checked_before_exploring(seed: int) -> None:
-    """Where the estimator reads the statistics of the tasks' family, so that the fitted prior is of that family."""
-    for estimator in (pw.GaussianMarginalLikelihood(), pw.GaussianMarginalLikelihood("exchangeable"), pw.GaussianMoments()):
+    """Where the estimator reads the statistics of the tasks' family, so that the fitted prior is of
+    that family.
+    """
+    for estimator in (
+        pw.GaussianMarginalLikelihood(),
+        pw.GaussianMarginalLikelihood("exchangeable"),
+        pw.GaussianMoments(),
+    ):
         learner = pw.ExploreThenCommit(3, estimator, exploration=Never(), policy=Demanding())
-        with pytest.raises(TypeError, match="Demanding needs a belief with wish; GaussianBelief lacks it"):
+        with pytest.raises(
+            TypeError, match="Demanding needs a belief with wish; GaussianBelief lacks it"
+        ):
             simulate_meta(GAUSSIAN, learner, seed=seed, **OPTIONS)
 
 
@@ -285,7 +363,9 @@ def test_estimates_of_infinite_values() -> None:
 def test_shortfalls_need_the_same_tasks(seed: int) -> None:
     run = simulate_meta(GAUSSIAN, FixedPrior(THOMPSON), seed=seed, **OPTIONS)
     for changed in ({"seed": seed + 1}, {"replicates": 2}, {"horizon": 4}, {"episodes": 20}):
-        other = simulate_meta(GAUSSIAN, FixedPrior(THOMPSON), **{**OPTIONS, "seed": seed, **changed})
+        other = simulate_meta(
+            GAUSSIAN, FixedPrior(THOMPSON), **{**OPTIONS, "seed": seed, **changed}
+        )
         with pytest.raises(ValueError, match=r"same tasks|episodes"):
             run.shortfall(other)
     other = simulate_meta(LINEAR, FixedPrior(THOMPSON), seed=seed, **OPTIONS)

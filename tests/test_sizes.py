@@ -30,7 +30,10 @@ def meta(**options: Any) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "tasks": (lambda: run(tasks=2**63), r"tasks=9.2e\+18 and horizon=10 takes about 9.2e\+19 posterior draws, .* years"),
+    "tasks": (
+        lambda: run(tasks=2**63),
+        r"tasks=9.2e\+18 and horizon=10 takes about 9.2e\+19 posterior draws, .* years",
+    ),
     "tasks of 30 digits": (lambda: run(tasks=10**30), "tasks=.* years"),
     "tasks of 400 digits": (lambda: run(tasks=10**400), "tasks=.* years"),
     "tasks in NumPy": (lambda: run(tasks=10**20, engine="numpy"), "tasks=.* years"),
@@ -39,13 +42,21 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         r"keep=True with tasks=100,000,000,000 and horizon=10 needs .* GB, .* leave keep",
     ),
     "kept comparison": (
-        lambda: pw.compare(NORMAL, {"a": TS, "b": TS}, horizon=10, tasks=10**11, seed=SEED, keep=True),
+        lambda: pw.compare(
+            NORMAL, {"a": TS, "b": TS}, horizon=10, tasks=10**11, seed=SEED, keep=True
+        ),
         r"keep=True with tasks=.* GB",
     ),
     "horizon": (lambda: run(horizon=2**31), r"horizon=2,147,483,648 needs .* GB"),
     "horizon of 30 digits": (lambda: run(horizon=10**30), r"horizon must be below 2\*\*32"),
-    "horizon, looking ahead": (lambda: run(BETA, pw.RecedingHorizon(2, 2, "online"), horizon=2**31), "horizon=.* needs .* GB"),
-    "block in NumPy": (lambda: run(engine="numpy", tasks=10**10, block=10**10), "block=10,000,000,000 .* needs .* GB"),
+    "horizon, looking ahead": (
+        lambda: run(BETA, pw.RecedingHorizon(2, 2, "online"), horizon=2**31),
+        "horizon=.* needs .* GB",
+    ),
+    "block in NumPy": (
+        lambda: run(engine="numpy", tasks=10**10, block=10**10),
+        "block=10,000,000,000 .* needs .* GB",
+    ),
     "k": (lambda: pw.KShotThompson(10**12), r"k must be below 2\*\*32"),
     "k, any rule": (lambda: pw.PosteriorSampling(2**32), r"k must be below 2\*\*32"),
     "k in NumPy": (
@@ -53,7 +64,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         r"PosteriorSampling\(k=1000000000, rule='sum'\) for arms=2 .* needs .* GB",
     ),
     "k by hand": (
-        lambda: pw.PosteriorSampling(2**31).act(NORMAL.belief(99), pw.Seen(1, 2, 2), pw.Stream(np.arange(99, dtype=np.uint64), 1)),
+        lambda: pw.PosteriorSampling(2**31).act(
+            NORMAL.belief(99), pw.Seen(1, 2, 2), pw.Stream(np.arange(99, dtype=np.uint64), 1)
+        ),
         r"a request of shape \(2147483648, 1\) for each of 99 tasks needs .* GB",
     ),
     "k, many tasks": (
@@ -62,34 +75,64 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "k1 and k2": (lambda: pw.RecedingHorizon(10**6, 10**6, 1.0), r"k1 \* k2 must be below 2\*\*32"),
     "k1": (lambda: pw.KnowledgeGradient(10**12, 1), r"k1 \* k2 must be below"),
-    "look-ahead": (lambda: run(policy=pw.KnowledgeGradient(10**4, 10**4), tasks=10**7), "with RecedingHorizon.* takes about"),
-    "most_draws": (lambda: pw.TopTwoThompson(most_draws=10**15), r"most_draws must be below 2\*\*32"),
+    "look-ahead": (
+        lambda: run(policy=pw.KnowledgeGradient(10**4, 10**4), tasks=10**7),
+        "with RecedingHorizon.* takes about",
+    ),
+    "most_draws": (
+        lambda: pw.TopTwoThompson(most_draws=10**15),
+        r"most_draws must be below 2\*\*32",
+    ),
     "threads": (lambda: run(threads=10**9), "threads must be at most 4,096"),
     "arms": (lambda: pw.ExchangeableBetaPrior(1, 1).for_arms(10**12), "arms=1.0e.12 needs .* GB"),
-    "arms, correlated": (lambda: pw.ExchangeableGaussianPrior(0, 1, 0.5).for_arms(10**12), "arms=1.0e.12 needs .* GB"),
+    "arms, correlated": (
+        lambda: pw.ExchangeableGaussianPrior(0, 1, 0.5).for_arms(10**12),
+        "arms=1.0e.12 needs .* GB",
+    ),
     "arms of contexts": (
         lambda: pw.LinearGaussianPrior([0.0], [[1.0]], contexts=pw.SphereContexts(10**12)),
         "arms=1.0e.12 needs .* GB",
     ),
-    "replicates": (lambda: meta(replicates=10**9), "replicates=1,000,000,000 takes about .* lower replicates"),
-    "episodes": (lambda: meta(episodes=10**9, replicates=10**3), "replicates=1,000 of episodes=1,000,000,000 needs .* GB"),
-    "episodes and replicates": (lambda: meta(episodes=2**31, replicates=10**5), "replicates=100,000, episodes=.* takes about"),
-    "kept episodes": (lambda: meta(episodes=10**8, replicates=10**2, keep=True), "with keep=True needs .* GB"),
+    "replicates": (
+        lambda: meta(replicates=10**9),
+        "replicates=1,000,000,000 takes about .* lower replicates",
+    ),
+    "episodes": (
+        lambda: meta(episodes=10**9, replicates=10**3),
+        "replicates=1,000 of episodes=1,000,000,000 needs .* GB",
+    ),
+    "episodes and replicates": (
+        lambda: meta(episodes=2**31, replicates=10**5),
+        "replicates=100,000, episodes=.* takes about",
+    ),
+    "kept episodes": (
+        lambda: meta(episodes=10**8, replicates=10**2, keep=True),
+        "with keep=True needs .* GB",
+    ),
     "draws of a distance": (
-        lambda: pw.total_variation(NORMAL, pw.GaussianPrior([0.0, 0.0], 2 * np.eye(2)), seed=SEED, draws=10**12),
+        lambda: pw.total_variation(
+            NORMAL, pw.GaussianPrior([0.0, 0.0], 2 * np.eye(2)), seed=SEED, draws=10**12
+        ),
         "draws=1.0e.12 needs .* GB",
     ),
-    "draws of a diameter": (lambda: pw.tail_expectation(LINEAR, 0.1, seed=SEED, draws=10**12), "draws=1.0e.12 needs .* GB"),
+    "draws of a diameter": (
+        lambda: pw.tail_expectation(LINEAR, 0.1, seed=SEED, draws=10**12),
+        "draws=1.0e.12 needs .* GB",
+    ),
     "horizon of a diameter": (
         lambda: pw.tail_expectation(LINEAR, 0.1, seed=SEED, horizon=10**12),
         "horizon=.* lower draws or horizon",
     ),
     "ladder": (
-        lambda: pw.sensitivity_ladder(NORMAL, pw.GaussianPrior([0.5, 0.0], np.eye(2)), TS, 10, seed=SEED, tasks=10**20),
+        lambda: pw.sensitivity_ladder(
+            NORMAL, pw.GaussianPrior([0.5, 0.0], np.eye(2)), TS, 10, seed=SEED, tasks=10**20
+        ),
         "tasks=.* takes about",
     ),
     "long ladder": (
-        lambda: pw.sensitivity_ladder(NORMAL, pw.GaussianPrior([0.5, 0.0], np.eye(2)), TS, 2**31, seed=SEED),
+        lambda: pw.sensitivity_ladder(
+            NORMAL, pw.GaussianPrior([0.5, 0.0], np.eye(2)), TS, 2**31, seed=SEED
+        ),
         "horizon=.* takes about|horizon=.* needs",
     ),
     "sample complexity": (
@@ -105,7 +148,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "draws=1.0e.12 needs .* GB",
     ),
     "plausible priors": (
-        lambda: pw.compare_policies(FIT, {"ts": TS}, horizon=10, tasks=10**6, draws=10**9, seed=SEED),
+        lambda: pw.compare_policies(
+            FIT, {"ts": TS}, horizon=10, tasks=10**6, draws=10**9, seed=SEED
+        ),
         "draws=1,000,000,000, tasks=1,000,000 and horizon=10 takes about",
     ),
 }
@@ -119,12 +164,18 @@ def test_absurd_sizes_are_refused_by_name(case: tuple[Callable[[], Any], str]) -
 
 def test_limits_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRIORWISE_MEMORY_GB", "0.001")
-    with pytest.raises(ValueError, match=r"keep=True with tasks=100,000 and horizon=10 needs 0.0 GB|needs .* has 0.0"):
+    with pytest.raises(
+        ValueError,
+        match=r"keep=True with tasks=100,000 and horizon=10 needs 0.0 GB|needs .* has 0.0",
+    ):
         run(tasks=100_000, keep=True)
     monkeypatch.setenv("PRIORWISE_MEMORY_GB", "1")
     assert run(tasks=1000, keep=True).rewards.shape == (1000, 10)
     monkeypatch.setenv("PRIORWISE_MOST_DRAWS", "99")
-    with pytest.raises(ValueError, match=r"tasks=10 and horizon=10 takes about 100 posterior draws, 0.0 hours .* may take 99"):
+    with pytest.raises(
+        ValueError,
+        match=r"tasks=10 and horizon=10 takes about 100 posterior draws, 0.0 hours .* may take 99",
+    ):
         run()
     monkeypatch.setenv("PRIORWISE_MOST_DRAWS", "100")
     assert run().tasks == 10
@@ -134,7 +185,9 @@ def test_limits_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits_must_be_numbers(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     for name in ("PRIORWISE_MEMORY_GB", "PRIORWISE_MOST_DRAWS"):
         monkeypatch.setenv(name, text)
-        with pytest.raises(ValueError, match=f"environment variable {name} must be a positive number, got '{text}'"):
+        with pytest.raises(
+            ValueError, match=f"environment variable {name} must be a positive number, got '{text}'"
+        ):
             run()
         monkeypatch.delenv(name)
 
@@ -142,7 +195,13 @@ def test_limits_must_be_numbers(monkeypatch: pytest.MonkeyPatch, text: str) -> N
 def test_policies_say_what_a_pull_takes() -> None:
     found = {
         str(policy): (sizes.draws_per_pull(policy, 3), sizes.drawn_at_once(policy))
-        for policy in (TS, pw.Greedy(), pw.KShotThompson(4), pw.RecedingHorizon(2, 5, 1.0), pw.UniformThen(1, pw.KShotThompson(4)))
+        for policy in (
+            TS,
+            pw.Greedy(),
+            pw.KShotThompson(4),
+            pw.RecedingHorizon(2, 5, 1.0),
+            pw.UniformThen(1, pw.KShotThompson(4)),
+        )
     }
     assert list(found.values()) == [(1, 1), (1, 1), (4, 4), (36, 5), (4, 4)]
     assert sizes.draws_per_pull(pw.TopTwoThompson(), 3) == 257

@@ -1,4 +1,6 @@
-"""As a stranger would write it from the documentation: a policy of ten lines and a prior of forty, in NumPy alone."""
+"""As a stranger would write it from the documentation: a policy of ten lines and a prior of forty,
+in NumPy alone.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class SecondThoughts(pw.SamplingPolicy):
 
 
 class EpsilonGreedy:
-    """A policy without a base class: the best of one draw, or now and then any arm that is available."""
+    """A policy without a base class: the best of one draw, or now and then any arm that is
+    available.
+    """
 
     def act(self, belief, seen, rng):  # type: ignore[no-untyped-def]
         draw = seen.masked(belief.sample(rng, 1, seen))[:, 0]
@@ -77,7 +81,8 @@ class CountsBelief:
     rate: Any  # (task, arm)
 
     def sample(self, rng: Any, draws: int, seen: Any) -> Any:
-        # as many exponentials as any task of any batch may need, so that a task's draws do not depend on its neighbours
+        # as many exponentials as any task of any batch may need, so that a task's draws do not
+        # depend on its neighbours
         return gamma(rng, self.shape, draws, terms=96) / self.rate[:, None, :]
 
     def update(self, seen: Any, actions: Any, rewards: Any, after: Any) -> CountsBelief:
@@ -116,15 +121,23 @@ class TestEpsilonGreedy(PolicyContract):
 class TestEpsilonGreedyOnCounts(TestEpsilonGreedy):
     def problem(self, order: Any = None) -> Any:
         order = range(3) if order is None else order
-        return CountsPrior(tuple(COUNTS.shape[i] for i in order), tuple(COUNTS.rate[i] for i in order))
+        return CountsPrior(
+            tuple(COUNTS.shape[i] for i in order), tuple(COUNTS.rate[i] for i in order)
+        )
 
 
 @pytest.mark.slow
 def test_they_work_together(seed: int) -> None:
-    policies = {"thompson": pw.ThompsonSampling(), "median": SecondThoughts(), "epsilon": EpsilonGreedy(), "uniform": pw.Uniform()}
+    policies = {
+        "thompson": pw.ThompsonSampling(),
+        "median": SecondThoughts(),
+        "epsilon": EpsilonGreedy(),
+        "uniform": pw.Uniform(),
+    }
     comparison = pw.compare(COUNTS, policies, horizon=5, tasks=3000, seed=seed)
     assert comparison.runs["median"].engine == "numpy"
-    # each learns: the difference from uniform exceeds 5 standard errors, which chance does with probability 3e-7
+    # each learns: the difference from uniform exceeds 5 standard errors, which chance does with
+    # probability 3e-7
     for name in ("thompson", "median", "epsilon"):
         gain = comparison.difference(name, "uniform")
         assert gain.mean > 5 * gain.std_error
@@ -139,7 +152,9 @@ def test_a_policy_that_needs_more_says_what(seed: int) -> None:
 
 
 def test_own_policy_on_our_prior(seed: int) -> None:
-    run = pw.simulate(pw.BetaPrior([1, 2], [3, 1]), EpsilonGreedy(), horizon=3, tasks=50, seed=seed, keep=True)
+    run = pw.simulate(
+        pw.BetaPrior([1, 2], [3, 1]), EpsilonGreedy(), horizon=3, tasks=50, seed=seed, keep=True
+    )
     assert run.engine == "numpy"
     assert run.actions.shape == (50, 3)
 
@@ -150,12 +165,24 @@ def test_trying_a_belief_by_hand(seed: int) -> None:
 
 
 def test_a_policy_without_a_constant_is_bounded_by_nothing():
-    """A stranger's policy need not know of Monte-Carlo constants: it runs, gets the ladder's other rungs, and no bound."""
-    p, q = (pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [first, 1.0 - first], noise="bernoulli") for first in (0.5, 0.6))
+    """A stranger's policy need not know of Monte-Carlo constants: it runs, gets the ladder's other
+    rungs, and no bound.
+    """
+    p, q = (
+        pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [first, 1.0 - first], noise="bernoulli")
+        for first in (0.5, 0.6)
+    )
     for policy in (EpsilonGreedy(), pw.UniformThen(1, EpsilonGreedy())):
         ladder = pw.sensitivity_ladder(p, q, policy, 3, seed=base_seed(), tasks=500, histories=20)
         assert (ladder.n, ladder.certified) == (None, False)
-        assert ladder.left_out[0].startswith(f"worst case, posteriors: no bound is known for {type(policy).__name__}")
+        assert ladder.left_out[0].startswith(
+            f"worst case, posteriors: no bound is known for {type(policy).__name__}"
+        )
         with pytest.raises(TypeError, match="no bound is known"):
             pw.trajectory_bound(p, q, policy, 3)
-    assert pw.sensitivity_ladder(p, q, SecondThoughts(), 3, seed=base_seed(), tasks=500, histories=20).n == 5
+    assert (
+        pw.sensitivity_ladder(
+            p, q, SecondThoughts(), 3, seed=base_seed(), tasks=500, histories=20
+        ).n
+        == 5
+    )

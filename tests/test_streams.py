@@ -1,8 +1,8 @@
 """A statistical battery for the random streams.
 
-Error budget: every p-value is compared with ``ALARM`` = 1e-4 / 250, and there are fewer than 250 of them (counted below), so a
-right generator fails anywhere in this file with probability at most 1e-4. Each kind of check also runs on a generator that is wrong
-on purpose and must fail it.
+Error budget: every p-value is compared with ``ALARM`` = 1e-4 / 250, and there are fewer than 250 of
+them (counted below), so a right generator fails anywhere in this file with probability at most
+1e-4. Each kind of check also runs on a generator that is wrong on purpose and must fail it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,23 @@ import pytest
 from numba import types
 from scipy import stats
 
-from priorwise.core.streams import MASK_64, Purpose, Stream, Streams, mix, mix_array, slot_keys, task_keys
+from priorwise.core.streams import (
+    MASK_64,
+    Purpose,
+    Stream,
+    Streams,
+    mix,
+    mix_array,
+    slot_keys,
+    task_keys,
+)
 from priorwise.kernels import beta as beta_kernels
 from priorwise.kernels import random as kernels
 from priorwise.kernels.compiling import KEYS, LANES, ROWS, F, U, entry
 
 ALARM = 1e-4 / 250
-# p-values: axes 7 x 7, balance 1, spacings 2 x 3, avalanche 2, moments 6, tails 3, pairs 4, betas 36 + 25, integers 3,
-# choice 1: 136 in all
+# p-values: axes 7 x 7, balance 1, spacings 2 x 3, avalanche 2, moments 6, tails 3, pairs 4, betas
+# 36 + 25, integers 3, choice 1: 136 in all
 Table = np.ndarray[Any, Any]
 
 
@@ -40,18 +49,28 @@ def later_call(seed: int, tasks: int, call: int, width: int) -> Table:
 # Uniforms along one axis of the counter, (place on the axis, replicate), all else equal.
 AXES: dict[str, Callable[[int], Table]] = {
     "task": lambda seed: stream(seed, 1 << 14).uniform(32),
-    "step": lambda seed: np.stack([stream(seed, 256, step).uniform(8).ravel() for step in range(256)]),
+    "step": lambda seed: np.stack(
+        [stream(seed, 256, step).uniform(8).ravel() for step in range(256)]
+    ),
     "call": lambda seed: np.stack([later_call(seed, 256, call, 16).ravel() for call in range(128)]),
-    "draw": lambda seed: stream(seed, 64).uniform(1 << 10, 8).transpose(1, 0, 2).reshape(1 << 10, -1),
-    "index": lambda seed: stream(seed, 64).uniform(8, 1 << 10).transpose(2, 0, 1).reshape(1 << 10, -1),
-    "purpose": lambda seed: np.stack([stream(seed, 1 << 14, purpose=purpose).uniform(8).ravel() for purpose in Purpose]),
+    "draw": lambda seed: (
+        stream(seed, 64).uniform(1 << 10, 8).transpose(1, 0, 2).reshape(1 << 10, -1)
+    ),
+    "index": lambda seed: (
+        stream(seed, 64).uniform(8, 1 << 10).transpose(2, 0, 1).reshape(1 << 10, -1)
+    ),
+    "purpose": lambda seed: np.stack(
+        [stream(seed, 1 << 14, purpose=purpose).uniform(8).ravel() for purpose in Purpose]
+    ),
     "seed": lambda seed: np.stack([stream(seed + k, 256).uniform(8).ravel() for k in range(256)]),
 }
 
 
 def grid_p_value(x: Table, y: Table, cells: int = 16) -> float:
     """Chi-square test that pairs are uniform on the unit square."""
-    cell = np.minimum((x * cells).astype(int), cells - 1) * cells + np.minimum((y * cells).astype(int), cells - 1)
+    cell = np.minimum((x * cells).astype(int), cells - 1) * cells + np.minimum(
+        (y * cells).astype(int), cells - 1
+    )
     return float(stats.chisquare(np.bincount(cell.ravel(), minlength=cells * cells)).pvalue)
 
 
@@ -72,7 +91,8 @@ def table_p_values(u: Table) -> list[float]:
         float(stats.kstest(flat, "uniform").pvalue),
         correlation_p_value(u[1:], u[:-1]),
         correlation_p_value(u[2:], u[:-2]),
-        grid_p_value(u[0::2][: len(u) // 2], u[1::2][: len(u) // 2]),  # disjoint pairs, so that cells are independent
+        # disjoint pairs, so that cells are independent
+        grid_p_value(u[0::2][: len(u) // 2], u[1::2][: len(u) // 2]),
         grid_p_value(u[: len(u) // 2], u[len(u) // 2 :][: len(u) // 2]),
     ]
 
@@ -90,7 +110,9 @@ def test_uniform_and_independent_along(axis: str, seed: int) -> None:
 
 @pytest.mark.parametrize("axis", AXES)
 def test_control_neighbours_that_share_numbers(axis: str, seed: int) -> None:
-    """One number in ten is copied from its neighbour: the marginal law is right, and the battery must notice."""
+    """One number in ten is copied from its neighbour: the marginal law is right, and the battery
+    must notice.
+    """
     u = AXES[axis](seed)
     copied = np.random.default_rng(seed).random(u[1:].shape) < 0.1
     u[1:] = np.where(copied, u[:-1], u[1:])
@@ -98,7 +120,9 @@ def test_control_neighbours_that_share_numbers(axis: str, seed: int) -> None:
 
 
 def test_control_linear_congruential(seed: int) -> None:
-    """Keys that are multiples of a constant and never mixed, which is what a counter needs mixing for."""
+    """Keys that are multiples of a constant and never mixed, which is what a counter needs mixing
+    for.
+    """
     counter = np.arange(1 << 19, dtype=np.uint64) + np.uint64(seed)
     lcg = ((counter * np.uint64(69069)) & np.uint64(0xFFFFFFFF)).astype(float) / 2**32
     assert min(table_p_values(lcg.reshape(-1, 32))) < ALARM
@@ -119,17 +143,23 @@ def words(seed: int, step: int) -> Table:
 def balance_p_value(bits: Table) -> float:
     """Share of ones at each of the 64 places; Bonferroni over the places."""
     flat = bits.ravel()
-    ones = np.array([((flat >> np.uint64(place)) & np.uint64(1)).sum() for place in range(64)], dtype=float)
+    ones = np.array(
+        [((flat >> np.uint64(place)) & np.uint64(1)).sum() for place in range(64)], dtype=float
+    )
     z = np.abs(ones - flat.size / 2) / np.sqrt(flat.size / 4)
     return float(min(1.0, 64 * 2 * stats.norm.sf(z.max())))
 
 
 def spacings_p_value(days: Table) -> float:
-    """Marsaglia's birthday spacings: rows of 4096 birthdays among 2^32 days, repeated spacings are Poisson with mean 4 a row."""
+    """Marsaglia's birthday spacings: rows of 4096 birthdays among 2^32 days, repeated spacings are
+    Poisson with mean 4 a row.
+    """
     gaps = np.sort(np.diff(np.sort(days.astype(np.int64), axis=1), axis=1), axis=1)
     repeats = int((np.diff(gaps, axis=1) == 0).sum())
     mean = 4.0 * len(days)
-    return float(min(1.0, 2 * min(stats.poisson.cdf(repeats, mean), stats.poisson.sf(repeats - 1, mean))))
+    return float(
+        min(1.0, 2 * min(stats.poisson.cdf(repeats, mean), stats.poisson.sf(repeats - 1, mean)))
+    )
 
 
 def distinct(values: Table) -> bool:
@@ -138,7 +168,9 @@ def distinct(values: Table) -> bool:
 
 def test_bits_are_balanced(seed: int) -> None:
     assert balance_p_value(words(seed, 1)) > ALARM
-    stuck = words(seed, 2) | ((words(seed, 3) & words(seed, 4) & words(seed, 5) & words(seed, 6)) & np.uint64(1 << 17))
+    stuck = words(seed, 2) | (
+        (words(seed, 3) & words(seed, 4) & words(seed, 5) & words(seed, 6)) & np.uint64(1 << 17)
+    )
     assert balance_p_value(stuck) < ALARM  # control: one bit is set too often
 
 
@@ -146,7 +178,8 @@ def test_words_do_not_collide(seed: int) -> None:
     """Among 2^21 words of 64 bits two are equal with probability 2^-23."""
     many = np.concatenate([words(seed, step).ravel() for step in range(8)])
     assert distinct(many)
-    assert not distinct(many >> np.uint64(30))  # control: among 34 bits 128 pairs are expected to collide
+    # control: among 34 bits 128 pairs are expected to collide
+    assert not distinct(many >> np.uint64(30))
 
 
 @pytest.mark.parametrize("part", ["high", "low"])
@@ -159,11 +192,14 @@ def test_birthday_spacings(part: str, seed: int) -> None:
     for table in (by_index, by_task, by_draw):
         assert spacings_p_value((table >> shift) & low) > ALARM
     counter = np.arange(64 * 4096, dtype=np.uint64).reshape(64, 4096)
-    assert spacings_p_value((counter * np.uint64(6364136223846793005) >> shift) & low) < ALARM  # control: not mixed
+    # control: not mixed
+    assert spacings_p_value((counter * np.uint64(6364136223846793005) >> shift) & low) < ALARM
 
 
 def avalanche_p_value(function: Callable[[Table], Table], inputs: Table) -> float:
-    """Each input bit flips each output bit half the time: the worst of 64 x 64 cells, Bonferroni."""
+    """Each input bit flips each output bit half the time: the worst of 64 x 64 cells,
+    Bonferroni.
+    """
     out = function(inputs)
     flips = np.empty((64, 64))
     for place in range(64):
@@ -174,7 +210,9 @@ def avalanche_p_value(function: Callable[[Table], Table], inputs: Table) -> floa
 
 
 def test_avalanche(seed: int) -> None:
-    inputs = np.random.default_rng(seed).integers(0, MASK_64, size=4096, dtype=np.uint64, endpoint=True)
+    inputs = np.random.default_rng(seed).integers(
+        0, MASK_64, size=4096, dtype=np.uint64, endpoint=True
+    )
     assert avalanche_p_value(mix_array, inputs) > ALARM
     assert avalanche_p_value(mix_array, np.arange(4096, dtype=np.uint64) + np.uint64(seed)) > ALARM
 
@@ -194,7 +232,9 @@ def test_keys_of_tasks_and_slots_are_distinct(seed: int) -> None:
     tasks = np.arange(1 << 18, dtype=np.uint64)
     keys = np.concatenate([task_keys(seed, purpose, tasks) for purpose in Purpose])
     assert distinct(keys)
-    slots = np.concatenate([slot_keys(step, call, 8, 8).ravel() for step in range(64) for call in range(64)])
+    slots = np.concatenate(
+        [slot_keys(step, call, 8, 8).ravel() for step in range(64) for call in range(64)]
+    )
     assert distinct(slots)
 
 
@@ -205,20 +245,36 @@ def moment_p_values(z: Table) -> list[float]:
     """Moments 1 to 6 against those of the normal law."""
     exact = [stats.norm.moment(k) for k in range(13)]
     return [
-        float(2 * stats.norm.sf(abs((z**k).mean() - exact[k]) / np.sqrt((exact[2 * k] - exact[k] ** 2) / z.size)))
+        float(
+            2
+            * stats.norm.sf(
+                abs((z**k).mean() - exact[k]) / np.sqrt((exact[2 * k] - exact[k] ** 2) / z.size)
+            )
+        )
         for k in range(1, 7)
     ]
 
 
 def tail_p_values(z: Table) -> list[float]:
-    return [float(stats.binomtest(int((np.abs(z) > edge).sum()), z.size, 2 * stats.norm.sf(edge)).pvalue) for edge in (2, 3, 4)]
+    return [
+        float(
+            stats.binomtest(int((np.abs(z) > edge).sum()), z.size, 2 * stats.norm.sf(edge)).pvalue
+        )
+        for edge in (2, 3, 4)
+    ]
 
 
 def pair_p_values(x: Table, y: Table) -> list[float]:
     """Independence of the two normals of a Box-Muller pair."""
     n = np.sqrt(x.size)
-    statistics = [(x * y).mean() * n, ((x**2 - 1) * (y**2 - 1)).mean() / 2 * n, ((x**2 - 1) * y).mean() / np.sqrt(2) * n]
-    return [float(2 * stats.norm.sf(abs(s))) for s in statistics] + [grid_p_value(stats.norm.cdf(x), stats.norm.cdf(y))]
+    statistics = [
+        (x * y).mean() * n,
+        ((x**2 - 1) * (y**2 - 1)).mean() / 2 * n,
+        ((x**2 - 1) * y).mean() / np.sqrt(2) * n,
+    ]
+    return [float(2 * stats.norm.sf(abs(s))) for s in statistics] + [
+        grid_p_value(stats.norm.cdf(x), stats.norm.cdf(y))
+    ]
 
 
 def test_normals(seed: int) -> None:
@@ -234,9 +290,11 @@ def test_control_normals(seed: int) -> None:
     rng = stream(seed, 1 << 17)
     u = rng.uniform(8).ravel()
     radius = np.sqrt(-2 * np.log(1 - u))
-    x, y = radius * np.cos(2 * np.pi * u), radius * np.sin(2 * np.pi * u)  # one uniform for both: the classic mistake
+    # one uniform for both: the classic mistake
+    x, y = radius * np.cos(2 * np.pi * u), radius * np.sin(2 * np.pi * u)
     assert min(pair_p_values(x, y)) < ALARM
-    sums = rng.uniform(8, 12).sum(axis=2).ravel() - 6.0  # twelve uniforms: right mean and variance, tails too thin
+    # twelve uniforms: right mean and variance, tails too thin
+    sums = rng.uniform(8, 12).sum(axis=2).ravel() - 6.0
     assert min(moment_p_values(sums)) < ALARM
     assert min(tail_p_values(sums)) < ALARM
 
@@ -254,7 +312,9 @@ PAIRS = [(a, b) for a in SHAPES for b in SHAPES]
 
 
 def beta_p_values(draws: Table, a: float, b: float) -> list[float]:
-    """Chi-square on cells below 1 (where tiny parameters round to 1 in floats), and KS where no mass rounds."""
+    """Chi-square on cells below 1 (where tiny parameters round to 1 in floats), and KS where no
+    mass rounds.
+    """
     law = stats.beta(a, b)
     edges = np.unique(law.ppf(np.linspace(0, 1, 33)[1:-1]))
     edges = edges[(edges > 1e-290) & (edges < 1 - 1e-12)]
@@ -280,7 +340,9 @@ def test_betas(a: float, b: float, seed: int) -> None:
     assert min(p_values) > ALARM
 
 
-@pytest.mark.parametrize(("a", "b"), [(0.3, 0.3), (1.0, 2.5), (50.0, 50.0), (1e4, 1e4), (0.01, 0.3)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(0.3, 0.3), (1.0, 2.5), (50.0, 50.0), (1e4, 1e4), (0.01, 0.3)]
+)
 def test_control_betas(a: float, b: float, seed: int) -> None:
     """Draws of a law whose first parameter, here never the larger, is 15 % too large."""
     assert min(beta_p_values(beta_draws(seed, 1.15 * a, b), a, b)) < ALARM
@@ -308,15 +370,20 @@ def test_choice_follows_its_weights(seed: int) -> None:
     counts = np.bincount(drawn.ravel(), minlength=6)
     assert not counts[weights == 0].any()
     kept = weights > 0
-    assert stats.chisquare(counts[kept], weights[kept] / weights.sum() * counts.sum()).pvalue > ALARM
+    assert (
+        stats.chisquare(counts[kept], weights[kept] / weights.sum() * counts.sum()).pvalue > ALARM
+    )
     wrong = np.array([3.0, 1.1, 2.0])
-    assert stats.chisquare(counts[kept], wrong / wrong.sum() * counts.sum()).pvalue < ALARM  # control
+    # control
+    assert stats.chisquare(counts[kept], wrong / wrong.sum() * counts.sum()).pvalue < ALARM
 
 
 def test_choice_never_picks_a_weight_of_zero(seed: int) -> None:
     """Weights of wildly different size, most of them zero, so that running sums round."""
     rng = np.random.default_rng(seed)
-    weights = np.where(rng.random((1 << 15, 9)) < 0.6, 0.0, 10.0 ** rng.uniform(-300, 0, (1 << 15, 9)))
+    weights = np.where(
+        rng.random((1 << 15, 9)) < 0.6, 0.0, 10.0 ** rng.uniform(-300, 0, (1 << 15, 9))
+    )
     weights[np.arange(len(weights)), rng.integers(9, size=len(weights))] = 1e-200
     drawn = stream(seed, len(weights)).choice(weights, 16)
     assert (np.take_along_axis(weights, drawn, axis=1) > 0).all()
@@ -377,10 +444,11 @@ def test_compiled_betas_are_the_same(a: float, b: float, seed: int) -> None:
 
 
 def test_single_normals_share_no_number_with_other_requests_of_their_pair(seed: int) -> None:
-    """A single normal pairs with that of the next step; every other request of either step is independent of both.
+    """A single normal pairs with that of the next step; every other request of either step is
+    independent of both.
 
-    About 75 correlations over 100,000 tasks, 5 standard errors each: false-alarm rate 5e-5. Control: a radius made from the very
-    number that another request returned.
+    About 75 correlations over 100,000 tasks, 5 standard errors each: false-alarm rate 5e-5.
+    Control: a radius made from the very number that another request returned.
     """
     tasks = 100_000
     streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
@@ -395,5 +463,6 @@ def test_single_normals_share_no_number_with_other_requests_of_their_pair(seed: 
             assert abs(np.corrcoef(value, other)[0, 1]) < bound
             assert abs(np.corrcoef(value**2, other)[0, 1]) < 2 * bound
     assert abs(np.corrcoef(single[1], single[2])[0, 1]) < bound
-    radius = np.sqrt(-2 * np.log(1 - streams.at(Purpose.POLICY, 1).uniform()))  # control: made from one of the numbers
+    # control: made from one of the numbers
+    radius = np.sqrt(-2 * np.log(1 - streams.at(Purpose.POLICY, 1).uniform()))
     assert np.corrcoef(radius, others[2])[0, 1] > 0.5

@@ -1,4 +1,6 @@
-"""Tail expectations of the diameter, against linear programs, quadrature and closed forms that share no code with them."""
+"""Tail expectations of the diameter, against linear programs, quadrature and closed forms that
+share no code with them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ from priorwise.testing import base_seed
 
 LEVELS = [1e-3, 0.04, 0.3, 0.75, 1.0]
 probs = st.lists(st.integers(1, 20), min_size=1, max_size=6)
-laws = probs.flatmap(lambda w: st.tuples(st.lists(st.integers(0, 6), min_size=len(w), max_size=len(w)), st.just(w)))
+laws = probs.flatmap(
+    lambda w: st.tuples(st.lists(st.integers(0, 6), min_size=len(w), max_size=len(w)), st.just(w))
+)
 levels = st.floats(1e-4, 1.0)
 
 
@@ -62,7 +66,16 @@ def exact(prior: object, p: float) -> float:
 
 def test_finite_by_hand() -> None:
     prior = FinitePrior([[1.0, 0.0], [0.0, 0.2], [5.0, 5.0], [9.0, 0.0]], [0.1, 0.5, 0.4, 0.0])
-    for p, want in [(0.0, 1.0), (1e-300, 1.0), (0.1, 1.0), (0.2, 0.6), (0.6, 0.2 / 0.6), (0.8, 0.25), (1.0, 0.2), (7.0, 0.2)]:
+    for p, want in [
+        (0.0, 1.0),
+        (1e-300, 1.0),
+        (0.1, 1.0),
+        (0.2, 0.6),
+        (0.6, 0.2 / 0.6),
+        (0.8, 0.25),
+        (1.0, 0.2),
+        (7.0, 0.2),
+    ]:
         assert exact(prior, p) == pytest.approx(want, rel=1e-14)
     assert exact(FinitePrior([[3.0]], [1.0]), 0.1) == 0.0  # one arm
     assert str(tail_expectation(prior, 0.2)) == "0.6 (exact)"
@@ -70,7 +83,9 @@ def test_finite_by_hand() -> None:
 
 @given(laws, levels)
 def test_finite_is_the_supremum_over_weights(drawn: tuple[list[int], list[int]], p: float) -> None:
-    """The definition, ``sup E[XY] / p`` over Y in [0, 1] with mean at most p, as a linear program."""
+    """The definition, ``sup E[XY] / p`` over Y in [0, 1] with mean at most p, as a linear
+    program.
+    """
     x, w = law_of(drawn)
     found = linprog(-(x * w), A_ub=w[None], b_ub=[p], bounds=(0.0, 1.0))
     assert psi(x, w, p) == pytest.approx(-found.fun / p, rel=1e-7, abs=1e-9)
@@ -95,27 +110,37 @@ def test_printed_weight_at_an_atom_is_wrong() -> None:
     x, w = np.array([2.0, 1.0]), np.array([0.2, 0.8])
     assert psi(x, w, 0.6) == pytest.approx((0.4 + 0.4) / 0.6, rel=1e-14)
     assert closed_form(x, w, 0.6, printed=False) == pytest.approx((0.4 + 0.4) / 0.6, rel=1e-14)
-    assert closed_form(x, w, 0.6, printed=True) == pytest.approx((0.4 + 0.32) / 0.6, rel=1e-14)  # control
+    # control
+    assert closed_form(x, w, 0.6, printed=True) == pytest.approx((0.4 + 0.32) / 0.6, rel=1e-14)
 
 
 @given(laws, levels, levels, st.floats(0.0, 1.0))
-def test_monotone_and_concave(drawn: tuple[list[int], list[int]], a: float, b: float, t: float) -> None:
+def test_monotone_and_concave(
+    drawn: tuple[list[int], list[int]], a: float, b: float, t: float
+) -> None:
     """(a): Psi falls; ``p Psi(p)`` rises and is concave."""
     x, w = law_of(drawn)
     low, high = sorted((a, b))
     assert psi(x, w, high) <= psi(x, w, low) + 1e-9
     assert low * psi(x, w, low) <= high * psi(x, w, high) + 1e-9
     middle = t * low + (1 - t) * high
-    assert middle * psi(x, w, middle) >= t * low * psi(x, w, low) + (1 - t) * high * psi(x, w, high) - 1e-9
+    assert (
+        middle * psi(x, w, middle)
+        >= t * low * psi(x, w, low) + (1 - t) * high * psi(x, w, high) - 1e-9
+    )
     assert psi(x, w, 1.0) == pytest.approx(float(x @ w), rel=1e-12)
     assert psi(x, w, 0.0) == x.max()
 
 
 @given(laws, st.data(), levels)
-def test_dominance_translation_subadditivity(drawn: tuple[list[int], list[int]], data: st.DataObject, p: float) -> None:
+def test_dominance_translation_subadditivity(
+    drawn: tuple[list[int], list[int]], data: st.DataObject, p: float
+) -> None:
     """(b), (c), and coherence, on one probability space."""
     x, w = law_of(drawn)
-    y = np.array(data.draw(st.lists(st.integers(0, 6), min_size=len(x), max_size=len(x))), dtype=float)
+    y = np.array(
+        data.draw(st.lists(st.integers(0, 6), min_size=len(x), max_size=len(x))), dtype=float
+    )
     assert psi(x, w, p) <= psi(x + y, w, p) + 1e-9  # x + y dominates x
     assert psi(x + y, w, p) <= psi(x, w, p) + psi(y, w, p) + 1e-9
     for c in (0.5, 2.0):
@@ -141,10 +166,14 @@ def test_sum_of_quantiles(drawn: tuple[list[int], list[int]], p: float, alpha: f
 
 
 def test_sum_of_quantiles_needs_alpha_above_one() -> None:
-    """Control: at alpha = 1/2 all quantiles are at levels of 1 and more, and the printed bound is below the value."""
+    """Control: at alpha = 1/2 all quantiles are at levels of 1 and more, and the printed bound is
+    below the value.
+    """
     x, w, p, alpha = np.array([10.0, 9.0]), np.array([0.5, 0.5]), 0.6, 0.5
     q = quantile(x, w, p)
-    printed = (p - w[x > q].sum()) / p + sum(alpha**-i * quantile(x, w, p * alpha ** (-i - 1)) for i in range(50))
+    printed = (p - w[x > q].sum()) / p + sum(
+        alpha**-i * quantile(x, w, p * alpha ** (-i - 1)) for i in range(50)
+    )
     assert printed < psi(x, w, p)
 
 
@@ -173,12 +202,17 @@ def test_normal_edges() -> None:
     assert exact(GaussianPrior([0.0, 0.0], np.eye(2)), 0.0) == math.inf
     assert exact(problems.gaussian().prior, 0.0) == math.inf
     assert exact(problems.linear().prior, 0.0) == math.inf
-    half = GaussianPrior([0.0, 1.0, 2.0], np.diag([1.0, 0.0, 0.0]))  # two arms known: 1 + (1 - x)_+ + (x - 2)_+
-    assert exact(half, 1.0) == pytest.approx(1 + norm.pdf(1) + norm.cdf(1) + norm.pdf(2) - 2 * norm.sf(2), rel=1e-10)
+    # two arms known: 1 + (1 - x)_+ + (x - 2)_+
+    half = GaussianPrior([0.0, 1.0, 2.0], np.diag([1.0, 0.0, 0.0]))
+    assert exact(half, 1.0) == pytest.approx(
+        1 + norm.pdf(1) + norm.cdf(1) + norm.pdf(2) - 2 * norm.sf(2), rel=1e-10
+    )
 
 
 def test_far_tail_of_two_normal_arms() -> None:
-    """At tiny levels against the series of Mills' ratio: ``Psi ~ q + s / z`` with ``2 sf(z) = p``."""
+    """At tiny levels against the series of Mills' ratio: ``Psi ~ q + s / z`` with ``2 sf(z) =
+    p``.
+    """
     prior = GaussianPrior([0.0, 0.0], np.eye(2) / 2)
     for exponent in (20, 100, 300):
         z = brentq(lambda z, e=exponent: math.log(2) + norm.logsf(z) + e * math.log(10), 1, 100)
@@ -188,7 +222,14 @@ def test_far_tail_of_two_normal_arms() -> None:
 
 def test_log_loss() -> None:
     for z in (-3.0, 0.0, 1.0, 9.9, 10.1, 30.0, 49.0, 51.0, 500.0):
-        scaled = quad(lambda t, z=z: t * math.exp(-0.5 * t * t - t * z), 0, 60 / max(z, 1), epsabs=0, epsrel=1e-12, limit=500)[0]
+        scaled = quad(
+            lambda t, z=z: t * math.exp(-0.5 * t * t - t * z),
+            0,
+            60 / max(z, 1),
+            epsabs=0,
+            epsrel=1e-12,
+            limit=500,
+        )[0]
         want = -0.5 * z * z - 0.5 * math.log(2 * math.pi) + math.log(scaled)
         assert float(log_loss(np.array(z))) == pytest.approx(want, abs=1e-10)
     for z in (-20.0, -29.0, -31.0, -1e9):
@@ -198,8 +239,11 @@ def test_log_loss() -> None:
 def test_expected_range_of_normal_arms() -> None:
     """Tabulated constants of control charts."""
     for arms, d2 in [(2, 1.128379), (3, 1.692569), (5, 2.325929), (10, 3.077505), (25, 3.930629)]:
-        assert exact(GaussianPrior(np.zeros(arms), np.eye(arms)), 1.0) == pytest.approx(d2, abs=1e-6)
-    shared = ExchangeableGaussianPrior(0.3, 4.0, 0.75, 1.0).for_arms(10)  # what all arms share does not matter
+        assert exact(GaussianPrior(np.zeros(arms), np.eye(arms)), 1.0) == pytest.approx(
+            d2, abs=1e-6
+        )
+    # what all arms share does not matter
+    shared = ExchangeableGaussianPrior(0.3, 4.0, 0.75, 1.0).for_arms(10)
     assert exact(shared, 1.0) == pytest.approx(3.077505, abs=1e-6)
     negative = ExchangeableGaussianPrior(0.0, 1.0, -0.1, 1.0).for_arms(5)
     assert exact(negative, 1.0) == pytest.approx(2.325929 * math.sqrt(1.1), abs=1e-6)
@@ -208,11 +252,14 @@ def test_expected_range_of_normal_arms() -> None:
 def test_independent_normal_arms_against_two_dimensional_quadrature() -> None:
     mean, std = np.array([0.0, 0.5, -1.0]), np.array([1.0, 0.3, 2.0])
 
-    def above(t: float) -> float:  # 1 - sum_a integral f_a prod_b P(x < mu_b < x + t): a is the least
+    # 1 - sum_a integral f_a prod_b P(x < mu_b < x + t): a is the least
+    def above(t: float) -> float:
         def density(x: float) -> float:
             z = (x - mean) / std
             a, b, c = ndtr(z + t / std) - ndtr(z)
-            return float(np.exp(-0.5 * z * z) / std @ [b * c, a * c, a * b]) / math.sqrt(2 * math.pi)
+            return float(np.exp(-0.5 * z * z) / std @ [b * c, a * c, a * b]) / math.sqrt(
+                2 * math.pi
+            )
 
         return 1 - quad(density, -15, 15, points=[-2, 0, 0.5, 1], epsabs=1e-9, limit=200)[0]
 
@@ -240,7 +287,12 @@ def test_uniform_arms(arms: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
-    [[(1, 1), (5, 2)], [(0.01, 0.02), (5, 2), (1, 1)], [(1e6, 1e6), (1e6, 1.002e6)], [(2, 98), (3, 97), (1e-3, 1.0), (1, 50)]],
+    [
+        [(1, 1), (5, 2)],
+        [(0.01, 0.02), (5, 2), (1, 1)],
+        [(1e6, 1e6), (1e6, 1.002e6)],
+        [(2, 98), (3, 97), (1e-3, 1.0), (1, 50)],
+    ],
 )
 def test_beta_arms_against_sampling(rows: list[tuple[float, float]], seed: int) -> None:
     """Twelve tests of 6 standard errors: false alarms below 1e-7 together."""
@@ -290,12 +342,16 @@ def test_tight_forms_integrate_quantiles(arms: int, p: float, std: float, scale:
     lemma = SubGamma(mean, std**2, scale)
     assert SubGamma(mean, std**2, scale, "tight").tail(p) == pytest.approx(want, rel=1e-9)
     assert lemma.tail(p) == pytest.approx(
-        0.7 + std * (8 + 5 * math.sqrt(math.log(2 * arms / p))) + scale * (11 + 7 * math.log(2 * arms / p))
+        0.7
+        + std * (8 + 5 * math.sqrt(math.log(2 * arms / p)))
+        + scale * (11 + 7 * math.log(2 * arms / p))
     )
     assert want <= lemma.tail(p) <= SubGamma(mean, std**2, scale, "printed").tail(p) + 1e-12
     if scale == 0.0:
         for form in ("lemma", "tight", "printed"):
-            assert SubGaussian(mean, std**2, form).tail(p) == pytest.approx(SubGamma(mean, std**2, 0.0, form).tail(p), rel=1e-12)
+            assert SubGaussian(mean, std**2, form).tail(p) == pytest.approx(
+                SubGamma(mean, std**2, 0.0, form).tail(p), rel=1e-12
+            )
 
 
 def priors_of_all_kinds() -> list[object]:
@@ -309,7 +365,9 @@ def priors_of_all_kinds() -> list[object]:
         BetaPrior(np.arange(1.0, 13.0), 5.0),
         FinitePrior(rng.normal(size=(5, 3)), np.full(5, 0.2)),
         LinearGaussianPrior(np.ones(3), np.diag([1.0, 0.2, 2.0]), contexts=SphereContexts(arms=4)),
-        LinearGaussianPrior(np.ones(3), np.diag([1.0, 0.2, 2.0]), contexts=rng.normal(size=(5, 4, 3))),
+        LinearGaussianPrior(
+            np.ones(3), np.diag([1.0, 0.2, 2.0]), contexts=rng.normal(size=(5, 4, 3))
+        ),
     ]
 
 
@@ -329,10 +387,15 @@ def test_every_condition_lies_above(index: int, seed: int) -> None:
             assert tail_expectation(prior, p, condition=condition.name).value == upper.value
         assert found.value <= found.upper
         if found.kind == "estimate":
-            assert tail_expectation(prior, p).value == found.upper  # without a seed the smallest bound
-    # control: with a hundredth of the variance the condition does not hold, and its bound is too small
+            # without a seed the smallest bound
+            assert tail_expectation(prior, p).value == found.upper
+    # control: with a hundredth of the variance the condition does not hold, and its bound is too
+    # small
     wrong = SubGaussian(np.zeros(prior.arms), 1e-4, "tight")
-    assert wrong.tail(0.04) < tail_expectation(prior, 0.04, horizon=2, seed=seed, draws=20_000).value or index == 5
+    assert (
+        wrong.tail(0.04) < tail_expectation(prior, 0.04, horizon=2, seed=seed, draws=20_000).value
+        or index == 5
+    )
 
 
 def test_pairs_are_close_in_the_tail() -> None:
@@ -352,15 +415,23 @@ class GammaPrior:
     stated: bool = True
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
-        return BanditEnvironment(gamma_law.ppf(rng.uniform(self.arms), self.shape) * self.scale, NoiselessRewards())
+        return BanditEnvironment(
+            gamma_law.ppf(rng.uniform(self.arms), self.shape) * self.scale, NoiselessRewards()
+        )
 
     def tail_conditions(self) -> list[SubGamma]:
         mean = np.full(self.arms, self.shape * self.scale)
-        return [SubGamma.bernstein(mean, self.shape * self.scale**2, self.scale)] if self.stated else []
+        return (
+            [SubGamma.bernstein(mean, self.shape * self.scale**2, self.scale)]
+            if self.stated
+            else []
+        )
 
 
 def test_a_strangers_gamma_prior(seed: int) -> None:
-    """Two arms of Exp(1): the diameter is Exp(1) too, ``Psi(p) = 1 + log(1/p)``. 12 tests of 6 standard errors: below 1e-7."""
+    """Two arms of Exp(1): the diameter is Exp(1) too, ``Psi(p) = 1 + log(1/p)``. 12 tests of 6
+    standard errors: below 1e-7.
+    """
     prior = GammaPrior(1.0, 1.0, 2)
     for p in LEVELS:
         found = tail_expectation(prior, p, seed=seed, draws=50_000)
@@ -370,7 +441,10 @@ def test_a_strangers_gamma_prior(seed: int) -> None:
         assert abs(found.value - 1.2 * want) > 6 * found.std_error or p < 0.01
         for name in ("subgamma-tight", "subgamma", "subgamma-printed"):
             assert want < tail_expectation(prior, p, condition=name).value
-        assert tail_expectation(prior, p).assumption == "each arm's mean is (4, 1)-sub-Gamma (tight form)"
+        assert (
+            tail_expectation(prior, p).assumption
+            == "each arm's mean is (4, 1)-sub-Gamma (tight form)"
+        )
     for shape, scale, arms in [(0.2, 3.0, 5), (30.0, 0.1, 20)]:
         law = gamma_law(shape, scale=scale)
         t = np.linspace(0.01, 40 * scale, 400)  # the condition itself
@@ -406,7 +480,9 @@ def zscores(seed: int, p: float, *, naive: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("p", [0.02, 0.2, 1.0])
 def test_standard_error_is_calibrated(p: float, seed: int) -> None:
-    """Sum of squared z-scores over 400 replicates against chi-square, with room for 3 % of bias: false alarms below 1e-5."""
+    """Sum of squared z-scores over 400 replicates against chi-square, with room for 3 % of bias:
+    false alarms below 1e-5.
+    """
     square = float((zscores(seed, p, naive=False) ** 2).sum())
     low, high = chi2.ppf([1e-6, 1 - 1e-6], 400)
     assert 0.94 * low < square < 1.06 * high
@@ -417,7 +493,9 @@ def test_standard_error_is_calibrated(p: float, seed: int) -> None:
 def test_estimate_of_correlated_arms(seed: int) -> None:
     """Four tests of 6 standard errors: false alarms below 1e-7."""
     prior = problems.gaussian().prior
-    draws = np.random.default_rng([seed, 6]).multivariate_normal(prior.mean, prior.cov, size=200_000)
+    draws = np.random.default_rng([seed, 6]).multivariate_normal(
+        prior.mean, prior.cov, size=200_000
+    )
     other = SampleLaw.of(np.ptp(draws, axis=1))
     for p in (1.0, 0.3, 0.03, 0.001):
         got, want = tail_expectation(prior, p, seed=seed), other.tail(p)
@@ -440,19 +518,28 @@ def test_levels_too_small_for_the_draws(seed: int) -> None:
 
 
 def test_contexts_are_averaged_over_steps(seed: int) -> None:
-    """On the sphere ``diam = |w| D`` with w and D independent. Eight tests of 6 standard errors: false alarms below 1e-7."""
-    prior = LinearGaussianPrior([1.0, 0.0, 0.5], np.diag([1.0, 0.5, 0.1]), contexts=SphereContexts(arms=4))
+    """On the sphere ``diam = |w| D`` with w and D independent. Eight tests of 6 standard errors:
+    false alarms below 1e-7.
+    """
+    prior = LinearGaussianPrior(
+        [1.0, 0.0, 0.5], np.diag([1.0, 0.5, 0.1]), contexts=SphereContexts(arms=4)
+    )
     rng = np.random.default_rng([seed, 7])
     for horizon in (1, 6):
         w = rng.multivariate_normal(prior.mean, prior.cov, size=40_000)
-        along = rng.uniform(-1, 1, size=(40_000, horizon, 4))  # a coordinate of the sphere in three dimensions is uniform
+        # a coordinate of the sphere in three dimensions is uniform
+        along = rng.uniform(-1, 1, size=(40_000, horizon, 4))
         other = SampleLaw.of(np.linalg.norm(w, axis=1) * np.ptp(along, axis=2).mean(axis=1))
         for p in (1.0, 0.2, 0.02):
-            got, want = tail_expectation(prior, p, horizon=horizon, seed=seed, draws=40_000), other.tail(p)
+            got, want = (
+                tail_expectation(prior, p, horizon=horizon, seed=seed, draws=40_000),
+                other.tail(p),
+            )
             assert abs(got.value - want.value) < 6 * math.hypot(got.std_error, want.std_error)
             assert got.value <= tail_expectation(prior, p, horizon=horizon).value
     one, six = (tail_expectation(prior, 0.02, horizon=h, seed=seed, draws=40_000) for h in (1, 6))
-    assert six.value < one.value - 6 * (one.std_error + six.std_error)  # control: the horizon matters
+    # control: the horizon matters
+    assert six.value < one.value - 6 * (one.std_error + six.std_error)
 
 
 def test_fixed_features_are_arms() -> None:
@@ -461,7 +548,8 @@ def test_fixed_features_are_arms() -> None:
     arms = GaussianPrior(x @ linear.mean, x @ linear.cov @ x.T)
     for p in (0.0, 1e-8, 0.3, 1.0):
         assert exact(linear, p) == pytest.approx(exact(arms, p), rel=1e-12)
-    pool = LinearGaussianPrior(linear.mean, linear.cov, contexts=np.stack([x, x]))  # the same table twice
+    # the same table twice
+    pool = LinearGaussianPrior(linear.mean, linear.cov, contexts=np.stack([x, x]))
     assert tail_expectation(pool, 0.3).value == pytest.approx(exact(arms, 0.3), rel=1e-9)
 
 
@@ -475,10 +563,16 @@ def test_blocks_do_not_matter(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_one_law_answers_at_many_levels(seed: int) -> None:
-    for prior in (FinitePrior([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.5]), BetaPrior([1.0, 2.0], 3.0), problems.gaussian().prior):
+    for prior in (
+        FinitePrior([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.5]),
+        BetaPrior([1.0, 2.0], 3.0),
+        problems.gaussian().prior,
+    ):
         law = diameter_law(prior, 10, seed=seed, draws=5_000)
         got = [law.tail(p) for p in (0.01, 0.1, 0.5, 1.0)]
-        assert {each.kind for each in got} == {"estimate" if isinstance(law, SampleLaw) else "exact"}
+        assert {each.kind for each in got} == {
+            "estimate" if isinstance(law, SampleLaw) else "exact"
+        }
         assert [each.value for each in got] == sorted((each.value for each in got), reverse=True)
         assert all((each.std_error > 0) == (each.kind == "estimate") for each in got)
 
@@ -487,7 +581,9 @@ def test_one_law_answers_at_many_levels(seed: int) -> None:
 
 
 def test_beta_laws_without_spread_are_sampled_where_quadrature_has_no_digits(seed: int) -> None:
-    """Beta(c, c) is normal up to 1/c, so tails shrink as 1/sqrt(c). False alarms: 2e-9, five standard errors."""
+    """Beta(c, c) is normal up to 1/c, so tails shrink as 1/sqrt(c). False alarms: 2e-9, five
+    standard errors.
+    """
     reference = tail_expectation(BetaPrior([1e9, 1e9], 1e9), 0.1)
     assert reference.kind == "exact"
     for c in (1e11, 1e12):
@@ -511,13 +607,19 @@ def test_extremes_are_numbers() -> None:
         assert SubGamma([0.0, 1.0], 1.0, 1.0, form).tail(5e-324) < 1e5
         assert SubGamma([0.0, 1.0], 1.0, 1e-200, form).tail(1e-300) < 200.0
         assert SubGaussian([3.0], 4.0, form).tail(1e-9) == 0.0  # one arm
-    for prior in (GaussianPrior(np.zeros(3), np.eye(3)), problems.gaussian().prior, GaussianPrior([0.0, 1e90], np.eye(2))):
+    for prior in (
+        GaussianPrior(np.zeros(3), np.eye(3)),
+        problems.gaussian().prior,
+        GaussianPrior([0.0, 1e90], np.eye(2)),
+    ):
         for p in (1e-300, 5e-324):
             got = tail_expectation(prior, p)
             assert 37.0 < got.value < math.inf
             assert got.value >= tail_expectation(prior, 1e-200).value
     assert exact(GaussianPrior([0.0, 1e90], np.eye(2)), 1e-300) == pytest.approx(1e90, rel=1e-9)
-    assert exact(GaussianPrior([0.0, 1.0], 1e-100 * np.eye(2)), 1e-300) == pytest.approx(1.0, rel=1e-9)
+    assert exact(GaussianPrior([0.0, 1.0], 1e-100 * np.eye(2)), 1e-300) == pytest.approx(
+        1.0, rel=1e-9
+    )
     many = BetaPrior(np.full(10**6, 2.0), 8.0)
     assert 0.8 < exact(many, 1.0) < tail_expectation(many, 1e-300).value == 1.0
     assert tail_expectation(BetaPrior(np.linspace(1.0, 2.0, 10**6), 8.0), 1e-300).value == 1.0
@@ -525,8 +627,17 @@ def test_extremes_are_numbers() -> None:
 
 @pytest.mark.slow
 @settings(max_examples=4)
-@given(st.floats(0.1, 1e4), st.floats(0.1, 1e4), st.floats(0.1, 1e4), st.floats(0.1, 1e4), levels, levels)
-def test_beta_law_keeps_the_properties(a: float, b: float, c: float, d: float, one: float, two: float) -> None:
+@given(
+    st.floats(0.1, 1e4),
+    st.floats(0.1, 1e4),
+    st.floats(0.1, 1e4),
+    st.floats(0.1, 1e4),
+    levels,
+    levels,
+)
+def test_beta_law_keeps_the_properties(
+    a: float, b: float, c: float, d: float, one: float, two: float
+) -> None:
     prior = BetaPrior([a, c], [b, d])
     low, high = sorted((one, two))
     mean, at_low, at_high = exact(prior, 1.0), exact(prior, low), exact(prior, high)
@@ -547,7 +658,11 @@ def test_refusals(seed: int) -> None:
         tail_expectation(prior, "0.1")
     with pytest.raises(ValueError, match="horizon must be at least 1"):
         tail_expectation(prior, 0.1, horizon=0)
-    with pytest.raises(ValueError, match=r"'bounded' is not known to hold for this GaussianPrior .*subgaussian-printed, normal"):
+    with pytest.raises(
+        ValueError,
+        match=r"'bounded' is not known to hold for this GaussianPrior "
+        r".*subgaussian-printed, normal",
+    ):
         tail_expectation(prior, 0.1, condition="bounded")
     with pytest.raises(TypeError, match=r"such as Bounded\(1\.0\)"):
         tail_expectation(prior, 0.1, condition=3.0)
@@ -556,7 +671,11 @@ def test_refusals(seed: int) -> None:
             tail_expectation(family, 0.1)
     with pytest.raises(TypeError, match="not the class GaussianPrior"):
         tail_expectation(GaussianPrior, 0.1)
-    for make in (lambda: Bounded(-1.0), lambda: SubGaussian([0.0], -1.0), lambda: SubGamma([0.0], 1.0, -1.0)):
+    for make in (
+        lambda: Bounded(-1.0),
+        lambda: SubGaussian([0.0], -1.0),
+        lambda: SubGamma([0.0], 1.0, -1.0),
+    ):
         with pytest.raises(ValueError, match="must not be negative"):
             make()
     with pytest.raises(ValueError, match="form must be one of"):

@@ -30,22 +30,37 @@ def clocks(tree: ast.AST) -> Iterator[int]:
 
 
 def _name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return (
+        node.attr
+        if isinstance(node, ast.Attribute)
+        else node.id
+        if isinstance(node, ast.Name)
+        else ""
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_seed_can_be_shifted(path: Path) -> None:
-    assert list(fixed_seeds(ast.parse(path.read_text()))) == [], "take the fixture `seed`, or base_seed()"
+    assert list(fixed_seeds(ast.parse(path.read_text()))) == [], (
+        "take the fixture `seed`, or base_seed()"
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in FILES if path.name.startswith("test_")], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.name.startswith("test_")], ids=lambda path: path.name
+)
 def test_no_test_reads_a_clock(path: Path) -> None:
-    assert list(clocks(ast.parse(path.read_text()))) == [], "count the work instead: see counting.py"
+    assert list(clocks(ast.parse(path.read_text()))) == [], (
+        "count the work instead: see counting.py"
+    )
 
 
 def test_the_checks_see_what_they_look_for() -> None:
-    wrong = "simulate(prior, seed=0)\nnp.random.default_rng(3)\nStreams(1, tasks)\nbegin = time.perf_counter()\n"
+    wrong = (
+        "simulate(prior, seed=0)\nnp.random.default_rng(3)\nStreams(1, tasks)\nbegin = "
+        "time.perf_counter()\n"
+    )
     assert list(fixed_seeds(ast.parse(wrong))) == [1, 2, 3]
     assert list(clocks(ast.parse(wrong))) == [4]
     right = "simulate(prior, seed=seed + 1)\nnp.random.default_rng(base_seed())\ntime.sleep(1)\n"

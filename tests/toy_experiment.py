@@ -1,4 +1,6 @@
-"""An experiment that takes no time, unless the environment says so. As a script: ``priorwise`` with it registered as ``toy``."""
+"""An experiment that takes no time, unless the environment says so. As a script: ``priorwise`` with
+it registered as ``toy``.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +47,14 @@ class Toy:
         if self.dies_at in here:
             os.kill(os.getpid(), signal.SIGKILL)
         rngs = [
-            np.random.default_rng([seed, replicate, len(block.part)]) for replicate in range(block.first, block.first + block.count)
+            np.random.default_rng([seed, replicate, len(block.part)])
+            for replicate in range(block.first, block.first + block.count)
         ]
         values = np.stack([self.scale * rng.normal(size=(3, 2)) for rng in rngs])
-        return {"values": values.transpose(0, 2, 1), "count": np.array([rng.integers(9) for rng in rngs])}
+        return {
+            "values": values.transpose(0, 2, 1),
+            "count": np.array([rng.integers(9) for rng in rngs]),
+        }
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
         short, long = (stacked(done, part) for part in ("a/b", "long"))
@@ -62,12 +68,19 @@ class Toy:
                 "large": values.ravel() > 0,
             },
             "counts": {"replicate": np.arange(len(short["count"])), "count": short["count"]},
-            "fixed": {"word": np.array(["é", ""]), "small": np.array([1, 2], dtype=np.int8), "nan": np.array([np.nan, 1.5])},
+            "fixed": {
+                "word": np.array(["é", ""]),
+                "small": np.array([1, 2], dtype=np.int8),
+                "nan": np.array([np.nan, 1.5]),
+            },
         }
 
     def figures(self, tables: Tables) -> dict[str, Files]:
         total = f"{tables['values']['value'].sum():.6f}"
-        svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 20"><text y="15">{total}</text></svg>'
+        svg = (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 20"><text '
+            f'y="15">{total}</text></svg>'
+        )
         return {"all_values": {"svg": svg.encode(), "png": b"\x89PNG" + total.encode()}}
 
     def claims(self, tables: Tables) -> list[Claim]:

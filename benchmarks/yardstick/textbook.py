@@ -1,6 +1,8 @@
-"""Gaussian Thompson sampling as a textbook writes it: one task at a time, one pull at a time, plain NumPy.
+"""Gaussian Thompson sampling as a textbook writes it: one task at a time, one pull at a time, plain
+NumPy.
 
-The slow end of the speed comparison, and an independent check of the law: no batching, no square roots, no tricks.
+The slow end of the speed comparison, and an independent check of the law: no batching, no square
+roots, no tricks.
 """
 
 import sys
@@ -15,7 +17,9 @@ NOISE_VAR = 1.0
 
 
 def gaussian_ts(tasks: int, horizon: int, seed: int) -> NDArray[np.float64]:
-    """Total reward of Thompson sampling, with the true prior, in each task of the paper's 6-armed Gaussian problem."""
+    """Total reward of Thompson sampling, with the true prior, in each task of the paper's 6-armed
+    Gaussian problem.
+    """
     rng = np.random.default_rng(seed)
     prior_precision = np.linalg.inv(COV)
     totals = np.zeros(tasks)
@@ -35,7 +39,9 @@ def gaussian_ts(tasks: int, horizon: int, seed: int) -> NDArray[np.float64]:
 
 
 def main() -> None:
-    """Print mean total reward, its standard error and microseconds per pull; arguments: TASKS SEED."""
+    """Print mean total reward, its standard error and microseconds per pull; arguments: TASKS
+    SEED.
+    """
     tasks, seed = int(sys.argv[1]), int(sys.argv[2])
     start = time.perf_counter()
     totals = gaussian_ts(tasks, 10, seed)

@@ -1,7 +1,8 @@
 """The Monte-Carlo knowledge gradient on a finite noiseless prior, vectorised by hand in NumPy.
 
-What a careful NumPy user gets: a few tasks at a time, and the axis (task, arm, i) last everywhere, so that every
-comparison runs over long contiguous rows. Ties and collapse follow the paper's experiments.
+What a careful NumPy user gets: a few tasks at a time, and the axis (task, arm, i) last everywhere,
+so that every comparison runs over long contiguous rows. Ties and collapse follow the paper's
+experiments.
 """
 
 import sys
@@ -12,23 +13,30 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BLOCK = 4  # tasks per look-ahead: small enough for the cache, and for NumPy to reuse its temporaries
+# tasks per look-ahead: small enough for the cache, and for NumPy to reuse its temporaries
+BLOCK = 4
 
 
 def paper_instance() -> tuple[Floats, Floats]:
-    """Means (support, arm) and probabilities of the paper's 16 tasks over 20 arms, as reconstructed in the docs."""
+    """Means (support, arm) and probabilities of the paper's 16 tasks over 20 arms, as reconstructed
+    in the docs.
+    """
     means = np.zeros((16, 20))
     for group in range(4):
         for i in range(4):
-            means[4 * group + i, 5 * group] = 0.1 * (1 + i)  # the identifying arm tells the task within its group
+            # the identifying arm tells the task within its group
+            means[4 * group + i, 5 * group] = 0.1 * (1 + i)
             means[4 * group + i, 5 * group + 1 + i] = 1.0
     return means, np.repeat([9 / 40, 1 / 120], [4, 12])
 
 
-def look_ahead(weights: Floats, means: Floats, same: Floats, k1: int, k2: int, rng: np.random.Generator) -> Floats:
+def look_ahead(
+    weights: Floats, means: Floats, same: Floats, k1: int, k2: int, rng: np.random.Generator
+) -> Floats:
     """V_a = sum_i max_a' mean_j mu^_a'(j) of each task, as (task, arm).
 
-    `weights` is (support, task). `same` is (support, arm * support): whether two support points agree on an arm.
+    `weights` is (support, task). `same` is (support, arm * support): whether two support points
+    agree on an arm.
     """
     support, tasks = weights.shape
     arms = means.shape[1]
@@ -37,12 +45,14 @@ def look_ahead(weights: Floats, means: Floats, same: Floats, k1: int, k2: int, r
     drawn = np.add.reduce(uniform >= cdf[:, :, None], axis=0, dtype=np.intp)  # mu~ ~ posterior
     column = drawn.reshape(tasks, arms, k1) + support * np.arange(arms)[:, None]
 
-    conditioned = same.take(column.ravel(), axis=1)  # (support, task * arm * i): points with the same reward
+    # (support, task * arm * i): points with the same reward
+    conditioned = same.take(column.ravel(), axis=1)
     conditioned.reshape(support, tasks, -1)[...] *= weights[:, :, None]
     cdf = np.cumsum(conditioned, axis=0, out=conditioned)
     uniform = rng.random((k2, cdf.shape[1])) * cdf[-1]
     small = np.uint8 if k2 < 256 else np.int64
-    up_to = np.add.reduce((uniform[:, None] < cdf).view(np.uint8), axis=0, dtype=small)  # draws up to each point
+    # draws up to each point
+    up_to = np.add.reduce((uniform[:, None] < cdf).view(np.uint8), axis=0, dtype=small)
     counts = up_to.astype(np.float64)
     counts[1:] -= up_to[:-1]
     values: Floats = (means.T @ counts).max(axis=0).reshape(tasks, arms, k1).sum(axis=2) / k2
@@ -56,15 +66,25 @@ def agreement(means: Floats) -> NDArray[np.bool_]:
 
 
 def discrete_kg(
-    means: Floats, probs: Floats, horizon: int, tasks: int, k1: int, k2: int, seed: int, believed: Floats | None = None
+    means: Floats,
+    probs: Floats,
+    horizon: int,
+    tasks: int,
+    k1: int,
+    k2: int,
+    seed: int,
+    believed: Floats | None = None,
 ) -> tuple[Floats, int]:
-    """Total reward of each task and number of look-aheads; tasks are drawn from `probs`, without noise, and `believed` is held."""
+    """Total reward of each task and number of look-aheads; tasks are drawn from `probs`, without
+    noise, and `believed` is held.
+    """
     rng = np.random.default_rng(seed)
     agree = agreement(means)
     same = agree.reshape(len(means), -1).astype(np.float64)
     best_arm = means.argmax(axis=1)
     truth = rng.choice(len(means), size=tasks, p=probs)
-    weights = np.repeat((probs if believed is None else believed)[:, None], tasks, axis=1)  # (support, task)
+    # (support, task)
+    weights = np.repeat((probs if believed is None else believed)[:, None], tasks, axis=1)
     actions = np.empty(tasks, dtype=np.intp)
     totals = np.zeros(tasks)
     look_aheads = 0
@@ -85,7 +105,9 @@ def discrete_kg(
 
 
 def main() -> None:
-    """Print mean total, its standard error, and microseconds per look-ahead and per decision; arguments: TASKS SEED."""
+    """Print mean total, its standard error, and microseconds per look-ahead and per decision;
+    arguments: TASKS SEED.
+    """
     tasks, seed = int(sys.argv[1]), int(sys.argv[2])
     means, probs = paper_instance()
     start = time.perf_counter()

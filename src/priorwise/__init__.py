@@ -1,6 +1,7 @@
 """priorwise: many short decision tasks that resemble each other.
 
-Learn the prior from past tasks, see how much is lost if it is wrong, and run the policy that earns most in the few pulls there are.
+Learn the prior from past tasks, see how much is lost if it is wrong, and run the policy that earns
+most in the few pulls there are.
 """
 
 import priorwise._starting  # noqa: F401 - before all that takes time
@@ -12,9 +13,20 @@ from priorwise.core.choosing import pick
 from priorwise.core.protocols import Seen
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
-from priorwise.policies.baselines import BayesUCB, ExactKnowledgeGradient, Greedy, TopTwoThompson, Uniform
+from priorwise.policies.baselines import (
+    BayesUCB,
+    ExactKnowledgeGradient,
+    Greedy,
+    TopTwoThompson,
+    Uniform,
+)
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
-from priorwise.policies.sampling import KShotThompson, PosteriorSampling, SamplingPolicy, ThompsonSampling
+from priorwise.policies.sampling import (
+    KShotThompson,
+    PosteriorSampling,
+    SamplingPolicy,
+    ThompsonSampling,
+)
 from priorwise.priors import load_prior
 from priorwise.priors.beta import BetaPrior
 from priorwise.priors.contexts import GivenContexts, SphereContexts
@@ -66,7 +78,11 @@ if TYPE_CHECKING:
     from priorwise.sensitivity.distance import Distance, hellinger, kl, total_variation
     from priorwise.sensitivity.exact import exact_evaluation, exact_rewards, exact_trajectory_tv
     from priorwise.sensitivity.ladder import sensitivity_ladder
-    from priorwise.sensitivity.lower_bounds import lower_bound_gap, noiseless_instance, two_point_instance
+    from priorwise.sensitivity.lower_bounds import (
+        lower_bound_gap,
+        noiseless_instance,
+        two_point_instance,
+    )
     from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
     from priorwise.sensitivity.pomdp import pomdp_reward_bound, pomdp_trajectory_bound, reward_tails
     from priorwise.sensitivity.rungs import Ladder, Rung
@@ -182,7 +198,8 @@ __all__ = [
     "two_point_instance",
 ]
 
-# What a simulation does without is imported when first used: bounds and ladders, estimators, optimisers, process pools.
+# What a simulation does without is imported when first used: bounds and ladders, estimators,
+# optimisers, process pools.
 _LATER = {
     "priorwise.sensitivity.bounds": (
         "Bound",

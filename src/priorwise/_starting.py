@@ -1,6 +1,8 @@
-"""Ctrl-C while the command line is still importing, which takes a second or two: the process ends in one line, not in a traceback.
+"""Ctrl-C while the command line is still importing, which takes a second or two: the process ends
+in one line, not in a traceback.
 
-Nothing is open yet that could be left half done. The package imports this first; for anyone but the command line it does nothing.
+Nothing is open yet that could be left half done. The package imports this first; for anyone but the
+command line it does nothing.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def _priorwise(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Many short decision tasks that resemble each other: which policy earns most, and what a wrong prior costs.
+    """Many short decision tasks that resemble each other: which policy earns most, and what a \
+wrong prior costs.
 
     \b
     [bold]Start here[/]
@@ -57,14 +58,18 @@ app.command(help=REPRODUCE_HELP)(reproduce)
 
 def main() -> None:
     """Run the command line."""
-    if signal.getsignal(signal.SIGINT) is leave:  # from here on, an interruption is an exception: files are tidied up
+    # from here on, an interruption is an exception: files are tidied up
+    if signal.getsignal(signal.SIGINT) is leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ["MPLBACKEND"] = "agg"  # figures go to files; a name in the environment may be of no backend at all
+    # figures go to files; a name in the environment may be of no backend at all
+    os.environ["MPLBACKEND"] = "agg"
     try:
         app()
-    except KeyboardInterrupt:  # before a command began, or once more while the first was being dealt with
+    # before a command began, or once more while the first was being dealt with
+    except KeyboardInterrupt:
         os.write(2, b"Interrupted.\n")
         os._exit(INTERRUPTED)
     finally:
         if is_command():
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done but what Python itself tidies up
+            # all is done but what Python itself tidies up
+            signal.signal(signal.SIGINT, signal.SIG_DFL)

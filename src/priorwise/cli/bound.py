@@ -31,8 +31,9 @@ FILES: Final = ("bound.png", "bound.svg", "bound.json")
 
 HELP: Final = """How much may a policy lose by holding one prior where another is true?
 
-Prints the sensitivity ladder, from the worst case over all problems down to the measured difference, and draws it. Each rung of \
-the chain bounds the next, and all of them the gap; grey ones say no more, or hardly more, than what holds for any two policies.
+Prints the sensitivity ladder, from the worst case over all problems down to the measured \
+difference, and draws it. Each rung of the chain bounds the next, and all of them the gap; grey \
+ones say no more, or hardly more, than what holds for any two policies.
 
 \b
 [bold]Examples[/]
@@ -60,32 +61,65 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 def bound(
     prior: PriorFile,
     believed: Annotated[
-        str, typer.Argument(metavar="BELIEVED", help="Prior file, or saved fit, that the policy holds instead.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="BELIEVED",
+            help="Prior file, or saved fit, that the policy holds instead.",
+            show_default=False,
+        ),
     ],
     policies: Annotated[
-        list[str], typer.Option("--policy", "-p", metavar="WORD", help="One policy, such as ts or sum:8.", show_default=False)
+        list[str],
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="WORD",
+            help="One policy, such as ts or sum:8.",
+            show_default=False,
+        ),
     ],
     horizon: Horizon,
     seed: Seed,
-    tasks: Annotated[int, typer.Option(metavar="N", callback=at_least_one, help="Tasks simulated for the measured gap.")] = 200_000,
+    tasks: Annotated[
+        int,
+        typer.Option(
+            metavar="N", callback=at_least_one, help="Tasks simulated for the measured gap."
+        ),
+    ] = 200_000,
     histories: Annotated[
         int | None,
         typer.Option(
-            metavar="N", callback=histories_range, help="Histories walked along for the rungs between.", show_default="up to 1000"
+            metavar="N",
+            callback=histories_range,
+            help="Histories walked along for the rungs between.",
+            show_default="up to 1000",
         ),
     ] = None,
     arms: Arms = None,
     out: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Directory for bound.png, .svg and .json.", show_default="out; no files with --json"),
+        typer.Option(
+            metavar="DIR",
+            help="Directory for bound.png, .svg and .json.",
+            show_default="out; no files with --json",
+        ),
     ] = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")
+    ] = False,
 ) -> None:
     """Read, check, compute, write."""
-    directory = None if out is None and as_json else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
+    directory = (
+        None
+        if out is None and as_json
+        else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
+    )
     if len(policies) > 1:
-        fail("--policy", f"one policy at a time, got {' and '.join(policies)}; run the command once for each")
+        fail(
+            "--policy",
+            f"one policy at a time, got {' and '.join(policies)}; run the command once for each",
+        )
     policy = policies[0]
     truth, held = read_priors(prior, believed, arms, option="BELIEVED")
     try:
@@ -94,10 +128,22 @@ def bound(
         fail("--policy", f"{shown(policy, quoted=False)}: {error}")
     check_size(truth, [rule, rule], horizon, tasks)
     if histories == 1:
-        fail("--histories", "must be at least 2, to have a standard error; leave it out for the default")
+        fail(
+            "--histories",
+            "must be at least 2, to have a standard error; leave it out for the default",
+        )
     try:
         progress = False if quiet else None
-        ladder = sensitivity_ladder(truth, held, rule, horizon, seed=seed, tasks=tasks, histories=histories, progress=progress)
+        ladder = sensitivity_ladder(
+            truth,
+            held,
+            rule,
+            horizon,
+            seed=seed,
+            tasks=tasks,
+            histories=histories,
+            progress=progress,
+        )
     except (ArithmeticError, TypeError, ValueError) as error:
         fail("BELIEVED", error)
     certified = reward_bound(truth, held, rule, horizon) if ladder.certified else None
@@ -124,15 +170,23 @@ def _show(ladder: Ladder, certified: Bound | None, word: str, files: Sequence[Pa
     for reason in ladder.left_out:
         console.print(f"[yellow]Left out: {reason}.[/]")
     for each in ladder.disorders:
-        console.print(f"[red]Out of order: {each}; with more --tasks and --histories this should go away.[/]")
-    console.print("Wrote " + ", ".join(str(path) for path in files), soft_wrap=True, highlight=False)
+        console.print(
+            f"[red]Out of order: {each}; with more --tasks and --histories this should go away.[/]"
+        )
+    console.print(
+        "Wrote " + ", ".join(str(path) for path in files), soft_wrap=True, highlight=False
+    )
 
 
 def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
     from rich.table import Table
 
     how = "exact" if ladder.exact else "± standard error"
-    table = Table(title=f"{word}, {counted(ladder.horizon, 'pull')} ({how})", title_justify="left", title_style="bold")
+    table = Table(
+        title=f"{word}, {counted(ladder.horizon, 'pull')} ({how})",
+        title_justify="left",
+        title_style="bold",
+    )
     table.add_column("rung")
     table.add_column("trajectories diverge", justify="right")
     table.add_column("reward at most", justify="right")
@@ -140,19 +194,30 @@ def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
     if certified is not None:
         style = "dim" if certified.vacuous else None
         table.add_row(
-            "certified bound", _value(certified.delta, 0.0), _value(certified.value, 0.0), certified.assumption, style=style
+            "certified bound",
+            _value(certified.delta, 0.0),
+            _value(certified.value, 0.0),
+            certified.assumption,
+            style=style,
         )
     for rung in ladder.rungs:
         style = None if rung.name in ladder.informative else "dim"
         table.add_row(
-            rung.name, _value(rung.delta, rung.std_error), _value(rung.reward, rung.reward_std_error), rung.how, style=style
+            rung.name,
+            _value(rung.delta, rung.std_error),
+            _value(rung.reward, rung.reward_std_error),
+            rung.how,
+            style=style,
         )
     table.add_section()
     table.add_row("any two policies", "", _value(ladder.trivial, 0.0), "H times the mean diameter")
     sign = "wrong prior earns more" if ladder.gap.mean > 0 else "wrong prior earns less"
     seen = ladder.exact or abs(ladder.gap.mean) > 2.0 * ladder.gap.std_error
     table.add_row(
-        "measured gap", "", _value(ladder.gap.mean, ladder.gap.std_error, signed=True), sign if seen else "no difference seen"
+        "measured gap",
+        "",
+        _value(ladder.gap.mean, ladder.gap.std_error, signed=True),
+        sign if seen else "no difference seen",
     )
     return table
 

@@ -37,7 +37,9 @@ def _say(message: str) -> None:
     line = printable(" ".join(message.split()))
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
-    Console(stderr=True).print(Text.assemble(("Error: ", "bold red"), (line, "red")), soft_wrap=True)
+    Console(stderr=True).print(
+        Text.assemble(("Error: ", "bold red"), (line, "red")), soft_wrap=True
+    )
 
 
 class Group(TyperGroup):
@@ -58,7 +60,10 @@ class Group(TyperGroup):
             _say("interrupted")
             code = INTERRUPTED
         except MemoryError as error:
-            _say(f"not enough memory{f': {error}' if str(error) else ''}; take fewer tasks, shorter ones or fewer arms")
+            _say(
+                f"not enough memory{f': {error}' if str(error) else ''}; take fewer tasks, shorter "
+                "ones or fewer arms"
+            )
             code = BAD_INPUT
         except OSError as error:
             if error.filename is not None:  # a file; commands explain those they know
@@ -75,28 +80,42 @@ class Group(TyperGroup):
             from rich.console import Console
             from rich.text import Text
 
-            kept = str(stop) or "No file was written or changed."  # a command that keeps something says so
-            Console(stderr=True).print(Text.assemble(("Interrupted. ", "yellow"), kept), soft_wrap=True)
+            # a command that keeps something says so
+            kept = str(stop) or "No file was written or changed."
+            Console(stderr=True).print(
+                Text.assemble(("Interrupted. ", "yellow"), kept), soft_wrap=True
+            )
             raise typer.Exit(INTERRUPTED) from None
 
 
 def _unwritable(error: OSError) -> int:
-    """Say that standard output takes no more, unless its reader has left, as ``head`` does; write nothing to it from here on."""
+    """Say that standard output takes no more, unless its reader has left, as ``head`` does; write
+    nothing to it from here on.
+    """
     with suppress(OSError):  # none to redirect
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still in its buffer goes there when Python ends
+        # what is still in its buffer goes there when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno != errno.EPIPE:
         _say(f"standard output: {error}; make room, or send it elsewhere")
     return BROKEN
 
 
 def _explain(error: Any) -> str:
-    """Say which option, what is wrong and what to do; what a missing option should hold stands in its help."""
+    """Say which option, what is wrong and what to do; what a missing option should hold stands in
+    its help.
+    """
     context = error.ctx
     command = context.command_path if context else "priorwise"
     parameter = getattr(error, "param", None)  # errors about a parameter know which
     if parameter is None:
         return f"{error.format_message().rstrip('.')}; {command} --help shows what there is"
-    name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar or parameter.name
+    name = (
+        parameter.opts[0]
+        if parameter.param_type_name == "option"
+        else parameter.metavar or parameter.name
+    )
     if not error.message:
         return f"{name} is missing: {parameter.help or f'see {command} --help'}"
-    return f"{name}: {error.message.removeprefix('Value error, ').rstrip('.')}; see {command} --help"
+    return (
+        f"{name}: {error.message.removeprefix('Value error, ').rstrip('.')}; see {command} --help"
+    )

@@ -33,15 +33,24 @@ PAPER: Final[dict[Kind, Callable[[], problems.Problem[Any]]]] = {
 }
 OTHERS: Final[dict[Kind, Callable[[], Serializable]]] = {
     Kind.beta: lambda: BetaPrior(alpha=[2, 2, 3, 4], beta=[38, 28, 37, 36]),
-    Kind.exchangeable_gaussian: lambda: ExchangeableGaussianPrior(mean=0.0, var=1.0, correlation=0.9, noise_var=1.0),
+    Kind.exchangeable_gaussian: lambda: ExchangeableGaussianPrior(
+        mean=0.0, var=1.0, correlation=0.9, noise_var=1.0
+    ),
     Kind.exchangeable_beta: lambda: ExchangeableBetaPrior(alpha=2, beta=38),
 }
 
 
 def example(
-    kind: Annotated[Kind, typer.Argument(metavar="FAMILY", help=f"One of {', '.join(Kind)}.", show_default=False)],
+    kind: Annotated[
+        Kind,
+        typer.Argument(metavar="FAMILY", help=f"One of {', '.join(Kind)}.", show_default=False),
+    ],
     misspecified: Annotated[
-        bool, typer.Option("--misspecified", help="The wrong prior of the paper instead; for gaussian, linear and finite.")
+        bool,
+        typer.Option(
+            "--misspecified",
+            help="The wrong prior of the paper instead; for gaussian, linear and finite.",
+        ),
     ] = False,
 ) -> None:
     """Print a prior file to start from.
@@ -59,7 +68,8 @@ def example(
         if misspecified:
             fail(
                 "--misspecified",
-                f"the paper has no misspecified {kind.value} prior; there is one for {', '.join(k.value for k in PAPER)}",
+                f"the paper has no misspecified {kind.value} prior; there is one for "
+                f"{', '.join(k.value for k in PAPER)}",
             )
         typer.echo(OTHERS[kind]().to_json())
         return

@@ -15,15 +15,24 @@ LONGEST_NAME: Final = 255  # bytes, on every file system in use
 
 
 def out_directory(text: str, *, files: Iterable[str] = (), folders: Iterable[str] = ()) -> Path:
-    """Return the directory that ``--out`` names; stop before the work if its results could not be written. Creates nothing."""
+    """Return the directory that ``--out`` names; stop before the work if its results could not be
+    written. Creates nothing.
+    """
     if not text.strip():
-        fail("--out", "is empty, as an unset variable of the shell is; name a directory, such as --out results")
+        fail(
+            "--out",
+            "is empty, as an unset variable of the shell is; name a directory, such as --out "
+            "results",
+        )
     if "\0" in text:
         fail("--out", "a name of a directory has no NUL character; choose another directory")
     directory = Path(text)
     longest = max(len(os.fsencode(part)) for part in (*directory.parts, ""))
     if longest > LONGEST_NAME:
-        fail("--out", f"a name of {longest} bytes is too long for a directory; the most is {LONGEST_NAME}")
+        fail(
+            "--out",
+            f"a name of {longest} bytes is too long for a directory; the most is {LONGEST_NAME}",
+        )
     try:
         nearest = directory.absolute()
         while not os.path.lexists(nearest):
@@ -35,12 +44,16 @@ def out_directory(text: str, *, files: Iterable[str] = (), folders: Iterable[str
         for name in files:
             if (directory / name).is_dir():
                 fail(
-                    "--out", f"{directory / name} is a directory where a file is to stand; move it away or choose another directory"
+                    "--out",
+                    f"{directory / name} is a directory where a file is to stand; move it away or "
+                    "choose another directory",
                 )
         for name in folders:
             if os.path.lexists(directory / name) and not (directory / name).is_dir():
                 fail(
-                    "--out", f"{directory / name} is a file where a directory is to stand; move it away or choose another directory"
+                    "--out",
+                    f"{directory / name} is a file where a directory is to stand; move it away or "
+                    "choose another directory",
                 )
     except OSError as error:
         fail("--out", f"{error}; choose another directory")

@@ -43,7 +43,9 @@ class Entry:
 
 
 def at_least_one(value: int | None) -> int | None:
-    """Check a count, as a callback of an option; what it takes is estimated by those who know it."""
+    """Check a count, as a callback of an option; what it takes is estimated by those who know
+    it.
+    """
     return _between_one_and(MOST, value)
 
 
@@ -105,7 +107,9 @@ def _standard_input() -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text (byte {error.start:,})") from None
     if not text.lstrip().startswith(("{", "[")):
-        raise ValueError("not valid JSON: it does not start with { or [" if text.strip() else "it is empty")
+        raise ValueError(
+            "not valid JSON: it does not start with { or [" if text.strip() else "it is empty"
+        )
     return text
 
 
@@ -120,7 +124,11 @@ def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
     for_arms = getattr(prior, "for_arms", None)
     if for_arms is not None:
         if arms is None:
-            fail("--arms", f"missing, and {option} is exchangeable (arms are new in every task); say how many, such as --arms 4")
+            fail(
+                "--arms",
+                f"missing, and {option} is exchangeable (arms are new in every task); say how "
+                "many, such as --arms 4",
+            )
         try:
             return cast("Prior", for_arms(arms))
         except (MemoryError, ValueError) as error:
@@ -128,14 +136,21 @@ def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
     return cast("Prior", prior)
 
 
-def read_priors(path: str, believed_path: str | None, arms: int | None, option: str = "--believed") -> tuple[Prior, Prior | None]:
-    """Read the true prior and the one the policies believe, given by ``option``, and check that they go together."""
+def read_priors(
+    path: str, believed_path: str | None, arms: int | None, option: str = "--believed"
+) -> tuple[Prior, Prior | None]:
+    """Read the true prior and the one the policies believe, given by ``option``, and check that
+    they go together.
+    """
     if path == believed_path == "-":
         fail(option, "standard input is taken by PRIOR; pass a file")
     loaded = read_prior("PRIOR", path)
     prior = with_arms("PRIOR", loaded, arms)
     if arms is not None and prior is loaded:
-        fail("--arms", "only for exchangeable priors, and PRIOR has its own number of arms; leave --arms out")
+        fail(
+            "--arms",
+            "only for exchangeable priors, and PRIOR has its own number of arms; leave --arms out",
+        )
     _try("PRIOR", prior, Uniform(), prior)
     if believed_path is None:
         return prior, None
@@ -145,14 +160,24 @@ def read_priors(path: str, believed_path: str | None, arms: int | None, option: 
 
 
 def entries(
-    words: Sequence[str], prior: Prior, believed: Prior | None, believed_name: str, *, horizon: int, tasks: int
+    words: Sequence[str],
+    prior: Prior,
+    believed: Prior | None,
+    believed_name: str,
+    *,
+    horizon: int,
+    tasks: int,
 ) -> list[Entry]:
-    """Pair every policy with the true prior, and with the believed one if there is one; refuse absurd sizes before any pull."""
+    """Pair every policy with the true prior, and with the believed one if there is one; refuse
+    absurd sizes before any pull.
+    """
     held = [("true", prior)] + ([] if believed is None else [(believed_name, believed)])
     out: list[Entry] = []
     for word in words:
         if word in (each.word for each in out):
-            fail("--policy", f"{validation.shown(word, quoted=False)} is given twice; leave one out")
+            fail(
+                "--policy", f"{validation.shown(word, quoted=False)} is given twice; leave one out"
+            )
         try:
             policy = parse_policy(word)
         except (TypeError, ValueError) as error:

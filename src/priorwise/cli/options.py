@@ -11,11 +11,19 @@ from priorwise.cli.inputs import at_least_one, seed_range
 PriorFile = Annotated[
     str,
     typer.Argument(
-        metavar="PRIOR", help="Prior file, or saved fit, that the tasks are drawn from; - reads standard input.", show_default=False
+        metavar="PRIOR",
+        help="Prior file, or saved fit, that the tasks are drawn from; - reads standard input.",
+        show_default=False,
     ),
 ]
 Horizon = Annotated[
-    int, typer.Option(metavar="N", callback=at_least_one, help="Pulls in a task, such as --horizon 10.", show_default=False)
+    int,
+    typer.Option(
+        metavar="N",
+        callback=at_least_one,
+        help="Pulls in a task, such as --horizon 10.",
+        show_default=False,
+    ),
 ]
 Seed = Annotated[
     int,
@@ -28,6 +36,13 @@ Seed = Annotated[
 ]
 Arms = Annotated[
     int | None,
-    typer.Option(metavar="N", callback=at_least_one, help="Number of arms, for exchangeable priors.", show_default=False),
+    typer.Option(
+        metavar="N",
+        callback=at_least_one,
+        help="Number of arms, for exchangeable priors.",
+        show_default=False,
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")
+]

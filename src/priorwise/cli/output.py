@@ -1,4 +1,6 @@
-"""Where the command line prints: results on standard output, progress and errors on standard error."""
+"""Where the command line prints: results on standard output, progress and errors on standard
+error.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,28 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH: Final = 140
 
-PLAIN: Final = {"±": "+-", "–": "-", "−": "-", "…": "...", "“": '"', "”": '"', "’": "'", "·": "*", "→": "->", "≤": "<=", "×": "x"}
-"""What is written instead where the terminal's encoding lacks a sign; a question mark for any other."""
+PLAIN: Final = {
+    "±": "+-",
+    "–": "-",
+    "−": "-",
+    "…": "...",
+    "“": '"',
+    "”": '"',
+    "’": "'",
+    "·": "*",
+    "→": "->",
+    "≤": "<=",
+    "×": "x",
+}
+"""What is written instead where the terminal's encoding lacks a sign; a question mark for any
+other.
+"""
 
 
 def output() -> Console:
-    """Return the console for results; into a pipe or file, tables are written wide instead of wrapped."""
+    """Return the console for results; into a pipe or file, tables are written wide instead of
+    wrapped.
+    """
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -30,7 +48,9 @@ def counted(number: int, thing: str) -> str:
 
 
 def plain_where_needed() -> None:
-    """Let standard output and error write what their encoding has: a sign that it lacks must not end the command."""
+    """Let standard output and error write what their encoding has: a sign that it lacks must not
+    end the command.
+    """
     codecs.register_error("priorwise", _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -40,4 +60,6 @@ def plain_where_needed() -> None:
 def _plain(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]), error.end
+    return "".join(
+        PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]
+    ), error.end

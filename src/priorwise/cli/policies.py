@@ -10,7 +10,13 @@ from typing import Any, Final
 
 from priorwise.core.protocols import Policy
 from priorwise.core.validation import shown
-from priorwise.policies.baselines import BayesUCB, ExactKnowledgeGradient, Greedy, TopTwoThompson, Uniform
+from priorwise.policies.baselines import (
+    BayesUCB,
+    ExactKnowledgeGradient,
+    Greedy,
+    TopTwoThompson,
+    Uniform,
+)
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
 
@@ -41,7 +47,9 @@ Settings = dict[str, Callable[[str], Any]]
 
 @dataclass(frozen=True)
 class Word:
-    """How a policy is written: ``usage``, with its settings in order, the first ``required`` of which must be there."""
+    """How a policy is written: ``usage``, with its settings in order, the first ``required`` of
+    which must be there.
+    """
 
     usage: str
     example: str
@@ -56,10 +64,28 @@ _KK: Final[Settings] = {"k1": _integer, "k2": _integer}
 _TIES: Final[Settings] = {"ties": str, "when_certain": str}
 
 WORDS: Final[dict[str, Word]] = {
-    "ts": Word("ts", "ts", "Thompson sampling: the best arm of one posterior draw", ThompsonSampling),
-    "kshot": Word("kshot:K", "kshot:3", "the arm that looks best in any of K draws", KShotThompson, _K, 1),
-    "sum": Word("sum:K", "sum:8", "the arm with the largest sum over K draws", partial(PosteriorSampling, rule="sum"), _K, 1),
-    "softmax": Word("softmax:K", "softmax:4", "softmax of the sum over K draws", partial(PosteriorSampling, rule="softmax"), _K, 1),
+    "ts": Word(
+        "ts", "ts", "Thompson sampling: the best arm of one posterior draw", ThompsonSampling
+    ),
+    "kshot": Word(
+        "kshot:K", "kshot:3", "the arm that looks best in any of K draws", KShotThompson, _K, 1
+    ),
+    "sum": Word(
+        "sum:K",
+        "sum:8",
+        "the arm with the largest sum over K draws",
+        partial(PosteriorSampling, rule="sum"),
+        _K,
+        1,
+    ),
+    "softmax": Word(
+        "softmax:K",
+        "softmax:4",
+        "softmax of the sum over K draws",
+        partial(PosteriorSampling, rule="softmax"),
+        _K,
+        1,
+    ),
     "rhc": Word(
         "rhc:K1,K2,ALPHA",
         "rhc:10,10,online",
@@ -68,7 +94,14 @@ WORDS: Final[dict[str, Word]] = {
         {**_KK, "alpha": _alpha, **_TIES},
         3,
     ),
-    "kg": Word("kg:K1,K2", "kg:10,10", "Monte-Carlo knowledge gradient (rhc with ALPHA 1)", KnowledgeGradient, {**_KK, **_TIES}, 2),
+    "kg": Word(
+        "kg:K1,K2",
+        "kg:10,10",
+        "Monte-Carlo knowledge gradient (rhc with ALPHA 1)",
+        KnowledgeGradient,
+        {**_KK, **_TIES},
+        2,
+    ),
     "exact-kg": Word(
         "exact-kg[:ALPHA]",
         "exact-kg:online",
@@ -77,14 +110,27 @@ WORDS: Final[dict[str, Word]] = {
         {"alpha": _alpha},
     ),
     "greedy": Word("greedy", "greedy", "the largest posterior mean", Greedy),
-    "bayes-ucb": Word("bayes-ucb", "bayes-ucb", "the largest posterior quantile, 1 - 1/(h + 1) at pull h", BayesUCB),
-    "top-two": Word("top-two[:SHARE]", "top-two:0.5", "top-two Thompson sampling", TopTwoThompson, {"share": _number}),
+    "bayes-ucb": Word(
+        "bayes-ucb",
+        "bayes-ucb",
+        "the largest posterior quantile, 1 - 1/(h + 1) at pull h",
+        BayesUCB,
+    ),
+    "top-two": Word(
+        "top-two[:SHARE]",
+        "top-two:0.5",
+        "top-two Thompson sampling",
+        TopTwoThompson,
+        {"share": _number},
+    ),
     "uniform": Word("uniform", "uniform", "any arm", Uniform),
 }
 
 
 def parse_policy(text: str) -> Policy:
-    """Return the policy that a word stands for; the error of a bad one says what to write instead."""
+    """Return the policy that a word stands for; the error of a bad one says what to write
+    instead.
+    """
     name, colon, rest = text.partition(":")
     word = WORDS.get(name)
     if word is None:
@@ -97,16 +143,24 @@ def parse_policy(text: str) -> Policy:
         key, equals, value = (each.strip() for each in part.rpartition("="))
         if not equals:
             if index >= len(word.settings):
-                raise ValueError(f"too many settings; write {word.usage}, for example {word.example}")
+                raise ValueError(
+                    f"too many settings; write {word.usage}, for example {word.example}"
+                )
             key = list(word.settings)[index]
         if key not in word.settings:
-            raise ValueError(f"{name} has no setting {shown(key)}; it has {', '.join(word.settings) or 'none'}")
+            raise ValueError(
+                f"{name} has no setting {shown(key)}; it has {', '.join(word.settings) or 'none'}"
+            )
         if key in given:
-            raise ValueError(f"{key} is given twice; write {word.usage}, for example {word.example}")
+            raise ValueError(
+                f"{key} is given twice; write {word.usage}, for example {word.example}"
+            )
         try:
             given[key] = word.settings[key](value)
         except ValueError as error:
-            raise ValueError(f"{key} {error}; write {word.usage}, for example {word.example}") from None
+            raise ValueError(
+                f"{key} {error}; write {word.usage}, for example {word.example}"
+            ) from None
     if missing := [key for key in list(word.settings)[: word.required] if key not in given]:
         raise ValueError(f"{missing[0]} is missing; write {word.usage}, for example {word.example}")
     return word.build(**given)

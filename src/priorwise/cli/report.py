@@ -100,14 +100,20 @@ def _line(line: Line) -> dict[str, Any]:
         "mean_reward": run.mean_reward,
         "std_error": _or_none(run.std_error),
         "mean_regret": run.mean_regret,
-        "regret_std_error": None if run.regret_std_error is None else _or_none(run.regret_std_error),
+        "regret_std_error": None
+        if run.regret_std_error is None
+        else _or_none(run.regret_std_error),
         "from_best": _estimate(line.from_best),
-        "wrong_prior_gain": None if line.wrong_prior_gain is None else _estimate(line.wrong_prior_gain),
+        "wrong_prior_gain": None
+        if line.wrong_prior_gain is None
+        else _estimate(line.wrong_prior_gain),
         "monte_carlo_n": line.monte_carlo_n,
         "engine": run.engine,
         "ns_per_pull_one_thread": line.ns_per_pull,
         "resets": run.resets,
-        "by_step": {name: None if curve is None else _list(curve) for name, curve in vars(steps).items()},
+        "by_step": {
+            name: None if curve is None else _list(curve) for name, curve in vars(steps).items()
+        },
     }
 
 
@@ -126,7 +132,16 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
 def as_figure(lines: Sequence[Line]) -> dict[str, bytes]:
     """Return the learning curves, as the content of files by suffix."""
     run = lines[0].run
-    curves = [Curve(line.entry.name, line.run, line.entry.word, dashed=not line.entry.true_prior) for line in lines]
+    curves = [
+        Curve(line.entry.name, line.run, line.entry.word, dashed=not line.entry.true_prior)
+        for line in lines
+    ]
     wrong = next((line.entry.held_name for line in lines if not line.entry.true_prior), None)
-    note = "" if wrong is None else f"Dashed: policies that hold the prior “{wrong}” instead of the true one."
-    return learning_curves(curves, f"{run.tasks:,} tasks of {counted(run.horizon, 'pull')}, seed {run.seed}", note)
+    note = (
+        ""
+        if wrong is None
+        else f"Dashed: policies that hold the prior “{wrong}” instead of the true one."
+    )
+    return learning_curves(
+        curves, f"{run.tasks:,} tasks of {counted(run.horizon, 'pull')}, seed {run.seed}", note
+    )

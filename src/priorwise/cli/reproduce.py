@@ -1,4 +1,6 @@
-"""``priorwise reproduce``: the experiments, from simulation to tables, figures, claims and a report."""
+"""``priorwise reproduce``: the experiments, from simulation to tables, figures, claims and a
+report.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,21 @@ from priorwise.experiments.workers import Where, WorkersError
 
 QUICK_REPLICATES: Final = 8
 
-_GROUPS: Final = "\n".join(f"[cyan]{group:<9}[/] {', '.join(names)}" for group, names in registry.groups().items())
+_GROUPS: Final = "\n".join(
+    f"[cyan]{group:<9}[/] {', '.join(names)}" for group, names in registry.groups().items()
+)
 
-HELP: Final = f"""Run the experiments: the paper's figures, and its claims held against what is measured.
+HELP: Final = f"""\
+Run the experiments: the paper's figures, and its claims held against what is measured.
 
-Writes tables (Parquet), figures and one page with everything, report.html. The page keeps the sections of experiments that \
-earlier calls ran with the same seed, replicates and sources. Ends with 1 if a claim does not hold, \
-unless there are fewer than {FULL_SIZE} replicates: then it may fail by chance.
+Writes tables (Parquet), figures and one page with everything, report.html. The page keeps the \
+sections of experiments that earlier calls ran with the same seed, replicates and sources. Ends \
+with 1 if a claim does not hold, unless there are fewer than {FULL_SIZE} replicates: then it may \
+fail by chance.
 
-It may be interrupted at any moment, even killed: finished blocks are kept, and the same command goes on from there \
-and writes the same tables. They do not depend on the number of processes, nor on where they run.
+It may be interrupted at any moment, even killed: finished blocks are kept, and the same command \
+goes on from there and writes the same tables. They do not depend on the number of processes, nor \
+on where they run.
 
 \b
 [bold]Examples[/]
@@ -59,35 +66,60 @@ priorwise reproduce --engine dask --scheduler tcp://localhost:8786
 
 def reproduce(
     target: Annotated[
-        list[str] | None, typer.Argument(metavar="TARGET", help="Experiments or groups of them.", show_default="all")
+        list[str] | None,
+        typer.Argument(metavar="TARGET", help="Experiments or groups of them.", show_default="all"),
     ] = None,
     replicates: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             callback=at_least_one,
-            help="Independent repetitions of each experiment; four times as many halve the standard errors.",
+            help=(
+                "Independent repetitions of each experiment; four times as many halve the standard "
+                "errors."
+            ),
             show_default=str(FULL_SIZE),
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(metavar="N", callback=seed_range, help="A whole number from 0 on; the same seed gives the same tables.")
+        int,
+        typer.Option(
+            metavar="N",
+            callback=seed_range,
+            help="A whole number from 0 on; the same seed gives the same tables.",
+        ),
     ] = 0,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks.")] = "out",
-    engine: Annotated[str, typer.Option(metavar="|".join(get_args(Where)), help="This machine, or a Dask cluster.")] = "local",
+    out: Annotated[
+        str,
+        typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks."),
+    ] = "out",
+    engine: Annotated[
+        str,
+        typer.Option(metavar="|".join(get_args(Where)), help="This machine, or a Dask cluster."),
+    ] = "local",
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Dask scheduler, such as tcp://localhost:8786; without it, --engine dask starts a cluster here.",
+            help=(
+                "Dask scheduler, such as tcp://localhost:8786; without it, --engine dask starts a "
+                "cluster here."
+            ),
             show_default=False,
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", callback=few, help="Processes on this machine.", show_default="all processors"),
+        typer.Option(
+            metavar="N",
+            callback=few,
+            help="Processes on this machine.",
+            show_default="all processors",
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help=f"Only {QUICK_REPLICATES} replicates, to see it work.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"Only {QUICK_REPLICATES} replicates, to see it work.")
+    ] = False,
 ) -> None:
     """Check, run, write, judge."""
     where = _engine(engine, scheduler, jobs)
@@ -98,9 +130,15 @@ def reproduce(
     except ValueError as error:
         fail("--replicates", error)
     chosen = _experiments(target or [registry.ALL])
-    directory = out_directory(out, files=(REPORT,), folders=(BLOCKS, *(each.name for each in chosen)))
+    directory = out_directory(
+        out, files=(REPORT,), folders=(BLOCKS, *(each.name for each in chosen))
+    )
     names = [each.name for each in chosen]
-    others = [registry.load(name) for name in registry.groups()[registry.ALL] if name not in names and (directory / name).is_dir()]
+    others = [
+        registry.load(name)
+        for name in registry.groups()[registry.ALL]
+        if name not in names and (directory / name).is_dir()
+    ]
     with _interrupts_resume(directory):
         try:
             results = run_experiments(
@@ -131,7 +169,11 @@ def _engine(engine: str, scheduler: str | None, jobs: int | None) -> Where:
     if engine not in known:
         fail("--engine", f"{engine!r} is not one of {', '.join(known)}")
     if scheduler is not None and not scheduler.strip():
-        fail("--scheduler", "is empty; name an address such as tcp://localhost:8786, or leave it out for a local cluster")
+        fail(
+            "--scheduler",
+            "is empty; name an address such as tcp://localhost:8786, or leave it out for a local "
+            "cluster",
+        )
     if scheduler is not None and engine != "dask":
         fail("--scheduler", "only for a Dask cluster; add --engine dask")
     if scheduler is not None and jobs is not None:

@@ -1,4 +1,6 @@
-"""``priorwise simulate``: what policies earn on tasks drawn from a prior, and what a wrong prior costs them."""
+"""``priorwise simulate``: what policies earn on tasks drawn from a prior, and what a wrong prior
+costs them.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,12 @@ from priorwise.simulate.run import compare
 DEFAULT_OUT: Final = "out"
 FILES: Final = ("simulate.png", "simulate.svg", "simulate.json")
 
-_WORDS: Final = "\n".join(f"[cyan]{word.usage:<17}[/] {word.meaning}".replace("[:", "\\[:") for word in WORDS.values())
+_WORDS: Final = "\n".join(
+    f"[cyan]{word.usage:<17}[/] {word.meaning}".replace("[:", "\\[:") for word in WORDS.values()
+)
 
-HELP: Final = f"""Simulate policies on tasks drawn from a prior, on the same tasks with the same noise.
+HELP: Final = f"""\
+Simulate policies on tasks drawn from a prior, on the same tasks with the same noise.
 
 Prints what each earns, with standard errors and paired differences, and writes the learning curves.
 
@@ -59,36 +64,62 @@ def simulate(
     policy: Annotated[
         list[str],
         typer.Option(
-            "--policy", "-p", metavar="WORD", help="A policy, such as ts or sum:8; repeat it to compare.", show_default=False
+            "--policy",
+            "-p",
+            metavar="WORD",
+            help="A policy, such as ts or sum:8; repeat it to compare.",
+            show_default=False,
         ),
     ],
     horizon: Horizon,
     seed: Seed,
     tasks: Annotated[
-        int, typer.Option(metavar="N", callback=at_least_one, help="Number of tasks; four times as many halve the standard errors.")
+        int,
+        typer.Option(
+            metavar="N",
+            callback=at_least_one,
+            help="Number of tasks; four times as many halve the standard errors.",
+        ),
     ] = 100_000,
     believed: Annotated[
         str | None,
         typer.Option(
             metavar="PRIOR",
-            help="Prior file, or saved fit, that the policies hold instead; the true one is run too.",
+            help=(
+                "Prior file, or saved fit, that the policies hold instead; the true one is run too."
+            ),
             show_default=False,
         ),
     ] = None,
     arms: Arms = None,
     out: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Directory for simulate.png, .svg and .json.", show_default="out; no files with --json"),
+        typer.Option(
+            metavar="DIR",
+            help="Directory for simulate.png, .svg and .json.",
+            show_default="out; no files with --json",
+        ),
     ] = None,
     as_json: AsJson = False,
     threads: Annotated[
         int | None,
-        typer.Option(metavar="N", callback=few, help="Threads of the compiled loop.", show_default="all processors"),
+        typer.Option(
+            metavar="N",
+            callback=few,
+            help="Threads of the compiled loop.",
+            show_default="all processors",
+        ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")
+    ] = False,
 ) -> None:
     """Read, check, simulate, write."""
-    directory = None if out is None and as_json else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
+    directory = (
+        None
+        if out is None and as_json
+        else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
+    )
     truth, held = read_priors(prior, believed, arms)
     chosen = entries(policy, truth, held, name_of(believed or ""), horizon=horizon, tasks=tasks)
 
@@ -108,7 +139,9 @@ def simulate(
     text = report.as_json(truth, held, lines)
     files: list[Path] = []
     if directory is not None:
-        contents = {f"simulate.{suffix}": content for suffix, content in report.as_figure(lines).items()}
+        contents = {
+            f"simulate.{suffix}": content for suffix, content in report.as_figure(lines).items()
+        }
         try:
             files = write_all(directory, {**contents, "simulate.json": f"{text}\n".encode()})
         except OSError as error:
@@ -126,7 +159,10 @@ def _show(lines: Sequence[report.Line], files: Sequence[Path]) -> None:
     for line in lines:
         if line.run.resets:
             console.print(
-                f"[yellow]{line.entry.name}: {line.run.resets:,} tasks met rewards that the prior it holds deems impossible; "
+                f"[yellow]{line.entry.name}: {line.run.resets:,} tasks met rewards that the prior "
+                "it holds deems impossible; "
                 "its belief started again there.[/]"
             )
-    console.print("Wrote " + ", ".join(str(path) for path in files), soft_wrap=True, highlight=False)
+    console.print(
+        "Wrote " + ", ".join(str(path) for path in files), soft_wrap=True, highlight=False
+    )

@@ -1,6 +1,8 @@
-"""Checks at the doors of policies and beliefs that people also use by hand: ``act``, ``update``, ``belief`` and ``sample``.
+"""Checks at the doors of policies and beliefs that people also use by hand: ``act``, ``update``,
+``belief`` and ``sample``.
 
-They stand once for a whole batch of tasks, never inside a loop over arms or draws; what a policy imagines passes no door.
+They stand once for a whole batch of tasks, never inside a loop over arms or draws; what a policy
+imagines passes no door.
 """
 
 from __future__ import annotations
@@ -20,14 +22,24 @@ from priorwise.core.types import FloatArray, IntArray
 @cache
 def members(protocol: type) -> tuple[str, ...]:
     """Names that a protocol asks for."""
-    return tuple(sorted(name for base in protocol.__mro__ for name in vars(base) if not name.startswith("_")))
+    return tuple(
+        sorted(name for base in protocol.__mro__ for name in vars(base) if not name.startswith("_"))
+    )
 
 
 def offering(policy: Any, belief: Any) -> None:
     """Refuse a belief that lacks what a policy needs of it, as its ``needs`` say."""
-    missing = [name for needed in getattr(policy, "needs", ()) for name in members(needed) if not hasattr(belief, name)]
+    missing = [
+        name
+        for needed in getattr(policy, "needs", ())
+        for name in members(needed)
+        if not hasattr(belief, name)
+    ]
     if missing:
-        raise TypeError(f"{type(policy).__name__} needs a belief with {', '.join(missing)}; {type(belief).__name__} lacks it")
+        raise TypeError(
+            f"{type(policy).__name__} needs a belief with {', '.join(missing)}; "
+            f"{type(belief).__name__} lacks it"
+        )
 
 
 def policy(name: str, value: Any) -> None:
@@ -41,21 +53,31 @@ def prior(name: str, value: Any) -> None:
 
 
 def role(name: str, value: Any, what: str, *methods: str) -> None:
-    """Refuse what does not have the methods of a role, and the class of a thing in place of the thing."""
+    """Refuse what does not have the methods of a role, and the class of a thing in place of the
+    thing.
+    """
     if isinstance(value, type):
-        raise TypeError(f"{name} must be {what}, not the class {value.__name__}: pass {value.__name__}(...)")
+        raise TypeError(
+            f"{name} must be {what}, not the class {value.__name__}: pass {value.__name__}(...)"
+        )
     for method in methods:
         if not hasattr(value, method):
             names = " and ".join(filter(None, (", ".join(methods[:-1]), methods[-1])))
-            raise TypeError(f"{name} must be {what} with {names}, but {_kind(value)} has no {method}")
+            raise TypeError(
+                f"{name} must be {what} with {names}, but {_kind(value)} has no {method}"
+            )
 
 
 def acting(policy: Any, belief: Any, seen: Any, rng: Any) -> None:
-    """Check what ``act`` is given: one batch of tasks with the arms of the belief, and a stream of random numbers for it."""
+    """Check what ``act`` is given: one batch of tasks with the arms of the belief, and a stream of
+    random numbers for it.
+    """
     _check_stream(rng)
     _check_seen(seen, rng.tasks)
     if not hasattr(belief, "update"):
-        raise TypeError(f"belief must be a belief, as prior.belief(tasks) gives, got {_kind(belief)}")
+        raise TypeError(
+            f"belief must be a belief, as prior.belief(tasks) gives, got {_kind(belief)}"
+        )
     offering(policy, belief)
     _check_batch(belief, seen, rng.tasks, "rng has")
 
@@ -71,13 +93,15 @@ def played(
 ) -> tuple[IntArray, FloatArray]:
     """Return the arms pulled and the rewards earned, ``(task,)`` each, if they can have happened.
 
-    ``belief`` has ``tasks`` and ``arms``; a reward from ``low`` to ``high`` is possible under its reward law.
+    ``belief`` has ``tasks`` and ``arms``; a reward from ``low`` to ``high`` is possible under its
+    reward law.
     """
     tasks, arms = belief.tasks, belief.arms
     _check_seen(seen, tasks)
     _check_batch(belief, seen, tasks, "belief has")
     chosen = _per_task("actions", actions, tasks, "iu", "arms as integers")
-    earned = _per_task("rewards", rewards, tasks, "iuf", "numbers").astype(np.float64, copy=False)  # where limits are no infinities
+    # where limits are no infinities
+    earned = _per_task("rewards", rewards, tasks, "iuf", "numbers").astype(np.float64, copy=False)
     if tasks == 0:
         return chosen.astype(np.int64), earned
     if chosen.min() < 0 or chosen.max() >= arms:
@@ -85,7 +109,10 @@ def played(
         raise ValueError(f"actions must be arms 0..{arms - 1}, got {wrong}")
     if seen.mask is not None and not (there := seen.mask[np.arange(tasks), chosen]).all():
         task = int(np.argmin(there))
-        raise ValueError(f"actions must be available arms, but arm {chosen[task]} of task {task} is not in seen.mask")
+        raise ValueError(
+            f"actions must be available arms, but arm {chosen[task]} of task {task} is not in "
+            "seen.mask"
+        )
     if not (earned.min() >= low and earned.max() <= high):  # NaN is neither
         _refuse_rewards(belief, earned, low, high)
     return chosen.astype(np.int64, copy=False), earned
@@ -98,24 +125,40 @@ def features(seen: Seen, tasks: int, arms: int, dim: int) -> FloatArray:
     signal = seen.signal
     if not isinstance(signal, np.ndarray) or signal.shape != (tasks, arms, dim):
         got = f"shape {signal.shape}" if isinstance(signal, np.ndarray) else _kind(signal)
-        raise ValueError(f"seen.signal must be the features of each task and arm, an array ({tasks}, {arms}, {dim}), got {got}")
+        raise ValueError(
+            f"seen.signal must be the features of each task and arm, an array ({tasks}, {arms}, "
+            f"{dim}), got {got}"
+        )
     if signal.dtype.kind not in "fiu" or isinstance(signal, np.ma.MaskedArray):
-        raise TypeError(f"seen.signal must be an array of numbers, got {type(signal).__name__} of {signal.dtype}")
+        raise TypeError(
+            f"seen.signal must be an array of numbers, got {type(signal).__name__} of "
+            f"{signal.dtype}"
+        )
     if not np.isfinite(signal).all():
-        raise ValueError("seen.signal must be finite, but the features of an arm are NaN or infinite")
+        raise ValueError(
+            "seen.signal must be finite, but the features of an arm are NaN or infinite"
+        )
     return signal
 
 
 def chosen_features(seen: Seen, actions: IntArray, arms: int, dim: int) -> FloatArray:
-    """Return the features of the arms pulled, ``(task, dim)``, if they are finite and their squares are."""
+    """Return the features of the arms pulled, ``(task, dim)``, if they are finite and their squares
+    are.
+    """
     x = features(seen, len(actions), arms, dim)[np.arange(len(actions)), actions]
-    if x.size and not (x.min() >= -validation.LARGEST and x.max() <= validation.LARGEST):  # NaN is neither
-        raise ValueError(f"seen.signal must be finite, at most {validation.LARGEST:g} in size, but a pulled arm's is not")
+    # NaN is neither
+    if x.size and not (x.min() >= -validation.LARGEST and x.max() <= validation.LARGEST):
+        raise ValueError(
+            f"seen.signal must be finite, at most {validation.LARGEST:g} in size, but a pulled "
+            "arm's is not"
+        )
     return x
 
 
 def drawing(belief: Any, rng: Any, draws: Any) -> int:
-    """Check what ``Belief.sample`` is given: a stream of the belief's tasks, and a number of draws."""
+    """Check what ``Belief.sample`` is given: a stream of the belief's tasks, and a number of
+    draws.
+    """
     _check_stream(rng)
     if rng.tasks != belief.tasks:
         raise ValueError(f"belief is about {belief.tasks} tasks, but rng has {rng.tasks}")
@@ -130,7 +173,9 @@ def level(value: Any) -> float:
 
 
 def tasks_of(value: Any) -> int:
-    """Check what ``Prior.belief`` is given: a number of tasks that fits into memory, with at least a number about each."""
+    """Check what ``Prior.belief`` is given: a number of tasks that fits into memory, with at least
+    a number about each.
+    """
     tasks = validation.count("tasks", value)
     sizes.check_memory(f"tasks={sizes.amount(tasks)}", 8.0 * sizes.as_float(tasks), "lower tasks")
     return tasks
@@ -141,13 +186,18 @@ def batch(rng: Any, tasks: Any) -> int:
     tasks = validation.count("tasks", tasks)
     _check_stream(rng)
     if rng.tasks != tasks:
-        raise ValueError(f"rng must have a number for each of the {tasks} tasks, but is a stream of {rng.tasks}")
+        raise ValueError(
+            f"rng must have a number for each of the {tasks} tasks, but is a stream of {rng.tasks}"
+        )
     return tasks
 
 
 def _check_stream(rng: Any) -> None:
     if not isinstance(rng, Stream):
-        raise TypeError(f"rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, got {_kind(rng)}")
+        raise TypeError(
+            "rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, "
+            f"got {_kind(rng)}"
+        )
 
 
 def _check_seen(seen: Any, tasks: int) -> None:
@@ -171,7 +221,9 @@ def _per_task(name: str, value: ArrayLike, tasks: int, kinds: str, what: str) ->
         raise TypeError(f"{name} must be {what}, one for each task, got {array.dtype}")
     if array.shape != (tasks,):
         hint = f"; write [{value!r}]" if array.ndim == 0 and tasks == 1 else ""
-        raise ValueError(f"{name} must have one entry for each task, shape ({tasks},), got {array.shape}{hint}")
+        raise ValueError(
+            f"{name} must have one entry for each task, shape ({tasks},), got {array.shape}{hint}"
+        )
     return array
 
 
@@ -179,8 +231,13 @@ def _refuse_rewards(belief: Any, earned: FloatArray, low: float, high: float) ->
     task = int(np.argmin((earned >= low) & (earned <= high)))
     wrong = f"got {earned[task]:g} in task {task}"
     if not np.isfinite(earned[task]):
-        raise ValueError(f"rewards must be finite, {wrong}; a reward that is not known yet is not observed: update when it is")
-    raise ValueError(f"rewards must lie between {low:g} and {high:g} for a {type(belief).__name__}, {wrong}")
+        raise ValueError(
+            f"rewards must be finite, {wrong}; a reward that is not known yet is not observed: "
+            "update when it is"
+        )
+    raise ValueError(
+        f"rewards must lie between {low:g} and {high:g} for a {type(belief).__name__}, {wrong}"
+    )
 
 
 def _kind(value: Any) -> str:

@@ -19,7 +19,9 @@ def file_path(path: str | os.PathLike[str]) -> Path:
         if 0 in os.fsencode(path):
             raise ValueError(f"path must not have a NUL character, got {shown(str(path))}")
     except UnicodeEncodeError:
-        raise ValueError(f"path must be a name that the system can write, got {shown(str(path))}") from None
+        raise ValueError(
+            f"path must be a name that the system can write, got {shown(str(path))}"
+        ) from None
     return Path(os.fsdecode(path))
 
 
@@ -29,7 +31,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
-    """Write every file under a temporary name, then rename them all; an error names the file that was asked for."""
+    """Write every file under a temporary name, then rename them all; an error names the file that
+    was asked for.
+    """
     staged: dict[Path, Path] = {}
     try:
         for path, content in contents.items():

@@ -1,4 +1,6 @@
-"""How results leave the library: plain columns, and from them a pandas DataFrame for those who have pandas."""
+"""How results leave the library: plain columns, and from them a pandas DataFrame for those who have
+pandas.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,8 @@ def frame(columns: Mapping[str, Any]) -> DataFrame:
         if error.name != "pandas":
             raise
         raise ModuleNotFoundError(
-            "to_frame() needs pandas: pip install pandas; table() returns the same columns without it", name="pandas"
+            "to_frame() needs pandas: pip install pandas; table() returns the same columns "
+            "without it",
+            name="pandas",
         ) from None
     return DataFrame(dict(columns))

@@ -1,4 +1,6 @@
-"""Whether what is played changes what is shown later: regret and the bounds for bandits are about problems in which it does not."""
+"""Whether what is played changes what is shown later: regret and the bounds for bandits are about
+problems in which it does not.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +18,33 @@ def actions_influence_signals(environment: Any, signal: Signal) -> bool:
         if signal is None:
             return False
         raise TypeError(
-            f"{type(environment).__name__} shows signals and does not say whether actions influence later ones: write "
-            "actions_influence_signals = False in its class if they do not (contexts drawn afresh), True if they do (a state)"
+            f"{type(environment).__name__} shows signals and does not say whether actions "
+            "influence later ones: write "
+            "actions_influence_signals = False in its class if they do not (contexts drawn "
+            "afresh), True if they do (a state)"
         )
     said = environment.actions_influence_signals
     if not isinstance(said, (bool, np.bool_)):
-        raise TypeError(f"{type(environment).__name__}.actions_influence_signals must be True or False, got {said!r}")
+        raise TypeError(
+            f"{type(environment).__name__}.actions_influence_signals must be True or False, got "
+            f"{said!r}"
+        )
     return bool(said)
 
 
 def refuse_influence(prior: Any, tool: str, instead: str) -> None:
-    """Refuse a prior over environments whose actions influence later signals, and point to what holds for them."""
-    if not hasattr(prior, "sample"):  # a bound from given numbers needs no more than the number of arms
+    """Refuse a prior over environments whose actions influence later signals, and point to what
+    holds for them.
+    """
+    # a bound from given numbers needs no more than the number of arms
+    if not hasattr(prior, "sample"):
         return
     streams = Streams(0, np.zeros(1, dtype=np.uint64))
     environment: Any = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), 1)
     signal = environment.start(streams.world(0)) if hasattr(environment, "start") else None
     if actions_influence_signals(environment, signal):
         raise ValueError(
-            f"{tool} is for problems in which actions do not influence later signals, and {type(environment).__name__} says they "
+            f"{tool} is for problems in which actions do not influence later signals, and "
+            f"{type(environment).__name__} says they "
             f"do: use {instead}"
         )

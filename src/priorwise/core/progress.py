@@ -1,7 +1,9 @@
-"""The one progress bar: on a terminal, long calls show how far they are, and say beforehand how long they will take.
+"""The one progress bar: on a terminal, long calls show how far they are, and say beforehand how
+long they will take.
 
-A bar appears once a call has taken, or will take, more than a few seconds. It goes to standard error, and nowhere else: into a
-pipe or a log nothing is written unless the call says ``progress=True``. The calls within a call share its bar.
+A bar appears once a call has taken, or will take, more than a few seconds. It goes to standard
+error, and nowhere else: into a pipe or a log nothing is written unless the call says
+``progress=True``. The calls within a call share its bar.
 """
 
 from __future__ import annotations
@@ -27,13 +29,22 @@ SECONDS_OF_SPEED: Final = 120.0
 
 COMPILING: Final = "compiling, once per machine: about 20 s"
 
-_here: list[Progress] = []  # the bars of calls in progress, innermost last; threads that work for a call see its bar
+# the bars of calls in progress, innermost last; threads that work for a call see its bar
+_here: list[Progress] = []
 
 
 class Progress:
     """How far a call is: of ``total`` units of work, which may be numbers of things or costs."""
 
-    def __init__(self, total: float, unit: str, *, shown: bool | None, parallel: int | None = 1, why: str = "") -> None:
+    def __init__(
+        self,
+        total: float,
+        unit: str,
+        *,
+        shown: bool | None,
+        parallel: int | None = 1,
+        why: str = "",
+    ) -> None:
         """Begin; with ``shown=None`` wait whether the call turns out to be long."""
         self._parallel, self._why = parallel, why
         self._total, self._done, self._text = total, 0.0, unit
@@ -67,7 +78,12 @@ class Progress:
         if self._shown or seconds > PATIENCE:
             self._show()
         if seconds > LONG and self._bar is not None:
-            self._bar.console.print(f"{duration(seconds)}: {why or self._text}", markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(
+                f"{duration(seconds)}: {why or self._text}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
 
     def say(self, text: str) -> None:
         """Write beside the bar what goes on now."""
@@ -101,7 +117,13 @@ class Progress:
             if self._bar is not None or self._ended:
                 return
             from rich.console import Console
-            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                TaskProgressColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
             from rich.progress import Progress as Bar
 
             left = (TextColumn("left"), TimeRemainingColumn())
@@ -152,11 +174,15 @@ def check_progress(value: bool | None) -> None:
 
 
 @contextmanager
-def progress_of(total: float, unit: str, *, shown: bool | None, parallel: int | None = 1, why: str = "") -> Iterator[Progress]:
-    """Show how far a call is: ``True`` at once, ``False`` never, ``None`` on a terminal and only if it takes long.
+def progress_of(
+    total: float, unit: str, *, shown: bool | None, parallel: int | None = 1, why: str = ""
+) -> Iterator[Progress]:
+    """Show how far a call is: ``True`` at once, ``False`` never, ``None`` on a terminal and only if
+    it takes long.
 
-    ``parallel`` is how many parts run at a time, from which follows how long the rest takes once the first part is done; None where
-    the first part does not tell. ``why`` says why the first part may take long. A call within another one has no bar of its own.
+    ``parallel`` is how many parts run at a time, from which follows how long the rest takes once
+    the first part is done; None where the first part does not tell. ``why`` says why the first part
+    may take long. A call within another one has no bar of its own.
     """
     check_progress(shown)
     if _here or (shown is None and not _on_terminal()):
@@ -166,7 +192,9 @@ def progress_of(total: float, unit: str, *, shown: bool | None, parallel: int | 
 
 
 def compiling() -> None:
-    """Tell whoever looks that code is being compiled: on the bar of the call, or in a line of its own."""
+    """Tell whoever looks that code is being compiled: on the bar of the call, or in a line of its
+    own.
+    """
     if _here:
         _here[0].compiling()
     elif _on_terminal():
@@ -188,12 +216,20 @@ def duration(seconds: float) -> str:
     """``about 40 s``, ``about 7 min``, ``about 3.2 h``."""
     if seconds < 90.0:
         return f"about {seconds:.0f} s"
-    return f"about {seconds / 60.0:.0f} min" if seconds < 5400.0 else f"about {seconds / 3600.0:.1f} h"
+    return (
+        f"about {seconds / 60.0:.0f} min" if seconds < 5400.0 else f"about {seconds / 3600.0:.1f} h"
+    )
 
 
 def _on_terminal() -> bool:
-    """Whether a person sees what this process writes to standard error; workers leave that to the process they work for."""
-    return sys.stderr is not None and sys.stderr.isatty() and multiprocessing.current_process().name == "MainProcess"
+    """Whether a person sees what this process writes to standard error; workers leave that to the
+    process they work for.
+    """
+    return (
+        sys.stderr is not None
+        and sys.stderr.isatty()
+        and multiprocessing.current_process().name == "MainProcess"
+    )
 
 
 def _say_once() -> None:

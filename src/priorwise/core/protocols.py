@@ -1,8 +1,8 @@
 """The four roles of a decision problem, and what a policy may see.
 
-A bandit is a decision problem without a state, a contextual bandit one whose state is drawn afresh, an MDP one that keeps it.
-What makes one loop serve them all: ``Belief.sample`` returns the value of each action *now* in each drawn environment (a mean,
-``x'w``, the ``Q`` of a planned model).
+A bandit is a decision problem without a state, a contextual bandit one whose state is drawn afresh,
+an MDP one that keeps it. What makes one loop serve them all: ``Belief.sample`` returns the value of
+each action *now* in each drawn environment (a mean, ``x'w``, the ``Q`` of a planned model).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 Signal = Any
-"""What the learner is shown before it acts: None, a context, a state, an observation; an array with the task axis first."""
+"""What the learner is shown before it acts: None, a context, a state, an observation; an array with
+the task axis first.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,17 @@ class Seen:
             object.__setattr__(self, "mask", _checked_mask(self.mask, self.arms))
 
     def masked(self, values: FloatArray) -> FloatArray:
-        """Put -inf on arms that are not available; ``values`` is ``(task, arm)`` or ``(task, draw, arm)``."""
+        """Put -inf on arms that are not available; ``values`` is ``(task, arm)`` or ``(task, draw,
+        arm)``.
+        """
         if self.mask is None:
             return values
         if np.ndim(values) not in (2, 3) or (len(values), np.shape(values)[-1]) != self.mask.shape:
             shape = "(task, arm) or (task, draw, arm)"
-            raise ValueError(f"values must be {shape} with the tasks and arms of mask, {self.mask.shape}, got {np.shape(values)}")
+            raise ValueError(
+                f"values must be {shape} with the tasks and arms of mask, {self.mask.shape}, got "
+                f"{np.shape(values)}"
+            )
         mask = self.mask if np.ndim(values) == 2 else self.mask[:, None, :]
         return np.where(mask, values, -np.inf)
 
@@ -53,7 +60,10 @@ class Seen:
 def _checked_mask(mask: Any, arms: int) -> BoolArray:
     array: BoolArray = validation.plain_array("mask", mask)
     if array.dtype != np.bool_:
-        raise TypeError(f"mask must be boolean (True: the arm may be pulled), got {array.dtype}; use np.array(..., dtype=bool)")
+        raise TypeError(
+            f"mask must be boolean (True: the arm may be pulled), got {array.dtype}; use "
+            "np.array(..., dtype=bool)"
+        )
     if array.ndim != 2 or array.shape[1] != arms:
         raise ValueError(f"mask must have shape (task, {arms}), got {array.shape}")
     some = np.ascontiguousarray(array.T).any(axis=0)  # ten times as fast as along the short axis
@@ -64,7 +74,9 @@ def _checked_mask(mask: Any, arms: int) -> BoolArray:
 
 
 def offers(value: Any, role: Any) -> bool:
-    """Whether a value has the methods of a role: ``isinstance``, but looked up once per class, for what runs at every step."""
+    """Whether a value has the methods of a role: ``isinstance``, but looked up once per class, for
+    what runs at every step.
+    """
     kind: type = type(value)
     return _offered(kind, role)
 
@@ -90,11 +102,15 @@ class Belief(Protocol):
     """The posterior of a batch of tasks: a value, never changed in place."""
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Value of each action now in ``draws`` environments of the posterior: ``(task, draw, arm)``."""
+        """Value of each action now in ``draws`` environments of the posterior: ``(task, draw,
+        arm)``.
+        """
         ...
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition on what an action earned; ``seen`` is from before the action, ``after`` the next signal."""
+        """Condition on what an action earned; ``seen`` is from before the action, ``after`` the
+        next signal.
+        """
         ...
 
 
@@ -125,22 +141,30 @@ class Policy(Protocol):
     def monte_carlo_n(self, arms: int) -> int | None:
         """Monte-Carlo constant with so many arms, or None where none is proved.
 
-        Given any two posteriors, the laws of the action differ by at most n times the total variation between them. It is 0 for a
-        policy that does not look at the posterior.
+        Given any two posteriors, the laws of the action differ by at most n times the total
+        variation between them. It is 0 for a policy that does not look at the posterior.
         """
         ...
 
 
 def monte_carlo_n(policy: Any, arms: int) -> int | None:
-    """Monte-Carlo constant of anyone's policy, checked; a policy without the method has none that is proved."""
+    """Monte-Carlo constant of anyone's policy, checked; a policy without the method has none that
+    is proved.
+    """
     constant = getattr(policy, "monte_carlo_n", None)
     n = None if constant is None else constant(validation.count("arms", arms))
-    return None if n is None else validation.count(f"{type(policy).__name__}.monte_carlo_n(arms)", n, least=0)
+    return (
+        None
+        if n is None
+        else validation.count(f"{type(policy).__name__}.monte_carlo_n(arms)", n, least=0)
+    )
 
 
 @runtime_checkable
 class ScoredPolicy(Protocol):
-    """Plays the arm with the largest score, any of them where several tie: its law given the belief is known."""
+    """Plays the arm with the largest score, any of them where several tie: its law given the belief
+    is known.
+    """
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
@@ -151,7 +175,8 @@ class ScoredPolicy(Protocol):
         ...
 
 
-# What some environments and beliefs offer beyond their role. A policy that needs it says so in `needs`.
+# What some environments and beliefs offer beyond their role. A policy that needs it says so in
+# `needs`.
 
 
 @runtime_checkable
@@ -165,10 +190,11 @@ class ValuedEnvironment(Protocol):
 
 @runtime_checkable
 class OutspokenEnvironment(Protocol):
-    """Says whether what is played changes later signals, or later rewards through a state that is not shown.
+    """Says whether what is played changes later signals, or later rewards through a state that is
+    not shown.
 
-    Regret and the bounds for bandits hold only where it does not. An environment that shows signals has to say; one that shows none
-    (None) and says nothing is taken for a bandit.
+    Regret and the bounds for bandits hold only where it does not. An environment that shows signals
+    has to say; one that shows none (None) and says nothing is taken for a bandit.
     """
 
     actions_influence_signals: bool
@@ -194,13 +220,16 @@ class MeanBelief(Protocol):
 
 @runtime_checkable
 class SizedMeanBelief(MeanBelief, Protocol):
-    """Says how large the numbers are that its means are sums of, by which :mod:`priorwise.core.choosing` judges ties.
+    """Says how large the numbers are that its means are sums of, by which
+    :mod:`priorwise.core.choosing` judges ties.
 
     A belief needs this if its means can both tie and cancel.
     """
 
     def mean_size(self, seen: Seen) -> FloatArray:
-        """Sum of the absolute numbers that each posterior mean is a sum of, ``(task, arm)``, or ``(1, arm)`` for all tasks."""
+        """Sum of the absolute numbers that each posterior mean is a sum of, ``(task, arm)``, or
+        ``(1, arm)`` for all tasks.
+        """
         ...
 
 
@@ -208,8 +237,12 @@ class SizedMeanBelief(MeanBelief, Protocol):
 class SizedDrawsBelief(Protocol):
     """The same for means of draws; draws of continuous values do not tie and need none."""
 
-    def sample_mean_and_size(self, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
-        """Return ``sample_mean``, and the mean of the absolute values of the same draws, ``(task, arm)`` both."""
+    def sample_mean_and_size(
+        self, rng: Stream, draws: int, seen: Seen
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return ``sample_mean``, and the mean of the absolute values of the same draws, ``(task,
+        arm)`` both.
+        """
         ...
 
 
@@ -224,7 +257,9 @@ class QuantileBelief(Protocol):
 
 @dataclass(frozen=True)
 class Imagined:
-    """One imagined pull: a drawn value of the action, the belief conditioned on its drawn reward, and what would be seen next."""
+    """One imagined pull: a drawn value of the action, the belief conditioned on its drawn reward,
+    and what would be seen next.
+    """
 
     value: FloatArray  # (task,)
     belief: ImaginingBelief
@@ -240,7 +275,9 @@ class ImaginingBelief(Belief, Protocol):
         ...
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Mean over ``draws`` posterior draws of each action's value, ``(task, arm)``; any way that has this law."""
+        """Mean over ``draws`` posterior draws of each action's value, ``(task, arm)``; any way that
+        has this law.
+        """
         ...
 
 

@@ -28,15 +28,17 @@ LONGEST_INTEGER: Final = 300
 
 
 class Serializable:
-    """A frozen value with a ``family`` name and a JSON form; subclasses register themselves under that name.
+    """A frozen value with a ``family`` name and a JSON form; subclasses register themselves under
+    that name.
 
-    Each parameter of the constructor is written from the attribute of that name: numbers, strings, arrays, and other serializable
-    values. Floats are written so that they read back bit for bit.
+    Each parameter of the constructor is written from the attribute of that name: numbers, strings,
+    arrays, and other serializable values. Floats are written so that they read back bit for bit.
     """
 
     family: ClassVar[str]
     _families: ClassVar[dict[str, type[Serializable]]] = {}
-    _homes: ClassVar[dict[str, str]] = {}  # modules of families that are not imported before a file names them
+    # modules of families that are not imported before a file names them
+    _homes: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Register the class under its family name."""
@@ -44,12 +46,16 @@ class Serializable:
         if "family" in cls.__dict__:
             known = Serializable._families.get(cls.family)
             if known is not None and known.__qualname__ != cls.__qualname__:
-                raise TypeError(f"family {cls.family!r} is taken by {known.__qualname__}; choose another name")
+                raise TypeError(
+                    f"family {cls.family!r} is taken by {known.__qualname__}; choose another name"
+                )
             Serializable._families[cls.family] = cls
 
     @staticmethod
     def found_in(homes: Mapping[str, str]) -> None:
-        """Say in which module each family stands, for those that are imported only when a file names them."""
+        """Say in which module each family stands, for those that are imported only when a file
+        names them.
+        """
         Serializable._homes.update(homes)
 
     def to_json(self) -> str:
@@ -59,12 +65,19 @@ class Serializable:
     def _fields(self) -> dict[str, Any]:
         return {
             "family": self.family,
-            **{name: _plain(getattr(self, name)) for name in inspect.signature(type(self)).parameters},
+            **{
+                name: _plain(getattr(self, name))
+                for name in inspect.signature(type(self)).parameters
+            },
         }
 
     def __eq__(self, other: object) -> bool:
         """Equal if of one class with equal fields."""
-        return type(self) is type(other) and isinstance(other, Serializable) and self.to_json() == other.to_json()
+        return (
+            type(self) is type(other)
+            and isinstance(other, Serializable)
+            and self.to_json() == other.to_json()
+        )
 
     def __hash__(self) -> int:
         """Hash of the JSON form."""
@@ -86,7 +99,9 @@ class Serializable:
             try:
                 return cls._read(_text_of(Path(source)))
             except ValueError as error:
-                raise ValueError(f"{shown(text, quoted=False, most=SHOWN_PATH)}: {error}") from error
+                raise ValueError(
+                    f"{shown(text, quoted=False, most=SHOWN_PATH)}: {error}"
+                ) from error
         return cls._read(text)
 
     @classmethod
@@ -95,11 +110,16 @@ class Serializable:
         if not isinstance(content, dict) or "priorwise" not in content:
             raise ValueError("not a priorwise file: it has no 'priorwise' version field")
         if content["priorwise"] is True or content["priorwise"] != VERSION:
-            raise ValueError(f"this file has version {shown(content['priorwise'])}, this priorwise reads version {VERSION}")
+            raise ValueError(
+                f"this file has version {shown(content['priorwise'])}, this priorwise reads "
+                f"version {VERSION}"
+            )
         del content["priorwise"]
         value = _build(content)
         if not isinstance(value, cls):
-            raise ValueError(f"expected a {cls.__name__}, but the file holds a {type(value).__name__}")
+            raise ValueError(
+                f"expected a {cls.__name__}, but the file holds a {type(value).__name__}"
+            )
         return value
 
     @classmethod
@@ -115,13 +135,22 @@ def _text_of(path: Path) -> str:
         what = "a directory" if os.path.isdir(path) else "no file, and not JSON text either"  # noqa: PTH112
         raise FileNotFoundError(f"cannot read {name}: it is {what}")
     if path.stat().st_size > LARGEST_FILE:
-        raise ValueError(f"a file of {path.stat().st_size:,} bytes is not read as a prior; the most is {LARGEST_FILE:,}")
+        raise ValueError(
+            f"a file of {path.stat().st_size:,} bytes is not read as a prior; the most is "
+            f"{LARGEST_FILE:,}"
+        )
     content = path.read_bytes()
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        kind = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "another encoding, or no text at all"
-        raise ValueError(f"not UTF-8 text but {kind} (byte {error.start:,}); save it as UTF-8") from None
+        kind = (
+            "UTF-16"
+            if content[:2] in (b"\xff\xfe", b"\xfe\xff")
+            else "another encoding, or no text at all"
+        )
+        raise ValueError(
+            f"not UTF-8 text but {kind} (byte {error.start:,}); save it as UTF-8"
+        ) from None
 
 
 def _content(text: str) -> Any:
@@ -129,7 +158,9 @@ def _content(text: str) -> Any:
 
     def integer(digits: str) -> int:
         if len(digits) > LONGEST_INTEGER:
-            raise ValueError(f"a number of {len(digits):,} digits, {shown(digits, quoted=False)}; round it")
+            raise ValueError(
+                f"a number of {len(digits):,} digits, {shown(digits, quoted=False)}; round it"
+            )
         return int(digits)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -157,7 +188,9 @@ def _plain(value: Any) -> Any:
         return value._fields()
     if value is None or isinstance(value, (str, int, float, list, tuple, dict)):
         return value
-    raise TypeError(f"a {type(value).__name__} has no JSON form; derive its class from priorwise.Serializable")
+    raise TypeError(
+        f"a {type(value).__name__} has no JSON form; derive its class from priorwise.Serializable"
+    )
 
 
 def _build(content: dict[str, Any]) -> Serializable:
@@ -168,23 +201,44 @@ def _build(content: dict[str, Any]) -> Serializable:
         import_module(homes[key])
     cls = families.get(key)
     if cls is None:
-        raise ValueError(f"unknown family {shown(name)}; known are {', '.join(sorted({*families, *homes}))}")
-    fields = {k: _build(v) if isinstance(v, dict) and "family" in v else v for k, v in content.items() if k != "family"}
+        raise ValueError(
+            f"unknown family {shown(name)}; known are {', '.join(sorted({*families, *homes}))}"
+        )
+    fields = {
+        k: _build(v) if isinstance(v, dict) and "family" in v else v
+        for k, v in content.items()
+        if k != "family"
+    }
     parameters = inspect.signature(cls).parameters
     if unknown := sorted(set(fields) - set(parameters)):
-        raise ValueError(f"family {name!r} has no field {shown(unknown[0])}; it has {', '.join(parameters)}")
-    required = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+        raise ValueError(
+            f"family {name!r} has no field {shown(unknown[0])}; it has {', '.join(parameters)}"
+        )
+    required = {
+        key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty
+    }
     if missing := sorted(required - set(fields)):
         raise ValueError(f"family {name!r} needs the field {missing[0]!r}")
     for field, value in fields.items():
         if _depth(value) > DEEPEST:
-            raise ValueError(f"family {name!r}: {field} is a list within lists, more than {DEEPEST} deep")
+            raise ValueError(
+                f"family {name!r}: {field} is a list within lists, more than {DEEPEST} deep"
+            )
     try:
         return cls._from_fields(fields)
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+    except (
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"family {name!r}: {error}") from error
     except MemoryError as error:
-        raise ValueError(f"family {name!r}: no room in memory for what these fields say: {error}") from error
+        raise ValueError(
+            f"family {name!r}: no room in memory for what these fields say: {error}"
+        ) from error
 
 
 def _depth(value: Any) -> int:

@@ -1,8 +1,10 @@
-"""One estimate of memory and of work, so that absurd sizes are refused by name before anything starts.
+"""One estimate of memory and of work, so that absurd sizes are refused by name before anything
+starts.
 
-Memory is compared with what this machine (or its container) has. Work is counted in posterior draws: a pull of Thompson sampling
-takes one, other policies say in ``draws_per_pull(arms)`` how many theirs take; at most :data:`MOST_DRAWS` are run by one call. Both
-limits can be set: ``PRIORWISE_MEMORY_GB=64`` and ``PRIORWISE_MOST_DRAWS=1e16`` in the environment.
+Memory is compared with what this machine (or its container) has. Work is counted in posterior
+draws: a pull of Thompson sampling takes one, other policies say in ``draws_per_pull(arms)`` how
+many theirs take; at most :data:`MOST_DRAWS` are run by one call. Both limits can be set:
+``PRIORWISE_MEMORY_GB=64`` and ``PRIORWISE_MOST_DRAWS=1e16`` in the environment.
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ from pathlib import Path
 from typing import Any, Final
 
 MOST_DRAWS: Final = 1e14
-"""Draws that one call may take, unless ``PRIORWISE_MOST_DRAWS`` says otherwise: weeks on one processor."""
+"""Draws that one call may take, unless ``PRIORWISE_MOST_DRAWS`` says otherwise: weeks on one
+processor.
+"""
 
 SECONDS_PER_DRAW: Final = 2e-8
 """What a draw of a few arms takes at least, in compiled code on one processor."""
 
 NUMBERED: Final = 1 << 32
-"""Steps, draws and requests that random numbers can tell apart; their counters have 32 bits each."""
+"""Steps, draws and requests that random numbers can tell apart; their counters have 32 bits
+each.
+"""
 
 ARRAYS: Final = 4
 """Arrays of the size of a request that are alive at once while NumPy answers it."""
@@ -44,13 +50,15 @@ def check_memory(what: str, needed: float, cure: str) -> None:
     limit = memory()
     if needed > limit:
         raise ValueError(
-            f"{what} needs {amount(needed / 1e9)} GB, and this machine has {amount(limit / 1e9)}: {cure} "
+            f"{what} needs {amount(needed / 1e9)} GB, and this machine has {amount(limit / 1e9)}: "
+            f"{cure} "
             "(PRIORWISE_MEMORY_GB sets another limit)"
         )
 
 
 def check_work(what: str, draws: float, cure: str) -> None:
-    """Refuse what takes more posterior draws than anybody would wait for; the message estimates the time.
+    """Refuse what takes more posterior draws than anybody would wait for; the message estimates the
+    time.
 
     Parameters
     ----------
@@ -65,7 +73,8 @@ def check_work(what: str, draws: float, cure: str) -> None:
     limit = _setting("PRIORWISE_MOST_DRAWS", MOST_DRAWS)
     if draws > limit:
         raise ValueError(
-            f"{what} takes about {amount(draws)} posterior draws, {_time(draws * SECONDS_PER_DRAW)} or more on one processor: "
+            f"{what} takes about {amount(draws)} posterior draws, "
+            f"{_time(draws * SECONDS_PER_DRAW)} or more on one processor: "
             f"{cure} (one call may take {amount(limit)}; PRIORWISE_MOST_DRAWS sets another limit)"
         )
 
@@ -73,7 +82,9 @@ def check_work(what: str, draws: float, cure: str) -> None:
 def check_draws(name: str, value: int) -> int:
     """Refuse more draws for one pull than random numbers can tell apart."""
     if value >= NUMBERED:
-        raise ValueError(f"{name} must be below 2**32, the most draws that a pull may take, got {amount(value)}")
+        raise ValueError(
+            f"{name} must be below 2**32, the most draws that a pull may take, got {amount(value)}"
+        )
     return value
 
 
@@ -85,18 +96,24 @@ def check_horizon(value: int) -> int:
 
 
 def draws_per_pull(policy: Any, arms: int) -> int:
-    """Posterior draws that a policy takes for one pull: its ``draws_per_pull(arms)``, or 1 if it does not say."""
+    """Posterior draws that a policy takes for one pull: its ``draws_per_pull(arms)``, or 1 if it
+    does not say.
+    """
     known = getattr(policy, "draws_per_pull", None)
     return int(known(arms)) if callable(known) else 1
 
 
 def drawn_at_once(policy: Any) -> int:
-    """Posterior draws that a policy asks for in one request: its ``drawn_at_once``, or 1 if it does not say."""
+    """Posterior draws that a policy asks for in one request: its ``drawn_at_once``, or 1 if it does
+    not say.
+    """
     return int(getattr(policy, "drawn_at_once", 1))
 
 
 def memory() -> float:
-    """Bytes that this process may take: ``PRIORWISE_MEMORY_GB``, or what the machine or its container has."""
+    """Bytes that this process may take: ``PRIORWISE_MEMORY_GB``, or what the machine or its
+    container has.
+    """
     gigabytes = _setting("PRIORWISE_MEMORY_GB", 0.0)
     return gigabytes * 1e9 if gigabytes else _installed()
 
@@ -107,7 +124,8 @@ def _installed() -> float:
     if hasattr(os, "sysconf"):
         limits.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
     with suppress(OSError, ValueError):
-        limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))  # of a container
+        # of a container
+        limits.append(float(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return min(limits)
 
 
@@ -120,7 +138,9 @@ def _setting(name: str, default: float) -> float:
     except ValueError:
         value = -1.0
     if not value > 0.0:
-        raise ValueError(f"the environment variable {name} must be a positive number, got {text[:40]!r}")
+        raise ValueError(
+            f"the environment variable {name} must be a positive number, got {text[:40]!r}"
+        )
     return value
 
 
@@ -139,4 +159,8 @@ def as_float(value: int) -> float:
 def _time(seconds: float) -> str:
     if seconds >= YEAR:
         return f"{amount(seconds / YEAR)} years"
-    return f"{amount(seconds / 86400.0)} days" if seconds >= 86400.0 else f"{amount(seconds / 3600.0)} hours"
+    return (
+        f"{amount(seconds / 86400.0)} days"
+        if seconds >= 86400.0
+        else f"{amount(seconds / 3600.0)} hours"
+    )

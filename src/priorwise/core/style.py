@@ -1,4 +1,5 @@
-"""One look for all figures: colours that colour-blind readers tell apart, names at the ends of lines, whole files as bytes.
+"""One look for all figures: colours that colour-blind readers tell apart, names at the ends of
+lines, whole files as bytes.
 
 Matplotlib is imported when a figure is made, never before.
 """
@@ -23,8 +24,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito (2008), without yellow, which is too pale on white; then wine, olive and grey, for those who need more than seven.
-COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255", "#999933", "#777777")
+# Okabe and Ito (2008), without yellow, which is too pale on white; then wine, olive and grey, for
+# those who need more than seven.
+COLOURS: Final = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#882255",
+    "#999933",
+    "#777777",
+)
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 INK: Final = "#333333"
 FAINT: Final = "#8a8a8a"
@@ -92,20 +105,28 @@ def new_figure(width: float, height: float) -> Figure:
 
 @final
 class Picture(dict[str, bytes]):
-    """A finished figure: the content of its files by suffix, ``png`` and ``svg``. A notebook shows it."""
+    """A finished figure: the content of its files by suffix, ``png`` and ``svg``. A notebook shows
+    it.
+    """
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file that the suffix of ``path`` asks for, and return where; it appears only when whole."""
+        """Write the file that the suffix of ``path`` asks for, and return where; it appears only
+        when whole.
+        """
         place = file_path(path)
         suffix = place.suffix.removeprefix(".").lower()
         if suffix not in self:
-            raise ValueError(f"path must end in {' or '.join(f'.{each}' for each in self)}, got {shown(str(path))}")
+            raise ValueError(
+                f"path must end in {' or '.join(f'.{each}' for each in self)}, got "
+                f"{shown(str(path))}"
+            )
         write_whole(place, self[suffix])
         return place
 
     def __repr__(self) -> str:
         """Say what it holds, not all its bytes."""
-        return f"Picture({', '.join(f'{suffix}: {len(content):,} bytes' for suffix, content in self.items())})"
+        sizes = (f"{suffix}: {len(content):,} bytes" for suffix, content in self.items())
+        return f"Picture({', '.join(sizes)})"
 
     def _repr_png_(self) -> bytes:
         return self["png"]
@@ -122,7 +143,9 @@ def render(figure: Figure) -> Picture:
 
 
 def write_title(figure: Figure, text: str, left: float) -> None:
-    """Write a title at the head of the figure, ``left`` inches from its edge, as large as it fits."""
+    """Write a title at the head of the figure, ``left`` inches from its edge, as large as it
+    fits.
+    """
     width, height = figure.get_size_inches()
     size = min(TITLE_SIZE, 72 * (width - left - 0.1) / (0.58 * max(len(text), 1)))
     figure.text(left / width, 1 - 0.28 / height, text, fontsize=size, va="center")
@@ -137,7 +160,14 @@ def write_note(figure: Figure, lines: Sequence[str], left: float) -> None:
     """Write a note at the foot of the figure, ``left`` inches from its edge."""
     width, height = figure.get_size_inches()
     for index, line in enumerate(reversed(lines)):
-        figure.text(left / width, (0.16 + NOTE_LINE * index) / height, line, fontsize=NOTE_SIZE, color=NOTE, va="center")
+        figure.text(
+            left / width,
+            (0.16 + NOTE_LINE * index) / height,
+            line,
+            fontsize=NOTE_SIZE,
+            color=NOTE,
+            va="center",
+        )
 
 
 def look(index: int) -> tuple[str, str]:
@@ -167,7 +197,8 @@ class EndLabel:
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
-    """Write each name to the right of the axes, at the height of its line or as near as the others let it.
+    """Write each name to the right of the axes, at the height of its line or as near as the others
+    let it.
 
     Call it when limits and position of the axes are final.
     """
@@ -179,7 +210,9 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
     inches = axes.get_position().height * figure.get_figheight()  # type: ignore[union-attr]
     gap = LABEL_SIZE * LINE_SPACING / 72 / inches * (high - low)
     ordered = sorted(labels, key=lambda label: label.y)
-    for label, height in zip(ordered, spread([each.y for each in ordered], gap, low, high), strict=True):
+    for label, height in zip(
+        ordered, spread([each.y for each in ordered], gap, low, high), strict=True
+    ):
         axes.annotate(
             short_label(label.text),
             xy=(label.x, label.y),
@@ -189,14 +222,23 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
             fontsize=LABEL_SIZE,
             color=tuple(LABEL_SHADE * part for part in to_rgb(label.colour)),
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "linewidth": 0.7, "color": label.colour, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4},
+            arrowprops={
+                "arrowstyle": "-",
+                "linewidth": 0.7,
+                "color": label.colour,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 4,
+            },
         )
 
 
 def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions at least ``gap`` apart and nearest to ascending ``heights``, between ``low`` and ``high`` if there is room.
+    """Positions at least ``gap`` apart and nearest to ascending ``heights``, between ``low`` and
+    ``high`` if there is room.
 
-    Less ``gap`` times the index, the positions must ascend: isotonic regression, by pooling neighbours that do not.
+    Less ``gap`` times the index, the positions must ascend: isotonic regression, by pooling
+    neighbours that do not.
     """
     pools: list[tuple[float, int]] = []
     for index, height in enumerate(heights):
@@ -205,6 +247,10 @@ def spread(heights: Sequence[float], gap: float, low: float, high: float) -> lis
             before, size = pools.pop()
             total, count = total + before, count + size
         pools.append((total, count))
-    free = np.concatenate([np.full(count, total / count) for total, count in pools]) if pools else np.zeros(0)
+    free = (
+        np.concatenate([np.full(count, total / count) for total, count in pools])
+        if pools
+        else np.zeros(0)
+    )
     room = max(high - low - gap * (len(heights) - 1), 0.0)
     return list(np.clip(free, low, low + room) + gap * np.arange(len(heights)))

@@ -1,4 +1,6 @@
-"""Checks of what users pass: each error names the argument, what is wrong with it and what to do."""
+"""Checks of what users pass: each error names the argument, what is wrong with it and what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SHOWN_PATH: Final = 300
 
 
 def shown(value: Any, *, quoted: bool = True, most: int = SHOWN) -> str:
-    """Return a value as an error shows it: its start and end where it has more than ``most`` letters, and on one line."""
+    """Return a value as an error shows it: its start and end where it has more than ``most``
+    letters, and on one line.
+    """
     if isinstance(value, str):
         clipped = value if len(value) <= most else f"{value[: most - 20]}...{value[-12:]}"
         text = repr(clipped) if quoted else printable(" ".join(clipped.split()))
@@ -39,7 +43,11 @@ def shown(value: Any, *, quoted: bool = True, most: int = SHOWN) -> str:
 
 def printable(text: str) -> str:
     """Return text with codes in place of the characters that would steer a terminal."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return (
+        text
+        if text.isprintable()
+        else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    )
 
 
 _SHORT: Final = reprlib.Repr()
@@ -75,10 +83,15 @@ def positive(name: str, value: FloatArray, smallest: float = 1e-100) -> FloatArr
 
 def number(name: str, value: Any) -> float:
     """Return a finite number."""
-    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(
+        value, (int, float, np.integer, np.floating)
+    ):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}")
     if isinstance(value, int) and abs(value) > LARGEST:
-        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got an integer of {value.bit_length()} bits")
+        raise ValueError(
+            f"{name} must not exceed {LARGEST:g} in size, got an integer of {value.bit_length()} "
+            "bits"
+        )
     return float(_finite(name, float(value), ()))
 
 
@@ -86,7 +99,9 @@ def count(name: str, value: Any, least: int = 1) -> int:
     """Return an integer, at least ``least``."""
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__} {shown(value)}{hint}")
+        raise TypeError(
+            f"{name} must be an integer, got {type(value).__name__} {shown(value)}{hint}"
+        )
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
     return int(value)
@@ -106,7 +121,9 @@ def text(name: str, value: Any) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} must be text that can be written, but {shown(value)} has half of a character") from None
+        raise ValueError(
+            f"{name} must be text that can be written, but {shown(value)} has half of a character"
+        ) from None
     return value
 
 
@@ -133,7 +150,9 @@ def probabilities(name: str, value: ArrayLike, size: int) -> FloatArray:
     if np.any(array < 0):
         raise ValueError(f"{name} must not be negative, got {array.min():g}")
     if abs(array.sum() - 1.0) > 1e-6:
-        raise ValueError(f"{name} must sum to 1, got {array.sum():g}; divide by the sum if these are weights")
+        raise ValueError(
+            f"{name} must sum to 1, got {array.sum():g}; divide by the sum if these are weights"
+        )
     return array
 
 
@@ -141,7 +160,10 @@ def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
     """Return a symmetric positive semi-definite matrix; singular ones are fine."""
     array = numbers(name, value)
     if array.ndim == 1 and array.size == size:
-        raise ValueError(f"{name} must be a {size} x {size} matrix, got a vector; np.diag({name}) makes one of variances")
+        raise ValueError(
+            f"{name} must be a {size} x {size} matrix, got a vector; np.diag({name}) makes one of "
+            "variances"
+        )
     array = _finite(name, array, (size, size))
     largest = float(np.abs(array).max(initial=0.0))
     gap = np.abs(array - array.T)
@@ -165,25 +187,33 @@ def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
 
 
 def square_root(cov: FloatArray) -> FloatArray:
-    """Return L with L L' = cov: the Cholesky factor, or for singular correlations their symmetric root, scaled.
+    """Return L with L L' = cov: the Cholesky factor, or for singular correlations their symmetric
+    root, scaled.
 
-    Both are continuous in the matrix, so that two covariances that differ by rounding give draws that differ by rounding.
+    Both are continuous in the matrix, so that two covariances that differ by rounding give draws
+    that differ by rounding.
     """
     scale = np.sqrt(np.diag(cov))
     divisor = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(cov / divisor[:, None] / divisor)  # of correlations: scales do not matter
+    # of correlations: scales do not matter
+    values, vectors = np.linalg.eigh(cov / divisor[:, None] / divisor)
     if values[0] > SINGULAR:
         return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
     return np.asarray(scale[:, None] * ((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T))
 
 
 def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | None:
-    """Return which arms each task may pull: None (all), one row for all tasks or one each; at least one arm in every row."""
+    """Return which arms each task may pull: None (all), one row for all tasks or one each; at least
+    one arm in every row.
+    """
     if value is None:
         return None
     mask = plain_array(name, value)
     if mask.dtype != np.bool_:
-        raise TypeError(f"{name} must be boolean (True: the arm may be pulled), got {mask.dtype}; use np.array(..., dtype=bool)")
+        raise TypeError(
+            f"{name} must be boolean (True: the arm may be pulled), got {mask.dtype}; use "
+            "np.array(..., dtype=bool)"
+        )
     if mask.shape not in ((arms,), (tasks, arms)):
         raise ValueError(f"{name} must have shape ({arms},) or ({tasks}, {arms}), got {mask.shape}")
     if not mask.any(axis=-1).all():
@@ -202,7 +232,10 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
 def plain_array(name: str, value: Any) -> Any:
     """Return an array in a regular shape, and none whose masked entries would count as numbers."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise TypeError(f"{name} has masked entries, which would count as numbers; leave them out or fill them first")
+        raise TypeError(
+            f"{name} has masked entries, which would count as numbers; leave them out or fill them "
+            "first"
+        )
     try:
         return np.asarray(value)
     except Exception as error:  # also of a user's class that cannot be made an array
@@ -211,16 +244,25 @@ def plain_array(name: str, value: Any) -> Any:
 
 def _finite(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
     array = numbers(name, value)
-    fits = array.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, array.shape, strict=True))
+    fits = array.ndim == len(shape) and all(
+        want in (None, got) for want, got in zip(shape, array.shape, strict=True)
+    )
     if not fits:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} must not be empty")
     if not np.isfinite(array).all():
-        wrong = f"got {array:g}" if array.ndim == 0 else "but has NaN or infinite entries; drop or fill them first"
+        wrong = (
+            f"got {array:g}"
+            if array.ndim == 0
+            else "but has NaN or infinite entries; drop or fill them first"
+        )
         raise ValueError(f"{name} must be finite, {wrong}")
     if np.abs(array).max() > LARGEST:
-        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {np.abs(array).max():g}; take a larger unit")
+        raise ValueError(
+            f"{name} must not exceed {LARGEST:g} in size, got {np.abs(array).max():g}; take a "
+            "larger unit"
+        )
     array.setflags(write=False)
     return array

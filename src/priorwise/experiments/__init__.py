@@ -1,1 +1,3 @@
-"""The paper's experiments, our own, and the theory, measured: what they are made of and how they run."""
+"""The paper's experiments, our own, and the theory, measured: what they are made of and how they
+run.
+"""

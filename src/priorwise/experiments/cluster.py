@@ -11,7 +11,12 @@ from typing import Any, Final, final
 from joblib import parallel_config
 from joblib._dask import DaskDistributedBackend
 
-from priorwise.experiments.workers import Workers, WorkersError, interrupts_held, leave_interrupts_to_parent
+from priorwise.experiments.workers import (
+    Workers,
+    WorkersError,
+    interrupts_held,
+    leave_interrupts_to_parent,
+)
 
 SECONDS_TO_CONNECT: Final = 10.0
 
@@ -20,15 +25,17 @@ SECONDS_TO_CONNECT: Final = 10.0
 class Backend(DaskDistributedBackend):  # type: ignore[misc]  # joblib has no types
     """Joblib's backend, which by itself waits for ever for a block that the cluster has given up.
 
-    And with a single thread in the cluster joblib would run the blocks in this process: one worker may be all there is, or the
-    first to be there.
+    And with a single thread in the cluster joblib would run the blocks in this process: one worker
+    may be all there is, or the first to be there.
     """
 
     def effective_n_jobs(self, n_jobs: int) -> int:
         """Threads of the cluster, and never the 1 that joblib takes for no cluster at all."""
         return max(2, int(super().effective_n_jobs(n_jobs)))
 
-    def submit(self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None) -> Future[Any]:
+    def submit(
+        self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None
+    ) -> Future[Any]:
         """Submit a batch, and report it also when all workers that tried it died."""
 
         def report(done: Future[Any]) -> None:
@@ -47,8 +54,15 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
     try:
         from distributed import Client
     except ImportError:
-        raise WorkersError("Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout") from None
-    here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
+        raise WorkersError(
+            "Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout"
+        ) from None
+    here = {
+        "n_workers": jobs,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+        "silence_logs": logging.ERROR,
+    }
     try:
         if scheduler:
             client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
@@ -61,10 +75,15 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
         try:
             client.wait_for_workers(1, timeout=SECONDS_TO_CONNECT)
         except TimeoutError:
-            raise WorkersError(f"no worker is connected; start one: dask worker {client.scheduler.address}") from None
+            raise WorkersError(
+                f"no worker is connected; start one: dask worker {client.scheduler.address}"
+            ) from None
         if scheduler is None:
             client.run(leave_interrupts_to_parent)
         threads = sum(client.ncores().values())
         yield Workers(
-            f"{threads} threads of " + (f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"), "all", threads
+            f"{threads} threads of "
+            + (f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"),
+            "all",
+            threads,
         )

@@ -1,7 +1,9 @@
-"""Runs experiments: blocks in parallel, each stored as it finishes, then tables, figures and claims.
+"""Runs experiments: blocks in parallel, each stored as it finishes, then tables, figures and
+claims.
 
-What is written depends on the experiment, the seed and the replicates, never on the engine, the number of processes, or how
-often the work was interrupted: tables are made of the stored blocks, figures and claims of the stored tables.
+What is written depends on the experiment, the seed and the replicates, never on the engine, the
+number of processes, or how often the work was interrupted: tables are made of the stored blocks,
+figures and claims of the stored tables.
 """
 
 from __future__ import annotations
@@ -17,7 +19,14 @@ from typing import Any, Final, Protocol, final, get_args, runtime_checkable
 from priorwise.core import sizes, validation
 from priorwise.core.progress import Progress, progress_of
 from priorwise.experiments.parquet import read_parquet, to_parquet
-from priorwise.experiments.store import BlockStore, Finished, claimed, code_stamp, digest_of, write_whole
+from priorwise.experiments.store import (
+    BlockStore,
+    Finished,
+    claimed,
+    code_stamp,
+    digest_of,
+    write_whole,
+)
 from priorwise.experiments.work import WARM_UP, Block, Claim, Experiment, Files, Tables, WarmsUp
 from priorwise.experiments.workers import Call, Where, Workers, start_workers
 
@@ -30,7 +39,9 @@ DRAWS_PER_REPLICATE: Final = 1e7
 
 @runtime_checkable
 class Costed(Protocol):
-    """An experiment that knows how long its blocks take; without it, they count alike in the time left."""
+    """An experiment that knows how long its blocks take; without it, they count alike in the time
+    left.
+    """
 
     def cost(self, block: Block) -> float:
         """Time that a block takes, in units that are the same for all of them."""
@@ -49,11 +60,13 @@ class Outcome:
     tables: Tables
     figures: Mapping[str, Files]
     claims: tuple[Claim, ...]
-    seconds: float  # on the wall, in this call, since the experiment before was done, without compiling
+    # on the wall, in this call, since the experiment before was done, without compiling
+    seconds: float
     block_seconds: float  # of all blocks together, when they ran
     blocks: int
     resumed: int  # blocks that were there already, and cost nothing in this call
-    compiling: float = 0.0  # on the wall, about: what all workers spent on it, divided by their number
+    # on the wall, about: what all workers spent on it, divided by their number
+    compiling: float = 0.0
 
     @property
     def failed(self) -> tuple[Claim, ...]:
@@ -71,8 +84,10 @@ class Results:
     replicates: int
     out: Path
     workers: str  # how many, and where
-    kept: tuple[Outcome, ...] = ()  # of earlier calls with the same seed, replicates and sources; nothing of them ran now
-    stale: tuple[str, ...] = ()  # experiments that earlier calls left in ``out`` with another seed, replicates or sources
+    # of earlier calls with the same seed, replicates and sources; nothing of them ran now
+    kept: tuple[Outcome, ...] = ()
+    # experiments that earlier calls left in ``out`` with another seed, replicates or sources
+    stale: tuple[str, ...] = ()
 
     @property
     def shown(self) -> tuple[Outcome, ...]:
@@ -109,8 +124,8 @@ def run_experiments(
 ) -> Results:
     """Run experiments, and write their tables and figures.
 
-    Finished blocks are kept in ``out/blocks``. Interrupted at any moment, even killed, the same call goes on from there and
-    writes the same tables, bit for bit.
+    Finished blocks are kept in ``out/blocks``. Interrupted at any moment, even killed, the same
+    call goes on from there and writes the same tables, bit for bit.
 
     Parameters
     ----------
@@ -119,17 +134,20 @@ def run_experiments(
     seed, replicates
         Of every experiment.
     out
-        Directory for ``<experiment>/<table>.parquet``, ``<experiment>/<figure>.png`` and ``.svg``, and the blocks. One run at a
-        time.
+        Directory for ``<experiment>/<table>.parquet``, ``<experiment>/<figure>.png`` and ``.svg``,
+        and the blocks. One run at a time.
     jobs
         Worker processes; by default one for each processor. Not used with a scheduler.
     engine, scheduler
-        ``"local"``: processes on this machine. ``"dask"``: the Dask cluster at the address ``scheduler``, or one on this machine.
+        ``"local"``: processes on this machine. ``"dask"``: the Dask cluster at the address
+        ``scheduler``, or one on this machine.
     progress
-        Show a progress bar with the time left: True always, False never, None on a terminal if it takes long.
+        Show a progress bar with the time left: True always, False never, None on a terminal if it
+        takes long.
     others
-        Experiments that earlier calls may have finished in ``out``: those whose blocks are all there, made with this seed, these
-        replicates and this code, are told among the results as ``kept``; those with other blocks as ``stale``. None of them runs.
+        Experiments that earlier calls may have finished in ``out``: those whose blocks are all
+        there, made with this seed, these replicates and this code, are told among the results as
+        ``kept``; those with other blocks as ``stale``. None of them runs.
     """
     if engine not in get_args(Where):
         raise ValueError(f"engine must be one of {', '.join(get_args(Where))}, got {engine!r}")
@@ -142,15 +160,21 @@ def run_experiments(
     bar_of = progress_of(total, "", shown=progress, parallel=None)
     with claimed(out), start_workers(engine, jobs, scheduler) as workers, bar_of as bar:
         outcomes = _run(plans, workers, bar)
-        kept, stale = _left_by_earlier_calls([_plan(each, seed, replicates, out) for each in others])
+        kept, stale = _left_by_earlier_calls(
+            [_plan(each, seed, replicates, out) for each in others]
+        )
         return Results(tuple(outcomes), seed, replicates, out, workers.about, kept, stale)
 
 
 def _left_by_earlier_calls(plans: Sequence[_Plan]) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
-    """Make tables, figures and claims of blocks that are all there; name the experiments of which there are only others."""
+    """Make tables, figures and claims of blocks that are all there; name the experiments of which
+    there are only others.
+    """
     kept, stale = [], []
     for plan in plans:
-        done = {block: found for block in plan.blocks if (found := plan.store.load(block)) is not None}
+        done = {
+            block: found for block in plan.blocks if (found := plan.store.load(block)) is not None
+        }
         if len(done) == len(plan.blocks):
             kept.append(_finish(plan, {block: (found, False) for block, found in done.items()}))
         elif (plan.out / plan.experiment.name).is_dir():
@@ -166,7 +190,9 @@ def check_replicates(replicates: int) -> int:
 
 
 def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcome]:
-    """Run the blocks of one experiment after the other; tables and figures are made while the next one's blocks run."""
+    """Run the blocks of one experiment after the other; tables and figures are made while the next
+    one's blocks run.
+    """
     marks = [time.perf_counter()]
     spent: list[float] = []
     finishing: list[Future[Outcome]] = []
@@ -187,16 +213,27 @@ def _run(plans: Sequence[_Plan], workers: Workers, bar: Progress) -> list[Outcom
 
 
 def _warm_ups(plans: Sequence[_Plan]) -> list[Call]:
-    """Calls that compile for all experiments but the first: each worker compiles something else, the longest one first."""
-    missing = [plan for plan in plans if isinstance(plan.experiment, WarmsUp) and any(map(plan.lacks, plan.blocks))]
-    return [Call(plan.experiment, WARM_UP, plan.seed, code_stamp()) for plan in reversed(missing[1:])]
+    """Calls that compile for all experiments but the first: each worker compiles something else,
+    the longest one first.
+    """
+    missing = [
+        plan
+        for plan in plans
+        if isinstance(plan.experiment, WarmsUp) and any(map(plan.lacks, plan.blocks))
+    ]
+    return [
+        Call(plan.experiment, WARM_UP, plan.seed, code_stamp()) for plan in reversed(missing[1:])
+    ]
 
 
 def _check_names(experiments: Sequence[Experiment]) -> None:
     names = [each.name for each in experiments]
     for name in names:
         if not name.replace("-", "_").isidentifier() or name == BLOCKS or names.count(name) > 1:
-            raise ValueError(f"experiments need names that differ and can name a directory other than {BLOCKS!r}; got {name!r}")
+            raise ValueError(
+                "experiments need names that differ and can name a directory other than "
+                f"{BLOCKS!r}; got {name!r}"
+            )
 
 
 @final
@@ -258,10 +295,14 @@ def _finish(plan: _Plan, done: _Done) -> Outcome:
     )
 
 
-def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call]) -> tuple[_Done, float]:
-    """Read the blocks that are there and run the others, longest first, after what is to run ahead; and sum what they compiled.
+def _blocks(
+    plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call]
+) -> tuple[_Done, float]:
+    """Read the blocks that are there and run the others, longest first, after what is to run ahead;
+    and sum what they compiled.
 
-    What ran now is read back too: arrays come from the same files, in the same layout, whenever they were made.
+    What ran now is read back too: arrays come from the same files, in the same layout, whenever
+    they were made.
     """
     store = plan.store
     out: _Done = {}
@@ -271,7 +312,9 @@ def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call])
         if found is not None:
             out[block] = found, False
             bar.skip(plan.cost(block))
-    missing = sorted((block for block in plan.blocks if block not in out), key=plan.cost, reverse=True)
+    missing = sorted(
+        (block for block in plan.blocks if block not in out), key=plan.cost, reverse=True
+    )
     calls = [*ahead, *(Call(plan.experiment, block, plan.seed, code_stamp()) for block in missing)]
     if calls:
         with closing(workers.run(calls)) as running:
@@ -288,5 +331,8 @@ def _blocks(plan: _Plan, workers: Workers, bar: Progress, ahead: Sequence[Call])
 def _read_back(store: BlockStore, block: Block) -> Finished:
     found = store.load(block)
     if found is None:
-        raise OSError(f"{store.path(block)} does not hold what was just written to it; is the disk full or failing?")
+        raise OSError(
+            f"{store.path(block)} does not hold what was just written to it; is the disk full or "
+            "failing?"
+        )
     return found

@@ -1,8 +1,10 @@
-"""From replicates to curves: the mean at each episode, and for algorithms that explore first the best exploration length there.
+"""From replicates to curves: the mean at each episode, and for algorithms that explore first the
+best exploration length there.
 
-With ``m(c, e)`` the mean over replicates of configuration ``c`` (an exploration length ``T0``) at episode ``e``, the upper envelope
-is ``max_c m(c, e)``, chosen anew at each ``e``; its standard error is that of the chosen configuration. The choice is made on the
-same replicates that are shown, so an envelope flatters its algorithm a little where configurations are close.
+With ``m(c, e)`` the mean over replicates of configuration ``c`` (an exploration length ``T0``) at
+episode ``e``, the upper envelope is ``max_c m(c, e)``, chosen anew at each ``e``; its standard
+error is that of the chosen configuration. The choice is made on the same replicates that are shown,
+so an envelope flatters its algorithm a little where configurations are close.
 """
 
 from __future__ import annotations
@@ -17,28 +19,39 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments.work import Table
 
 KINDS: Final = {"text": ("UTO", "names"), "whole": ("iu", "integers"), "real": ("fiu", "numbers")}
-CURVES: Final = {"algorithm": "text", "t0": "whole", "replicate": "whole", "episode": "whole", "average": "real"}
+CURVES: Final = {
+    "algorithm": "text",
+    "t0": "whole",
+    "replicate": "whole",
+    "episode": "whole",
+    "average": "real",
+}
 
 
 def envelope(curves: Table) -> Table:
-    """Mean and standard error over replicates, by algorithm and episode, of the best exploration length at that episode.
+    """Mean and standard error over replicates, by algorithm and episode, of the best exploration
+    length at that episode.
 
-    ``curves`` has the columns ``algorithm``, ``t0``, ``replicate``, ``episode``, ``average``, in rows of any order. A configuration
-    counts at every episode, also while it explores. Among equals the shortest exploration wins.
+    ``curves`` has the columns ``algorithm``, ``t0``, ``replicate``, ``episode``, ``average``, in
+    rows of any order. A configuration counts at every episode, also while it explores. Among equals
+    the shortest exploration wins.
 
-    Returns the columns ``algorithm``, ``episode``, ``mean``, ``std_error`` (NaN with one replicate) and ``t0``: algorithms in the
-    order of their first row, episodes ascending.
+    Returns the columns ``algorithm``, ``episode``, ``mean``, ``std_error`` (NaN with one replicate)
+    and ``t0``: algorithms in the order of their first row, episodes ascending.
     """
     table = checked("curves", curves, CURVES)
     names, algorithm = codes(table["algorithm"])
     lengths, length = np.unique(table["t0"], return_inverse=True)
     episodes, episode = np.unique(table["episode"], return_inverse=True)
     shape = (len(names), episodes.size, lengths.size)
-    cell, mean, std_error = _by_cell(np.ravel_multi_index((algorithm, episode, length), shape), table)
+    cell, mean, std_error = _by_cell(
+        np.ravel_multi_index((algorithm, episode, length), shape), table
+    )
     where = np.unravel_index(cell, shape)
     _complete(names, lengths, episodes, where)
 
-    # Cells ascend by algorithm, episode, length: within a point the first of the largest means is the one to keep.
+    # Cells ascend by algorithm, episode, length: within a point the first of the largest means is
+    # the one to keep.
     point = where[0] * episodes.size + where[1]
     order = np.lexsort((where[2], -mean, point))
     best = order[np.flatnonzero(np.diff(point[order], prepend=-1))]
@@ -52,33 +65,46 @@ def envelope(curves: Table) -> Table:
 
 
 def checked(name: str, table: Table, kinds: Mapping[str, str]) -> Table:
-    """Return the columns that ``kinds`` asks for (``text``, ``whole`` or ``real``): of one length, not empty, finite."""
+    """Return the columns that ``kinds`` asks for (``text``, ``whole`` or ``real``): of one length,
+    not empty, finite.
+    """
     if not isinstance(table, Mapping):
         raise TypeError(f"{name} must be a table (columns by name), got {type(table).__name__}")
     missing = [column for column in kinds if column not in table]
     if missing:
         raise ValueError(
-            f"{name} must have the columns {', '.join(kinds)}; {', '.join(missing)} missing, got {', '.join(table) or 'none'}"
+            f"{name} must have the columns {', '.join(kinds)}; {', '.join(missing)} missing, got "
+            f"{', '.join(table) or 'none'}"
         )
     out: Table = {}
     for column, kind in kinds.items():
         values = np.asarray(table[column])
         letters, meaning = KINDS[kind]
         if values.ndim != 1:
-            raise ValueError(f"{name}[{column!r}] must be a vector with one entry per row, got shape {values.shape}")
+            raise ValueError(
+                f"{name}[{column!r}] must be a vector with one entry per row, got shape "
+                f"{values.shape}"
+            )
         if values.size == 0:
             raise ValueError(f"{name} must not be empty: {column} has no rows")
         if values.dtype.kind not in letters:
-            raise TypeError(f"{name}[{column!r}] must hold {meaning}, got {values.dtype}; convert it with astype")
+            raise TypeError(
+                f"{name}[{column!r}] must hold {meaning}, got {values.dtype}; convert it with "
+                "astype"
+            )
         if kind == "real" and not np.isfinite(values).all():
-            raise ValueError(f"{name}[{column!r}] must be finite, but has NaN or infinite entries; leave those replicates out")
+            raise ValueError(
+                f"{name}[{column!r}] must be finite, but has NaN or infinite entries; leave those "
+                "replicates out"
+            )
         if kind == "whole" and values.min() < 0:
             raise ValueError(f"{name}[{column!r}] must not be negative, got {values.min()}")
         out[column] = values.astype(str) if values.dtype.kind in "TO" else values
     sizes = {column: values.size for column, values in out.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(
-            f"{name} must have columns of one length, got {', '.join(f'{key}: {size}' for key, size in sizes.items())}"
+            f"{name} must have columns of one length, got "
+            f"{', '.join(f'{key}: {size}' for key, size in sizes.items())}"
         )
     return out
 
@@ -86,14 +112,20 @@ def checked(name: str, table: Table, kinds: Mapping[str, str]) -> Table:
 def panels(name: str, tables: Table | Mapping[str, Table]) -> dict[str, Table]:
     """Tables by title of their panel; one table alone has a panel without a title."""
     if not isinstance(tables, Mapping):
-        raise TypeError(f"{name} must be a table (columns by name) or tables by panel, got {type(tables).__name__}")
+        raise TypeError(
+            f"{name} must be a table (columns by name) or tables by panel, got "
+            f"{type(tables).__name__}"
+        )
     if not tables:
-        raise ValueError(f"{name} must not be empty; give a table (columns by name) or tables by panel")
+        raise ValueError(
+            f"{name} must not be empty; give a table (columns by name) or tables by panel"
+        )
     nested = {key: value for key, value in tables.items() if isinstance(value, Mapping)}
     columns = {key: value for key, value in tables.items() if not isinstance(value, Mapping)}
     if nested and columns:
         raise TypeError(
-            f"{name} must be one table or tables by panel, got both: {', '.join(nested)} beside columns {', '.join(columns)}"
+            f"{name} must be one table or tables by panel, got both: {', '.join(nested)} beside "
+            f"columns {', '.join(columns)}"
         )
     return nested or {"": columns}
 
@@ -105,22 +137,33 @@ def codes(values: NDArray[Any]) -> tuple[list[str], IntArray]:
     """
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
     numbers: dict[str, int] = {}
-    runs = np.array([numbers.setdefault(str(each), len(numbers)) for each in values[starts]], dtype=np.int64)
+    runs = np.array(
+        [numbers.setdefault(str(each), len(numbers)) for each in values[starts]], dtype=np.int64
+    )
     return list(numbers), np.repeat(runs, np.diff(starts, append=values.size))
 
 
 def _by_cell(cell: IntArray, table: Table) -> tuple[IntArray, FloatArray, FloatArray]:
     """Distinct cells, ascending, with mean and standard error over their replicates.
 
-    Replicates are summed in their order, so neither rounding nor ties depend on the order of the rows.
+    Replicates are summed in their order, so neither rounding nor ties depend on the order of the
+    rows.
     """
     order = np.lexsort((table["replicate"], cell))
-    cell, replicate, average = cell[order], table["replicate"][order], table["average"][order].astype(np.float64)
+    cell, replicate, average = (
+        cell[order],
+        table["replicate"][order],
+        table["average"][order].astype(np.float64),
+    )
     twice = np.flatnonzero((cell[1:] == cell[:-1]) & (replicate[1:] == replicate[:-1]))
     if twice.size:
-        row = {column: table[column][order[twice[0]]] for column in ("algorithm", "t0", "replicate", "episode")}
+        row = {
+            column: table[column][order[twice[0]]]
+            for column in ("algorithm", "t0", "replicate", "episode")
+        }
         raise ValueError(
-            f"curves must have one row for each replicate, but has two with {_named(row)}; number replicates across blocks"
+            f"curves must have one row for each replicate, but has two with {_named(row)}; number "
+            "replicates across blocks"
         )
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     counts = np.diff(starts, append=cell.size)
@@ -130,8 +173,15 @@ def _by_cell(cell: IntArray, table: Table) -> tuple[IntArray, FloatArray, FloatA
         return cell[starts], mean, np.sqrt(squares / (counts - 1) / counts)  # s / sqrt(n)
 
 
-def _complete(names: Sequence[str], lengths: NDArray[Any], episodes: NDArray[Any], where: tuple[NDArray[Any], ...]) -> None:
-    """Every configuration must be there at every episode of its algorithm: a maximum over a changing set is no envelope."""
+def _complete(
+    names: Sequence[str],
+    lengths: NDArray[Any],
+    episodes: NDArray[Any],
+    where: tuple[NDArray[Any], ...],
+) -> None:
+    """Every configuration must be there at every episode of its algorithm: a maximum over a
+    changing set is no envelope.
+    """
     present = np.zeros((len(names), episodes.size, lengths.size), dtype=np.bool_)
     present[where] = True
     wanted = present.any(axis=2, keepdims=True) & present.any(axis=1, keepdims=True)
@@ -140,7 +190,8 @@ def _complete(names: Sequence[str], lengths: NDArray[Any], episodes: NDArray[Any
         algorithm, episode, length = gaps[0]
         row = {"algorithm": names[algorithm], "t0": lengths[length], "episode": episodes[episode]}
         raise ValueError(
-            f"curves must have every configuration at every episode of its algorithm, but has no row with {_named(row)}"
+            "curves must have every configuration at every episode of its algorithm, but has no "
+            f"row with {_named(row)}"
         )
 
 

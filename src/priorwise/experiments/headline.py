@@ -42,20 +42,27 @@ def headline(table: Table) -> Headline | None:
     if size > MOST_ROWS:
         return None
     rows = tuple(tuple(plain(value) for value in row) for row in zip(*table.values(), strict=True))
-    return Headline(tuple(table), rows, tuple(values.dtype.kind in "iuf" for values in table.values()), None)
+    return Headline(
+        tuple(table), rows, tuple(values.dtype.kind in "iuf" for values in table.values()), None
+    )
 
 
 def _averaged(table: Table, replicates: int) -> Headline | None:
     measured = [name for name, values in table.items() if values.dtype.kind in "fb"]
     keys = [name for name in table if name not in (*measured, REPLICATE)]
     groups: dict[tuple[Any, ...], list[int]] = {}
-    of = zip(*(table[name].tolist() for name in keys), strict=True) if keys else ((),) * len(table[REPLICATE])
+    of = (
+        zip(*(table[name].tolist() for name in keys), strict=True)
+        if keys
+        else ((),) * len(table[REPLICATE])
+    )
     for index, key in enumerate(of):
         groups.setdefault(key, []).append(index)
     if not measured or len(groups) > MOST_ROWS:
         return None
     rows = tuple(
-        (*map(_of, keys, key), *(mean_text(by_replicate(table, name, index)) for name in measured)) for key, index in groups.items()
+        (*map(_of, keys, key), *(mean_text(by_replicate(table, name, index)) for name in measured))
+        for key, index in groups.items()
     )
     numbers = [table[name].dtype.kind in "iu" for name in keys] + [True] * len(measured)
     return Headline((*keys, *measured), rows, tuple(numbers), replicates)
@@ -66,7 +73,9 @@ def _of(name: str, value: Any) -> str:
 
 
 def by_replicate(table: Table, column: str, rows: Sequence[int]) -> FloatArray:
-    """Mean of a column over the rows of each replicate: replicates are independent, rows of one need not be."""
+    """Mean of a column over the rows of each replicate: replicates are independent, rows of one
+    need not be.
+    """
     _, place, count = np.unique(table[REPLICATE][rows], return_inverse=True, return_counts=True)
     return np.asarray(np.bincount(place, weights=table[column][rows].astype(np.float64)) / count)
 

@@ -1,4 +1,5 @@
-"""The figure of the discrete instance: the reward of each arm in each task, and the prior beside the tasks.
+"""The figure of the discrete instance: the reward of each arm in each task, and the prior beside
+the tasks.
 
 It reads a table and never simulates.
 """
@@ -44,11 +45,14 @@ EVEN: Final = 0.245
 CELL: Final = 0.36  # inches
 
 
-def instance_map(instance: Table, title: str, *, identifying: Sequence[int] = IDENTIFYING, note: str = "") -> Files:
-    """Draw rewards as a heat map, tasks down and arms across, and the probability of each task as a bar.
+def instance_map(
+    instance: Table, title: str, *, identifying: Sequence[int] = IDENTIFYING, note: str = ""
+) -> Files:
+    """Draw rewards as a heat map, tasks down and arms across, and the probability of each task as a
+    bar.
 
-    ``instance`` has the columns ``task`` and ``arm`` (from 0; shown from 1), ``reward``, and ``probability`` of the task.
-    Returns the content of the files, by suffix.
+    ``instance`` has the columns ``task`` and ``arm`` (from 0; shown from 1), ``reward``, and
+    ``probability`` of the task. Returns the content of the files, by suffix.
     """
     table = checked("instance", instance, INSTANCE)
     rewards = grid("instance", table["task"], table["arm"], table["reward"], ("task", "arm"))
@@ -56,13 +60,17 @@ def instance_map(instance: Table, title: str, *, identifying: Sequence[int] = ID
     probability = each[:, 0]
     if np.ptp(each, axis=1).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
         raise ValueError(
-            f"instance must give each task one probability, and they must sum to 1; got a sum of {probability.sum():g}"
+            "instance must give each task one probability, and they must sum to 1; got a sum of "
+            f"{probability.sum():g}"
         )
     tasks, arms = rewards.shape
     left, gap, bars, right, top, bottom = 0.62, 0.14, 1.1, 0.95, 0.92, 0.3
     wide, tall = CELL * arms, 0.27 * tasks
     width = left + wide + gap + bars + right
-    said = "▾ Identifying arms: best in no task, but their reward tells the tasks of a group apart. Blank: 0."
+    said = (
+        "▾ Identifying arms: best in no task, but their reward tells the tasks of a group apart. "
+        "Blank: 0."
+    )
     notes = note_lines(f"{said} {note}" if note else said, width - left - 0.1)
     bottom += NOTE_LINE * len(notes)
     height = top + tall + bottom
@@ -72,20 +80,35 @@ def instance_map(instance: Table, title: str, *, identifying: Sequence[int] = ID
         figure = new_figure(width, height)
         axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))
         scale = Normalize(min(0.0, rewards.min()), max(rewards.max(), 1e-12))
-        colours = heat(axes, rewards, scale, [[f"{value:.2g}" if value else "" for value in row] for row in rewards])
+        colours = heat(
+            axes,
+            rewards,
+            scale,
+            [[f"{value:.2g}" if value else "" for value in row] for row in rewards],
+        )
         name_arms(axes, arms, identifying)
         axes.set_yticks(np.arange(tasks) + 0.5, [str(task + 1) for task in range(tasks)])
         axes.set_ylabel("task")
-        beside = figure.add_axes(((left + wide + gap) / width, bottom / height, bars / width, tall / height))
+        beside = figure.add_axes(
+            ((left + wide + gap) / width, bottom / height, bars / width, tall / height)
+        )
         _prior(beside, probability)
-        bar = figure.add_axes(((width - right + 0.2) / width, bottom / height, 0.13 / width, tall / height))
+        bar = figure.add_axes(
+            ((width - right + 0.2) / width, bottom / height, 0.13 / width, tall / height)
+        )
         figure.colorbar(colours, cax=bar, label="reward").outline.set_visible(False)
         write_title(figure, title, left)
         write_note(figure, notes, left)
         return render(figure)
 
 
-def grid(name: str, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any], axes: tuple[str, str]) -> FloatArray:
+def grid(
+    name: str,
+    rows: NDArray[Any],
+    columns: NDArray[Any],
+    values: NDArray[Any],
+    axes: tuple[str, str],
+) -> FloatArray:
     """Values as a matrix; every pair of a row and a column must be there once."""
     shape = int(rows.max()) + 1, int(columns.max()) + 1
     index = rows.astype(np.int64) * shape[1] + columns.astype(np.int64)
@@ -99,11 +122,17 @@ def grid(name: str, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[A
     return out
 
 
-def heat(axes: Axes, values: FloatArray, scale: Normalize, texts: Sequence[Sequence[str]]) -> ScalarMappable:
-    """Draw a matrix as coloured cells, the first row on top, with a text in each cell that is read on its colour."""
+def heat(
+    axes: Axes, values: FloatArray, scale: Normalize, texts: Sequence[Sequence[str]]
+) -> ScalarMappable:
+    """Draw a matrix as coloured cells, the first row on top, with a text in each cell that is read
+    on its colour.
+    """
     import matplotlib as mpl
 
-    cells = axes.pcolormesh(values, cmap=PALETTE, norm=scale, edgecolors="#dddddd", linewidth=0.6, clip_on=False)
+    cells = axes.pcolormesh(
+        values, cmap=PALETTE, norm=scale, edgecolors="#dddddd", linewidth=0.6, clip_on=False
+    )
     axes.set_ylim(values.shape[0], 0)
     axes.grid(visible=False)
     axes.tick_params(length=0)
@@ -115,7 +144,8 @@ def heat(axes: Axes, values: FloatArray, scale: Normalize, texts: Sequence[Seque
         if not texts[row][column]:
             continue
         axes.text(
-            column + 0.5, row + 0.5, texts[row][column], ha="center", va="center", fontsize=7, color=INK if pale else "white"
+            column + 0.5, row + 0.5, texts[row][column],
+            ha="center", va="center", fontsize=7, color=INK if pale else "white",
         )  # fmt: skip
     return cells
 
@@ -132,7 +162,8 @@ def name_arms(axes: Axes, arms: int, identifying: Sequence[int]) -> None:
         label: Any = axes.get_xticklabels()[arm]
         label.set(color=MARK, weight="bold")
         axes.annotate(
-            "▾", (arm + 0.5, 1.0), (0, 13), xycoords=axes.get_xaxis_transform(), textcoords="offset points",
+            "▾", (arm + 0.5, 1.0), (0, 13), xycoords=axes.get_xaxis_transform(),
+            textcoords="offset points",
             ha="center", va="bottom", color=MARK, fontsize=9, annotation_clip=False,
         )  # fmt: skip
 
@@ -141,7 +172,15 @@ def _prior(axes: Axes, probability: FloatArray) -> None:
     places = np.arange(probability.size) + 0.5
     axes.barh(places, probability, height=0.72, color=FAINT)
     for place, value in zip(places, probability, strict=True):
-        axes.annotate(_fraction(value), (value, place), (3, 0), textcoords="offset points", va="center", fontsize=7.5, color=INK)
+        axes.annotate(
+            _fraction(value),
+            (value, place),
+            (3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7.5,
+            color=INK,
+        )
     axes.set_ylim(probability.size, 0)
     axes.set_xlim(0, 1.55 * probability.max())
     axes.set_xticks([])

@@ -1,4 +1,6 @@
-"""From tables to claims: means over replicates with their standard errors, and statements that hold or do not."""
+"""From tables to claims: means over replicates with their standard errors, and statements that hold
+or do not.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from priorwise.experiments.work import Claim, Table
 from priorwise.simulate.results import Estimate
 
 SIGMAS: Final = 5.0
-"""Standard errors of the replicate mean within which a known value must lie; chance alone misses once in two million."""
+"""Standard errors of the replicate mean within which a known value must lie; chance alone misses
+once in two million.
+"""
 
 
 NOISE: Final = 3.0
@@ -24,7 +28,9 @@ NOISE: Final = 3.0
 @final
 @dataclass(frozen=True)
 class Known:
-    """A value known from elsewhere, and how well: half a unit of its last digit, or a few of its standard errors."""
+    """A value known from elsewhere, and how well: half a unit of its last digit, or a few of its
+    standard errors.
+    """
 
     value: float
     rounding: float
@@ -43,7 +49,9 @@ def last(curves: Table, algorithm: str) -> FloatArray:
 
 
 def after(curves: Table, algorithm: str, t0: int, begin: int) -> FloatArray:
-    """Average reward of each replicate over the episodes after ``begin``, or after the first later one that the curves keep."""
+    """Average reward of each replicate over the episodes after ``begin``, or after the first later
+    one that the curves keep.
+    """
     chosen = (curves["algorithm"] == algorithm) & (curves["t0"] == t0)
     episodes = np.unique(curves["episode"][chosen])
     order = np.lexsort((curves["episode"][chosen], curves["replicate"][chosen]))
@@ -51,7 +59,9 @@ def after(curves: Table, algorithm: str, t0: int, begin: int) -> FloatArray:
     if begin == 0:
         return np.asarray(average[:, -1])
     start, end = int(np.searchsorted(episodes, begin)), episodes[-1]
-    return np.asarray((end * average[:, -1] - episodes[start] * average[:, start]) / (end - episodes[start]))
+    return np.asarray(
+        (end * average[:, -1] - episodes[start] * average[:, start]) / (end - episodes[start])
+    )
 
 
 def mean(values: FloatArray) -> Estimate:
@@ -64,32 +74,56 @@ def equals(what: str, values: FloatArray, known: Known, source: str = "ours") ->
     """Claim that a mean is the known value."""
     found = mean(values)
     near = abs(found.mean - known.value) <= SIGMAS * found.std_error + known.rounding
-    statement, measured = f"{what} {known.value:g} per episode", f"{found.mean:.4g} ± {found.std_error:.2g}"
+    statement, measured = (
+        f"{what} {known.value:g} per episode",
+        f"{found.mean:.4g} ± {found.std_error:.2g}",
+    )
     return _judged(statement, measured, near, source, values, f"within {SIGMAS:g} standard errors")
 
 
-def within(what: str, first: FloatArray, second: FloatArray, most: float, source: str = "paper") -> Claim:
-    """Claim that the paired shortfall of the second against the first is at most ``most``, up to noise."""
+def within(
+    what: str, first: FloatArray, second: FloatArray, most: float, source: str = "paper"
+) -> Claim:
+    """Claim that the paired shortfall of the second against the first is at most ``most``, up to
+    noise.
+    """
     gap = mean(first - second)
     measured = f"short by {gap.mean:.2g} ± {gap.std_error:.2g}"
     needed = f"at most {most:.3g}, but for {NOISE:g} standard errors"
     return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, source, first, needed)
 
 
-def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0, source: str = "paper") -> Claim:
-    """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the same tasks."""
+def above(
+    what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0, source: str = "paper"
+) -> Claim:
+    """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the
+    same tasks.
+    """
     gap = mean(larger - smaller)
-    return _judged(what, f"more by {gap.mean:.3g} ± {gap.std_error:.2g}", _clear(gap, least), source, larger, _more_than(least))
+    return _judged(
+        what,
+        f"more by {gap.mean:.3g} ± {gap.std_error:.2g}",
+        _clear(gap, least),
+        source,
+        larger,
+        _more_than(least),
+    )
 
 
-def above_all(what: str, gaps: Mapping[str, FloatArray], least: float = 0.0, source: str = "paper") -> Claim:
-    """Claim that every one of several paired gaps, by name, is more than ``least`` and beyond noise."""
+def above_all(
+    what: str, gaps: Mapping[str, FloatArray], least: float = 0.0, source: str = "paper"
+) -> Claim:
+    """Claim that every one of several paired gaps, by name, is more than ``least`` and beyond
+    noise.
+    """
     if not gaps:
         return Claim(what, "nothing to compare with", False, source, _more_than(least))
     means = {name: mean(values) for name, values in gaps.items()}
     closest = min(means, key=lambda name: means[name].mean)
     gap, clear = means[closest], all(_clear(each, least) for each in means.values())
-    measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g} than {closest}, the closest of {len(means)}"
+    measured = (
+        f"more by {gap.mean:.3g} ± {gap.std_error:.2g} than {closest}, the closest of {len(means)}"
+    )
     return _judged(what, measured, clear, source, gaps[closest], _more_than(least))
 
 
@@ -98,17 +132,25 @@ def _clear(gap: Estimate, least: float) -> bool:
 
 
 def _more_than(least: float) -> str:
-    return (f"more than {least:g} and " if least > 0.0 else "") + f"more than {NOISE:g} standard errors"
+    return (
+        f"more than {least:g} and " if least > 0.0 else ""
+    ) + f"more than {NOISE:g} standard errors"
 
 
-def _judged(what: str, measured: str, holds: bool, source: str, values: FloatArray, needed: str) -> Claim:
+def _judged(
+    what: str, measured: str, holds: bool, source: str, values: FloatArray, needed: str
+) -> Claim:
     """One replicate tells nothing of the noise, so nothing is claimed from it."""
     known = len(values) > 1
     return Claim(what, measured if known else "needs 2 replicates", holds and known, source, needed)
 
 
-def overtakes(what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper") -> Claim:
-    """Claim that one envelope is above the other from some episode on, at the latest from ``by``."""
+def overtakes(
+    what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper"
+) -> Claim:
+    """Claim that one envelope is above the other from some episode on, at the latest from
+    ``by``.
+    """
     curves = {}
     for name in (first, second):
         chosen = envelope["algorithm"] == name
@@ -123,7 +165,9 @@ def overtakes(what: str, envelope: Table, first: str, second: str, by: int, sour
     return Claim(what, f"above from episode {start:,} on", start <= by, source, needed)
 
 
-def share(what: str, measured: float, least: float = 0.0, most: float = 1.0, source: str = "paper") -> Claim:
+def share(
+    what: str, measured: float, least: float = 0.0, most: float = 1.0, source: str = "paper"
+) -> Claim:
     """Claim that a share lies between two limits."""
     limits = (least, f"at least {_percent(least)}"), (1.0 - most, f"at most {_percent(most)}")
     needed = ", ".join(text for room, text in limits if room > 0.0)
@@ -145,7 +189,13 @@ def even(what: str, shares: FloatArray, count: int, most: float, source: str = "
     noise = SIGMAS * math.sqrt(2.0 * share * (1.0 - share) / count)
     gap = float(np.ptp(shares))
     needed = f"at most {_percent(most + noise)}"
-    return Claim(what, f"largest minus smallest share {100.0 * gap:.2f} %", gap <= most + noise, source, needed)
+    return Claim(
+        what,
+        f"largest minus smallest share {100.0 * gap:.2f} %",
+        gap <= most + noise,
+        source,
+        needed,
+    )
 
 
 def first_pull_counts(first_pulls: Table, algorithm: str) -> int:

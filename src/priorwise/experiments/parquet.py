@@ -1,4 +1,6 @@
-"""Tables as Parquet files: the same table gives the same bytes, and what is read back has the types that were written."""
+"""Tables as Parquet files: the same table gives the same bytes, and what is read back has the types
+that were written.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,18 @@ from priorwise.experiments.work import Table
 
 
 def to_parquet(name: str, table: Table, about: Mapping[str, Any]) -> bytes:
-    """Return the content of a table's file; ``about`` goes into its metadata, as JSON under ``priorwise``."""
+    """Return the content of a table's file; ``about`` goes into its metadata, as JSON under
+    ``priorwise``.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
     columns = {column: np.asarray(values) for column, values in table.items()}
-    if not columns or any(each.ndim != 1 for each in columns.values()) or len({len(each) for each in columns.values()}) != 1:
+    if (
+        not columns
+        or any(each.ndim != 1 for each in columns.values())
+        or len({len(each) for each in columns.values()}) != 1
+    ):
         shapes = ", ".join(f"{column} {each.shape}" for column, each in columns.items())
         raise ValueError(f"table {name} must have columns of one length, got {shapes or 'none'}")
     arrow = pa.table({column: _column(values) for column, values in columns.items()})
@@ -34,8 +42,11 @@ def _column(values: Any) -> Any:
 
     if values.dtype.kind != "U":
         return pa.array(values)
-    words, index = np.unique(values, return_inverse=True)  # Arrow turns few words to strings much faster than many
-    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(words, pa.string())).cast(pa.string())
+    # Arrow turns few words to strings much faster than many
+    words, index = np.unique(values, return_inverse=True)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(index.astype(np.int32)), pa.array(words, pa.string())
+    ).cast(pa.string())
 
 
 def read_parquet(path: Path) -> Table:

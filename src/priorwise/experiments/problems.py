@@ -56,8 +56,9 @@ def linear() -> Problem[LinearGaussianPrior]:
 def discrete() -> Problem[FinitePrior]:
     """Sixteen noiseless tasks over twenty arms, ten pulls.
 
-    The paper draws the reward matrix and does not print it; this is a reconstruction. Arms 0, 5, 10 and 15 identify: each tells
-    the four tasks of its group apart by rewards 0.1, 0.2, 0.3, 0.4 and earns 0 elsewhere. Each task has its own best arm, worth 1.
+    The paper draws the reward matrix and does not print it; this is a reconstruction. Arms 0, 5, 10
+    and 15 identify: each tells the four tasks of its group apart by rewards 0.1, 0.2, 0.3, 0.4 and
+    earns 0 elsewhere. Each task has its own best arm, worth 1.
     """
     means = np.zeros((16, 20))
     for task in range(16):
@@ -65,8 +66,14 @@ def discrete() -> Problem[FinitePrior]:
         means[task, 5 * group] = 0.1 * (1 + index)
         means[task, 5 * group + 1 + index] = 1.0
     probs = np.where(np.arange(16) < 4, 9 / 40, 1 / 120)
-    return Problem("discrete", FinitePrior(means, probs), FinitePrior(means, np.full(16, 1 / 16)), horizon=10)
+    return Problem(
+        "discrete", FinitePrior(means, probs), FinitePrior(means, np.full(16, 1 / 16)), horizon=10
+    )
 
 
-ALL: Final[dict[str, Callable[[], Problem[Any]]]] = {"gaussian": gaussian, "linear": linear, "discrete": discrete}
+ALL: Final[dict[str, Callable[[], Problem[Any]]]] = {
+    "gaussian": gaussian,
+    "linear": linear,
+    "discrete": discrete,
+}
 """By name."""

@@ -12,7 +12,8 @@ from priorwise.experiments.work import Experiment
 
 ALL: Final = "all"
 
-# Name: (group, module and attribute). In the order in which they run. A name whose module is missing is left out.
+# Name: (group, module and attribute). In the order in which they run. A name whose module is
+# missing is left out.
 EXPERIMENTS: Final[dict[str, tuple[str, str]]] = {
     "gaussian": ("paper", "priorwise.experiments.gaussian:EXPERIMENT"),
     "linear": ("paper", "priorwise.experiments.linear:EXPERIMENT"),
@@ -45,7 +46,9 @@ def names_of(targets: Sequence[str]) -> list[str]:
             words = list(dict.fromkeys([*known[ALL], *known]))
             near = get_close_matches(target, words, 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"no experiment is called {target!r}; {hint}there are {', '.join(words)}")
+            raise ValueError(
+                f"no experiment is called {target!r}; {hint}there are {', '.join(words)}"
+            )
         chosen.update(known.get(target, [target]))
     return [name for name in known[ALL] if name in chosen]
 

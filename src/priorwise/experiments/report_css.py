@@ -1,4 +1,6 @@
-"""The look of the report: neutral, light or dark as the reader's system is, wide tables scroll on a phone."""
+"""The look of the report: neutral, light or dark as the reader's system is, wide tables scroll on a
+phone.
+"""
 
 from __future__ import annotations
 

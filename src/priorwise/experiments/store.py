@@ -1,8 +1,9 @@
-"""Finished blocks on disk: whole, checked when read, and never used for anything but the code and constants that made them.
+"""Finished blocks on disk: whole, checked when read, and never used for anything but the code and
+constants that made them.
 
-A block's file stands at ``<directory>/<experiment>/<digest>/<part>-<first>-<count>.npz``. The digest covers the experiment's
-constants, the seed, the sources and the versions of what computes. A file that is cut, altered or in the wrong place counts as
-missing, and its block runs again.
+A block's file stands at ``<directory>/<experiment>/<digest>/<part>-<first>-<count>.npz``. The
+digest covers the experiment's constants, the seed, the sources and the versions of what computes. A
+file that is cut, altered or in the wrong place counts as missing, and its block runs again.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ CHECK: Final = "_check"
 SECONDS: Final = "_seconds"
 NOT_IN_RESULTS: Final = ("cli", "testing")  # no experiment imports these
 COMPUTING: Final = ("numpy", "scipy", "numba")
-LEFT_OVER: Final = (".*.html.*.tmp", "*/.*.tmp", "blocks/*/*/.*.tmp")  # where a run writes; the directory may hold more than runs
-WRITTEN: Final = re.compile(r"\..+\.(npz|parquet|png|svg|html)\.\d+\.tmp")  # as ``write_whole`` names it
+# where a run writes; the directory may hold more than runs
+LEFT_OVER: Final = (".*.html.*.tmp", "*/.*.tmp", "blocks/*/*/.*.tmp")
+# as ``write_whole`` names it
+WRITTEN: Final = re.compile(r"\..+\.(npz|parquet|png|svg|html)\.\d+\.tmp")
 
 
 class InUseError(RuntimeError):
@@ -42,7 +45,9 @@ class InUseError(RuntimeError):
 
 @cache
 def code_stamp() -> str:
-    """Hash of the package's sources and of the versions of what computes: results are the same bits where it is the same."""
+    """Hash of the package's sources and of the versions of what computes: results are the same bits
+    where it is the same.
+    """
     package = Path(__file__).parent.parent
     digest = hashlib.sha256(platform.python_version().rpartition(".")[0].encode())
     for name in COMPUTING:
@@ -59,7 +64,10 @@ def digest_of(experiment: Experiment, seed: int) -> str:
     """Name what the results of an experiment depend on."""
     constants = json.dumps(dict(experiment.constants()), sort_keys=True)
     if re.search(r" at 0x[0-9a-f]+", constants):
-        raise ValueError(f"constants of {experiment.name} hold a memory address, which changes with every run: {constants}")
+        raise ValueError(
+            f"constants of {experiment.name} hold a memory address, which changes with every run: "
+            f"{constants}"
+        )
     parts = [experiment.name, constants, seed, code_stamp(), _own_source(experiment)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:DIGITS]
 
@@ -75,7 +83,9 @@ def _own_source(experiment: Experiment) -> str:
 @final
 @dataclass(frozen=True)
 class Finished:
-    """What a block returned, and the seconds it took when it ran, without those spent compiling before it could."""
+    """What a block returned, and the seconds it took when it ran, without those spent compiling
+    before it could.
+    """
 
     arrays: Arrays
     seconds: float
@@ -99,7 +109,10 @@ class BlockStore:
         arrays = {name: np.asarray(array, order="C") for name, array in finished.arrays.items()}
         for name, array in arrays.items():
             if array.dtype.hasobject or name.startswith("_"):
-                raise TypeError(f"a block returns arrays of numbers or text without a leading underscore; {name!r} is not one")
+                raise TypeError(
+                    "a block returns arrays of numbers or text without a leading underscore; "
+                    f"{name!r} is not one"
+                )
         buffer = io.BytesIO()
         extra = {CHECK: np.array(self._check(block, arrays)), SECONDS: np.array(finished.seconds)}
         np.savez(buffer, **arrays, **extra)  # type: ignore[arg-type]  # names, which the types take for an option
@@ -126,14 +139,18 @@ class BlockStore:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file, and the directories it stands in; a reader, or the next run, finds all of it or none."""
+    """Write a file, and the directories it stands in; a reader, or the next run, finds all of it or
+    none.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(path, content)
 
 
 @contextmanager
 def claimed(out: Path) -> Iterator[None]:
-    """Keep other runs out of a directory; the system gives it free when this process ends, however it ends."""
+    """Keep other runs out of a directory; the system gives it free when this process ends, however
+    it ends.
+    """
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as lock:
         if not _locked(lock):

@@ -22,19 +22,31 @@ def reduced(results: Results) -> str:
     """Say that there are fewer replicates than the paper has; "" if there are not."""
     if results.replicates >= FULL_SIZE:
         return ""
-    return f"{results.replicates} replicates instead of the paper's {FULL_SIZE}: claims may fail by chance, and bands are wide."
+    return (
+        f"{results.replicates} replicates instead of the paper's {FULL_SIZE}: claims may fail by "
+        "chance, and bands are wide."
+    )
 
 
 def kept_text(results: Results) -> str:
     """Say which sections of the report come from earlier calls; "" if none does."""
     names = ", ".join(each.name for each in results.kept)
-    return f"From earlier calls, with the same seed, replicates and sources: {names}." if names else ""
+    return (
+        f"From earlier calls, with the same seed, replicates and sources: {names}." if names else ""
+    )
 
 
 def stale_text(results: Results) -> str:
-    """Say which experiments of earlier calls do not belong on the same page; "" if there is none."""
+    """Say which experiments of earlier calls do not belong on the same page; "" if there is
+    none.
+    """
     names = ", ".join(results.stale)
-    return f"Left out, since an earlier call made them with another seed, replicates or sources: {names}." if names else ""
+    return (
+        "Left out, since an earlier call made them with another seed, replicates or sources: "
+        f"{names}."
+        if names
+        else ""
+    )
 
 
 def seconds_text(seconds: float) -> str:
@@ -76,15 +88,26 @@ def print_summary(results: Results, report: Path, console: Console) -> None:
             Text(resumed_text(each), "dim"),
         )
     console.print(table)
-    times = ", ".join(f"{group} {seconds_text(seconds)}" for group, seconds in group_seconds(results).items())
+    times = ", ".join(
+        f"{group} {seconds_text(seconds)}" for group, seconds in group_seconds(results).items()
+    )
     if results.compiling >= SHORT:
-        times += f"; compiling, which only the first run does, about {seconds_text(results.compiling)}"
+        times += (
+            f"; compiling, which only the first run does, about {seconds_text(results.compiling)}"
+        )
     console.print(
-        Text(f"Time: {times}; on {results.workers}. Seed {results.seed}, {results.replicates:,} replicates."), soft_wrap=True
+        Text(
+            f"Time: {times}; on {results.workers}. Seed {results.seed}, {results.replicates:,} "
+            "replicates."
+        ),
+        soft_wrap=True,
     )
     for each in results.outcomes:
         for claim in each.failed:
-            line = Text.assemble(("Fails  ", "bold red"), f"{each.name}: {claim.statement}. Measured: {claim.measured}")
+            line = Text.assemble(
+                ("Fails  ", "bold red"),
+                f"{each.name}: {claim.statement}. Measured: {claim.measured}",
+            )
             line.append(f"; needed: {claim.needed}" if claim.needed else "")
             console.print(line, soft_wrap=True)
     if reduced(results):

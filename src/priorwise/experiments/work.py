@@ -1,7 +1,8 @@
-"""What an experiment is: blocks of work that return arrays, tables made of them, figures and claims that read the tables.
+"""What an experiment is: blocks of work that return arrays, tables made of them, figures and claims
+that read the tables.
 
-A block is a range of replicates. What it returns depends on the experiment, the seed and the range alone, so blocks may run
-anywhere and in any order, and a finished block never has to run again.
+A block is a range of replicates. What it returns depends on the experiment, the seed and the range
+alone, so blocks may run anywhere and in any order, and a finished block never has to run again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Block:
 @final
 @dataclass(frozen=True)
 class Claim:
-    """A statement, what was measured about it, what it takes to hold, and whether it does; from tables, never typed in."""
+    """A statement, what was measured about it, what it takes to hold, and whether it does; from
+    tables, never typed in.
+    """
 
     statement: str
     measured: str
@@ -61,7 +64,9 @@ class Experiment(Protocol):
         ...
 
     def constants(self) -> Mapping[str, Any]:
-        """Everything that the results depend on besides the seed: numbers, strings and lists of them."""
+        """Everything that the results depend on besides the seed: numbers, strings and lists of
+        them.
+        """
         ...
 
     def blocks(self, replicates: int) -> Sequence[Block]:
@@ -86,7 +91,9 @@ class Experiment(Protocol):
 
 
 WARM_UP: Final = Block("warm-up", 0, 0)
-"""No replicates: a worker that runs it has compiled what the experiment needs, and the compiled code is in the cache of all."""
+"""No replicates: a worker that runs it has compiled what the experiment needs, and the compiled
+code is in the cache of all.
+"""
 
 
 @runtime_checkable
@@ -101,9 +108,15 @@ class WarmsUp(Protocol):
 def stacked(done: Sequence[tuple[Block, Arrays]], part: str) -> Arrays:
     """Arrays of one part with all replicates, in order."""
     chosen = sorted((each for each in done if each[0].part == part), key=lambda each: each[0].first)
-    return {name: np.concatenate([arrays[name] for _, arrays in chosen]) for name in chosen[0][1]} if chosen else {}
+    return (
+        {name: np.concatenate([arrays[name] for _, arrays in chosen]) for name in chosen[0][1]}
+        if chosen
+        else {}
+    )
 
 
 def ranges(part: str, replicates: int, size: int) -> list[Block]:
     """Blocks of at most ``size`` replicates."""
-    return [Block(part, first, min(size, replicates - first)) for first in range(0, replicates, size)]
+    return [
+        Block(part, first, min(size, replicates - first)) for first in range(0, replicates, size)
+    ]

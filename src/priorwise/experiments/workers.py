@@ -41,20 +41,24 @@ def run_block(call: Call) -> tuple[Block, Finished]:
     """Run a block here, if this is the code that was asked for."""
     if code_stamp() != call.stamp:
         raise WorkersError(
-            "a worker has other sources or versions of priorwise, numpy, scipy, numba or Python than this process; "
+            "a worker has other sources or versions of priorwise, numpy, scipy, numba or Python "
+            "than this process; "
             "install the same on both, and start again"
         )
     start = time.perf_counter()
     spent: list[float] = []
     arrays: Arrays = {}
     try:
-        with install_timer("numba:compile", spent.append), at_most_threads(1):  # blocks are the parallelism
+        # blocks are the parallelism
+        with install_timer("numba:compile", spent.append), at_most_threads(1):
             if call.block == WARM_UP and isinstance(call.experiment, WarmsUp):
                 call.experiment.warm_up(call.seed)
             else:
                 arrays = call.experiment.run(call.block, call.seed)
     except Exception as error:
-        error.add_note(f"in {call.block} of the experiment {call.experiment.name}, seed {call.seed}")
+        error.add_note(
+            f"in {call.block} of the experiment {call.experiment.name}, seed {call.seed}"
+        )
         raise
     return call.block, Finished(arrays, time.perf_counter() - start - sum(spent), sum(spent))
 
@@ -80,7 +84,9 @@ class Workers:
             yield from running
 
 
-def start_workers(engine: Where, jobs: int | None, scheduler: str | None) -> AbstractContextManager[Workers]:
+def start_workers(
+    engine: Where, jobs: int | None, scheduler: str | None
+) -> AbstractContextManager[Workers]:
     """Start processes, or connect to a cluster."""
     if engine == "local":
         return _local(jobs or available_threads())
@@ -94,8 +100,14 @@ def _local(jobs: int) -> Iterator[Workers]:
     from joblib import parallel_config
 
     about = f"{jobs} processes on this machine" if jobs > 1 else "one process on this machine"
-    # One thread in each process: blocks are the parallelism. Arguments are small: no files for them.
-    settings = {"inner_max_num_threads": 1, "max_nbytes": None, "initializer": _obey_parent, "initargs": (os.getpid(),)}
+    # One thread in each process: blocks are the parallelism. Arguments are small: no files for
+    # them.
+    settings = {
+        "inner_max_num_threads": 1,
+        "max_nbytes": None,
+        "initializer": _obey_parent,
+        "initargs": (os.getpid(),),
+    }
     with parallel_config("loky", n_jobs=jobs, **settings):
         yield Workers(about, "2 * n_jobs", jobs)
 
@@ -114,7 +126,9 @@ def _obey_parent(parent: int) -> None:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Let an interruption wait while processes are started, which then never see one: not even while they are still importing."""
+    """Let an interruption wait while processes are started, which then never see one: not even
+    while they are still importing.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -124,7 +138,8 @@ def interrupts_held() -> Iterator[None]:
 
     resource_tracker.ensure_running()  # both unblock signals once they have started
     loky_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by what starts here
+    # inherited by what starts here
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
@@ -144,9 +159,12 @@ def _deaths_explained() -> Iterator[None]:
         yield
     except BrokenProcessPool as error:
         raise WorkersError(
-            "a worker process died, as happens when memory runs out; finished blocks are kept, go on with fewer jobs"
+            "a worker process died, as happens when memory runs out; finished blocks are kept, go "
+            "on with fewer jobs"
         ) from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             raise
-        raise WorkersError(f"the Dask cluster gave up, finished blocks are kept: {error}") from error
+        raise WorkersError(
+            f"the Dask cluster gave up, finished blocks are kept: {error}"
+        ) from error

@@ -1,14 +1,26 @@
 """Tile functions of independent Bernoulli arms with Beta beliefs.
 
-A belief holds six rows an arm: a and b, then for each of the two gammas behind a Beta draw the d = a - 1/3 (a + 1 in place of a
-where a < 1) and the 1 / sqrt(9 d) of Marsaglia and Tsang's method. ``p`` holds alpha and beta; ``n`` the number of arms.
+A belief holds six rows an arm: a and b, then for each of the two gammas behind a Beta draw the d =
+a - 1/3 (a + 1 in place of a where a < 1) and the 1 / sqrt(9 d) of Marsaglia and Tsang's method.
+``p`` holds alpha and beta; ``n`` the number of arms.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from priorwise.kernels.compiling import DRAW, LANES, LOOK, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
+from priorwise.kernels.compiling import (
+    DRAW,
+    LANES,
+    LOOK,
+    MEAN,
+    REWARD,
+    SAMPLE,
+    START,
+    UPDATE,
+    inline,
+    tile,
+)
 from priorwise.kernels.random import (
     GOLDEN,
     THREE,
@@ -32,7 +44,9 @@ ROWS_PER_ARM = 6
 
 @inline
 def attempt(shape, x, u):
-    """Return log of one attempt at gamma(shape, or shape + 1 below 1) and whether it is accepted."""
+    """Return log of one attempt at gamma(shape, or shape + 1 below 1) and whether it is
+    accepted.
+    """
     d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
     y = x / np.sqrt(9.0 * d)
     if y <= -1.0:
@@ -44,7 +58,9 @@ def attempt(shape, x, u):
 
 @inline
 def one_beta(element, a, b):
-    """One Beta draw: attempts until both gammas are accepted; NaN for parameters of no Beta law, which never would be."""
+    """One Beta draw: attempts until both gammas are accepted; NaN for parameters of no Beta law,
+    which never would be.
+    """
     if not (0.0 < a < np.inf and 0.0 < b < np.inf):
         return np.nan
     word = ZERO
@@ -65,7 +81,9 @@ def one_beta(element, a, b):
 
 @inline
 def prepare(arm, lane):
-    """Write d and 1 / sqrt(9 d) of both gammas of an arm, for a lane; NaN marks parameters that need the long way."""
+    """Write d and 1 / sqrt(9 d) of both gammas of an arm, for a lane; NaN marks parameters that
+    need the long way.
+    """
     for k in range(2):
         shape = arm[k, lane]
         d = shape - 1.0 / 3.0
@@ -75,10 +93,12 @@ def prepare(arm, lane):
 
 @inline
 def beta_row(keys, slot, arm, work, out):
-    """Draw from an arm's Beta law for a tile: one attempt in lockstep, then the long way where it was not plainly accepted.
+    """Draw from an arm's Beta law for a tile: one attempt in lockstep, then the long way where it
+    was not plainly accepted.
 
-    The attempt is accepted here by Marsaglia and Tsang's squeeze, which implies their full test; other lanes start over from the
-    same numbers with the full test, so the draw is that of :func:`one_beta` in every lane. ``work`` is two rows.
+    The attempt is accepted here by Marsaglia and Tsang's squeeze, which implies their full test;
+    other lanes start over from the same numbers with the full test, so the draw is that of
+    :func:`one_beta` in every lane. ``work`` is two rows.
     """
     rejected = LANES  # the second row of work is reused for whether the attempt failed
     for g in range(0, LANES, WIDTH):
@@ -101,7 +121,8 @@ def beta_row(keys, slot, arm, work, out):
         store(work, rejected + g, minimum(minimum(s, t), minimum(u, v)))
     for lane in range(LANES):
         value = peek(out, lane)
-        if not peek(work, rejected + lane) > 0.0 or value != value:  # NaN marks parameters that need the long way
+        # NaN marks parameters that need the long way
+        if not peek(work, rejected + lane) > 0.0 or value != value:
             out[lane] = one_beta(keys[lane] + slot, arm[0, lane], arm[1, lane])
 
 
@@ -170,9 +191,17 @@ def update(p, n, state, signal, scratch, actions, rewards):
 
 @tile(LOOK)
 def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
-    """Look one step past pulling each arm: draw its mean and its reward, condition on it, and average k2 draws of every arm."""
+    """Look one step past pulling each arm: draw its mean and its reward, condition on it, and
+    average k2 draws of every arm.
+    """
     arms = n[0]
-    work, value, uniform, one, total = scratch[:2], scratch[2], scratch[3], scratch[4], scratch[5 : 5 + arms]
+    work, value, uniform, one, total = (
+        scratch[:2],
+        scratch[2],
+        scratch[3],
+        scratch[4],
+        scratch[5 : 5 + arms],
+    )
     changed = scratch[5 + arms : 5 + arms + ROWS_PER_ARM]
     for arm in range(arms):
         own = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
@@ -188,7 +217,11 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                 prepare(changed, lane)
             total[:] = 0.0
             for other in range(arms):
-                rows = changed if other == arm else state[ROWS_PER_ARM * other : ROWS_PER_ARM * (other + 1)]
+                rows = (
+                    changed
+                    if other == arm
+                    else state[ROWS_PER_ARM * other : ROWS_PER_ARM * (other + 1)]
+                )
                 for j in range(k2):
                     beta_row(keys, slot_key(at, j, other), rows, work, one)
                     for lane in range(LANES):

@@ -20,7 +20,8 @@ LANES: Final = 64
 
 _COMPILING = threading.Lock()  # threads that meet an uncompiled function wait for one of them
 
-FLAGS: Final = {"fastmath": {"contract"}, "error_model": "numpy"}  # fused multiply-add, and nothing that drops NaN
+# fused multiply-add, and nothing that drops NaN
+FLAGS: Final = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 F = types.float64
 I = types.int64
@@ -33,7 +34,9 @@ KEYS = types.Array(U, 1, "C")
 
 @cache
 def sources_stamp() -> str:
-    """Hash of every kernel source: Numba by itself watches only the file of the function it compiles."""
+    """Hash of every kernel source: Numba by itself watches only the file of the function it
+    compiles.
+    """
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -41,10 +44,13 @@ def sources_stamp() -> str:
 
 
 def _cached(function: Any) -> Any:
-    """Cache a function on disk, keyed on all kernel sources; where nothing can be written, compile in each process."""
+    """Cache a function on disk, keyed on all kernel sources; where nothing can be written, compile
+    in each process.
+    """
     try:
         function.enable_caching()
-    except RuntimeError:  # neither the package's directory nor the user's cache is there to write to
+    # neither the package's directory nor the user's cache is there to write to
+    except RuntimeError:
         _say_uncached()
     cache_file = getattr(function._cache, "_cache_file", None)
     if cache_file is not None:
@@ -68,7 +74,8 @@ def _telling(load: Any) -> Any:
 @cache
 def _say_uncached() -> None:
     warnings.warn(
-        "compiled code cannot be kept: neither the directory of priorwise nor the user's cache can be written to, so that every "
+        "compiled code cannot be kept: neither the directory of priorwise nor the user's cache can "
+        "be written to, so that every "
         "process compiles anew, which takes seconds; set NUMBA_CACHE_DIR to a directory that can",
         RuntimeWarning,
         stacklevel=2,
@@ -76,12 +83,16 @@ def _say_uncached() -> None:
 
 
 def inline(function: Any) -> Any:
-    """Compile a helper that other kernels call; it is compiled into each of them, allocates nothing and counts no references."""
+    """Compile a helper that other kernels call; it is compiled into each of them, allocates nothing
+    and counts no references.
+    """
     return numba.njit(forceinline=True, _nrt=False, **FLAGS)(function)
 
 
 def entry(signature: Any) -> Any:
-    """Compile a function that Python calls, at its first call, cached on disk; it runs without the interpreter lock."""
+    """Compile a function that Python calls, at its first call, cached on disk; it runs without the
+    interpreter lock.
+    """
 
     def decorate(function: Any) -> Any:
         return LazyEntry(signature, function)
@@ -113,8 +124,9 @@ class LazyEntry:
 class Tile:
     """A tile function: compiled, or loaded from the cache, when its address is first asked for.
 
-    The address is that of the function as Numba compiles it, which returns whether it failed, and not that of a C callback, which
-    would print an exception and go on: an allocation that fails in a tile function is an exception of the function that calls it.
+    The address is that of the function as Numba compiles it, which returns whether it failed, and
+    not that of a C callback, which would print an exception and go on: an allocation that fails in
+    a tile function is an exception of the function that calls it.
     """
 
     def __init__(self, signature: Any, function: Any) -> None:
@@ -133,7 +145,9 @@ class Tile:
                 dispatcher.compile(self._signature)
                 compiled = dispatcher.overloads[self._signature.args]
                 self._library = compiled.library  # kept alive, as its code is
-                self._address = int(self._library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+                self._address = int(
+                    self._library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+                )
                 ready()
         return self._address
 
@@ -144,7 +158,9 @@ def tile(signature: Any) -> Any:
 
 
 def _lent(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    """Pass an array without its owner: the caller keeps it alive, and the function called need not count references."""
+    """Pass an array without its owner: the caller keeps it alive, and the function called need not
+    count references.
+    """
     if not isinstance(kind, types.Array):
         return value
     array = context.make_array(kind)(context, builder, value)
@@ -154,20 +170,31 @@ def _lent(context: Any, builder: Any, value: Any, kind: Any) -> Any:
 
 
 def caller(signature: Any) -> Any:
-    """Make what kernels call a tile function of this signature with: ``call(address, *arguments)``; its exceptions pass through.
+    """Make what kernels call a tile function of this signature with: ``call(address, *arguments)``;
+    its exceptions pass through.
 
-    Numba's own first-class functions do the same at a cost of some 20 microseconds for each function passed in.
+    Numba's own first-class functions do the same at a cost of some 20 microseconds for each
+    function passed in.
     """
 
     @intrinsic
     def call(typingctx, address, *arguments):
         def generate(context, builder, typed, args):
-            given = zip(cgutils.unpack_tuple(builder, args[1]), typed.args[1].types, signature.args, strict=True)
-            values = [_lent(context, builder, context.cast(builder, *cast), cast[2]) for cast in given]
+            given = zip(
+                cgutils.unpack_tuple(builder, args[1]),
+                typed.args[1].types,
+                signature.args,
+                strict=True,
+            )
+            values = [
+                _lent(context, builder, context.cast(builder, *cast), cast[2]) for cast in given
+            ]
             convention = context.call_conv
             function_type = convention.get_function_type(signature.return_type, signature.args)
             function = builder.inttoptr(args[0], function_type.as_pointer())
-            status, _ = convention.call_function(builder, function, signature.return_type, signature.args, values)
+            status, _ = convention.call_function(
+                builder, function, signature.return_type, signature.args, values
+            )
             with cgutils.if_unlikely(builder, status.is_error):
                 convention.return_status_propagate(builder, status)
             return context.get_dummy_value()
@@ -177,24 +204,41 @@ def caller(signature: Any) -> Any:
     return call
 
 
-# Signatures of the tile functions. p and n are a family's numbers and sizes; arrays are (row, lane).
+# Signatures of the tile functions. p and n are a family's numbers and sizes; arrays are (row,
+# lane).
 SAMPLE = types.void(ROW, INTS, KEYS, ROWS)  # p, n, keys, environment
 SIGNAL = types.void(ROW, INTS, KEYS, I, ROWS)  # p, n, keys, step, signal
 VALUES = types.void(ROW, INTS, ROWS, ROWS, ROWS)  # p, n, environment, signal, values of the arms
 # p, n, keys, step, values of the actions, actions, a row kept from step to step, rewards
 REWARD = types.void(ROW, INTS, KEYS, I, ROW, INTS, ROW, ROW)
 START = types.void(ROW, INTS, ROWS)  # p, n, belief
-DRAW = types.void(ROW, INTS, KEYS, U, I, ROWS, ROWS, ROWS, ROWS)  # p, n, keys, call, draw, belief, signal, scratch, values
+# p, n, keys, call, draw, belief, signal, scratch, values
+DRAW = types.void(ROW, INTS, KEYS, U, I, ROWS, ROWS, ROWS, ROWS)
 MEAN = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS)  # p, n, belief, signal, scratch, values
-UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)  # p, n, belief, signal, scratch, actions, rewards
+# p, n, belief, signal, scratch, actions, rewards
+UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)
 CERTAIN = types.void(ROW, INTS, ROWS, ROW)  # p, n, belief, 1.0 where the belief has collapsed
-# p, n, keys, step, first call, k1, k2, belief, signal, mask, scratch; for each arm the sums of values now and of best values ahead,
-# and the sums of the absolute numbers that these are sums of, now then ahead, where the family says ``draws_cancel``
+# p, n, keys, step, first call, k1, k2, belief, signal, mask, scratch; for each arm the sums of
+# values now and of best values ahead, and the sums of the absolute numbers that these are sums of,
+# now then ahead, where the family says ``draws_cancel``
 LOOK = types.void(ROW, INTS, KEYS, I, I, I, I, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
-# a policy: its p and n, keys, step, the addresses of all tile functions, the belief's p, n and state, signal, mask (0 or -inf),
-# scratch, values, accumulator, actions
+# a policy: its p and n, keys, step, the addresses of all tile functions, the belief's p, n and
+# state, signal, mask (0 or -inf), scratch, values, accumulator, actions
 ACT = types.void(ROW, INTS, KEYS, I, INTS, ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, INTS)
 
-# Places of the tile functions in the table of addresses that the loop and the policies call through.
-SAMPLE_AT, SIGNAL_AT, VALUES_AT, REWARD_AT, START_AT, DRAW_AT, MEAN_AT, UPDATE_AT, LOOK_AT, CERTAIN_AT, ACT_AT = range(11)
+# Places of the tile functions in the table of addresses that the loop and the policies call
+# through.
+(
+    SAMPLE_AT,
+    SIGNAL_AT,
+    VALUES_AT,
+    REWARD_AT,
+    START_AT,
+    DRAW_AT,
+    MEAN_AT,
+    UPDATE_AT,
+    LOOK_AT,
+    CERTAIN_AT,
+    ACT_AT,
+) = range(11)
 MEAN_SIZE_AT = 11  # 0 if the family has none: then sums are their own sizes

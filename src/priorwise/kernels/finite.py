@@ -1,17 +1,44 @@
 """Tile functions of priors on finitely many mean vectors.
 
-A belief holds the log weights of the possible tasks, then their weights, then the count of impossible trajectories. ``p`` holds the
-mean vectors, the log weights of the prior, the arms' noise variances and deviations, and the tolerance for equal rewards; ``n`` the
-number of arms, of possible tasks, and the kind of noise. What the look-ahead needs follows (``priorwise.kernels.finite_tables``).
+A belief holds the log weights of the possible tasks, then their weights, then the count of
+impossible trajectories. ``p`` holds the mean vectors, the log weights of the prior, the arms' noise
+variances and deviations, and the tolerance for equal rewards; ``n`` the number of arms, of possible
+tasks, and the kind of noise. What the look-ahead needs follows
+(``priorwise.kernels.finite_tables``).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from priorwise.kernels.compiling import CERTAIN, DRAW, LANES, MEAN, REWARD, SAMPLE, START, UPDATE, inline, tile
+from priorwise.kernels.compiling import (
+    CERTAIN,
+    DRAW,
+    LANES,
+    MEAN,
+    REWARD,
+    SAMPLE,
+    START,
+    UPDATE,
+    inline,
+    tile,
+)
 from priorwise.kernels.random import call_key, mix, one_normal, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, fma, gather, iota, largest, load, maximum, peek, poke, splat, store, where_at_least, zeros
+from priorwise.kernels.simd import (
+    WIDTH,
+    fma,
+    gather,
+    iota,
+    largest,
+    load,
+    maximum,
+    peek,
+    poke,
+    splat,
+    store,
+    where_at_least,
+    zeros,
+)
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -58,7 +85,9 @@ def sample(p, n, keys, environment):
 
 @tile(REWARD)
 def reward(p, n, keys, step, chosen, actions, spare, rewards):
-    """Reward of the chosen arms: the mean, 0 or 1, or the mean with normal noise; one number a step, whatever the arm."""
+    """Reward of the chosen arms: the mean, 0 or 1, or the mean with normal noise; one number a
+    step, whatever the arm.
+    """
     at = call_key(step, 0)
     if n[2] == BERNOULLI:
         uniforms(keys, at, 0, 0, rewards)
@@ -95,7 +124,9 @@ def start(p, n, state):
 
 @tile(DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
-    """Return the mean vector of one drawn task: the first whose running weight exceeds a uniform share of the total."""
+    """Return the mean vector of one drawn task: the first whose running weight exceeds a uniform
+    share of the total.
+    """
     arms, support = n[0], n[1]
     slot = slot_key(at, 0, draw)
     chosen = scratch[0]
@@ -110,7 +141,8 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
             weight = load(state, (support + s) * LANES + g)
             running = running + weight
             place = place + where_at_least(target, running, one, zero)
-            last = where_at_least(zero, weight, last, splat(float(s)))  # rounding must not pick a weight of 0
+            # rounding must not pick a weight of 0
+            last = where_at_least(zero, weight, last, splat(float(s)))
         store(chosen, g, where_at_least(place, last, last, place))
     for lane in range(LANES):
         first = np.int64(peek(chosen, lane)) * arms
@@ -130,7 +162,11 @@ def averages(p, n, state, values, absolute):
             value = splat(0.0)
             for s in range(support):
                 each = peek(p, s * arms + arm)
-                value = fma(load(state, (support + s) * LANES + g), splat(abs(each) if absolute else each), value)
+                value = fma(
+                    load(state, (support + s) * LANES + g),
+                    splat(abs(each) if absolute else each),
+                    value,
+                )
             store(values, arm * LANES + g, value / total)
 
 
@@ -169,12 +205,17 @@ def certain(p, n, state, out):
 
 @inline
 def rule_out(p, n, state, actions, rewards, best):
-    """Without noise: rule out the tasks whose mean is not the reward, and write the best log weight that is left.
+    """Without noise: rule out the tasks whose mean is not the reward, and write the best log weight
+    that is left.
 
     Where one task is possible it is left as it is, or nothing is.
     """
     arms, support = n[0], n[1]
-    zero, never, tolerance = splat(0.0), splat(-np.inf), splat(p[support * arms + support + 2 * arms])
+    zero, never, tolerance = (
+        splat(0.0),
+        splat(-np.inf),
+        splat(p[support * arms + support + 2 * arms]),
+    )
     for g in range(0, LANES, WIDTH):
         reward, place, most = load(rewards, g), load(actions, g), never
         count, last = possible_tasks(state, support, g)
@@ -214,12 +255,18 @@ def rescale(state, support, best, lane):
     for s in range(support):
         shifted = peek(state, s * LANES + lane) - best
         poke(state, s * LANES + lane, shifted)
-        poke(state, (support + s) * LANES + lane, 0.0 if shifted == -np.inf else np.exp(shifted) if shifted < 0.0 else 1.0)
+        poke(
+            state,
+            (support + s) * LANES + lane,
+            0.0 if shifted == -np.inf else np.exp(shifted) if shifted < 0.0 else 1.0,
+        )
 
 
 @tile(UPDATE)
 def update(p, n, state, signal, scratch, actions, rewards):
-    """Condition on the chosen arms' rewards; where no task could have given it, start again from the prior and count it."""
+    """Condition on the chosen arms' rewards; where no task could have given it, start again from
+    the prior and count it.
+    """
     support, best = n[1], scratch[0]
     if n[2] == NONE:
         rule_out(p, n, state, actions, rewards, best)
@@ -229,5 +276,6 @@ def update(p, n, state, signal, scratch, actions, rewards):
         if best[lane] == -np.inf:
             restart(p, n, state, lane)
             poke(state, 2 * support * LANES + lane, peek(state, 2 * support * LANES + lane) + 1.0)
-        elif best[lane] != 0.0 or n[2] != NONE:  # without noise a weight that is left only changes by the common factor
+        # without noise a weight that is left only changes by the common factor
+        elif best[lane] != 0.0 or n[2] != NONE:
             rescale(state, support, best[lane], lane)

@@ -1,7 +1,9 @@
-"""Counts of drawn tasks for batches of imagined pulls, as ``priorwise.core.streams.Stream.counts`` draws them, and their best sums.
+"""Counts of drawn tasks for batches of imagined pulls, as ``priorwise.core.streams.Stream.counts``
+draws them, and their best sums.
 
-Heads, ends of owned heads and counts have 16 bits. Four pulls share a 64-bit lane: pull ``i`` of a batch is field ``i // WIDTH`` of
-lane ``i % WIDTH``. Words hold four numbers of one pull instead; ``transposed`` leads from one to the other.
+Heads, ends of owned heads and counts have 16 bits. Four pulls share a 64-bit lane: pull ``i`` of a
+batch is field ``i // WIDTH`` of lane ``i % WIDTH``. Words hold four numbers of one pull instead;
+``transposed`` leads from one to the other.
 """
 
 from __future__ import annotations
@@ -34,11 +36,13 @@ from priorwise.kernels.simd import (
 BATCH = 4 * WIDTH
 HEADS = float(streams.HEADS)
 SLACK = streams.SLACK
-TINY = 1e-300  # a cell whose tasks are all impossible, or as good as, must not spoil its neighbours in the lane
+# a cell whose tasks are all impossible, or as good as, must not spoil its neighbours in the lane
+TINY = 1e-300
 TWO_16, TWO_32, TWO_52 = 2.0**16, 2.0**32, 2.0**52
 FIELD = np.uint64(0xFFFF)
 LOW_48 = np.uint64(0x0000FFFFFFFFFFFF)
-SIGNS = np.uint64(0x8000800080008000)  # flipped on both sides of a comparison: machines compare signed fields
+# flipped on both sides of a comparison: machines compare signed fields
+SIGNS = np.uint64(0x8000800080008000)
 EACH_FIELD = np.uint64(0x0001000100010001)
 
 
@@ -53,30 +57,45 @@ def store_four(array, place, vectors):
 
 @inline
 def own_heads(after, active, scales, tops):
-    """Write where the heads of each task end that it owns: the whole numbers in its shares, summed up."""
+    """Write where the heads of each task end that it owns: the whole numbers in its shares, summed
+    up.
+    """
     for v in range(0, BATCH, WIDTH):
         total = load(after, v)
         for k in range(1, active):
             total = total + load(after, k * BATCH + v)
         store(scales, v, HEADS / maximum(total, splat(TINY)))
-    a_scale, b_scale, c_scale, d_scale = load(scales, 0), load(scales, WIDTH), load(scales, 2 * WIDTH), load(scales, 3 * WIDTH)
+    a_scale, b_scale, c_scale, d_scale = (
+        load(scales, 0),
+        load(scales, WIDTH),
+        load(scales, 2 * WIDTH),
+        load(scales, 3 * WIDTH),
+    )
     running = zeros()
     for k in range(active):
         a = trunc(load(after, k * BATCH) * a_scale - SLACK)
         b = trunc(load(after, k * BATCH + WIDTH) * b_scale - SLACK)
         c = trunc(load(after, k * BATCH + 2 * WIDTH) * c_scale - SLACK)
         d = trunc(load(after, k * BATCH + 3 * WIDTH) * d_scale - SLACK)
-        low = bits_of((c * TWO_32 + (b * TWO_16 + a)) + TWO_52)  # the fraction bits of 2^52 + x are the whole number x
+        # the fraction bits of 2^52 + x are the whole number x
+        low = bits_of((c * TWO_32 + (b * TWO_16 + a)) + TWO_52)
         running = running + ((low & LOW_48) | (bits_of(d + TWO_52) << S48))
         store(tops, k * WIDTH, running ^ SIGNS)
 
 
 @inline
 def keep_tops(tops, active, words, table, record, size):
-    """Keep the tops of a batch of cells in their records: four tasks a word, from the first word on."""
+    """Keep the tops of a batch of cells in their records: four tasks a word, from the first word
+    on.
+    """
     for k in range(0, active, 4):
         at = k * WIDTH
-        a, b, c, d = load(tops, at), load(tops, at + WIDTH), load(tops, at + 2 * WIDTH), load(tops, at + 3 * WIDTH)
+        a, b, c, d = (
+            load(tops, at),
+            load(tops, at + WIDTH),
+            load(tops, at + 2 * WIDTH),
+            load(tops, at + 3 * WIDTH),
+        )
         store_four(words, 0, transposed(a, b, c, d))
         for i in range(BATCH):
             poke(table, record + i * size + k // 4, peek(words, i))
@@ -86,7 +105,10 @@ def keep_tops(tops, active, words, table, record, size):
 def look_up_tops(table, active, records, batch, tops):
     """Write the tops of a batch of pulls from the records of their cells."""
     for k in range(0, active, 16):
-        a, b = gather_four(table, k // 4, records, batch), gather_four(table, k // 4, records, batch + WIDTH)
+        a, b = (
+            gather_four(table, k // 4, records, batch),
+            gather_four(table, k // 4, records, batch + WIDTH),
+        )
         c = gather_four(table, k // 4, records, batch + 2 * WIDTH)
         d = gather_four(table, k // 4, records, batch + 3 * WIDTH)
         store_four(tops, k * WIDTH, transposed(a[0], b[0], c[0], d[0]))
@@ -102,14 +124,22 @@ def draw_heads(keys, slots, places, pitch, words, heads):
     """Draw the heads of a batch, a draw a row."""
     for word in range(words):
         row = word * pitch
-        a, b = mix(load(slots, row + peek(places, 0)) + peek(keys, 0)), mix(load(slots, row + peek(places, 1)) + peek(keys, 1))
-        c, d = mix(load(slots, row + peek(places, 2)) + peek(keys, 2)), mix(load(slots, row + peek(places, 3)) + peek(keys, 3))
+        a, b = (
+            mix(load(slots, row + peek(places, 0)) + peek(keys, 0)),
+            mix(load(slots, row + peek(places, 1)) + peek(keys, 1)),
+        )
+        c, d = (
+            mix(load(slots, row + peek(places, 2)) + peek(keys, 2)),
+            mix(load(slots, row + peek(places, 3)) + peek(keys, 3)),
+        )
         store_four(heads, 4 * word * WIDTH, transposed(a ^ SIGNS, b ^ SIGNS, c ^ SIGNS, d ^ SIGNS))
 
 
 @inline
 def count_draws(heads, tops, active, k2, counts, owned):
-    """Count the draws of each task, those below the end of its heads less those below the end of the heads before; and of all."""
+    """Count the draws of each task, those below the end of its heads less those below the end of
+    the heads before; and of all.
+    """
     before = zeros()
     for k in range(0, active, 2):
         first, second = load(tops, k * WIDTH), load(tops, (k + 1) * WIDTH)
@@ -140,8 +170,12 @@ def any_short(owned, k2):
 
 
 @inline
-def draw_remainders(keys, slots, places, pitch, pull, heads, k2, after, tops, active, remainders, counts):
-    """Draw those tasks of one pull whose heads nobody owns: in proportion to what the whole numbers leave of the shares."""
+def draw_remainders(
+    keys, slots, places, pitch, pull, heads, k2, after, tops, active, remainders, counts
+):
+    """Draw those tasks of one pull whose heads nobody owns: in proportion to what the whole numbers
+    leave of the shares.
+    """
     place = places[pull // WIDTH] + pull % WIDTH
     total = 0.0
     for k in range(active):
@@ -164,7 +198,9 @@ def draw_remainders(keys, slots, places, pitch, pull, heads, k2, after, tops, ac
             chosen = 0
             for k in range(active):
                 chosen += 1 if remainders[k] <= target else 0
-            counts[min(chosen, last) * WIDTH + pull % WIDTH] += np.uint64(1) << np.uint64(pull // WIDTH * 16)
+            counts[min(chosen, last) * WIDTH + pull % WIDTH] += np.uint64(1) << np.uint64(
+                pull // WIDTH * 16
+            )
 
 
 @inline
@@ -172,13 +208,17 @@ def spread_fields(fields, scale, out, place):
     """Write the fields of a batch as floats, times a scale."""
     store(out, place, (float_of((fields & FIELD) | MAGIC_BITS) - TWO_52) * scale)
     store(out, place + WIDTH, (float_of(((fields >> S16) & FIELD) | MAGIC_BITS) - TWO_52) * scale)
-    store(out, place + 2 * WIDTH, (float_of(((fields >> S32) & FIELD) | MAGIC_BITS) - TWO_52) * scale)
+    store(
+        out, place + 2 * WIDTH, (float_of(((fields >> S32) & FIELD) | MAGIC_BITS) - TWO_52) * scale
+    )
     store(out, place + 3 * WIDTH, (float_of((fields >> S48) | MAGIC_BITS) - TWO_52) * scale)
 
 
 @inline
 def best_whole_sums(counts, entry_places, entry_wholes, ends, listed, part, best, pull):
-    """Best sums where all means are multiples of ``part``, none negative, so small that their sums fit in 16 bits."""
+    """Best sums where all means are multiples of ``part``, none negative, so small that their sums
+    fit in 16 bits.
+    """
     most = zeros()
     entry = 0
     for arm in range(listed):
@@ -186,7 +226,9 @@ def best_whole_sums(counts, entry_places, entry_wholes, ends, listed, part, best
         total = times_fields(load(counts, peek(entry_places, entry)), peek(entry_wholes, entry))
         entry += 1
         while entry < end:
-            total = total + times_fields(load(counts, peek(entry_places, entry)), peek(entry_wholes, entry))
+            total = total + times_fields(
+                load(counts, peek(entry_places, entry)), peek(entry_wholes, entry)
+            )
             entry += 1
         most = maximum_fields(most, total)
     spread_fields(most, part, best, pull)
@@ -194,7 +236,9 @@ def best_whole_sums(counts, entry_places, entry_wholes, ends, listed, part, best
 
 @inline
 def best_sums(counts, active, floats, entry_places, entry_values, ends, listed, least, best, pull):
-    """Of each pull of a batch, the largest sum of its drawn mean vectors over the listed arms, and at least ``least``."""
+    """Of each pull of a batch, the largest sum of its drawn mean vectors over the listed arms, and
+    at least ``least``.
+    """
     for k in range(active):
         spread_fields(load(counts, k * WIDTH), 1.0, floats, k * BATCH)
     for v in range(0, BATCH, 2 * WIDTH):
@@ -214,8 +258,12 @@ def best_sums(counts, active, floats, entry_places, entry_values, ends, listed, 
 
 
 @inline
-def best_sums_and_sizes(counts, active, floats, entry_places, entry_values, ends, listed, least, best, sizes, pull):
-    """Best sums where means may cancel, and the sums of the absolute means that they are sums of."""
+def best_sums_and_sizes(
+    counts, active, floats, entry_places, entry_values, ends, listed, least, best, sizes, pull
+):
+    """Best sums where means may cancel, and the sums of the absolute means that they are sums
+    of.
+    """
     for k in range(active):
         spread_fields(load(counts, k * WIDTH), 1.0, floats, k * BATCH)
     for v in range(0, BATCH, WIDTH):
@@ -225,7 +273,10 @@ def best_sums_and_sizes(counts, active, floats, entry_places, entry_values, ends
             total, size = splat(0.0), splat(0.0)
             end = peek(ends, arm)
             while entry < end:
-                count, value = load(floats, peek(entry_places, entry) + v), peek(entry_values, entry)
+                count, value = (
+                    load(floats, peek(entry_places, entry) + v),
+                    peek(entry_values, entry),
+                )
                 total = count * splat(value) + total
                 size = count * splat(abs(value)) + size
                 entry += 1

@@ -14,16 +14,21 @@ MOST_MULTIPLES: Final = 1 << 16
 """Means are counted in multiples of a common part if they are less than this."""
 
 MOST_CELL_MEANS: Final = 1 << 18
-"""Cells are numbered if they have no more means of tasks than this: more would not stay in the cache."""
+"""Cells are numbered if they have no more means of tasks than this: more would not stay in the
+cache.
+"""
 
 
-def look_tables(means: FloatArray, deviations: FloatArray, *, number_cells: bool) -> tuple[FloatArray, IntArray]:
+def look_tables(
+    means: FloatArray, deviations: FloatArray, *, number_cells: bool
+) -> tuple[FloatArray, IntArray]:
     """Return what follows in ``p`` and ``n`` of a family that looks ahead.
 
-    Numbers: the common part; the tasks' means and the arms' deviations, repeated beyond the last arm so that vectors of pulls can
-    start at any arm; the means that the cells show, and the means of the tasks on the arm of each cell, a task a row. Sizes: the
-    largest multiple of the part; the number of cells, or 0 if they are not numbered; the words of a cell's record; the records of
-    the tasks' means, repeated likewise.
+    Numbers: the common part; the tasks' means and the arms' deviations, repeated beyond the last
+    arm so that vectors of pulls can start at any arm; the means that the cells show, and the means
+    of the tasks on the arm of each cell, a task a row. Sizes: the largest multiple of the part; the
+    number of cells, or 0 if they are not numbered; the words of a cell's record; the records of the
+    tasks' means, repeated likewise.
     """
     support, arms = means.shape
     part, multiple = common_part(means)
@@ -34,7 +39,10 @@ def look_tables(means: FloatArray, deviations: FloatArray, *, number_cells: bool
     count = int(cells.max()) + 1
     if not number_cells or count * support > MOST_CELL_MEANS:
         return np.concatenate(numbers), np.array([multiple, 0, size])
-    shown, arm_of = np.zeros(-(-count // BATCH) * BATCH), np.zeros(-(-count // BATCH) * BATCH, dtype=np.int64)
+    shown, arm_of = (
+        np.zeros(-(-count // BATCH) * BATCH),
+        np.zeros(-(-count // BATCH) * BATCH, dtype=np.int64),
+    )
     shown[cells] = means
     arm_of[cells] = np.arange(arms)
     sizes = np.concatenate([[multiple, count, size], (size * cells)[:, repeated].ravel()])
@@ -42,7 +50,9 @@ def look_tables(means: FloatArray, deviations: FloatArray, *, number_cells: bool
 
 
 def record_size(support: int) -> int:
-    """Words of a cell's record: tops, four a word, rounded up to the 16 that are looked up at once, and the mean it shows."""
+    """Words of a cell's record: tops, four a word, rounded up to the 16 that are looked up at once,
+    and the mean it shows.
+    """
     return -(-support // 16) * 4 + 1
 
 
@@ -57,7 +67,8 @@ def cells_of(means: FloatArray) -> IntArray:
 
 
 def common_part(means: FloatArray) -> tuple[float, int]:
-    """Find a number that all means are multiples of, but for rounding, and the largest multiple; or zeros if there is none.
+    """Find a number that all means are multiples of, but for rounding, and the largest multiple; or
+    zeros if there is none.
 
     Euclid's algorithm. Means below 0 have none: where sums cancel, rounding counts.
     """
@@ -65,7 +76,10 @@ def common_part(means: FloatArray) -> tuple[float, int]:
     if means.min() < 0.0 or largest < 1e-290:
         return 0.0, 0
     part, rest = largest, np.unique(means)
-    while part * MOST_MULTIPLES > largest and (rest := rest[rest > part * 0.5 / MOST_MULTIPLES]).size > 0:
+    while (
+        part * MOST_MULTIPLES > largest
+        and (rest := rest[rest > part * 0.5 / MOST_MULTIPLES]).size > 0
+    ):
         part = float(rest.min())
         rest = rest % part
         rest = np.minimum(rest, part - rest)

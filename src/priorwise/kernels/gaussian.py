@@ -1,13 +1,15 @@
 """Tile functions of arms with a joint normal prior, and what other normal families share with them.
 
-A belief is the rows of its mean, then the rows of a square root L of its covariance, S = L L'. A draw is m + L z. An observation
-of x'w with noise variance v updates L by Potter's formula, which keeps S positive semi-definite whatever the rounding:
+A belief is the rows of its mean, then the rows of a square root L of its covariance, S = L L'. A
+draw is m + L z. An observation of x'w with noise variance v updates L by Potter's formula, which
+keeps S positive semi-definite whatever the rounding:
 
     f = L'x,  s = f'f + v,  m += L f (r - x'm) / s,  L -= L f f' / (s + sqrt(v s)).
 
-``p`` holds the mean, the prior's root row by row, the noise variances and deviations of the arms, then the pool of contexts;
-``n`` holds the number of arms, of dimensions (the number of arms for arms with a joint prior), of contexts in the pool,
-whether the prior's root is a lower triangle, and whether all arms have the same noise.
+``p`` holds the mean, the prior's root row by row, the noise variances and deviations of the arms,
+then the pool of contexts; ``n`` holds the number of arms, of dimensions (the number of arms for
+arms with a joint prior), of contexts in the pool, whether the prior's root is a lower triangle, and
+whether all arms have the same noise.
 """
 
 from __future__ import annotations
@@ -47,20 +49,33 @@ def affine(mean, mean_row, root, root_row, z, scale, dim, out, out_row):
                 x = load(z, j * LANES + g)
                 s = fma(load(root, row + j * LANES), x, s)
                 t = fma(load(root, row + (dim + j) * LANES), x, t)
-            store(out, (out_row + i) * LANES + g, fma(s, factor, load(mean, (mean_row + i) * LANES + g)))
-            store(out, (out_row + i + 1) * LANES + g, fma(t, factor, load(mean, (mean_row + i + 1) * LANES + g)))
+            store(
+                out,
+                (out_row + i) * LANES + g,
+                fma(s, factor, load(mean, (mean_row + i) * LANES + g)),
+            )
+            store(
+                out,
+                (out_row + i + 1) * LANES + g,
+                fma(t, factor, load(mean, (mean_row + i + 1) * LANES + g)),
+            )
             i += 2
         if i < dim:
             s = splat(0.0)
             row = (root_row + i * dim) * LANES + g
             for j in range(dim):
                 s = fma(load(root, row + j * LANES), load(z, j * LANES + g), s)
-            store(out, (out_row + i) * LANES + g, fma(s, factor, load(mean, (mean_row + i) * LANES + g)))
+            store(
+                out,
+                (out_row + i) * LANES + g,
+                fma(s, factor, load(mean, (mean_row + i) * LANES + g)),
+            )
 
 
 @inline
 def potter(state, dim, f, noise_var, residual):
-    """Condition mean and root (rows 0 and on of ``state``) on one observation; ``noise_var`` and ``residual`` are used up.
+    """Condition mean and root (rows 0 and on of ``state``) on one observation; ``noise_var`` and
+    ``residual`` are used up.
 
     All square roots and divisions come first: they take long, but overlap.
     """
@@ -104,12 +119,18 @@ def potter(state, dim, f, noise_var, residual):
             store(state, i * LANES + g, fma(k, gain, load(state, i * LANES + g)))
             k = k * shrink
             for j in range(dim):
-                store(state, row + j * LANES, fma(k, load(f, j * LANES + g), load(state, row + j * LANES)))
+                store(
+                    state,
+                    row + j * LANES,
+                    fma(k, load(f, j * LANES + g), load(state, row + j * LANES)),
+                )
 
 
 @inline
 def spread(p, n, z, out):
-    """Write m0 + L0 z with the prior's mean and root, the same for all lanes; a lower triangle is read only so far."""
+    """Write m0 + L0 z with the prior's mean and root, the same for all lanes; a lower triangle is
+    read only so far.
+    """
     dim, lower = n[1], n[3]
     for g in range(0, LANES, WIDTH):
         i = 0
@@ -133,7 +154,9 @@ def spread(p, n, z, out):
 
 @inline
 def noise_of(p, n, first, arm):
-    """Noise of the chosen arms, from the table that begins at ``first``; often it is the same for all."""
+    """Noise of the chosen arms, from the table that begins at ``first``; often it is the same for
+    all.
+    """
     return splat(p[first]) if n[4] else gather(p, arm + np.uint64(first))
 
 
@@ -214,7 +237,9 @@ def arm_mean(p, n, state, signal, scratch, values):
 
 @tile(MEAN)
 def arm_mean_size(p, n, state, signal, scratch, values):
-    """Write what the posterior means are sums of, but for the observations: the prior's mean, and a row of its root."""
+    """Write what the posterior means are sums of, but for the observations: the prior's mean, and a
+    row of its root.
+    """
     arms = n[0]
     for arm in range(arms):
         size = abs(p[arm])
@@ -226,7 +251,9 @@ def arm_mean_size(p, n, state, signal, scratch, values):
 
 @inline
 def observe(p, n, state, scratch, actions, rewards):
-    """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a row of L."""
+    """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a
+    row of L.
+    """
     arms = n[0]
     noise_var, residual = scratch[arms], scratch[arms + 1]
     for g in range(0, LANES, WIDTH):
@@ -248,7 +275,9 @@ def arm_update(p, n, state, signal, scratch, actions, rewards):
 
 @inline
 def ahead_of(state, dim, f, noise_var, shifted, shifted_row, gain_row):
-    """Potter's update of the root alone, into ``shifted``, with L f / s in the rows from ``gain_row`` on."""
+    """Potter's update of the root alone, into ``shifted``, with L f / s in the rows from
+    ``gain_row`` on.
+    """
     for g in range(0, LANES, WIDTH):
         v = splat(noise_var)
         s = v
@@ -271,7 +300,9 @@ def ahead_of(state, dim, f, noise_var, shifted, shifted_row, gain_row):
 
 @tile(LOOK)
 def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
-    """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with covariance S / k2 (exact in law)."""
+    """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with
+    covariance S / k2 (exact in law).
+    """
     arms = n[0]
     root, gain, z, pair = 0, arms * arms, arms * arms + arms, arms * arms + 2 * arms
     scale = splat(1.0 / np.sqrt(k2))
@@ -296,8 +327,14 @@ def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, 
                 for b in range(arms):
                     s = splat(0.0)
                     for j in range(arms):
-                        s = fma(load(scratch, (root + b * arms + j) * LANES + g), load(z_rows, j * LANES + g), s)
-                    mean = fma(load(scratch, (gain + b) * LANES + g), residual, load(state, b * LANES + g))
+                        s = fma(
+                            load(scratch, (root + b * arms + j) * LANES + g),
+                            load(z_rows, j * LANES + g),
+                            s,
+                        )
+                    mean = fma(
+                        load(scratch, (gain + b) * LANES + g), residual, load(state, b * LANES + g)
+                    )
                     best = maximum(best, fma(s, scale, mean) + load(mask, b * LANES + g))
                 place = arm * LANES + g
                 store(now, place, load(now, place) + load(state, place) + deviation)

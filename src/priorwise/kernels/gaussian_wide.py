@@ -1,10 +1,13 @@
-"""Tile functions for many arms and few pulls: the square root of the posterior covariance is kept as a product.
+"""Tile functions for many arms and few pulls: the square root of the posterior covariance is kept
+as a product.
 
-After h pulls Potter's root is L0 M_1 ... M_h with L0 the prior's root, the same for all tasks, and M_j = I - c_j f_j f_j' (see
-``kernels.gaussian``). Kept so, a pull costs O(arms h) in each task plus one product with the shared L0, and memory grows with
-arms times pulls; a root for each task would cost O(arms^2) in both. The mean is m0 + L0 w. Draws are those of the other form.
+After h pulls Potter's root is L0 M_1 ... M_h with L0 the prior's root, the same for all tasks, and
+M_j = I - c_j f_j f_j' (see ``kernels.gaussian``). Kept so, a pull costs O(arms h) in each task plus
+one product with the shared L0, and memory grows with arms times pulls; a root for each task would
+cost O(arms^2) in both. The mean is m0 + L0 w. Draws are those of the other form.
 
-A belief holds the rows of w, a row with the number of pulls so far, then for each pull the rows of f_j and a row of c_j.
+A belief holds the rows of w, a row with the number of pulls so far, then for each pull the rows of
+f_j and a row of c_j.
 """
 
 from __future__ import annotations
@@ -87,7 +90,11 @@ def update(p, n, state, signal, scratch, actions, rewards):
             reflect(state, arms, pull, scratch, 0, g)
         gain = (load(residual, g) - own) / s
         for k in range(arms):
-            store(state, k * LANES + g, fma(gain, load(scratch, k * LANES + g), load(state, k * LANES + g)))
+            store(
+                state,
+                k * LANES + g,
+                fma(gain, load(scratch, k * LANES + g), load(state, k * LANES + g)),
+            )
         store(state, (first + arms) * LANES + g, splat(1.0) / (s + sqrt(v * s)))
     for lane in range(LANES):
         state[arms, lane] += 1.0

@@ -1,14 +1,25 @@
-"""Tile functions of linear rewards in a context: the value of arm a is x_a'w, with a normal belief about the weights w.
+"""Tile functions of linear rewards in a context: the value of arm a is x_a'w, with a normal belief
+about the weights w.
 
-The belief, ``p`` and ``n`` are those of ``priorwise.kernels.gaussian`` with weights in place of arms; the signal is the rows of the
-arms' features, one arm after the other.
+The belief, ``p`` and ``n`` are those of ``priorwise.kernels.gaussian`` with weights in place of
+arms; the signal is the rows of the arms' features, one arm after the other.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from priorwise.kernels.compiling import DRAW, LANES, LOOK, MEAN, SIGNAL, UPDATE, VALUES, inline, tile
+from priorwise.kernels.compiling import (
+    DRAW,
+    LANES,
+    LOOK,
+    MEAN,
+    SIGNAL,
+    UPDATE,
+    VALUES,
+    inline,
+    tile,
+)
 from priorwise.kernels.gaussian import affine, ahead_of, potter
 from priorwise.kernels.random import call_key, mix, normals, slot_key, unit
 from priorwise.kernels.simd import WIDTH, fma, load, maximum, splat, sqrt, store
@@ -117,7 +128,9 @@ def update(p, n, state, signal, scratch, actions, rewards):
 
 @tile(LOOK)
 def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
-    """Look one step past pulling each arm, to fresh contexts; the mean of k2 draws of the weights is one draw (exact in law)."""
+    """Look one step past pulling each arm, to fresh contexts; the mean of k2 draws of the weights
+    is one draw (exact in law).
+    """
     arms, dim = n[0], n[1]
     root, gain, z, pair = 0, dim * dim, dim * dim + dim, dim * dim + 2 * dim
     f, fresh, weights = pair + 2, pair + 2 + dim, pair + 2 + dim + arms * dim
@@ -148,14 +161,24 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                 for a in range(dim):
                     s = splat(0.0)
                     for j in range(dim):
-                        s = fma(load(scratch, (root + a * dim + j) * LANES + g), load(z_rows, j * LANES + g), s)
-                    mean = fma(load(scratch, (gain + a) * LANES + g), residual, load(state, a * LANES + g))
+                        s = fma(
+                            load(scratch, (root + a * dim + j) * LANES + g),
+                            load(z_rows, j * LANES + g),
+                            s,
+                        )
+                    mean = fma(
+                        load(scratch, (gain + a) * LANES + g), residual, load(state, a * LANES + g)
+                    )
                     store(scratch, (weights + a) * LANES + g, fma(s, scale, mean))
                 best = splat(-np.inf)
                 for b in range(arms):
                     s = load(mask, b * LANES + g)
                     for j in range(dim):
-                        s = fma(load(fresh_rows, (b * dim + j) * LANES + g), load(scratch, (weights + j) * LANES + g), s)
+                        s = fma(
+                            load(fresh_rows, (b * dim + j) * LANES + g),
+                            load(scratch, (weights + j) * LANES + g),
+                            s,
+                        )
                     best = maximum(best, s)
                 place = arm * LANES + g
                 store(now, place, load(now, place) + mean_now + deviation)

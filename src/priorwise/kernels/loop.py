@@ -66,11 +66,15 @@ class FamilyTiles:
     update: Tile
     look: Tile
     certain: Tile
-    mean_size: Tile | None = None  # sums of the absolute numbers that the means are sums of, if these can both tie and cancel
-    draws_cancel: bool = False  # imagined pulls of two arms can tie, and their sums cancel: ``look`` writes sizes
-    redraw: Tile | None = None  # ``draw`` again, under another belief, with the normals that it left in scratch
+    # sums of the absolute numbers that the means are sums of, if these can both tie and cancel
+    mean_size: Tile | None = None
+    # imagined pulls of two arms can tie, and their sums cancel: ``look`` writes sizes
+    draws_cancel: bool = False
+    # ``draw`` again, under another belief, with the normals that it left in scratch
+    redraw: Tile | None = None
     hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
-    look_keeps_keys: bool = False  # ``look`` keeps a key for every four look-ahead draws after each imagined pull
+    # ``look`` keeps a key for every four look-ahead draws after each imagined pull
+    look_keeps_keys: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,9 @@ class PolicyTiles:
     p: FloatArray
     n: IntArray
     act: Tile
-    uses: frozenset[str]  # which of the belief's draw, mean, mean_size, look and certain it calls; others are not even compiled
+    # which of the belief's draw, mean, mean_size, look and certain it calls; others are not even
+    # compiled
+    uses: frozenset[str]
     draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
     blind_pulls: int = 0  # in these first pulls it does not read the belief
 
@@ -90,7 +96,9 @@ class CompiledPrior(Protocol):
     """Offers tile functions."""
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
-        """Return tile functions for so many pulls, with ``look`` if the policy looks ahead; None if this prior has none."""
+        """Return tile functions for so many pulls, with ``look`` if the policy looks ahead; None if
+        this prior has none.
+        """
         ...
 
 
@@ -108,19 +116,27 @@ class CompiledPolicy(Protocol):
 _COLUMNS = types.Array(F, 2, "C")
 _SIZES = types.Array(I, 2, "C")
 _SIGNATURE = types.void(
-    types.Array(types.uint64, 1, "C"), types.uint64, I, I,  # purpose keys, first task, tasks, horizon
+    # purpose keys, first task, tasks, horizon
+    types.Array(types.uint64, 1, "C"), types.uint64, I, I,
     _SIZES,  # tables of addresses: of the first belief of a tile, and of those that follow it
     ROW, INTS, INTS,  # environment: p, n, sizes
     _COLUMNS, _SIZES, INTS, INTS,  # beliefs: p and n of each, sizes of all, first task of each
     ROW, INTS,  # policy
     types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
-    _COLUMNS, _COLUMNS, _COLUMNS,  # means and squared deviations of each tile's rows, or no rows; total rewards (belief, task)
-    types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,  # actions, rewards, regrets (step, task), or no rows
+    # means and squared deviations of each tile's rows, or no rows; total rewards (belief, task)
+    _COLUMNS, _COLUMNS, _COLUMNS,
+    # actions, rewards, regrets (step, task), or no rows
+    types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,
     types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
     INTS,  # impossible trajectories, by task
 )  # fmt: skip
 
-sample, signal_of, values_of, reward_of = caller(SAMPLE), caller(SIGNAL), caller(VALUES), caller(REWARD)
+sample, signal_of, values_of, reward_of = (
+    caller(SAMPLE),
+    caller(SIGNAL),
+    caller(VALUES),
+    caller(REWARD),
+)
 start, update, act = caller(START), caller(UPDATE), caller(ACT)
 
 
@@ -139,12 +155,14 @@ def run_tiles(
     ep, en, esize,
     bps, bns, bsize, begins,
     pp, pn,
-    available, means, squares, totals_out, actions_out, rewards_out, regrets_out, log_out, resets_out,
+    available, means, squares, totals_out, actions_out, rewards_out, regrets_out, log_out,
+    resets_out,
 ):  # fmt: skip
-    """Run ``tasks`` tasks from ``first`` on, in whole tiles, under each of several beliefs; a belief may skip the first of them.
+    """Run ``tasks`` tasks from ``first`` on, in whole tiles, under each of several beliefs; a
+    belief may skip the first of them.
 
-    Signals, values and the policy's normals of a tile are kept, step by step, for the beliefs after the first. Reports and columns
-    are of tasks that count, and of one belief.
+    Signals, values and the policy's normals of a tile are kept, step by step, for the beliefs after
+    the first. Reports and columns are of tasks that count, and of one belief.
     """
     arms, signal_rows, beliefs = esize[0], esize[2], bps.shape[0]
     slots = horizon if beliefs > 1 else 1
@@ -153,8 +171,10 @@ def run_tiles(
     signals = np.empty((slots, max(signal_rows, 1), LANES))
     truths = np.empty((slots if signal_rows > 0 else 1, arms, LANES))
     bests = np.empty((slots if signal_rows > 0 else 1, LANES))
-    state = np.zeros((bsize[0], LANES))  # rows that ``start`` leaves alone are kept from tile to tile
-    redraws = tables[0, DRAW_AT] != tables[1, DRAW_AT]  # what a draw leaves in scratch is kept only where it is used again
+    # rows that ``start`` leaves alone are kept from tile to tile
+    state = np.zeros((bsize[0], LANES))
+    # what a draw leaves in scratch is kept only where it is used again
+    redraws = tables[0, DRAW_AT] != tables[1, DRAW_AT]
     scratches = np.empty((slots if redraws else 1, bsize[1], LANES))
     scratch = np.empty((bsize[1], LANES)) if redraws else scratches[0]
     values = np.empty((arms, LANES))
@@ -196,15 +216,42 @@ def run_tiles(
             for step in range(1, horizon + 1):
                 slot = step - 1 if beliefs > 1 else 0
                 of_values = slot if signal_rows > 0 else 0
-                signal, truth, best, draft = signals[slot], truths[of_values], bests[of_values], scratches[slot if redraws else 0]
+                signal, truth, best, draft = (
+                    signals[slot],
+                    truths[of_values],
+                    bests[of_values],
+                    scratches[slot if redraws else 0],
+                )
                 if fresh and signal_rows > 0:
                     signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
                     values_of(table[VALUES_AT], ep, en, environment, signal, truth)
                     _best_available(truth, mask, arms, best)
-                act(table[ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal, mask, draft, values, acc, actions)
+                act(
+                    table[ACT_AT],
+                    pp,
+                    pn,
+                    policy_keys,
+                    step,
+                    table,
+                    bp,
+                    bn,
+                    state,
+                    signal,
+                    mask,
+                    draft,
+                    values,
+                    acc,
+                    actions,
+                )
                 for g in range(0, LANES, WIDTH):
-                    store(chosen, g, gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)))
-                reward_of(table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards)
+                    store(
+                        chosen,
+                        g,
+                        gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)),
+                    )
+                reward_of(
+                    table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards
+                )
                 for g in range(0, LANES, WIDTH):
                     earned = load(rewards, g)
                     regret = load(best, g) - load(chosen, g)
@@ -213,9 +260,15 @@ def run_tiles(
                     store(totals, LANES + g, load(totals, LANES + g) + regret)
                 if reported:
                     means[tile, step - 1], squares[tile, step - 1] = spread_of(rewards, 0, lanes)
-                    means[tile, horizon + step], squares[tile, horizon + step] = spread_of(chosen, 0, lanes)
-                    means[tile, 2 * horizon + step], squares[tile, 2 * horizon + step] = spread_of(regrets, 0, lanes)
-                    means[tile, 3 * horizon + step], squares[tile, 3 * horizon + step] = spread_of(totals, LANES, lanes)
+                    means[tile, horizon + step], squares[tile, horizon + step] = spread_of(
+                        chosen, 0, lanes
+                    )
+                    means[tile, 2 * horizon + step], squares[tile, 2 * horizon + step] = spread_of(
+                        regrets, 0, lanes
+                    )
+                    means[tile, 3 * horizon + step], squares[tile, 3 * horizon + step] = spread_of(
+                        totals, LANES, lanes
+                    )
                 if kept:
                     place = (step - 1) * whole + offset
                     for lane in range(LANES):
@@ -225,7 +278,9 @@ def run_tiles(
                         store(regrets_out, place + g, load(regrets, g))
                 for k in range(logged):
                     for lane in range(LANES):
-                        log_out[step - 1, k, offset + lane] = signal[actions[lane] * logged + k, lane]
+                        log_out[step - 1, k, offset + lane] = signal[
+                            actions[lane] * logged + k, lane
+                        ]
                 if step < horizon:
                     update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
             if reported:
@@ -256,8 +311,9 @@ class Columns:
 class Block:
     """A block of tasks: reports on its tiles, and its columns if they are kept.
 
-    Rows of a report: the reward of each step, then the total reward; where actions have values, that of the chosen one at each
-    step; where there is a best one, the regret of each step, then the regret up to each step.
+    Rows of a report: the reward of each step, then the total reward; where actions have values,
+    that of the chosen one at each step; where there is a best one, the regret of each step, then
+    the regret up to each step.
     """
 
     means: FloatArray  # (tile, row)
@@ -300,7 +356,11 @@ def run_compiled(
             *_roles(environment, [belief], [0], policy),
             mask, means, squares, totals, actions, rewards, regrets, log, resets,
         )  # fmt: skip
-    columns = Columns(actions[:, :tasks], rewards[:, :tasks], log[:, :, :tasks] if logged else None) if keep else None
+    columns = (
+        Columns(actions[:, :tasks], rewards[:, :tasks], log[:, :, :tasks] if logged else None)
+        if keep
+        else None
+    )
     return Block(means, squares, totals[0, :tasks], resets[:tasks], columns)
 
 
@@ -315,9 +375,11 @@ def run_beliefs(
     horizon: int,
     begins: Sequence[int],
 ) -> FloatArray:
-    """Total rewards ``(belief, task)`` of one policy under several beliefs that run alike, from each one's first task on.
+    """Total rewards ``(belief, task)`` of one policy under several beliefs that run alike, from
+    each one's first task on.
 
-    What a belief earns is, bit for bit, what it earns alone. Work that does not depend on the belief is done once a task.
+    What a belief earns is, bit for bit, what it earns alone. Work that does not depend on the
+    belief is done once a task.
     """
     whole, arms = _whole_tiles(tasks), environment.arms
     totals = np.empty((len(beliefs), whole))
@@ -327,7 +389,8 @@ def run_beliefs(
             purpose_keys(seed), np.uint64(first), tasks, horizon,
             *_roles(environment, beliefs, begins, policy),
             np.ones((0, arms), dtype=np.bool_), none, none, totals,
-            np.empty((0, whole), dtype=np.int32), no_rows, no_rows, np.empty((0, 0, whole)), np.zeros(whole, dtype=np.int64),
+            np.empty((0, whole), dtype=np.int32), no_rows, no_rows, np.empty((0, 0, whole)),
+            np.zeros(whole, dtype=np.int64),
         )  # fmt: skip
     return totals[:, :tasks]
 
@@ -339,8 +402,10 @@ def _room_for(environment: FamilyTiles, belief: FamilyTiles, horizon: int) -> It
         yield
     except MemoryError as error:
         raise MemoryError(
-            f"compiled code found no room for its arrays: arms={environment.arms:,}, horizon={horizon:,}, a belief of "
-            f"{belief.belief_rows + belief.scratch_rows:,} numbers about each of {LANES} tasks, and what the policy's draws take; "
+            f"compiled code found no room for its arrays: arms={environment.arms:,}, "
+            f"horizon={horizon:,}, a belief of "
+            f"{belief.belief_rows + belief.scratch_rows:,} numbers about each of {LANES} tasks, "
+            "and what the policy's draws take; "
             "lower the arms, the horizon, the draws of the policy or the threads"
         ) from error
 
@@ -348,23 +413,35 @@ def _room_for(environment: FamilyTiles, belief: FamilyTiles, horizon: int) -> It
 def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
     """Whether two priors differ in their numbers only."""
     numbers = ("p", "n")
-    alike = (getattr(one, each.name) == getattr(other, each.name) for each in fields(one) if each.name not in numbers)
-    return all(alike) and all(getattr(one, name).shape == getattr(other, name).shape for name in numbers)
+    alike = (
+        getattr(one, each.name) == getattr(other, each.name)
+        for each in fields(one)
+        if each.name not in numbers
+    )
+    return all(alike) and all(
+        getattr(one, name).shape == getattr(other, name).shape for name in numbers
+    )
 
 
 def _whole_tiles(tasks: int) -> int:
     return -(-tasks // LANES) * LANES
 
 
-def _roles(e: FamilyTiles, beliefs: Sequence[FamilyTiles], begins: Sequence[int], policy: PolicyTiles) -> tuple[Any, ...]:
+def _roles(
+    e: FamilyTiles, beliefs: Sequence[FamilyTiles], begins: Sequence[int], policy: PolicyTiles
+) -> tuple[Any, ...]:
     """Addresses, numbers and sizes of environment, beliefs and policy, as the loop takes them."""
     b = beliefs[0]
     assert e.sample is not None
-    called = {name: getattr(b, name) if name in policy.uses else None for name in ("draw", "mean", "mean_size", "look", "certain")}
+    called = {
+        name: getattr(b, name) if name in policy.uses else None
+        for name in ("draw", "mean", "mean_size", "look", "certain")
+    }
     asked = {name: 0 if each is None else each.address for name, each in called.items()}
     table = np.array([
         *(each.address for each in (e.sample, e.signal, e.values, e.reward)),
-        b.start.address, asked["draw"], asked["mean"], b.update.address, asked["look"], asked["certain"], policy.act.address,
+        b.start.address, asked["draw"], asked["mean"], b.update.address, asked["look"],
+        asked["certain"], policy.act.address,
         asked["mean_size"],
     ])  # fmt: skip
     later = table.copy()

@@ -1,4 +1,6 @@
-"""Tile functions of policies: they see a belief through its draws, its mean or its look-ahead, never its parameters."""
+"""Tile functions of policies: they see a belief through its draws, its mean or its look-ahead,
+never its parameters.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,30 @@ from priorwise.kernels.compiling import (
     tile,
 )
 from priorwise.kernels.random import MANTISSA, call_key, mix, slot_key, uniforms, unit
-from priorwise.kernels.simd import WIDTH, bits_of, largest, load, maximum, splat, store, where_at_least
+from priorwise.kernels.simd import (
+    WIDTH,
+    bits_of,
+    largest,
+    load,
+    maximum,
+    splat,
+    store,
+    where_at_least,
+)
 
-draw_values, mean_values, look_ahead, is_certain = caller(DRAW), caller(MEAN), caller(LOOK), caller(CERTAIN)
+draw_values, mean_values, look_ahead, is_certain = (
+    caller(DRAW),
+    caller(MEAN),
+    caller(LOOK),
+    caller(CERTAIN),
+)
 
 TWO_52 = 2.0**52
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
 MOST_COUNTED = (1 << 16) - 1  # look-ahead draws; finite families count them in 16 bits
-MOST_KEYED = 1 << 26  # look-ahead draws in all, where their keys are kept (128 MB); more run in NumPy
+# look-ahead draws in all, where their keys are kept (128 MB); more run in NumPy
+MOST_KEYED = 1 << 26
 
 
 @inline
@@ -57,7 +74,9 @@ def floor_of_ties(values, arms, floor):
 
 @inline
 def level(values, sizes, arms):
-    """Set the values that tie with the largest, given the sizes of what they are sums of, to that value."""
+    """Set the values that tie with the largest, given the sizes of what they are sums of, to that
+    value.
+    """
     half, one, zero = TIE_TOLERANCE / 2.0, splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
         best, size = splat(-np.inf), zero
@@ -72,7 +91,10 @@ def level(values, sizes, arms):
         least = splat(-np.inf)
         for arm in range(arms):
             value = load(values, arm * LANES + g)
-            least = maximum(least, value - maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half)
+            least = maximum(
+                least,
+                value - maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half,
+            )
         for arm in range(arms):
             value = load(values, arm * LANES + g)
             most = value + maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half
@@ -84,7 +106,9 @@ def add_mask(values, mask, arms):
     """Put -inf on arms that are not available."""
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
-            store(values, arm * LANES + g, load(values, arm * LANES + g) + load(mask, arm * LANES + g))
+            store(
+                values, arm * LANES + g, load(values, arm * LANES + g) + load(mask, arm * LANES + g)
+            )
 
 
 @inline
@@ -142,8 +166,12 @@ def weighted(values, arms, keys, at, actions):
 
 
 @tile(ACT)
-def posterior_sampling(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
-    """(k, f)-posterior sampling with f a maximum, a sum or a softmax of the sum over the k draws."""
+def posterior_sampling(
+    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
+):
+    """(k, f)-posterior sampling with f a maximum, a sum or a softmax of the sum over the k
+    draws.
+    """
     arms, k, rule, masked = pn[0], pn[1], pn[2], pn[3]
     at = call_key(step, 0)
     draw_values(table[DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
@@ -202,11 +230,20 @@ def uniform(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, value
 
 
 @tile(ACT)
-def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
-    """2-RHC: V_a = sum over i of (1 - alpha) mu_a + alpha max_a' of the mean of k2 look-ahead draws; ``pp`` holds the alphas."""
+def receding_horizon(
+    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
+):
+    """2-RHC: V_a = sum over i of (1 - alpha) mu_a + alpha max_a' of the mean of k2 look-ahead
+    draws; ``pp`` holds the alphas.
+    """
     arms, k1, k2, masked, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5]
     alpha, at = pp[step - 1], call_key(step, 0)
-    ahead, floor, count, known = acc[arms : 2 * arms], acc[2 * arms], acc[2 * arms + 1], acc[2 * arms + 2]
+    ahead, floor, count, known = (
+        acc[arms : 2 * arms],
+        acc[2 * arms],
+        acc[2 * arms + 1],
+        acc[2 * arms + 2],
+    )
     sizes = acc[2 * arms + 3 :]  # of what the sums now are sums of, then of those ahead
     known[:] = 0.0
     if certain_best:
@@ -224,7 +261,9 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
     sized = pn[6] != 0
     if sized:
         sizes[:] = 0.0
-    look_ahead(table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead, sizes)
+    look_ahead(
+        table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead, sizes
+    )
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
             place = arm * LANES + g
@@ -235,7 +274,8 @@ def receding_horizon(pp, pn, keys, step, table, p, n, state, signal, mask, scrat
                 then_size = maximum(load(sizes, arms * LANES + place), at_least_smallest(then))
                 store(sizes, place, now_size)
                 store(sizes, arms * LANES + place, now_size * (1.0 - alpha) + then_size * alpha)
-            store(values, place, where_at_least(load(known, g), splat(1.0), now, total))  # a certain belief draws its mean
+            # a certain belief draws its mean
+            store(values, place, where_at_least(load(known, g), splat(1.0), now, total))
     if masked:
         add_mask(values, mask, arms)
     if sized:

@@ -14,11 +14,14 @@ MIX_2 = np.uint64(streams.MIX_2)
 ONE_BITS = np.uint64(streams.ONE_BITS)
 PAIRED = np.uint64(streams.PAIRED)
 WORDS_PER_ATTEMPT = np.uint64(streams.WORDS_PER_ATTEMPT)
-S12, S16, S27, S29, S30, S31, S32, S48, S52, S62, S63 = (np.uint64(n) for n in (12, 16, 27, 29, 30, 31, 32, 48, 52, 62, 63))
+S12, S16, S27, S29, S30, S31, S32, S48, S52, S62, S63 = (
+    np.uint64(n) for n in (12, 16, 27, 29, 30, 31, 32, 48, 52, 62, 63)
+)
 ZERO, ONE, TWO, THREE = (np.uint64(n) for n in range(4))
 
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
-MAGIC_BITS = np.uint64(0x4330000000000000)  # the bits of 2^52: or-ing a small integer in converts it to a float
+# the bits of 2^52: or-ing a small integer in converts it to a float
+MAGIC_BITS = np.uint64(0x4330000000000000)
 MAGIC = 4503599627370496.0 + 1023.0
 MINUS_TWO_LOG_2 = -1.3862943611198906
 SQRT_HALF_BITS = np.uint64(0x3FE6A09E667F3BCD)
@@ -82,7 +85,8 @@ def radius_of(bits):
 def turned(radius, bits):
     """A point at this radius and a random angle, from one word.
 
-    52 bits place it within an eighth of a turn of an axis, at x pi/4; the two lowest choose the axis: swap, and flip signs.
+    52 bits place it within an eighth of a turn of an axis, at x pi/4; the two lowest choose the
+    axis: swap, and flip signs.
     """
     x = float_of((bits >> S12) | TWO_BITS) - 3.0
     w = x * x
@@ -107,7 +111,9 @@ def turned(radius, bits):
 
 @inline
 def second(bits):
-    """Bits for the angle from those of the radius: one round of multiplication, as in a congruential generator of period 2^64."""
+    """Bits for the angle from those of the radius: one round of multiplication, as in a
+    congruential generator of period 2^64.
+    """
     bits = (bits ^ (bits >> S32)) * MIX_1
     return bits ^ (bits >> S29)
 
@@ -172,7 +178,9 @@ def pair_start(step):
 
 @inline
 def one_normal(keys, step, spare, out):
-    """A single normal of the first request of a step, for a tile; odd steps leave the other half of the pair in ``spare``."""
+    """A single normal of the first request of a step, for a tile; odd steps leave the other half of
+    the pair in ``spare``.
+    """
     if step % 2 == 0:
         for g in range(0, LANES, WIDTH):
             store(out, g, load(spare, g))

@@ -1,9 +1,11 @@
-"""A vector of tasks as a value: what the compiler cannot be relied on to vectorise is written with it.
+"""A vector of tasks as a value: what the compiler cannot be relied on to vectorise is written with
+it.
 
-``Lanes`` is WIDTH floats in registers, ``Bits`` WIDTH unsigned 64-bit integers. ``load(array, offset)`` and
-``store(array, offset, value)`` address a C-contiguous array of floats or unsigned integers by element, without index checks.
-Arithmetic acts lane by lane, also with a scalar on the right or left, so a function like ``mix`` or ``log`` of
-``priorwise.kernels.random`` serves scalars and vectors alike. LLVM maps it to whatever the machine has.
+``Lanes`` is WIDTH floats in registers, ``Bits`` WIDTH unsigned 64-bit integers. ``load(array,
+offset)`` and ``store(array, offset, value)`` address a C-contiguous array of floats or unsigned
+integers by element, without index checks. Arithmetic acts lane by lane, also with a scalar on the
+right or left, so a function like ``mix`` or ``log`` of ``priorwise.kernels.random`` serves scalars
+and vectors alike. LLVM maps it to whatever the machine has.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class VectorType(types.Type):
 
 lanes_type = VectorType("Lanes", types.float64, ir.DoubleType())
 bits_type = VectorType("Bits", types.uint64, ir.IntType(64))
-FIELDS: Final = ir.VectorType(ir.IntType(16), 4 * WIDTH)  # the bits of a vector as 16-bit fields, four a lane
+# the bits of a vector as 16-bit fields, four a lane
+FIELDS: Final = ir.VectorType(ir.IntType(16), 4 * WIDTH)
 VECTOR_OF = {types.float64: lanes_type, types.uint64: bits_type, types.int64: bits_type}
 
 
@@ -52,11 +55,16 @@ def _address(context, builder, array_type, array, offset):
 def _llvm(builder, name, args):
     vector = lanes_type.vector
     function_type = ir.FunctionType(vector, [vector] * len(args))
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.v{WIDTH}f64"), args)
+    return builder.call(
+        cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.v{WIDTH}f64"),
+        args,
+    )
 
 
 def _splat(builder, value, vector):
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    one = builder.insert_element(
+        ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
+    )
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
 
@@ -68,7 +76,9 @@ def load(typingctx, array, offset):
 
     def generate(context, builder, signature, args):
         address = _address(context, builder, signature.args[0], args[0], args[1])
-        return builder.load(builder.bitcast(address, kind.vector.as_pointer()), align=8, typ=kind.vector)
+        return builder.load(
+            builder.bitcast(address, kind.vector.as_pointer()), align=8, typ=kind.vector
+        )
 
     return kind(array, types.int64), generate
 
@@ -79,7 +89,9 @@ def store(typingctx, array, offset, value):
 
     def generate(context, builder, signature, args):
         address = _address(context, builder, signature.args[0], args[0], args[1])
-        builder.store(args[2], builder.bitcast(address, signature.args[2].vector.as_pointer()), align=8)
+        builder.store(
+            args[2], builder.bitcast(address, signature.args[2].vector.as_pointer()), align=8
+        )
         return context.get_dummy_value()
 
     return types.void(array, types.int64, value), generate
@@ -102,13 +114,18 @@ def gather(typingctx, array, offsets):
         name = f"llvm.masked.gather.v{WIDTH}{'f' if kind is lanes_type else 'i'}64.v{WIDTH}p0"
         function = cgutils.get_or_insert_function(builder.module, function_type, name)
         every = ir.Constant(mask, [1] * WIDTH)
-        return builder.call(function, [places, ir.Constant(ir.IntType(32), 8), every, ir.Constant(vector, ir.Undefined)])
+        return builder.call(
+            function,
+            [places, ir.Constant(ir.IntType(32), 8), every, ir.Constant(vector, ir.Undefined)],
+        )
 
     return kind(array, bits_type), generate
 
 
 def _shuffled(builder, a, b, places):
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places)))
+    return builder.shuffle_vector(
+        a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
+    )
 
 
 def _four(context, builder, vectors):
@@ -117,7 +134,9 @@ def _four(context, builder, vectors):
 
 @intrinsic
 def gather_four(typingctx, array, start, offsets, place):
-    """Read four integers for each lane, from ``start`` and its offset on: a vector of the first ones, of the second ones, ..."""
+    """Read four integers for each lane, from ``start`` and its offset on: a vector of the first
+    ones, of the second ones, ...
+    """
 
     def generate(context, builder, signature, args):
         quad = ir.VectorType(ir.IntType(64), 4)
@@ -125,14 +144,30 @@ def gather_four(typingctx, array, start, offsets, place):
         for lane in range(WIDTH):
             at = builder.add(args[3], ir.Constant(ir.IntType(64), lane))
             offset = builder.load(_address(context, builder, signature.args[2], args[2], at))
-            address = _address(context, builder, signature.args[0], args[0], builder.add(args[1], offset))
-            rows.append(builder.load(builder.bitcast(address, quad.as_pointer()), align=8, typ=quad))
+            address = _address(
+                context, builder, signature.args[0], args[0], builder.add(args[1], offset)
+            )
+            rows.append(
+                builder.load(builder.bitcast(address, quad.as_pointer()), align=8, typ=quad)
+            )
         while len(rows) > 1:  # of each two: all first integers, then all second ones, ...
             size = rows[0].type.count // 4
-            places = [half * 4 * size + k * size + i for k in range(4) for half in range(2) for i in range(size)]
-            rows = [_shuffled(builder, a, b, places) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+            places = [
+                half * 4 * size + k * size + i
+                for k in range(4)
+                for half in range(2)
+                for i in range(size)
+            ]
+            rows = [
+                _shuffled(builder, a, b, places) for a, b in zip(rows[::2], rows[1::2], strict=True)
+            ]
         return _four(
-            context, builder, [_shuffled(builder, rows[0], rows[0], range(k, k + WIDTH)) for k in range(0, 4 * WIDTH, WIDTH)]
+            context,
+            builder,
+            [
+                _shuffled(builder, rows[0], rows[0], range(k, k + WIDTH))
+                for k in range(0, 4 * WIDTH, WIDTH)
+            ],
         )
 
     return types.UniTuple(bits_type, 4)(array, types.int64, offsets, types.int64), generate
@@ -140,20 +175,36 @@ def gather_four(typingctx, array, start, offsets, place):
 
 @intrinsic
 def transposed(typingctx, a, b, c, d):
-    """Swap vectors and 16-bit fields: field ``f`` of vector ``v`` becomes field ``v`` of vector ``f``, in each lane."""
+    """Swap vectors and 16-bit fields: field ``f`` of vector ``v`` becomes field ``v`` of vector
+    ``f``, in each lane.
+    """
 
     def generate(context, builder, signature, args):
         fields = [builder.bitcast(arg, FIELDS) for arg in args]
-        pairs = [_interleaved(builder, x, y, 1, half) for x, y in (fields[:2], fields[2:]) for half in (0, 4)]
-        quads = [_interleaved(builder, pairs[i], pairs[i + 2], 2, half) for half in (0, 4) for i in (0, 1)]
-        rows = [_interleaved(builder, quads[i], quads[i + 1], 4, half) for i in (0, 2) for half in (0, 4)]
+        pairs = [
+            _interleaved(builder, x, y, 1, half)
+            for x, y in (fields[:2], fields[2:])
+            for half in (0, 4)
+        ]
+        quads = [
+            _interleaved(builder, pairs[i], pairs[i + 2], 2, half)
+            for half in (0, 4)
+            for i in (0, 1)
+        ]
+        rows = [
+            _interleaved(builder, quads[i], quads[i + 1], 4, half)
+            for i in (0, 2)
+            for half in (0, 4)
+        ]
         return _four(context, builder, [builder.bitcast(row, bits_type.vector) for row in rows])
 
     return types.UniTuple(bits_type, 4)(bits_type, bits_type, bits_type, bits_type), generate
 
 
 def _interleaved(builder, a, b, size, half):
-    """Interleave runs of ``size`` fields of a and b, from the first or second half of every two lanes: what machines can do."""
+    """Interleave runs of ``size`` fields of a and b, from the first or second half of every two
+    lanes: what machines can do.
+    """
     count = FIELDS.count
     places = [
         base + half + i + j + other
@@ -217,7 +268,9 @@ def sum_of(typingctx, a):
     def generate(context, builder, signature, args):
         total = builder.extract_element(args[0], ir.Constant(ir.IntType(32), 0))
         for k in range(1, WIDTH):
-            total = builder.fadd(total, builder.extract_element(args[0], ir.Constant(ir.IntType(32), k)))
+            total = builder.fadd(
+                total, builder.extract_element(args[0], ir.Constant(ir.IntType(32), k))
+            )
         return total
 
     return types.float64(lanes_type), generate
@@ -286,12 +339,15 @@ def count_at_least(typingctx, count, a, b):
 
 @intrinsic
 def count_fields_below(typingctx, count, a, b):
-    """Of each of the 16-bit fields of the lanes, signed: return ``count`` plus one where ``a < b``."""
+    """Of each of the 16-bit fields of the lanes, signed: return ``count`` plus one where ``a <
+    b``.
+    """
 
     def generate(context, builder, signature, args):
         counts, left, right = (builder.bitcast(arg, FIELDS) for arg in args)
         hit = builder.icmp_signed("<", left, right)
-        return builder.bitcast(builder.sub(counts, builder.sext(hit, FIELDS)), bits_type.vector)  # true is -1
+        # true is -1
+        return builder.bitcast(builder.sub(counts, builder.sext(hit, FIELDS)), bits_type.vector)
 
     return bits_type(bits_type, bits_type, bits_type), generate
 
@@ -302,7 +358,9 @@ def times_fields(typingctx, a, factor):
 
     def generate(context, builder, signature, args):
         factors = _splat(builder, builder.trunc(args[1], FIELDS.element), FIELDS)
-        return builder.bitcast(builder.mul(builder.bitcast(args[0], FIELDS), factors), bits_type.vector)
+        return builder.bitcast(
+            builder.mul(builder.bitcast(args[0], FIELDS), factors), bits_type.vector
+        )
 
     return bits_type(bits_type, types.uint64), generate
 
@@ -313,7 +371,9 @@ def maximum_fields(typingctx, a, b):
 
     def generate(context, builder, signature, args):
         left, right = (builder.bitcast(arg, FIELDS) for arg in args)
-        return builder.bitcast(builder.select(builder.icmp_unsigned(">", left, right), left, right), bits_type.vector)
+        return builder.bitcast(
+            builder.select(builder.icmp_unsigned(">", left, right), left, right), bits_type.vector
+        )
 
     return bits_type(bits_type, bits_type), generate
 
@@ -376,7 +436,10 @@ def _define(symbol, kind, method, **options):
     @intrinsic
     def operate(typingctx, a, b):
         def generate(context, builder, signature, args):
-            vectors = [v if t is kind else _splat(builder, v, kind.vector) for v, t in zip(args, signature.args, strict=True)]
+            vectors = [
+                v if t is kind else _splat(builder, v, kind.vector)
+                for v, t in zip(args, signature.args, strict=True)
+            ]
             return getattr(builder, method)(*vectors, **options)
 
         return kind(a if a is kind else kind.scalar, b if b is kind else kind.scalar), generate
@@ -388,7 +451,12 @@ def _define(symbol, kind, method, **options):
         return None
 
 
-for _symbol, _method in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
+for _symbol, _method in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
     _define(_symbol, lanes_type, _method, flags=("contract",))
 for _symbol, _method in (
     (operator.add, "add"),

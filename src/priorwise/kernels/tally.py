@@ -1,7 +1,9 @@
-"""Means and variances over tasks, merged tile by tile in the order of the tasks: the same bits whatever the blocks and threads.
+"""Means and variances over tasks, merged tile by tile in the order of the tasks: the same bits
+whatever the blocks and threads.
 
-A block of tasks reports, for each tile and row (a step's reward, say), the mean and the sum of squared deviations over the tile's
-tasks. Reports are small, so they may be made in any thread and merged in order (Chan, Golub and LeVeque's formula).
+A block of tasks reports, for each tile and row (a step's reward, say), the mean and the sum of
+squared deviations over the tile's tasks. Reports are small, so they may be made in any thread and
+merged in order (Chan, Golub and LeVeque's formula).
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def merge(lanes, centre, squares, row, seen, mean, square):
 
 @entry(types.void(ROWS, ROWS, I, F, ROW, ROW))
 def merge_tiles(means, squares, tasks, count, mean, square):
-    """Merge the reports (tile, row) on ``tasks`` tasks into the rows' means and squared deviations over ``count`` tasks so far."""
+    """Merge the reports (tile, row) on ``tasks`` tasks into the rows' means and squared deviations
+    over ``count`` tasks so far.
+    """
     for tile in range(means.shape[0]):
         lanes = min(LANES, tasks - tile * LANES)
         for row in range(means.shape[1]):
@@ -57,7 +61,9 @@ def merge_tiles(means, squares, tasks, count, mean, square):
 
 @entry(types.void(ROWS, F, ROW, ROW))
 def tally(columns, count, mean, square):
-    """Merge the tasks of ``columns`` (row, task) into the rows' means and squared deviations over ``count`` tasks so far."""
+    """Merge the tasks of ``columns`` (row, task) into the rows' means and squared deviations over
+    ``count`` tasks so far.
+    """
     rows, tasks = columns.shape
     for first in range(0, tasks, LANES):
         lanes = min(LANES, tasks - first)
@@ -75,4 +81,6 @@ def report(columns, row, means, squares):
         first = tile * LANES
         lanes = min(LANES, tasks - first)
         for k in range(rows):
-            means[tile, row + k], squares[tile, row + k] = spread_of(columns, k * tasks + first, lanes)
+            means[tile, row + k], squares[tile, row + k] = spread_of(
+                columns, k * tasks + first, lanes
+            )

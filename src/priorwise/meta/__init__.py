@@ -1,1 +1,3 @@
-"""Learning the prior: statistics and exploration, estimators, evidence, learners that use them, and choosing between them."""
+"""Learning the prior: statistics and exploration, estimators, evidence, learners that use them, and
+choosing between them.
+"""

@@ -1,4 +1,6 @@
-"""The figure of a fitted prior: where it puts the mean reward of each arm. It reads priors and never simulates a task."""
+"""The figure of a fitted prior: where it puts the mean reward of each arm. It reads priors and
+never simulates a task.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class CoefficientPrior(Protocol):
 
 
 def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
-    """Draw a line for each arm: 90 % and 50 % of its law and its mean, with those of plausible priors behind."""
+    """Draw a line for each arm: 90 % and 50 % of its law and its mean, with those of plausible
+    priors behind.
+    """
     names, axis, fitted = _names(prior), _axis(prior), _summary(prior)
     others = np.array([_summary(each) for each in plausible])  # (prior, arm, number)
     rows, left = len(names), 0.35 + 0.075 * max(map(len, names))
@@ -65,25 +69,59 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
     height = top + tall + bottom
     with style():
         figure = new_figure(width, height)
-        axes = figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, tall / height))
+        axes = figure.add_axes(
+            (left / width, bottom / height, 1 - (left + right) / width, tall / height)
+        )
         axes.grid(visible=False, axis="y")
         axes.grid(visible=True, axis="x")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         for row in range(rows):
             low, quarter, three, high, mean = fitted[row]
-            axes.plot([low, high], [row, row], color=COLOURS[0], linewidth=1.4, zorder=2, solid_capstyle="butt")
-            axes.plot([quarter, three], [row, row], color=COLOURS[0], linewidth=5.0, zorder=2, solid_capstyle="butt")
-            axes.plot([mean], [row], "o", color="white", markeredgecolor=COLOURS[0], markeredgewidth=1.6, markersize=6.5, zorder=4)
+            axes.plot(
+                [low, high],
+                [row, row],
+                color=COLOURS[0],
+                linewidth=1.4,
+                zorder=2,
+                solid_capstyle="butt",
+            )
+            axes.plot(
+                [quarter, three],
+                [row, row],
+                color=COLOURS[0],
+                linewidth=5.0,
+                zorder=2,
+                solid_capstyle="butt",
+            )
+            axes.plot(
+                [mean],
+                [row],
+                "o",
+                color="white",
+                markeredgecolor=COLOURS[0],
+                markeredgewidth=1.6,
+                markersize=6.5,
+                zorder=4,
+            )
             if len(others):
                 below = row + np.linspace(0.13, 0.53, len(others))
                 shown = others[np.argsort(others[:, row, 4], kind="stable"), row]  # by their mean
-                axes.hlines(below, shown[:, 0], shown[:, 3], color=COLOURS[1], linewidth=0.7, alpha=0.45, zorder=1)
+                axes.hlines(
+                    below,
+                    shown[:, 0],
+                    shown[:, 3],
+                    color=COLOURS[1],
+                    linewidth=0.7,
+                    alpha=0.45,
+                    zorder=1,
+                )
                 axes.plot(shown[:, 4], below, ".", color=COLOURS[1], markersize=2.5, zorder=1)
             if rows <= LABELLED:
                 for value in (low, mean, high):
                     axes.annotate(
-                        f"{value:.3g}", (value, row), (0, 11), textcoords="offset points", ha="center", va="center",
+                        f"{value:.3g}", (value, row), (0, 11), textcoords="offset points",
+                        ha="center", va="center",
                         fontsize=7.5, color=INK, zorder=5,
                     )  # fmt: skip
         axes.set_yticks(range(rows), names)
@@ -113,11 +151,16 @@ def _axis(prior: Any) -> str:
 
 
 def _summary(prior: Any) -> FloatArray:
-    """Quantiles and mean of each arm under the prior, ``(arm, number)``: exact, or from draws where its belief does not say."""
+    """Quantiles and mean of each arm under the prior, ``(arm, number)``: exact, or from draws where
+    its belief does not say.
+    """
     shown = _bandit(prior)
     belief, seen = shown.belief(1), Seen(1, 1, shown.arms)
     if isinstance(belief, QuantileBelief) and isinstance(belief, MeanBelief):
-        return np.stack([*(belief.quantile(level, seen)[0] for level in LEVELS), belief.mean(seen)[0]], axis=1)
-    stream = Streams(0, np.zeros(1, dtype=np.uint64)).at(Purpose.POLICY, 1)  # the same random numbers whatever the prior
+        return np.stack(
+            [*(belief.quantile(level, seen)[0] for level in LEVELS), belief.mean(seen)[0]], axis=1
+        )
+    # the same random numbers whatever the prior
+    stream = Streams(0, np.zeros(1, dtype=np.uint64)).at(Purpose.POLICY, 1)
     values = belief.sample(stream, DRAWS, seen)[0]  # (draw, arm)
     return np.vstack([np.quantile(values, LEVELS, axis=0), values.mean(axis=0)]).T

@@ -26,4 +26,8 @@ def with_noise_of(other: Any, prior: Any) -> Any:
 
 def with_arms(prior: Any, arms: int) -> Any:
     """Return a prior of exchangeable arms for this many of them, others as they are."""
-    return prior.for_arms(arms) if isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior)) else prior
+    return (
+        prior.for_arms(arms)
+        if isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior))
+        else prior
+    )

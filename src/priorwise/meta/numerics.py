@@ -1,4 +1,6 @@
-"""Small numerics that all of this folder shares: linear algebra, and means with their standard errors."""
+"""Small numerics that all of this folder shares: linear algebra, and means with their standard
+errors.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def symmetric(matrix: FloatArray) -> FloatArray:
 
 
 def project_psd(matrix: FloatArray, floor: float = 0.0) -> Projection:
-    """Nearest symmetric matrix, in the Frobenius norm, whose eigenvalues are at least ``floor``: raise the smaller ones to it.
+    """Nearest symmetric matrix, in the Frobenius norm, whose eigenvalues are at least ``floor``:
+    raise the smaller ones to it.
 
     ``clipped`` tells whether any eigenvalue lay below the floor by more than rounding.
     """
@@ -41,16 +44,19 @@ def project_psd(matrix: FloatArray, floor: float = 0.0) -> Projection:
 
 
 def positive_root(precision: FloatArray, least: float = ROUNDING) -> tuple[FloatArray, bool]:
-    """Return a root C of the inverse, ``C C' = precision^-1``, and whether all directions were determined.
+    """Return a root C of the inverse, ``C C' = precision^-1``, and whether all directions were
+    determined.
 
-    Directions whose eigenvalue is below ``least`` times the largest, or negative, are not determined by the data; they are given
-    the precision ``least`` times the largest.
+    Directions whose eigenvalue is below ``least`` times the largest, or negative, are not
+    determined by the data; they are given the precision ``least`` times the largest.
     """
     even = symmetric(precision)
     if np.diag(even).min() > 1e-300:
         scale = np.sqrt(np.diag(even))
         try:
-            root = np.linalg.cholesky(even / scale / scale[:, None] - 10.0 * least * np.eye(len(even)))
+            root = np.linalg.cholesky(
+                even / scale / scale[:, None] - 10.0 * least * np.eye(len(even))
+            )
         except np.linalg.LinAlgError:
             pass
         else:
@@ -61,7 +67,8 @@ def positive_root(precision: FloatArray, least: float = ROUNDING) -> tuple[Float
 
 
 def mean_estimate(values: FloatArray) -> Estimate:
-    """Mean of independent values ``(item,)`` with its standard error, which is infinite for a single or an infinite value.
+    """Mean of independent values ``(item,)`` with its standard error, which is infinite for a
+    single or an infinite value.
 
     NaN where both infinities are among the values.
     """

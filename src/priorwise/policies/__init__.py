@@ -1,1 +1,3 @@
-"""alg(theta): policies by kind. Some see the posterior only through draws; baselines read it exactly."""
+"""alg(theta): policies by kind. Some see the posterior only through draws; baselines read it
+exactly.
+"""

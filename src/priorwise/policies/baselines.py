@@ -1,4 +1,6 @@
-"""Baselines. Those that read the posterior exactly have no Monte-Carlo constant: posteriors however close may differ in choice."""
+"""Baselines. Those that read the posterior exactly have no Monte-Carlo constant: posteriors however
+close may differ in choice.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import level, pick, ties
-from priorwise.core.protocols import Belief, LookaheadBelief, MeanBelief, QuantileBelief, Seen, SizedMeanBelief, offers
+from priorwise.core.protocols import (
+    Belief,
+    LookaheadBelief,
+    MeanBelief,
+    QuantileBelief,
+    Seen,
+    SizedMeanBelief,
+    offers,
+)
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
@@ -20,7 +30,9 @@ from priorwise.policies.receding_horizon import Alpha, alpha_at, check_alpha
 
 
 def mean_sizes(belief: Any, seen: Seen) -> FloatArray:
-    """Sizes of the numbers that the posterior means are sums of, ``(task, arm)`` or ``(1, arm)``."""
+    """Sizes of the numbers that the posterior means are sums of, ``(task, arm)`` or ``(1,
+    arm)``.
+    """
     return belief.mean_size(seen) if offers(belief, SizedMeanBelief) else np.abs(belief.mean(seen))
 
 
@@ -79,7 +91,8 @@ class Greedy:
 @final
 @dataclass(frozen=True)
 class BayesUCB:
-    """Play the arm with the largest posterior quantile at level 1 - 1/(h + 1), h = 1, 2, ... (Kaufmann, Cappe, Garivier 2012).
+    """Play the arm with the largest posterior quantile at level 1 - 1/(h + 1), h = 1, 2, ...
+    (Kaufmann, Cappe, Garivier 2012).
 
     The first pull compares medians; the level rises with the steps.
     """
@@ -103,7 +116,8 @@ class BayesUCB:
 @final
 @dataclass(frozen=True)
 class TopTwoThompson:
-    """Play the best arm of a posterior draw, or with probability 1 - share that of a draw which disagrees (Russo 2016).
+    """Play the best arm of a posterior draw, or with probability 1 - share that of a draw which
+    disagrees (Russo 2016).
 
     Parameters
     ----------
@@ -124,7 +138,9 @@ class TopTwoThompson:
         sizes.check_draws("most_draws", validation.count("most_draws", self.most_draws))
 
     def monte_carlo_n(self, arms: int) -> int:
-        """Return ``1 + (1 - share) most_draws``, rounded up: one draw, and with probability 1 - share at most so many more."""
+        """Return ``1 + (1 - share) most_draws``, rounded up: one draw, and with probability 1 -
+        share at most so many more.
+        """
         validation.count("arms", arms)
         return math.ceil(1.0 + (1.0 - self.share) * self.most_draws)
 
@@ -169,13 +185,15 @@ class TopTwoThompson:
 @final
 @dataclass(frozen=True)
 class ExactKnowledgeGradient:
-    """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a' given r_a]]``, computed exactly.
+    """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a'
+    given r_a]]``, computed exactly.
 
     Parameters
     ----------
     alpha
-        As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``"online"`` is the online knowledge gradient of
-        Ryzhov, Powell and Frazier (2012): this pull's mean plus what it teaches, times the pulls left.
+        As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``"online"`` is the
+        online knowledge gradient of Ryzhov, Powell and Frazier (2012): this pull's mean plus what
+        it teaches, times the pulls left.
 
     """
 
@@ -188,7 +206,9 @@ class ExactKnowledgeGradient:
         check_alpha(self.alpha)
 
     def act(self, belief: LookaheadBelief, seen: Seen, rng: Stream) -> IntArray:
-        """Play the arm with the largest value; where the look-ahead ties, the one with the largest posterior mean."""
+        """Play the arm with the largest value; where the look-ahead ties, the one with the largest
+        posterior mean.
+        """
         doors.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
 
@@ -204,6 +224,10 @@ class ExactKnowledgeGradient:
         if alpha == 0.0:
             return level(now, size)
         ahead = belief.best_after(seen)
-        largest = np.maximum(seen.masked(size).max(axis=1, keepdims=True), np.abs(ahead))  # of what the best mean is a sum of
-        total = level(seen.masked((1.0 - alpha) * belief.mean(seen) + alpha * ahead), (1.0 - alpha) * size + alpha * largest)
+        # of what the best mean is a sum of
+        largest = np.maximum(seen.masked(size).max(axis=1, keepdims=True), np.abs(ahead))
+        total = level(
+            seen.masked((1.0 - alpha) * belief.mean(seen) + alpha * ahead),
+            (1.0 - alpha) * size + alpha * largest,
+        )
         return level(np.where(ties(total), now, -np.inf), size)

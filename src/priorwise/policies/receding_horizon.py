@@ -1,11 +1,13 @@
-"""Two-step receding-horizon control, 2-RHC(alpha, k1, k2), and its case alpha = 1, the Monte-Carlo knowledge gradient.
+"""Two-step receding-horizon control, 2-RHC(alpha, k1, k2), and its case alpha = 1, the Monte-Carlo
+knowledge gradient.
 
-For each arm a and i <= k1: draw an environment, draw its reward at a, condition the posterior on that reward, draw k2 look-ahead
-environments. Play the arm with the largest
+For each arm a and i <= k1: draw an environment, draw its reward at a, condition the posterior on
+that reward, draw k2 look-ahead environments. Play the arm with the largest
 
     V_a = sum_i [ (1 - alpha) mu_a^(a,i) + alpha max_a' mean_j muhat_a'^(a,i,j) ].
 
-In a contextual problem the look-ahead is to fresh contexts, drawn from their law anew for every (a, i).
+In a contextual problem the look-ahead is to fresh contexts, drawn from their law anew for every (a,
+i).
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import level, pick, ties
-from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, Seen, SizedDrawsBelief, offers
+from priorwise.core.protocols import (
+    CollapsingBelief,
+    ImaginingBelief,
+    Seen,
+    SizedDrawsBelief,
+    offers,
+)
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import policies as kernels
@@ -30,7 +38,9 @@ WhenCertain = Literal["draws", "best"]
 
 
 def alpha_at(alpha: Alpha, step: int, horizon: int) -> float:
-    """Weight of the look-ahead at a step: a number, a function of (step, horizon), or (H - h) / (H - h + 1) for ``"online"``."""
+    """Weight of the look-ahead at a step: a number, a function of (step, horizon), or (H - h) / (H
+    - h + 1) for ``"online"``.
+    """
     if alpha == "online":
         return (horizon - step) / (horizon - step + 1)
     value = alpha(step, horizon) if callable(alpha) else alpha
@@ -45,7 +55,10 @@ def check_alpha(alpha: Alpha) -> None:
 
 def _check_alpha(value: object) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"alpha must be a number, 'online' or a function of (step, horizon), got {validation.shown(value)}")
+        raise ValueError(
+            "alpha must be a number, 'online' or a function of (step, horizon), got "
+            f"{validation.shown(value)}"
+        )
     number = validation.number("alpha", value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"alpha must lie in [0, 1], got {number:g}")
@@ -62,12 +75,15 @@ class RecedingHorizon:
     k1, k2
         Imagined pulls of each arm, and look-ahead draws after each of them.
     alpha
-        Weight of the look-ahead: a number from 0 (none) to 1 (the knowledge gradient); ``"online"`` for (H - h) / (H - h + 1),
-        the number of pulls left after this one against this one; or a function of (step, horizon).
+        Weight of the look-ahead: a number from 0 (none) to 1 (the knowledge gradient); ``"online"``
+        for (H - h) / (H - h + 1), the number of pulls left after this one against this one; or a
+        function of (step, horizon).
     ties
-        ``"draws"``: among arms with the largest V_a the one with the largest sum of drawn values, then any. ``"random"``: any.
+        ``"draws"``: among arms with the largest V_a the one with the largest sum of drawn values,
+        then any. ``"random"``: any.
     when_certain
-        ``"best"``: once the posterior has collapsed on one environment, play its best arm. ``"draws"``: V_a as always.
+        ``"best"``: once the posterior has collapsed on one environment, play its best arm.
+        ``"draws"``: V_a as always.
 
     """
 
@@ -81,12 +97,17 @@ class RecedingHorizon:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        sizes.check_draws("k1 * k2", validation.count("k1", self.k1) * validation.count("k2", self.k2))
+        sizes.check_draws(
+            "k1 * k2", validation.count("k1", self.k1) * validation.count("k2", self.k2)
+        )
         check_alpha(self.alpha)
         if self.ties not in get_args(Ties):
             raise ValueError(f"ties must be one of {', '.join(get_args(Ties))}, got {self.ties!r}")
         if self.when_certain not in get_args(WhenCertain):
-            raise ValueError(f"when_certain must be one of {', '.join(get_args(WhenCertain))}, got {self.when_certain!r}")
+            raise ValueError(
+                f"when_certain must be one of {', '.join(get_args(WhenCertain))}, got "
+                f"{self.when_certain!r}"
+            )
 
     @property
     def needs(self) -> tuple[type, ...]:
@@ -94,10 +115,11 @@ class RecedingHorizon:
         return (ImaginingBelief,)
 
     def monte_carlo_n(self, arms: int) -> int | None:
-        """Return n = A k1 (2 k2 + 3), or A k1 without look-ahead; None with ``when_certain="best"``.
+        """Return n = A k1 (2 k2 + 3), or A k1 without look-ahead; None with
+        ``when_certain="best"``.
 
-        That rule looks at the posterior itself, not only at draws from it. Ties broken by chance alone are covered: chance does not
-        depend on the posterior.
+        That rule looks at the posterior itself, not only at draws from it. Ties broken by chance
+        alone are covered: chance does not depend on the posterior.
         """
         pulls = validation.count("arms", arms) * self.k1
         if self.when_certain == "best":
@@ -135,15 +157,28 @@ class RecedingHorizon:
                 ahead[:, arm] += best
                 now_size[:, arm] += np.abs(imagined.value)
                 ahead_size[:, arm] += size
-        total = level(seen.masked((1.0 - alpha) * now + alpha * ahead), (1.0 - alpha) * now_size + alpha * ahead_size)  # V_a
-        chosen = pick(level(np.where(ties(total), now, -np.inf), now_size) if self.ties == "draws" else total, breaker)
+        # V_a
+        total = level(
+            seen.masked((1.0 - alpha) * now + alpha * ahead),
+            (1.0 - alpha) * now_size + alpha * ahead_size,
+        )
+        chosen = pick(
+            level(np.where(ties(total), now, -np.inf), now_size) if self.ties == "draws" else total,
+            breaker,
+        )
         if self.when_certain == "best" and isinstance(belief, CollapsingBelief):
-            chosen = np.where(belief.certain(), pick(seen.masked(belief.mean(seen)), breaker), chosen)
+            chosen = np.where(
+                belief.certain(), pick(seen.masked(belief.mean(seen)), breaker), chosen
+            )
         return chosen
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
-        """Tile function for the compiled loop; None with more look-ahead draws than it can count, or keep the keys of."""
-        if self.k2 > kernels.MOST_COUNTED or (family.look_keeps_keys and family.arms * self.k1 * self.k2 > kernels.MOST_KEYED):
+        """Tile function for the compiled loop; None with more look-ahead draws than it can count,
+        or keep the keys of.
+        """
+        if self.k2 > kernels.MOST_COUNTED or (
+            family.look_keeps_keys and family.arms * self.k1 * self.k2 > kernels.MOST_KEYED
+        ):
             return None
         alphas = np.array([alpha_at(self.alpha, step, horizon) for step in range(1, horizon + 1)])
         sizes = [family.arms, self.k1, self.k2, masked]
@@ -153,11 +188,15 @@ class RecedingHorizon:
             family.draws_cancel,
         ]
         uses = {"look", "mean", "certain"} if self.when_certain == "best" else {"look"}
-        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, frozenset(uses))
+        return PolicyTiles(
+            alphas, np.array(sizes + switches), kernels.receding_horizon, frozenset(uses)
+        )
 
 
 def _best_mean(belief: Any, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
-    """Largest mean of look-ahead draws, and the size of the numbers it is a mean of, ``(task,)`` both."""
+    """Largest mean of look-ahead draws, and the size of the numbers it is a mean of, ``(task,)``
+    both.
+    """
     if not offers(belief, SizedDrawsBelief):
         best = seen.masked(belief.sample_mean(rng, draws, seen)).max(axis=1)
         return best, np.abs(best)
@@ -166,8 +205,11 @@ def _best_mean(belief: Any, rng: Stream, draws: int, seen: Seen) -> tuple[FloatA
     return np.take_along_axis(means, arm, axis=1)[:, 0], np.take_along_axis(size, arm, axis=1)[:, 0]
 
 
-def KnowledgeGradient(k1: int, k2: int, *, ties: Ties = "draws", when_certain: WhenCertain = "draws") -> RecedingHorizon:
-    """Monte-Carlo knowledge gradient: receding horizon with all the weight on what is learned, alpha = 1.
+def KnowledgeGradient(
+    k1: int, k2: int, *, ties: Ties = "draws", when_certain: WhenCertain = "draws"
+) -> RecedingHorizon:
+    """Monte-Carlo knowledge gradient: receding horizon with all the weight on what is learned,
+    alpha = 1.
 
     The experiments of the paper use ``ties="random", when_certain="best"``.
     """

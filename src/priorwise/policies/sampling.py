@@ -1,7 +1,9 @@
-"""(k, f)-posterior sampling: k draws of the environment, and any rule on their values. Thompson sampling and its k-shot form.
+"""(k, f)-posterior sampling: k draws of the environment, and any rule on their values. Thompson
+sampling and its k-shot form.
 
-The rule sees the posterior only through the k draws, so the law of the action moves by at most k times the total variation of
-the posterior: these are k-Monte-Carlo algorithms (Lemma "samples to n-Monte-Carlo"; k-shot Thompson sampling is Algorithm 1).
+The rule sees the posterior only through the k draws, so the law of the action moves by at most k
+times the total variation of the posterior: these are k-Monte-Carlo algorithms (Lemma "samples to
+n-Monte-Carlo"; k-shot Thompson sampling is Algorithm 1).
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Rule = Callable[[FloatArray, Seen], FloatArray]
 
 
 class SamplingPolicy(ABC):
-    """A policy that declares how many posterior draws it needs and chooses from their values alone."""
+    """A policy that declares how many posterior draws it needs and chooses from their values
+    alone.
+    """
 
     looks_ahead: ClassVar[bool] = False
 
@@ -40,7 +44,10 @@ class SamplingPolicy(ABC):
         values = belief.sample(rng, draws, seen)
         if np.shape(values) != (shape := (rng.tasks, draws, seen.arms)):
             name = f"{type(belief).__name__}.sample"
-            raise ValueError(f"{name} must return a value for each task, draw and arm, shape {shape}, got {np.shape(values)}")
+            raise ValueError(
+                f"{name} must return a value for each task, draw and arm, shape {shape}, got "
+                f"{np.shape(values)}"
+            )
         return self.select(seen.masked(values), seen, rng)
 
     @abstractmethod
@@ -48,7 +55,9 @@ class SamplingPolicy(ABC):
         """Choose an arm for each task from the drawn values ``(task, draw, arm)``."""
 
     def monte_carlo_n(self, arms: int) -> int:
-        """Return n: the law of the action moves by at most n times the total variation of the posterior."""
+        """Return n: the law of the action moves by at most n times the total variation of the
+        posterior.
+        """
         validation.count("arms", arms)
         return self.draws
 
@@ -67,7 +76,9 @@ class SamplingPolicy(ABC):
 
 def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
     sizes = np.array([family.arms, draws, rule, masked])
-    return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1)
+    return PolicyTiles(
+        np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1
+    )
 
 
 @final
@@ -128,9 +139,10 @@ class PosteriorSampling(SamplingPolicy):
     k
         Number of draws.
     rule
-        ``"max"``: the arm with the largest value in any draw. ``"sum"``: the arm with the largest sum over the draws; the larger
-        k, the closer to the largest posterior mean. ``"softmax"``: an arm with probability proportional to the exponential of its
-        sum. Or a function of the values ``(task, draw, arm)`` and of ``seen`` (which tells the step) that returns each arm's
+        ``"max"``: the arm with the largest value in any draw. ``"sum"``: the arm with the largest
+        sum over the draws; the larger k, the closer to the largest posterior mean. ``"softmax"``:
+        an arm with probability proportional to the exponential of its sum. Or a function of the
+        values ``(task, draw, arm)`` and of ``seen`` (which tells the step) that returns each arm's
         probability, ``(task, arm)``; values of arms that are not available are -inf.
 
     """
@@ -142,7 +154,10 @@ class PosteriorSampling(SamplingPolicy):
         """Check the parameters."""
         sizes.check_draws("k", validation.count("k", self.k))
         if not callable(self.rule) and self.rule not in get_args(NamedRule):
-            raise ValueError(f"rule must be one of {', '.join(get_args(NamedRule))} or a function, got {self.rule!r}")
+            raise ValueError(
+                f"rule must be one of {', '.join(get_args(NamedRule))} or a function, got "
+                f"{self.rule!r}"
+            )
 
     @property
     def draws(self) -> int:  # type: ignore[override]
@@ -173,8 +188,16 @@ class PosteriorSampling(SamplingPolicy):
 def _check_law(law: FloatArray, values: FloatArray, seen: Seen) -> None:
     shape = (values.shape[0], values.shape[2])
     if law.shape != shape:
-        raise ValueError(f"rule must return one probability for each task and arm, shape {shape}, got {law.shape}")
+        raise ValueError(
+            f"rule must return one probability for each task and arm, shape {shape}, got "
+            f"{law.shape}"
+        )
     if not np.isfinite(law).all() or law.min() < 0.0 or np.abs(law.sum(axis=1) - 1.0).max() > 1e-6:
-        raise ValueError(f"rule must return probabilities that sum to 1 for each task, and did not at step {seen.step}")
+        raise ValueError(
+            "rule must return probabilities that sum to 1 for each task, and did not at step "
+            f"{seen.step}"
+        )
     if seen.mask is not None and law[~seen.mask].any():
-        raise ValueError("rule must give probability 0 to arms that are not available (their values are -inf)")
+        raise ValueError(
+            "rule must give probability 0 to arms that are not available (their values are -inf)"
+        )

@@ -9,7 +9,9 @@ from priorwise.core.serial import Serializable
 
 
 def load_prior(source: str | os.PathLike[str]) -> Any:
-    """Read a prior from a path or from JSON text, as ``prior.save`` and ``prior.to_json`` write it; of a saved fit, its prior."""
+    """Read a prior from a path or from JSON text, as ``prior.save`` and ``prior.to_json`` write it;
+    of a saved fit, its prior.
+    """
     value = Serializable.load(source)
     prior = getattr(value, "prior", value)  # a fit has one inside
     if not hasattr(prior, "belief"):

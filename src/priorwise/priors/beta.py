@@ -1,4 +1,6 @@
-"""Independent Bernoulli arms with Beta priors: mu_a ~ Beta(alpha_a, beta_a), r ~ Bernoulli(mu_a)."""
+"""Independent Bernoulli arms with Beta priors: mu_a ~ Beta(alpha_a, beta_a), r ~
+Bernoulli(mu_a).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class BetaPrior(Serializable):
     Parameters
     ----------
     alpha, beta
-        Parameters of each arm's Beta law, ``(arm,)``, positive; a number stands for all arms of the other.
+        Parameters of each arm's Beta law, ``(arm,)``, positive; a number stands for all arms of the
+        other.
 
     Examples
     --------
@@ -46,11 +49,19 @@ class BetaPrior(Serializable):
         alpha, beta = validation.numbers("alpha", alpha), validation.numbers("beta", beta)
         arms = max(np.size(alpha), np.size(beta))
         if np.ndim(alpha) == np.ndim(beta) == 1 and np.size(alpha) != np.size(beta):
-            raise ValueError(f"alpha and beta must have one entry for each arm, got {np.size(alpha)} and {np.size(beta)}")
+            raise ValueError(
+                f"alpha and beta must have one entry for each arm, got {np.size(alpha)} and "
+                f"{np.size(beta)}"
+            )
         for name, value in (("alpha", alpha), ("beta", beta)):
             if (value[np.isfinite(value)] > 1e12).any():
-                raise ValueError(f"{name} must not exceed 1e12, got {value.max():g}: that arm's mean is known to 6 digits")
-            checked = validation.positive(name, validation.per_arm(name, value, arms), smallest=1e-6)
+                raise ValueError(
+                    f"{name} must not exceed 1e12, got {value.max():g}: that arm's mean is known "
+                    "to 6 digits"
+                )
+            checked = validation.positive(
+                name, validation.per_arm(name, value, arms), smallest=1e-6
+            )
             object.__setattr__(self, name, checked)
 
     @property
@@ -76,7 +87,9 @@ class BetaPrior(Serializable):
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu_a ~ Beta(alpha_a, beta_a)``."""
         shape = (doors.batch(rng, tasks), self.arms)
-        means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))[:, 0]
+        means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))[
+            :, 0
+        ]
         return BanditEnvironment(means, self.reward_law)
 
     def belief(self, tasks: int) -> BetaBelief:
@@ -146,7 +159,9 @@ class BetaBelief:
         return np.asarray(betaincinv(self.a, self.b, doors.level(level)))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a success."""
+        """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a
+        success.
+        """
         return self._given(*doors.played(self, seen, actions, rewards, low=0.0, high=1.0))
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
@@ -155,7 +170,9 @@ class BetaBelief:
         return type(self)(self.a + chosen * success, self.b + chosen * (1.0 - success))
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
-        """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked at."""
+        """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked
+        at.
+        """
         rows = np.arange(len(actions))
         value = rng.beta(self.a[rows, actions][:, None], self.b[rows, actions][:, None])[:, 0, 0]
         reward = (rng.uniform() < value).astype(np.float64)
@@ -167,7 +184,8 @@ class BetaBelief:
         mean = self.a / total
         arms = mean.shape[1]
         masked = seen.masked(mean)
-        others = np.where(np.eye(arms, dtype=bool), -np.inf, masked[:, None, :]).max(axis=2)  # best of the rest, by pulled arm
+        # best of the rest, by pulled arm
+        others = np.where(np.eye(arms, dtype=bool), -np.inf, masked[:, None, :]).max(axis=2)
         success = np.maximum(others, seen.masked((self.a + 1.0) / (total + 1.0)))
         failure = np.maximum(others, seen.masked(self.a / (total + 1.0)))
         return np.where(np.isfinite(masked), mean * success + (1.0 - mean) * failure, -np.inf)

@@ -1,4 +1,6 @@
-"""Laws of contexts: what features the arms have at each pull. The law is known to the learner and shared by all priors compared."""
+"""Laws of contexts: what features the arms have at each pull. The law is known to the learner and
+shared by all priors compared.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class IntegrableContexts(Contexts, Protocol):
     """Contexts over which the best expected value can be integrated exactly."""
 
     def expected_best(self, m: FloatArray, gains: FloatArray, seen: Seen) -> FloatArray:
-        """E[max_b x_b'(m + g Z)] over fresh contexts x and standard normal Z, for ``m`` (task, dim), ``gains`` (task, a, dim)."""
+        """E[max_b x_b'(m + g Z)] over fresh contexts x and standard normal Z, for ``m`` (task,
+        dim), ``gains`` (task, a, dim).
+        """
         ...
 
 
@@ -48,7 +52,8 @@ def law_of_contexts(contexts: Any) -> Contexts:
         return GivenContexts(contexts)
     if isinstance(contexts, type) or not (hasattr(contexts, "arms") and hasattr(contexts, "draw")):
         raise TypeError(
-            "contexts must say where the features come from: SphereContexts(arms=...), an array (pool, arm, dim), "
+            "contexts must say where the features come from: SphereContexts(arms=...), an array "
+            "(pool, arm, dim), "
             f"or an object with arms and draw(rng, dim); got {validation.shown(contexts)}"
         )
     law: Contexts = contexts
@@ -58,7 +63,9 @@ def law_of_contexts(contexts: Any) -> Contexts:
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class SphereContexts(Serializable):
-    """Each arm's features are uniform on the unit sphere, independent of the others and of the past."""
+    """Each arm's features are uniform on the unit sphere, independent of the others and of the
+    past.
+    """
 
     family: ClassVar[str] = "sphere-contexts"
 
@@ -74,13 +81,17 @@ class SphereContexts(Serializable):
         return np.asarray(x / np.sqrt(np.einsum("taj,taj->ta", x, x))[:, :, None])
 
     def expected_best(self, m: FloatArray, gains: FloatArray, seen: Seen) -> FloatArray:
-        """The best of n directions along a vector w is worth ``|w|`` times a constant of n and the dimension.
+        """The best of n directions along a vector w is worth ``|w|`` times a constant of n and the
+        dimension.
 
-        So what is left is E|m + g Z|, by Gauss-Legendre quadrature on both sides of the Z that comes nearest to 0, with nodes
-        that crowd there: within 1e-6 of the exact value, relative to the spread.
+        So what is left is E|m + g Z|, by Gauss-Legendre quadrature on both sides of the Z that
+        comes nearest to 0, with nodes that crowd there: within 1e-6 of the exact value, relative to
+        the spread.
         """
         available = np.full(len(m), self.arms) if seen.mask is None else seen.mask.sum(axis=1)
-        factor = np.array([0.0] + [_best_direction(n, m.shape[1]) for n in range(1, self.arms + 1)])[available]
+        factor = np.array(
+            [0.0] + [_best_direction(n, m.shape[1]) for n in range(1, self.arms + 1)]
+        )[available]
         # |m + g z|^2 = |m|^2 + 2 z m'g + z^2 |g|^2
         mm = np.einsum("tj,tj->t", m, m)[:, None, None]
         mg = np.einsum("tj,taj->ta", m, gains)[:, :, None]
@@ -91,7 +102,9 @@ class SphereContexts(Serializable):
         total = np.zeros(gains.shape[:2])
         for end in (-REACH, REACH):
             z = nearest + (end - nearest) * t**3  # dz = (end - nearest) 3 t^2 dt
-            density = np.exp(-0.5 * z * z) * np.abs(end - nearest) * 3.0 * t**2 / np.sqrt(2.0 * np.pi)
+            density = (
+                np.exp(-0.5 * z * z) * np.abs(end - nearest) * 3.0 * t**2 / np.sqrt(2.0 * np.pi)
+            )
             length = np.sqrt(np.maximum(mm + 2.0 * z * mg + z * z * gg, 0.0))
             total += np.einsum("taz,z->ta", length * density, dt)
         return factor[:, None] * total
@@ -100,7 +113,8 @@ class SphereContexts(Serializable):
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class GivenContexts(Serializable):
-    """Each pull shows one entry of a pool of feature tables, drawn uniformly; a pool of one shows the same features always.
+    """Each pull shows one entry of a pool of feature tables, drawn uniformly; a pool of one shows
+    the same features always.
 
     Parameters
     ----------
@@ -117,7 +131,9 @@ class GivenContexts(Serializable):
         """Check and freeze the pool."""
         array = validation.numbers("features", features)
         pool = array[None] if array.ndim == 2 else array
-        object.__setattr__(self, "features", validation.matrix("features", pool, (None, None, None)))
+        object.__setattr__(
+            self, "features", validation.matrix("features", pool, (None, None, None))
+        )
 
     @property
     def arms(self) -> int:
@@ -132,13 +148,18 @@ class GivenContexts(Serializable):
         """Average the exact value over the pool."""
         total = np.zeros(gains.shape[:2])
         for x in self.features:
-            total += expected_maximum(seen.masked(np.einsum("tj,bj->tb", m, x))[:, None, :], np.einsum("taj,bj->tab", gains, x))
+            total += expected_maximum(
+                seen.masked(np.einsum("tj,bj->tb", m, x))[:, None, :],
+                np.einsum("taj,bj->tab", gains, x),
+            )
         return np.asarray(total / len(self.features))
 
 
 @cache
 def _best_direction(arms: int, dim: int) -> float:
-    """E[max of ``arms`` independent first coordinates of uniform points on the unit sphere in ``dim`` dimensions]."""
+    """E[max of ``arms`` independent first coordinates of uniform points on the unit sphere in
+    ``dim`` dimensions].
+    """
     if dim == 1:  # coordinates are -1 or 1
         return float(1.0 - 2.0 ** (1 - arms))
     from scipy.integrate import quad

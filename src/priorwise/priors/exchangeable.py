@@ -1,4 +1,6 @@
-"""Priors for arms that are new in every task: exchangeable, so that a prior learned on past arms speaks about new ones."""
+"""Priors for arms that are new in every task: exchangeable, so that a prior learned on past arms
+speaks about new ones.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from priorwise.priors.rewards import BanditEnvironment
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class ExchangeableGaussianPrior(Serializable):
-    """Arms with one mean, one variance and one correlation: a level of the task plus a deviation of the arm.
+    """Arms with one mean, one variance and one correlation: a level of the task plus a deviation of
+    the arm.
 
     Parameters
     ----------
@@ -62,7 +65,8 @@ class ExchangeableGaussianPrior(Serializable):
         arms = validation.count("arms", arms)
         if arms > 1 and self.correlation < -1.0 / (arms - 1) - 1e-12:
             raise ValueError(
-                f"a correlation of {self.correlation:g} cannot hold between {arms} arms; the least possible is {-1 / (arms - 1):g}"
+                f"a correlation of {self.correlation:g} cannot hold between {arms} arms; the least "
+                f"possible is {-1 / (arms - 1):g}"
             )
         size = 32.0 * sizes.as_float(arms) ** 2  # the covariance, and what is made of it
         sizes.check_memory(f"arms={sizes.amount(arms)}", size, "lower arms")
@@ -73,12 +77,16 @@ class ExchangeableGaussianPrior(Serializable):
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Read the correlation back: whether arms of one task move together."""
         error = float(std_errors.get("correlation", np.nan))
-        said = f"correlation {self.correlation:.2f}" + (f" ± {error:.2f}" if np.isfinite(error) else "")
+        said = f"correlation {self.correlation:.2f}" + (
+            f" ± {error:.2f}" if np.isfinite(error) else ""
+        )
         if abs(self.correlation) <= 2.0 * error:
             return [f"no sign that arms of one task move together: {said}"]
         if self.correlation <= 0.0:
-            return [f"arms of one task {'move apart' if self.correlation < 0.0 else 'are taken as independent'}: {said}"]
-        return [f"arms of one task move together: {said}, so that share of the variance belongs to the task"]
+            how = "move apart" if self.correlation < 0.0 else "are taken as independent"
+            return [f"arms of one task {how}: {said}"]
+        share = "so that share of the variance belongs to the task"
+        return [f"arms of one task move together: {said}, {share}"]
 
     def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:
         """Environments with this many arms."""
@@ -124,7 +132,12 @@ class ExchangeableBetaPrior(Serializable):
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Say what this family leaves out."""
-        return ["arms of one task are taken as independent: what they share counts as difference between arms"]
+        return [
+            (
+                "arms of one task are taken as independent: what they share counts as difference "
+                "between arms"
+            )
+        ]
 
     def for_arms(self, arms: int) -> BetaPrior:
         """Return the prior of a task with this many arms."""

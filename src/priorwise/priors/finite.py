@@ -1,7 +1,8 @@
 """A prior on finitely many mean vectors: mu = means[s] with probability probs[s].
 
-Rewards are noiseless, Bernoulli or normal. A noiseless trajectory may be impossible under the held prior (it holds the wrong
-support or a probability of zero); the belief then starts again from that prior, and counts that it did.
+Rewards are noiseless, Bernoulli or normal. A noiseless trajectory may be impossible under the held
+prior (it holds the wrong support or a probability of zero); the belief then starts again from that
+prior, and counts that it did.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from priorwise.kernels.finite_tables import look_tables
 from priorwise.kernels.gaussian import arm_values, no_signal
 from priorwise.kernels.loop import FamilyTiles
 from priorwise.kernels.simd import WIDTH
-from priorwise.priors.rewards import BanditEnvironment, BernoulliRewards, NoiselessRewards, NormalRewards, RewardLaw
+from priorwise.priors.rewards import (
+    BanditEnvironment,
+    BernoulliRewards,
+    NoiselessRewards,
+    NormalRewards,
+    RewardLaw,
+)
 
 Noise = Literal["none", "bernoulli", "gaussian"]
 
@@ -46,7 +53,8 @@ class FinitePrior(Serializable):
     probs
         Their probabilities, ``(support,)``, summing to 1.
     noise
-        ``"none"``: the reward is the mean; ``"bernoulli"``: 0 or 1 with that mean; ``"gaussian"``: normal with ``noise_var``.
+        ``"none"``: the reward is the mean; ``"bernoulli"``: 0 or 1 with that mean; ``"gaussian"``:
+        normal with ``noise_var``.
     noise_var
         Variance of normal rewards: one for all arms, or ``(arm,)``.
 
@@ -64,15 +72,29 @@ class FinitePrior(Serializable):
     noise: Noise
     noise_var: FloatArray | None
 
-    def __init__(self, means: ArrayLike, probs: ArrayLike, noise: Noise = "none", noise_var: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        means: ArrayLike,
+        probs: ArrayLike,
+        noise: Noise = "none",
+        noise_var: ArrayLike | None = None,
+    ) -> None:
         """Check and freeze the parameters."""
         table = validation.matrix("means", means)
         if noise not in get_args(Noise):
-            raise ValueError(f"noise must be one of {', '.join(get_args(Noise))}, got {validation.shown(noise)}")
+            raise ValueError(
+                f"noise must be one of {', '.join(get_args(Noise))}, got {validation.shown(noise)}"
+            )
         if noise == "bernoulli" and (table.min() < 0 or table.max() > 1):
-            raise ValueError(f"means must lie in [0, 1] with Bernoulli noise, got {table.min():g} to {table.max():g}")
+            raise ValueError(
+                f"means must lie in [0, 1] with Bernoulli noise, got {table.min():g} to "
+                f"{table.max():g}"
+            )
         if (noise == "gaussian") != (noise_var is not None):
-            raise ValueError("noise='gaussian' needs noise_var=..., the variance of a reward; other noise takes none")
+            raise ValueError(
+                "noise='gaussian' needs noise_var=..., the variance of a reward; other noise takes "
+                "none"
+            )
         object.__setattr__(self, "means", table)
         object.__setattr__(self, "probs", validation.probabilities("probs", probs, table.shape[0]))
         object.__setattr__(self, "noise", noise)
@@ -111,7 +133,9 @@ class FinitePrior(Serializable):
         return NormalRewards(tuple(self.noise_var.tolist()))
 
     def log_likelihood(self, actions: IntArray, rewards: FloatArray) -> FloatArray:
-        """Log likelihood of each possible task, ``(task, support)``, up to a constant of the reward."""
+        """Log likelihood of each possible task, ``(task, support)``, up to a constant of the
+        reward.
+        """
         means = self.means.T[actions]
         r = rewards[:, None]
         if self.noise_var is not None:
@@ -129,16 +153,31 @@ class FinitePrior(Serializable):
     def belief(self, tasks: int) -> FiniteBelief:
         """Start at the prior."""
         tasks = doors.tasks_of(tasks)
-        return FiniteBelief(self, np.broadcast_to(_log(self.probs), (tasks, self.support)), np.zeros(tasks, dtype=np.int64))
+        return FiniteBelief(
+            self,
+            np.broadcast_to(_log(self.probs), (tasks, self.support)),
+            np.zeros(tasks, dtype=np.int64),
+        )
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop."""
         arms, support = self.arms, self.support
         variances = np.zeros(arms) if self.noise_var is None else self.noise_var
-        p = np.concatenate([self.means.ravel(), _log(self.probs), variances, np.sqrt(variances), [self.tolerance], np.zeros(WIDTH)])
+        p = np.concatenate(
+            [
+                self.means.ravel(),
+                _log(self.probs),
+                variances,
+                np.sqrt(variances),
+                [self.tolerance],
+                np.zeros(WIDTH),
+            ]
+        )
         n = np.array([arms, support, get_args(Noise).index(self.noise)])
         if looks_ahead:
-            numbers, sizes = look_tables(self.means, np.sqrt(variances), number_cells=self.noise == "none")
+            numbers, sizes = look_tables(
+                self.means, np.sqrt(variances), number_cells=self.noise == "none"
+            )
             p, n = np.concatenate([p, numbers]), np.concatenate([n, sizes])
         return FamilyTiles(
             p=p,
@@ -205,7 +244,9 @@ class FiniteBelief:
         """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
         return self._average(rng.counts(self.weights(), draws) / draws, self.prior.means)
 
-    def sample_mean_and_size(self, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
+    def sample_mean_and_size(
+        self, rng: Stream, draws: int, seen: Seen
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean of ``draws`` drawn mean vectors, and of their absolute values."""
         shares = rng.counts(self.weights(), draws) / draws
         mean = self._average(shares, self.prior.means)
@@ -217,22 +258,32 @@ class FiniteBelief:
 
     def mean_size(self, seen: Seen) -> FloatArray:
         """Posterior means of the absolute means."""
-        return self._average(self.probabilities(), np.abs(self.prior.means)) if self.prior._signed else self.mean(seen)
+        return (
+            self._average(self.probabilities(), np.abs(self.prior.means))
+            if self.prior._signed
+            else self.mean(seen)
+        )
 
     @staticmethod
     def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
         return np.einsum("ts,sa->ta", weights, table)
 
     def quantile(self, level: float, seen: Seen) -> FloatArray:
-        """Posterior quantiles of the means: the least value with at least that much probability at or below it."""
+        """Posterior quantiles of the means: the least value with at least that much probability at
+        or below it.
+        """
         level = doors.level(level)
         order = np.argsort(self.prior.means, axis=0, kind="stable")
         cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
         place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)
-        return np.take_along_axis(self.prior.means, order, axis=0)[place, np.arange(self.prior.arms)]
+        return np.take_along_axis(self.prior.means, order, axis=0)[
+            place, np.arange(self.prior.arms)
+        ]
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition on the reward; where no task is left that could have given it, start again from the prior."""
+        """Condition on the reward; where no task is left that could have given it, start again from
+        the prior.
+        """
         between = {"low": 0.0, "high": 1.0} if self.prior.noise == "bernoulli" else {}
         return self._given(*doors.played(self, seen, actions, rewards, **between))
 
@@ -240,7 +291,9 @@ class FiniteBelief:
         log_weights = self.log_weights + self.prior.log_likelihood(actions, rewards)
         best = log_weights.max(axis=1, keepdims=True)
         impossible = np.isneginf(best)
-        log_weights = np.where(impossible, _log(self.prior.probs), log_weights - np.where(impossible, 0.0, best))
+        log_weights = np.where(
+            impossible, _log(self.prior.probs), log_weights - np.where(impossible, 0.0, best)
+        )
         return type(self)(self.prior, log_weights, self.resets + impossible[:, 0])
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
@@ -252,25 +305,34 @@ class FiniteBelief:
     def best_after(self, seen: Seen) -> FloatArray:
         """Average the best posterior mean over the rewards an arm may show.
 
-        Exact for noiseless and Bernoulli rewards, by enumeration; by Gauss-Hermite quadrature around each possible mean for
-        normal ones.
+        Exact for noiseless and Bernoulli rewards, by enumeration; by Gauss-Hermite quadrature
+        around each possible mean for normal ones.
         """
         prior, p = self.prior, self.probabilities()
         out = np.zeros((len(p), prior.arms))
         for arm in range(prior.arms):
             if prior.noise_var is not None:
-                out[:, arm] = self._best_after_normal(p, arm, float(np.sqrt(prior.noise_var[arm])), seen)
+                out[:, arm] = self._best_after_normal(
+                    p, arm, float(np.sqrt(prior.noise_var[arm])), seen
+                )
                 continue
             for joint in self._joint(p, arm):
-                best = seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(axis=1)
+                best = seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(
+                    axis=1
+                )
                 out[:, arm] += joint.sum(axis=1) * best
         return seen.masked(out)
 
     def _joint(self, p: FloatArray, arm: int) -> list[FloatArray]:
-        """Weights ``(task, support)`` for each reward the arm may show; they sum to ``p`` over the rewards."""
+        """Weights ``(task, support)`` for each reward the arm may show; they sum to ``p`` over the
+        rewards.
+        """
         prior, column = self.prior, self.prior.means[:, arm]
         if prior.noise == "none":
-            return [p * (np.abs(column - r) <= prior.tolerance) for r in _distinct(column, prior.tolerance)]
+            return [
+                p * (np.abs(column - r) <= prior.tolerance)
+                for r in _distinct(column, prior.tolerance)
+            ]
         return [p * column, p * (1.0 - column)]
 
     def _best_after_normal(self, p: FloatArray, arm: int, std: float, seen: Seen) -> FloatArray:
@@ -279,7 +341,8 @@ class FiniteBelief:
         nodes, weights = hermegauss(HERMITE_NODES)
         total = np.zeros(len(p))
         for s, centre in enumerate(column):
-            log_likelihood = -0.5 * ((centre - column) / std + nodes[:, None]) ** 2  # (node, support)
+            # (node, support)
+            log_likelihood = -0.5 * ((centre - column) / std + nodes[:, None]) ** 2
             likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
             posterior = _normalised(p[:, None, :] * likelihood)
             best = seen.masked(posterior @ self.prior.means).max(axis=2)  # (task, node)

@@ -1,7 +1,8 @@
 """Arms with a joint normal prior: mu ~ N(mean, cov), r ~ N(mu_a, noise_var_a).
 
-The belief is the mean m and a square root L of the covariance, S = L L', updated by Potter's formula; S stays positive
-semi-definite whatever the rounding, and singular priors need nothing special. Costs O(arms^2) per pull.
+The belief is the mean m and a square root L of the covariance, S = L L', updated by Potter's
+formula; S stays positive semi-definite whatever the rounding, and singular priors need nothing
+special. Costs O(arms^2) per pull.
 """
 
 from __future__ import annotations
@@ -54,14 +55,17 @@ class GaussianPrior(Serializable):
     cov: FloatArray
     noise_var: FloatArray
     _root: FloatArray = field(repr=False)
-    _mean_size: FloatArray = field(repr=False)  # (arm,): |mean| + a row of |root|, of which posterior means are sums
+    # (arm,): |mean| + a row of |root|, of which posterior means are sums
+    _mean_size: FloatArray = field(repr=False)
 
     def __init__(self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
         object.__setattr__(self, "mean", checked)
         object.__setattr__(self, "cov", validation.covariance("cov", cov, checked.size))
-        noise = validation.positive("noise_var", validation.per_arm("noise_var", noise_var, checked.size))
+        noise = validation.positive(
+            "noise_var", validation.per_arm("noise_var", noise_var, checked.size)
+        )
         object.__setattr__(self, "noise_var", noise)
         object.__setattr__(self, "_root", validation.square_root(self.cov))
         object.__setattr__(self, "_mean_size", np.abs(self.mean) + np.abs(self._root).sum(axis=1))
@@ -79,11 +83,15 @@ class GaussianPrior(Serializable):
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu ~ N(mean, cov)``."""
         doors.batch(rng, tasks)
-        return BanditEnvironment(self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root), self.reward_law)
+        return BanditEnvironment(
+            self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root), self.reward_law
+        )
 
     @cached_property
     def _means_may_tie(self) -> bool:
-        """Whether two arms start with one mean but for rounding, and learn from others: then they may learn the same."""
+        """Whether two arms start with one mean but for rounding, and learn from others: then they
+        may learn the same.
+        """
         close = np.diff(np.sort(self.mean)) <= 2.0 * TIE_TOLERANCE * self._mean_size.max()
         return bool(close.any() and (self.cov != np.diag(np.diag(self.cov))).any())
 
@@ -91,15 +99,23 @@ class GaussianPrior(Serializable):
         """Start at the prior."""
         tasks = doors.tasks_of(tasks)
         mean = np.broadcast_to(self.mean, (tasks, self.arms))
-        return GaussianBelief(self, mean, np.broadcast_to(self._root, (tasks, self.arms, self.arms)))
+        return GaussianBelief(
+            self, mean, np.broadcast_to(self._root, (tasks, self.arms, self.arms))
+        )
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
-        """Tile functions for the compiled loop; with many arms and few pulls those that keep the root as a product."""
+        """Tile functions for the compiled loop; with many arms and few pulls those that keep the
+        root as a product.
+        """
         arms = self.arms
         short = wide.pays(arms, horizon) and not looks_ahead
         return FamilyTiles(
-            p=np.concatenate([self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var)]),
-            n=np.array([arms, arms, 0, not np.triu(self._root, 1).any(), np.ptp(self.noise_var) == 0.0]),
+            p=np.concatenate(
+                [self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var)]
+            ),
+            n=np.array(
+                [arms, arms, 0, not np.triu(self._root, 1).any(), np.ptp(self.noise_var) == 0.0]
+            ),
             arms=arms,
             environment_rows=arms,
             signal_rows=0,
@@ -155,7 +171,9 @@ class GaussianBelief:
         return self.m
 
     def mean_size(self, seen: Seen) -> FloatArray:
-        """What the posterior means are sums of, but for the observations: the prior's mean, and a row of its root; ``(1, arm)``."""
+        """What the posterior means are sums of, but for the observations: the prior's mean, and a
+        row of its root; ``(1, arm)``.
+        """
         return self.prior._mean_size[None, :]
 
     def variance(self) -> FloatArray:
@@ -179,11 +197,15 @@ class GaussianBelief:
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         rows = np.arange(len(actions))
         residual = rewards - self.m[rows, actions]
-        m, root = condition(self.m, self.root, self.root[rows, actions], self.prior.noise_var[actions], residual)
+        m, root = condition(
+            self.m, self.root, self.root[rows, actions], self.prior.noise_var[actions], residual
+        )
         return type(self)(self.prior, m, root)
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
-        """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked at."""
+        """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked
+        at.
+        """
         rows = np.arange(len(actions))
         z = rng.normal(2)
         f = self.root[rows, actions]
@@ -192,6 +214,8 @@ class GaussianBelief:
         return Imagined(value, self._given(actions, reward), seen)
 
     def best_after(self, seen: Seen) -> FloatArray:
-        """E[max_b m_b + g_b Z] for each pulled arm, exact: g is the slope of the posterior means in the standardised reward."""
+        """E[max_b m_b + g_b Z] for each pulled arm, exact: g is the slope of the posterior means in
+        the standardised reward.
+        """
         gains = expected_maximum_gains(self.covariance(), self.prior.noise_var)
         return expected_maximum(seen.masked(self.m)[:, None, :], gains)

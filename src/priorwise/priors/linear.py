@@ -1,4 +1,6 @@
-"""Linear rewards in a context: w ~ N(mean, cov), r ~ N(x_a'w, noise_var), with the features x_a drawn afresh at each pull."""
+"""Linear rewards in a context: w ~ N(mean, cov), r ~ N(x_a'w, noise_var), with the features x_a
+drawn afresh at each pull.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import gaussian, linear
 from priorwise.kernels.loop import FamilyTiles
-from priorwise.priors.contexts import Contexts, GivenContexts, IntegrableContexts, SphereContexts, law_of_contexts
+from priorwise.priors.contexts import (
+    Contexts,
+    GivenContexts,
+    IntegrableContexts,
+    SphereContexts,
+    law_of_contexts,
+)
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.normal import condition
 from priorwise.priors.rewards import NormalRewards
@@ -29,12 +37,13 @@ class LinearGaussianPrior(Serializable):
     Parameters
     ----------
     mean, cov
-        Prior mean ``(dim,)`` and covariance ``(dim, dim)`` of the weights; the covariance may be singular.
+        Prior mean ``(dim,)`` and covariance ``(dim, dim)`` of the weights; the covariance may be
+        singular.
     noise_var
         Variance of a reward around ``x_a'w``: one for all arms, or ``(arm,)``.
     contexts
-        Where features come from: :class:`SphereContexts`, :class:`GivenContexts`, an array ``(pool, arm, dim)`` or
-        ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
+        Where features come from: :class:`SphereContexts`, :class:`GivenContexts`, an array ``(pool,
+        arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
 
     Examples
     --------
@@ -52,16 +61,25 @@ class LinearGaussianPrior(Serializable):
     _root: FloatArray = field(repr=False)
 
     def __init__(
-        self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0, contexts: Contexts | ArrayLike | None = None
+        self,
+        mean: ArrayLike,
+        cov: ArrayLike,
+        noise_var: ArrayLike = 1.0,
+        contexts: Contexts | ArrayLike | None = None,
     ) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
         law = law_of_contexts(contexts)
         if isinstance(law, GivenContexts) and law.features.shape[2] != checked.size:
-            raise ValueError(f"contexts have {law.features.shape[2]} features, but mean has {checked.size} weights")
+            raise ValueError(
+                f"contexts have {law.features.shape[2]} features, but mean has {checked.size} "
+                "weights"
+            )
         object.__setattr__(self, "mean", checked)
         object.__setattr__(self, "cov", validation.covariance("cov", cov, checked.size))
-        noise = validation.positive("noise_var", validation.per_arm("noise_var", noise_var, law.arms))
+        noise = validation.positive(
+            "noise_var", validation.per_arm("noise_var", noise_var, law.arms)
+        )
         object.__setattr__(self, "noise_var", noise)
         object.__setattr__(self, "contexts", law)
         object.__setattr__(self, "_root", validation.square_root(self.cov))
@@ -90,7 +108,9 @@ class LinearGaussianPrior(Serializable):
         """``w ~ N(mean, cov)``."""
         doors.batch(rng, tasks)
         return LinearEnvironment(
-            self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root), self.contexts, self.reward_law
+            self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root),
+            self.contexts,
+            self.reward_law,
         )
 
     def belief(self, tasks: int) -> LinearBelief:
@@ -109,8 +129,24 @@ class LinearGaussianPrior(Serializable):
             return None
         arms, dim = self.arms, self.dim
         return FamilyTiles(
-            p=np.concatenate([self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var), pool.ravel()]),
-            n=np.array([arms, dim, len(pool), not np.triu(self._root, 1).any(), np.ptp(self.noise_var) == 0.0]),
+            p=np.concatenate(
+                [
+                    self.mean,
+                    self._root.ravel(),
+                    self.noise_var,
+                    np.sqrt(self.noise_var),
+                    pool.ravel(),
+                ]
+            ),
+            n=np.array(
+                [
+                    arms,
+                    dim,
+                    len(pool),
+                    not np.triu(self._root, 1).any(),
+                    np.ptp(self.noise_var) == 0.0,
+                ]
+            ),
             arms=arms,
             environment_rows=dim,
             signal_rows=arms * dim,
@@ -149,7 +185,11 @@ class LinearEnvironment:
     def step(self, seen: Seen, actions: IntArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
         """Draw the rewards of the chosen arms, and the next features."""
         means = np.einsum("tj,tj->t", self.log(seen.signal, actions), self.weights)
-        after = self.contexts.draw(rng.world, self.weights.shape[1]) if seen.step < seen.horizon else seen.signal
+        after = (
+            self.contexts.draw(rng.world, self.weights.shape[1])
+            if seen.step < seen.horizon
+            else seen.signal
+        )
         return self.law.draw(means, actions, rng.noise), after
 
     def values(self, signal: Signal) -> FloatArray:
@@ -205,12 +245,16 @@ class LinearBelief:
         from scipy.special import ndtri
 
         f = self._features(seen) @ self.root
-        return np.asarray(self.mean(seen) + np.sqrt(np.einsum("taj,taj->ta", f, f)) * ndtri(doors.level(level)))
+        return np.asarray(
+            self.mean(seen) + np.sqrt(np.einsum("taj,taj->ta", f, f)) * ndtri(doors.level(level))
+        )
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, noise_var_a)``."""
         actions, rewards = doors.played(self, seen, actions, rewards)
-        return self._given(doors.chosen_features(seen, actions, self.arms, self.prior.dim), actions, rewards)
+        return self._given(
+            doors.chosen_features(seen, actions, self.arms, self.prior.dim), actions, rewards
+        )
 
     def _given(self, x: FloatArray, actions: IntArray, rewards: FloatArray) -> Self:
         residual = rewards - np.einsum("tj,tj->t", x, self.m)
@@ -232,11 +276,14 @@ class LinearBelief:
         return Imagined(value, self._given(x, actions, reward), replace(seen, signal=fresh))
 
     def best_after(self, seen: Seen) -> FloatArray:
-        """Expected best posterior mean over the next, fresh features and the reward of each arm; see the contexts' law."""
+        """Expected best posterior mean over the next, fresh features and the reward of each arm;
+        see the contexts' law.
+        """
         contexts = self.prior.contexts
         if not isinstance(contexts, IntegrableContexts):
             raise TypeError(
-                f"an exact look-ahead needs contexts with expected_best(m, gains, seen), which {type(contexts).__name__} lacks; "
+                "an exact look-ahead needs contexts with expected_best(m, gains, seen), which "
+                f"{type(contexts).__name__} lacks; "
                 "use RecedingHorizon, or SphereContexts or GivenContexts"
             )
         f = self._features(seen) @ self.root  # L'x_a, (task, arm, dim)

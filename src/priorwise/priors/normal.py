@@ -12,8 +12,8 @@ def condition(
 ) -> tuple[FloatArray, FloatArray]:
     """Condition N(m, L L') on an observation of x'w with noise: Potter's square-root update.
 
-    ``f = L'x`` ``(task, dim)``, ``noise_var`` and ``residual = r - x'm`` ``(task,)``. With ``s = f'f + v``,
-    ``m += L f (r - x'm) / s`` and ``L -= L f f' / (s + sqrt(v s))``.
+    ``f = L'x`` ``(task, dim)``, ``noise_var`` and ``residual = r - x'm`` ``(task,)``. With ``s =
+    f'f + v``, ``m += L f (r - x'm) / s`` and ``L -= L f f' / (s + sqrt(v s))``.
     """
     s = np.einsum("tj,tj->t", f, f) + noise_var
     k = np.einsum("tij,tj->ti", root, f)
@@ -22,16 +22,20 @@ def condition(
 
 
 def expected_maximum_gains(cov: FloatArray, noise_var: FloatArray) -> FloatArray:
-    """Slope of each posterior mean in the standardised reward of the pulled arm: ``S[:, a] / sqrt(S_aa + v_a)``."""
+    """Slope of each posterior mean in the standardised reward of the pulled arm: ``S[:, a] /
+    sqrt(S_aa + v_a)``.
+    """
     spread = np.sqrt(np.einsum("taa->ta", cov) + noise_var)
     return cov / spread[:, :, None]
 
 
 def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
-    """E[max_b (intercept_b + slope_b Z)] for standard normal Z, exactly; arrays ``(..., b)``, -inf intercepts never count.
+    """E[max_b (intercept_b + slope_b Z)] for standard normal Z, exactly; arrays ``(..., b)``, -inf
+    intercepts never count.
 
-    Line b is the highest on one interval, from the last crossing with a flatter line to the first with a steeper one. On (l, u)
-    it contributes ``intercept (Phi(u) - Phi(l)) + slope (phi(l) - phi(u))``.
+    Line b is the highest on one interval, from the last crossing with a flatter line to the first
+    with a steeper one. On (l, u) it contributes ``intercept (Phi(u) - Phi(l)) + slope (phi(l) -
+    phi(u))``.
     """
     from scipy.special import ndtr
 
@@ -54,7 +58,9 @@ def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
     top = ~beaten & (lower < upper)
     lower, upper = np.where(top, lower, 0.0), np.where(top, upper, 0.0)
     mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
-    return np.where(top, level * mass + slopes * (_density(lower) - _density(upper)), 0.0).sum(axis=-1)
+    return np.where(top, level * mass + slopes * (_density(lower) - _density(upper)), 0.0).sum(
+        axis=-1
+    )
 
 
 def _density(x: FloatArray) -> FloatArray:

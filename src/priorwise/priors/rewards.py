@@ -19,7 +19,9 @@ class RewardLaw(Protocol):
     """D(mu): how a reward scatters around its mean."""
 
     def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
-        """Rewards ``(task,)`` for the means ``(task,)`` of the chosen actions ``(task,)``; one number of noise a step."""
+        """Rewards ``(task,)`` for the means ``(task,)`` of the chosen actions ``(task,)``; one
+        number of noise a step.
+        """
         ...
 
 

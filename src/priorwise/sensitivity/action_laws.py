@@ -1,4 +1,6 @@
-"""The law of a policy's action given its belief: exact where the family allows it, counted from repeated decisions otherwise."""
+"""The law of a policy's action given its belief: exact where the family allows it, counted from
+repeated decisions otherwise.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from priorwise.sensitivity.normal_argmax import RANK, line_argmax, normal_argmax
 
 MOST_ARMS: Final = 30
 MOST_ARMS_LOW: Final = 100
-"""Arms up to which the law of normal values is integrated: in general, and where they move in few directions only."""
+"""Arms up to which the law of normal values is integrated: in general, and where they move in few
+directions only.
+"""
 
 Source = Literal["exact", "quadrature"]
 
@@ -42,11 +46,13 @@ def action_law(policy: Policy, belief: Belief, seen: Seen) -> ActionLaw | None:
 
     * finite posteriors: by enumeration of the draws
     * Beta posteriors: Thompson sampling and its k-shot form, by quadrature to rounding
-    * normal posteriors (bandits and linear contextual bandits): Thompson sampling, and the largest sum of k draws, whose mean is
-      itself normal with a k-th of the covariance; by lattice quadrature, for up to 30 arms, or 100 that
-      move in few directions; a law is within about 0.01 in total variation (0.03 with ten arms or more), and the error is nearly
-      the same for nearby posteriors
-    * uniform play and the largest of known scores (greedy, Bayes-UCB, exact knowledge gradient), for any belief
+    * normal posteriors (bandits and linear contextual bandits): Thompson sampling, and the largest
+      sum of k draws, whose mean is itself normal with a k-th of the covariance; by lattice
+      quadrature, for up to 30 arms, or 100 that move in few directions; a law is within about 0.01
+      in total variation (0.03 with ten arms or more), and the error is nearly the same for nearby
+      posteriors
+    * uniform play and the largest of known scores (greedy, Bayes-UCB, exact knowledge gradient),
+      for any belief
     """
     enumerated = finite_action_law(policy, belief, seen)
     if enumerated is not None:
@@ -87,7 +93,9 @@ def _largest_of(policy: Policy) -> int:
         return 1
     if isinstance(policy, KShotThompson):
         return policy.k
-    if isinstance(policy, PosteriorSampling) and (policy.rule == "max" or (policy.rule == "sum" and policy.k == 1)):
+    if isinstance(policy, PosteriorSampling) and (
+        policy.rule == "max" or (policy.rule == "sum" and policy.k == 1)
+    ):
         return policy.k
     return 0
 
@@ -102,11 +110,13 @@ def _mean_of(policy: Policy) -> int:
 @final
 @dataclass(frozen=True, eq=False)
 class SampledDistance:
-    """Total variation of two action laws from decisions repeated with common random numbers, ``(task,)`` each.
+    """Total variation of two action laws from decisions repeated with common random numbers,
+    ``(task,)`` each.
 
-    The distance of two sampled frequencies is too large on average. ``value`` takes the jackknife's first correction;
-    ``low <= TV <= high`` hold on average: ``high`` is the distance of the frequencies, ``low`` applies the signs that one half
-    of the decisions shows to the frequencies of the other.
+    The distance of two sampled frequencies is too large on average. ``value`` takes the jackknife's
+    first correction; ``low <= TV <= high`` hold on average: ``high`` is the distance of the
+    frequencies, ``low`` applies the signs that one half of the decisions shows to the frequencies
+    of the other.
     """
 
     value: FloatArray
@@ -126,7 +136,9 @@ class SampledDistance:
 
     def __add__(self, other: SampledDistance) -> SampledDistance:
         """Add up over steps."""
-        return SampledDistance(self.value + other.value, self.low + other.low, self.high + other.high)
+        return SampledDistance(
+            self.value + other.value, self.low + other.low, self.high + other.high
+        )
 
 
 def sampled_distance(

@@ -1,8 +1,9 @@
 """Which of several independent Beta values is the largest, each the best of k draws.
 
-``P(a is best) = integral of prod_(b != a) F_b(x)^k dF_a(x)^k``, by Gauss-Legendre panels on the log-odds scale, where the
-densities are smooth. Below the lowest value of any arm the product is nought, and above all others' highest values one arm alone
-is left: its tail is added in closed form.
+``P(a is best) = integral of prod_(b != a) F_b(x)^k dF_a(x)^k``, by Gauss-Legendre panels on the
+log-odds scale, where the densities are smooth. Below the lowest value of any arm the product is
+nought, and above all others' highest values one arm alone is left: its tail is added in closed
+form.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ TAIL: Final = 1e-13
 ENTRIES: Final = 1 << 21
 
 
-def beta_argmax(a: FloatArray, b: FloatArray, k: int = 1, available: BoolArray | None = None) -> FloatArray:
-    """Return the probability that each arm has the largest of its k draws, ``(task, arm)``, from Beta(a, b) ``(task, arm)``."""
+def beta_argmax(
+    a: FloatArray, b: FloatArray, k: int = 1, available: BoolArray | None = None
+) -> FloatArray:
+    """Return the probability that each arm has the largest of its k draws, ``(task, arm)``, from
+    Beta(a, b) ``(task, arm)``.
+    """
     tasks, arms = a.shape
     mask = np.ones((tasks, arms), dtype=bool) if available is None else available
     low, high, panels = _ranges(a, b, mask)
@@ -36,8 +41,12 @@ def beta_argmax(a: FloatArray, b: FloatArray, k: int = 1, available: BoolArray |
     return out
 
 
-def _ranges(a: FloatArray, b: FloatArray, available: BoolArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Log odds between which several arms may be the largest, and how many panels resolve the narrowest of them."""
+def _ranges(
+    a: FloatArray, b: FloatArray, available: BoolArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Log odds between which several arms may be the largest, and how many panels resolve the
+    narrowest of them.
+    """
     from scipy.special import betaincinv, logit, polygamma
 
     with np.errstate(divide="ignore"):
@@ -46,12 +55,22 @@ def _ranges(a: FloatArray, b: FloatArray, available: BoolArray) -> tuple[FloatAr
     low = lower.max(axis=1)
     second = np.sort(upper, axis=1)[:, -2] if a.shape[1] > 1 else low
     high = np.maximum(second, low)
-    std = np.where(upper > low[:, None], np.sqrt(polygamma(1, a) + polygamma(1, b)), np.inf).min(axis=1)
+    std = np.where(upper > low[:, None], np.sqrt(polygamma(1, a) + polygamma(1, b)), np.inf).min(
+        axis=1
+    )
     wanted = np.clip((high - low) / (PANEL * std), 2.0, MOST_PANELS)
     return low, high, np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
 
 
-def _pass(a: FloatArray, b: FloatArray, k: int, available: BoolArray, low: FloatArray, high: FloatArray, panels: int) -> FloatArray:
+def _pass(
+    a: FloatArray,
+    b: FloatArray,
+    k: int,
+    available: BoolArray,
+    low: FloatArray,
+    high: FloatArray,
+    panels: int,
+) -> FloatArray:
     from scipy.special import betaln
 
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
@@ -59,12 +78,18 @@ def _pass(a: FloatArray, b: FloatArray, k: int, available: BoolArray, low: Float
     z = low[:, None, None] + (high - low)[:, None, None] * unit  # (task, 1, node)
     log_x, log_rest = -np.logaddexp(0.0, -z), -np.logaddexp(0.0, z)
     with np.errstate(divide="ignore"):
-        log_below = np.where(available[:, :, None], np.log(_below(a[:, :, None], b[:, :, None], z)), 0.0)
-    density = a[:, :, None] * log_x + b[:, :, None] * log_rest - betaln(a, b)[:, :, None]  # of the log odds
+        log_below = np.where(
+            available[:, :, None], np.log(_below(a[:, :, None], b[:, :, None], z)), 0.0
+        )
+    # of the log odds
+    density = a[:, :, None] * log_x + b[:, :, None] * log_rest - betaln(a, b)[:, :, None]
     with np.errstate(invalid="ignore"):
         others = k * log_below.sum(axis=1, keepdims=True) - log_below
     inside = np.exp(density + np.where(np.isnan(others), -np.inf, others)) * k
-    law = np.einsum("tan,n->ta", inside, np.tile(weights / (2.0 * panels), panels)) * (high - low)[:, None]
+    law = (
+        np.einsum("tan,n->ta", inside, np.tile(weights / (2.0 * panels), panels))
+        * (high - low)[:, None]
+    )
     beyond = 1.0 - _below(a, b, high[:, None]) ** k
     law = np.where(available, law + beyond, 0.0)
     return np.asarray(law / law.sum(axis=1, keepdims=True))

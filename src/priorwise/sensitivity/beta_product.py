@@ -1,4 +1,6 @@
-"""Distances between two products of Beta laws: arm by arm, two arms by nested quadrature, more by sampling."""
+"""Distances between two products of Beta laws: arm by arm, two arms by nested quadrature, more by
+sampling.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,14 @@ class BetaPair:
     arms: tuple[BetaArm, ...]
 
     @classmethod
-    def of(cls, alpha1: FloatArray, beta1: FloatArray, alpha2: FloatArray, beta2: FloatArray) -> BetaPair:
+    def of(
+        cls, alpha1: FloatArray, beta1: FloatArray, alpha2: FloatArray, beta2: FloatArray
+    ) -> BetaPair:
         """Leave out arms of equal laws."""
         rows = zip(alpha1.tolist(), beta1.tolist(), alpha2.tolist(), beta2.tolist(), strict=True)
-        return cls(tuple(BetaArm(BetaLaw(a, b), BetaLaw(c, d)) for a, b, c, d in rows if (a, b) != (c, d)))
+        return cls(
+            tuple(BetaArm(BetaLaw(a, b), BetaLaw(c, d)) for a, b, c, d in rows if (a, b) != (c, d))
+        )
 
     def total_variation(self) -> float | None:
         """Value by quadrature where at most two arms differ, None where more do."""
@@ -63,22 +69,32 @@ class BetaPair:
 
 
 def _two_arms(outer: BetaArm, inner: BetaArm) -> float:
-    """``integral |p1 p2 - q1 q2| / 2``: for each u1, panels over u2 that end where the densities cross.
+    """``integral |p1 p2 - q1 q2| / 2``: for each u1, panels over u2 that end where the densities
+    cross.
 
-    In u1 the inner integral bends only where a pair of crossings appears: where log q1/p1 is minus the extreme of log q2/p2.
+    In u1 the inner integral bends only where a pair of crossings appears: where log q1/p1 is minus
+    the extreme of log q2/p2.
     """
 
     def over_inner(u: FloatArray) -> FloatArray:
-        return np.concatenate([_inner(outer, inner, u[i : i + BLOCK]) for i in range(0, len(u), BLOCK)])
+        return np.concatenate(
+            [_inner(outer, inner, u[i : i + BLOCK]) for i in range(0, len(u), BLOCK)]
+        )
 
     bends = outer.crossings(-inner.log_ratio(np.array([inner.turn])))
-    return min(integrate(over_inner, np.unique(np.concatenate([outer.edges, *bends])), tolerance=1e-11), 1.0)
+    return min(
+        integrate(over_inner, np.unique(np.concatenate([outer.edges, *bends])), tolerance=1e-11),
+        1.0,
+    )
 
 
 def _inner(outer: BetaArm, inner: BetaArm, u: FloatArray) -> FloatArray:
     ratio = outer.log_ratio(u)
     ends = np.stack(inner.crossings(-ratio), axis=1)
-    edges = np.sort(np.concatenate([np.broadcast_to(inner.edges, (len(u), inner.edges.size)), ends], axis=1), axis=1)
+    edges = np.sort(
+        np.concatenate([np.broadcast_to(inner.edges, (len(u), inner.edges.size)), ends], axis=1),
+        axis=1,
+    )
     half = np.diff(edges, axis=1)[:, :, None] / 2.0
     x = edges[:, :-1, None] + half * (1.0 + NODES)
     whole = ratio[:, None, None] + inner.log_ratio(x)

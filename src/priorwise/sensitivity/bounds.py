@@ -1,11 +1,15 @@
 """What a wrong prior can cost: bounds on trajectories and rewards for n-Monte-Carlo policies.
 
-With ``eps = TV(p, q)``, n the policy's Monte-Carlo constant and ``delta = 2 n H eps`` (main proposition and theorem):
+With ``eps = TV(p, q)``, n the policy's Monte-Carlo constant and ``delta = 2 n H eps`` (main
+proposition and theorem):
 
-* the laws of (mu, trajectory) under ``alg(p)`` and ``alg(q)``, in tasks drawn from p, are within ``delta`` in total variation;
-* ``|R(p, alg(p)) - R(p, alg(q))| <= H delta Psi_p(delta)``, that is ``2 n H^2 eps Psi_p(2 n H eps)``.
+* the laws of (mu, trajectory) under ``alg(p)`` and ``alg(q)``, in tasks drawn from p, are within
+  ``delta`` in total variation;
+* ``|R(p, alg(p)) - R(p, alg(q))| <= H delta Psi_p(delta)``, that is ``2 n H^2 eps Psi_p(2 n H
+  eps)``.
 
-Both are used at ``min(1, delta)``: total variation never exceeds 1, and beyond it the second is the trivial ``H E[diam]``.
+Both are used at ``min(1, delta)``: total variation never exceeds 1, and beyond it the second is the
+trivial ``H E[diam]``.
 """
 
 from __future__ import annotations
@@ -44,13 +48,16 @@ def trajectory_bound(
     p, q
         The true prior and the one the policy holds instead; ``q`` may be None if ``tv`` is given.
     policy
-        A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it is 0, so is the bound.
+        A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it
+        is 0, so is the bound.
     horizon
         Pulls in a task, H.
     tv
-        Total variation between the priors, if it is known: a number, which is taken as certain, or a :class:`Distance`.
+        Total variation between the priors, if it is known: a number, which is taken as certain, or
+        a :class:`Distance`.
     estimate
-        Use an estimated total variation where there is no exact one; otherwise its certified upper bound is used.
+        Use an estimated total variation where there is no exact one; otherwise its certified upper
+        bound is used.
     seed
         Needed for estimates.
 
@@ -64,7 +71,10 @@ def trajectory_bound(
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "trajectory_bound", "pomdp_trajectory_bound")
-    estimate, seed = validation.flag("estimate", estimate), None if seed is None else validation.seed(seed)
+    estimate, seed = (
+        validation.flag("estimate", estimate),
+        None if seed is None else validation.seed(seed),
+    )
     return trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
 
 
@@ -80,24 +90,30 @@ def reward_bound(
     seed: int | None = None,
     draws: int = DRAWS,
 ) -> Bound:
-    """Bound what the wrong prior changes of the expected total reward, ``|R(p, alg(p)) - R(p, alg(q))|``.
+    """Bound what the wrong prior changes of the expected total reward, ``|R(p, alg(p)) - R(p,
+    alg(q))|``.
 
-    It is ``H delta Psi(delta)`` with ``delta = min(1, 2 n H TV(p, q))`` and Psi the tail expectation of the diameter under p.
+    It is ``H delta Psi(delta)`` with ``delta = min(1, 2 n H TV(p, q))`` and Psi the tail
+    expectation of the diameter under p.
 
     Parameters
     ----------
     p, q
         The true prior and the one the policy holds instead; ``q`` may be None if ``tv`` is given.
     policy
-        A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it is 0, so is the bound.
+        A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it
+        is 0, so is the bound.
     horizon
         Pulls in a task, H.
     tail
-        ``"auto"``: Psi where it is known exactly (or with ``estimate`` estimated), otherwise the smallest certified bound on it. A
-        condition or its name (see :func:`priorwise.tail_expectation`) takes that one. The names that end in ``-printed`` give the
-        theorem as printed: ``log(A^2 / delta)`` for ``log(2 A / delta)``, and ``2 n H^2 eps`` in front also where it exceeds H.
+        ``"auto"``: Psi where it is known exactly (or with ``estimate`` estimated), otherwise the
+        smallest certified bound on it. A condition or its name (see
+        :func:`priorwise.tail_expectation`) takes that one. The names that end in ``-printed`` give
+        the theorem as printed: ``log(A^2 / delta)`` for ``log(2 A / delta)``, and ``2 n H^2 eps``
+        in front also where it exceeds H.
     tv
-        Total variation between the priors, if it is known: a number, which is taken as certain, or a :class:`Distance`.
+        Total variation between the priors, if it is known: a number, which is taken as certain, or
+        a :class:`Distance`.
     estimate
         Use estimates of the total variation and of Psi where there are no exact values.
     seed, draws
@@ -113,18 +129,26 @@ def reward_bound(
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
     refuse_influence(p, "reward_bound", "pomdp_reward_bound")
-    estimate, seed = validation.flag("estimate", estimate), None if seed is None else validation.seed(seed)
+    estimate, seed = (
+        validation.flag("estimate", estimate),
+        None if seed is None else validation.seed(seed),
+    )
     near = trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
     psi, mean = _tails(p, near.value, tail, horizon, seed if estimate else None, draws)
     printed = not _is_auto(tail) and is_printed(find_condition(p, tail, "tail"))
-    value, trivial = horizon * _times(near.delta if printed else near.value, psi.value), horizon * mean.value
-    if _is_auto(tail) and mean.kind in (psi.kind, "exact"):  # p Psi(p) rises to Psi(1), but bounds on Psi need not keep to that
+    value, trivial = (
+        horizon * _times(near.delta if printed else near.value, psi.value),
+        horizon * mean.value,
+    )
+    # p Psi(p) rises to Psi(1), but bounds on Psi need not keep to that
+    if _is_auto(tail) and mean.kind in (psi.kind, "exact"):
         value = min(value, trivial)
     return Bound(
         value=value,
         kind="estimate" if "estimate" in (near.kind, psi.kind) else "certified",
         # d(delta Psi(delta)) / d(delta) is the quantile, at most Psi
-        std_error=horizon * math.hypot(_times(near.value, psi.std_error), _times(near.std_error, psi.value)),
+        std_error=horizon
+        * math.hypot(_times(near.value, psi.std_error), _times(near.std_error, psi.value)),
         assumption=psi.assumption if tv is None else f"{psi.assumption}; total variation as given",
         vacuous=value >= trivial * (1.0 - SLACK),
         trivial=trivial,
@@ -144,7 +168,9 @@ def _tails(
         return psi, mean
     chosen = find_condition(prior, tail, "tail")
     (psi,) = tail_expectations(prior, [p], horizon=horizon, condition=chosen)
-    (mean,) = tail_expectations(prior, [1.0], horizon=horizon, also=(chosen,), seed=seed, draws=draws)
+    (mean,) = tail_expectations(
+        prior, [1.0], horizon=horizon, also=(chosen,), seed=seed, draws=draws
+    )
     return psi, mean
 
 

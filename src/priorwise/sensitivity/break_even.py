@@ -1,11 +1,13 @@
 """How far a prior may be off before something simpler earns more.
 
-Along a path of held priors ``theta'(s)`` with ``theta'(0) = theta``, the advantage over a fallback is
+Along a path of held priors ``theta'(s)`` with ``theta'(0) = theta``, the advantage over a fallback
+is
 
     advantage(s) = R(theta, alg(theta'(s))) - R(theta, fallback),
 
-and the break-even is the first s at which it turns negative. The advantage is signed and need not fall at first: a wrong prior may
-earn more than the true one. All simulations share tasks and noise, so that the curve is smooth in s for its standard error.
+and the break-even is the first s at which it turns negative. The advantage is signed and need not
+fall at first: a wrong prior may earn more than the true one. All simulations share tasks and noise,
+so that the curve is smooth in s for its standard error.
 """
 
 from __future__ import annotations
@@ -45,9 +47,10 @@ SIGMAS: Final = 2.0
 class BreakEven(Tabular):
     """Where holding the perturbed prior stops paying.
 
-    ``scale`` is the break-even, None if the fallback never earns more within ``largest``. ``between`` are the scales at which the
-    advantage is seen to be positive and negative by two standard errors; it holds the break-even with about 95 % confidence.
-    ``scales``, ``advantages`` and ``std_errors`` are the curve. ``losses`` is the curve against the true prior instead,
+    ``scale`` is the break-even, None if the fallback never earns more within ``largest``.
+    ``between`` are the scales at which the advantage is seen to be positive and negative by two
+    standard errors; it holds the break-even with about 95 % confidence. ``scales``, ``advantages``
+    and ``std_errors`` are the curve. ``losses`` is the curve against the true prior instead,
     ``R(theta, alg(theta'(s))) - R(theta, alg(theta))``; positive where the wrong prior earns more.
     """
 
@@ -64,7 +67,9 @@ class BreakEven(Tabular):
     horizon: int
 
     def table(self) -> Table:
-        """Columns by name, one row for each scale; ``loss`` is against the true prior, positive where the wrong one earns more."""
+        """Columns by name, one row for each scale; ``loss`` is against the true prior, positive
+        where the wrong one earns more.
+        """
         return {
             "scale": self.scales,
             "advantage": self.advantages,
@@ -75,16 +80,32 @@ class BreakEven(Tabular):
 
     def figure(self, title: str = "") -> Picture:
         """Draw the curve."""
-        named = validation.text("title", title) or f"How wrong may the prior of {self.policy} be in {self.horizon} pulls?"
-        return break_even_figure(self.scales, self.advantages, self.std_errors, self.scale, self.between, named, self.fallback)
+        named = (
+            validation.text("title", title)
+            or f"How wrong may the prior of {self.policy} be in {self.horizon} pulls?"
+        )
+        return break_even_figure(
+            self.scales,
+            self.advantages,
+            self.std_errors,
+            self.scale,
+            self.between,
+            named,
+            self.fallback,
+        )
 
     def __str__(self) -> str:
         """Break-even, and where it may lie."""
         if self.scale is not None:
             low, high = self.between
-            known = f"between {low:.4g} and {high:.4g}" if math.isfinite(high) else f"above {low:.4g}"
+            known = (
+                f"between {low:.4g} and {high:.4g}" if math.isfinite(high) else f"above {low:.4g}"
+            )
             return f"break-even at {self.scale:.4g} ({known}): beyond it {self.fallback} earns more"
-        return f"{self.policy} earns no less than {self.fallback} at every scale up to {self.largest:.4g}"
+        return (
+            f"{self.policy} earns no less than {self.fallback} at every scale up to "
+            f"{self.largest:.4g}"
+        )
 
 
 def break_even(
@@ -106,9 +127,10 @@ def break_even(
     prior
         The true prior.
     direction
-        Which way the held prior is wrong: a function from the scale to a prior; or another prior of the family, reached at scale 1
-        (normal and Beta priors by mixing their parameters, finite ones by mixing their probabilities); or a shift of the mean,
-        ``(arm,)`` or ``(dim,)``, for normal priors; or shifts by name, such as ``{"alpha": ..., "beta": ...}``.
+        Which way the held prior is wrong: a function from the scale to a prior; or another prior of
+        the family, reached at scale 1 (normal and Beta priors by mixing their parameters, finite
+        ones by mixing their probabilities); or a shift of the mean, ``(arm,)`` or ``(dim,)``, for
+        normal priors; or shifts by name, such as ``{"alpha": ..., "beta": ...}``.
     policy
         The policy that holds it.
     horizon
@@ -116,8 +138,8 @@ def break_even(
     seed
         All simulations share tasks and noise.
     fallback
-        What would be played instead: a policy that needs no good prior (uniform play by default), or a prior, such as a vague one,
-        that the same policy would hold.
+        What would be played instead: a policy that needs no good prior (uniform play by default),
+        or a prior, such as a vague one, that the same policy would hold.
     largest
         Scale up to which to look.
     tasks
@@ -134,7 +156,11 @@ def break_even(
     True
 
     """
-    horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks, least=2), validation.seed(seed)
+    horizon, tasks, seed = (
+        validation.count("horizon", horizon),
+        validation.count("tasks", tasks, least=2),
+        validation.seed(seed),
+    )
     largest = validation.number("largest", largest)
     if largest <= 0.0:
         raise ValueError(f"largest must be positive, got {largest:g}")
@@ -162,7 +188,9 @@ def break_even(
             bar.advance(1)
             return gain
 
-        crossing = next((i for i, gain in enumerate([tried(scale) for scale in grid]) if gain.mean < 0.0), None)
+        crossing = next(
+            (i for i, gain in enumerate([tried(scale) for scale in grid]) if gain.mean < 0.0), None
+        )
         if crossing is not None:
             scale = _bisect(tried, grid[max(crossing - 1, 0)], grid[crossing])
     scales = np.array(sorted(seen))
@@ -187,7 +215,10 @@ def _at(path: Path, scale: float) -> Any:
     try:
         held = path(scale)
     except ValueError as error:
-        raise ValueError(f"direction leads out of the family at scale {scale:g} ({error}); pass a smaller largest=...") from None
+        raise ValueError(
+            f"direction leads out of the family at scale {scale:g} ({error}); pass a smaller "
+            "largest=..."
+        ) from None
     doors.prior(f"direction({scale:g})", held)
     return held
 
@@ -207,16 +238,30 @@ def _bisect(advantage: Callable[[float], Estimate], low: float, high: float) -> 
 
 
 def _between(scales: FloatArray, curve: list[Estimate], scale: float | None) -> tuple[float, float]:
-    """Last scale before the crossing that is clearly positive, and first after it that is clearly negative."""
+    """Last scale before the crossing that is clearly positive, and first after it that is clearly
+    negative.
+    """
     if scale is None:
         return float(scales[-1]), math.inf
-    positive = [s for s, each in zip(scales, curve, strict=True) if s <= scale and each.mean > SIGMAS * each.std_error]
-    negative = [s for s, each in zip(scales, curve, strict=True) if s >= scale and each.mean < -SIGMAS * each.std_error]
+    positive = [
+        s
+        for s, each in zip(scales, curve, strict=True)
+        if s <= scale and each.mean > SIGMAS * each.std_error
+    ]
+    negative = [
+        s
+        for s, each in zip(scales, curve, strict=True)
+        if s >= scale and each.mean < -SIGMAS * each.std_error
+    ]
     return float(max(positive, default=0.0)), float(min(negative, default=math.inf))
 
 
 def _name(fallback: Any) -> str:
-    return f"a {type(fallback).__name__} held instead" if hasattr(fallback, "belief") else type(fallback).__name__
+    return (
+        f"a {type(fallback).__name__} held instead"
+        if hasattr(fallback, "belief")
+        else type(fallback).__name__
+    )
 
 
 _PARAMETERS: Final[dict[type, tuple[str, ...]]] = {
@@ -234,31 +279,53 @@ def _path(prior: Any, direction: Any) -> Path:
         return path
     names = _PARAMETERS.get(type(prior))
     if names is None:
-        raise TypeError(f"direction must be a function from the scale to a prior for a {type(prior).__name__}")
+        raise TypeError(
+            f"direction must be a function from the scale to a prior for a {type(prior).__name__}"
+        )
     if hasattr(direction, "belief"):
         return _towards(prior, direction, names)
     if not isinstance(direction, Mapping):
         if "mean" not in names:
-            raise TypeError(f"direction must name what it shifts, such as {{{names[0]!r}: ...}}, for a {type(prior).__name__}")
+            raise TypeError(
+                f"direction must name what it shifts, such as {{{names[0]!r}: ...}}, for a "
+                f"{type(prior).__name__}"
+            )
         direction = {"mean": direction}
     shifts = {}
     for name, value in direction.items():
         if name not in names:
-            raise ValueError(f"direction must shift one of {', '.join(names)} of a {type(prior).__name__}, got {name!r}")
+            raise ValueError(
+                f"direction must shift one of {', '.join(names)} of a {type(prior).__name__}, got "
+                f"{name!r}"
+            )
         shifts[name] = validation.matrix(f"direction[{name!r}]", value, getattr(prior, name).shape)
-    return lambda scale: _rebuilt(prior, {name: getattr(prior, name) + scale * shift for name, shift in shifts.items()})
+    return lambda scale: _rebuilt(
+        prior, {name: getattr(prior, name) + scale * shift for name, shift in shifts.items()}
+    )
 
 
 def _towards(prior: Any, end: Any, names: tuple[str, ...]) -> Path:
     """Mix the parameters of the prior with those of another; scales beyond 1 go past it."""
     if type(end) is not type(prior):
-        raise ValueError(f"direction must be of the family of prior, a {type(prior).__name__}, got a {type(end).__name__}")
+        raise ValueError(
+            f"direction must be of the family of prior, a {type(prior).__name__}, got a "
+            f"{type(end).__name__}"
+        )
     if end.reward_law != prior.reward_law:
-        raise ValueError(f"direction must have the reward law of prior, {prior.reward_law}, got {end.reward_law}")
+        raise ValueError(
+            f"direction must have the reward law of prior, {prior.reward_law}, got {end.reward_law}"
+        )
     if isinstance(prior, FinitePrior) and not np.array_equal(prior.means, end.means):
-        raise ValueError("direction must have the support of prior, in the same order; pass a function of the scale otherwise")
+        raise ValueError(
+            "direction must have the support of prior, in the same order; pass a function of the "
+            "scale otherwise"
+        )
     return lambda scale: _rebuilt(
-        prior, {name: getattr(prior, name) + scale * (getattr(end, name) - getattr(prior, name)) for name in names}
+        prior,
+        {
+            name: getattr(prior, name) + scale * (getattr(end, name) - getattr(prior, name))
+            for name in names
+        },
     )
 
 

@@ -1,14 +1,19 @@
-"""Conditions on the tails of a prior, each with a certified upper bound on the tail expectation of the diameter.
+"""Conditions on the tails of a prior, each with a certified upper bound on the tail expectation of
+the diameter.
 
-With ``L = log(2 A / p)``, ``D = diam(E mu)`` and ``mu`` in ``R^A`` (Definition "tail conditions" and the lemma that follows it):
+With ``L = log(2 A / p)``, ``D = diam(E mu)`` and ``mu`` in ``R^A`` (Definition "tail conditions"
+and the lemma that follows it):
 
 * bounded, ``diam(mu) <= B``: ``Psi(p) <= B``;
-* sub-Gaussian, ``P(|mu_a - E mu_a| >= t) <= 2 exp(-t^2 / (2 s^2))`` for each arm: ``Psi(p) <= D + s (8 + 5 sqrt(L))``;
-* sub-Gamma, the same with ``2 max(exp(-t^2 / (2 s^2)), exp(-t / (2 c)))``: that plus ``c (11 + 7 L)``.
+* sub-Gaussian, ``P(|mu_a - E mu_a| >= t) <= 2 exp(-t^2 / (2 s^2))`` for each arm: ``Psi(p) <= D + s
+  (8 + 5 sqrt(L))``;
+* sub-Gamma, the same with ``2 max(exp(-t^2 / (2 s^2)), exp(-t / (2 c)))``: that plus ``c (11 + 7
+  L)``.
 
-The last two come in three forms. ``"lemma"`` is the line above. ``"printed"`` has ``log(A^2 / p)`` for L, as the theorem states it.
-``"tight"`` integrates the quantiles that the lemma sums by blocks: ``diam(mu) - D <= 2 max_a |mu_a - E mu_a|``, whose quantile at u
-is at most ``2 s sqrt(2 log(2 A / u))``, and ``p Psi(p)`` is the integral of quantiles from 0 to p.
+The last two come in three forms. ``"lemma"`` is the line above. ``"printed"`` has ``log(A^2 / p)``
+for L, as the theorem states it. ``"tight"`` integrates the quantiles that the lemma sums by blocks:
+``diam(mu) - D <= 2 max_a |mu_a - E mu_a|``, whose quantile at u is at most ``2 s sqrt(2 log(2 A /
+u))``, and ``p Psi(p)`` is the integral of quantiles from 0 to p.
 """
 
 from __future__ import annotations
@@ -33,13 +38,18 @@ def level(p: Any) -> float:
     """Return a level of a tail expectation: a number from 0; 1 stands for all above it."""
     checked = validation.number("p", p)
     if checked < 0.0:
-        raise ValueError(f"p must be a probability, the level of the tail (0: the largest possible value), got {checked:g}")
+        raise ValueError(
+            "p must be a probability, the level of the tail (0: the largest possible value), got "
+            f"{checked:g}"
+        )
     return min(checked, 1.0)
 
 
 @runtime_checkable
 class TailCondition(Protocol):
-    """What is known of a prior's tails; a prior of the user's own may state some (see :class:`ConditionedPrior`)."""
+    """What is known of a prior's tails; a prior of the user's own may state some (see
+    :class:`ConditionedPrior`).
+    """
 
     @property
     def name(self) -> str:
@@ -52,13 +62,17 @@ class TailCondition(Protocol):
         ...
 
     def tail(self, p: float) -> float:
-        """Bound the tail expectation of the diameter at every level p from 0 to 1; infinite where nothing is known."""
+        """Bound the tail expectation of the diameter at every level p from 0 to 1; infinite where
+        nothing is known.
+        """
         ...
 
 
 @runtime_checkable
 class ConditionedPrior(Protocol):
-    """A prior that states conditions on its tails; in a contextual problem they hold given any contexts."""
+    """A prior that states conditions on its tails; in a contextual problem they hold given any
+    contexts.
+    """
 
     def tail_conditions(self) -> Sequence[TailCondition]:
         """Return the conditions that hold."""
@@ -155,7 +169,9 @@ class SubGaussian(_Spread):
         return f"each arm's mean is {self.variance:g}-sub-Gaussian ({self.form} form)"
 
     def tail(self, p: float) -> float:
-        """``D + s (8 + 5 sqrt(L))``, or tight ``D + sqrt(8) s (sqrt(L) + sqrt(pi) / 2 erfcx(sqrt(L)))``."""
+        """``D + s (8 + 5 sqrt(L))``, or tight ``D + sqrt(8) s (sqrt(L) + sqrt(pi) / 2
+        erfcx(sqrt(L)))``.
+        """
         p = level(p)
         if self.variance == 0.0 or self.arms == 1:
             return self.spread
@@ -174,17 +190,21 @@ class SubGamma(_Spread):
 
     scale: float
 
-    def __init__(self, mean: ArrayLike, variance: float, scale: float, form: Form = "lemma") -> None:
+    def __init__(
+        self, mean: ArrayLike, variance: float, scale: float, form: Form = "lemma"
+    ) -> None:
         """Check and freeze the parameters."""
         self._set(mean, variance, form)
         object.__setattr__(self, "scale", _not_negative("scale", scale))
 
     @classmethod
     def bernstein(cls, mean: ArrayLike, variance: float, scale: float) -> SubGamma:
-        """Condition of arms with ``log E exp(l (mu_a - E mu_a)) <= l^2 variance / (2 (1 - scale |l|))`` for both signs of l.
+        """Condition of arms with ``log E exp(l (mu_a - E mu_a)) <= l^2 variance / (2 (1 - scale
+        |l|))`` for both signs of l.
 
-        Then ``P(|mu_a - E mu_a| >= sqrt(2 v x) + c x) <= 2 exp(-x)``, and the sum is at most twice its larger term. An arm with
-        mean ``Gamma(shape, rate)`` has ``v = shape / rate^2`` and ``c = 1 / rate``.
+        Then ``P(|mu_a - E mu_a| >= sqrt(2 v x) + c x) <= 2 exp(-x)``, and the sum is at most twice
+        its larger term. An arm with mean ``Gamma(shape, rate)`` has ``v = shape / rate^2`` and ``c
+        = 1 / rate``.
         """
         return cls(mean, 4.0 * _not_negative("variance", variance), scale)
 
@@ -196,10 +216,14 @@ class SubGamma(_Spread):
     @property
     def assumption(self) -> str:
         """The condition in words."""
-        return f"each arm's mean is ({self.variance:g}, {self.scale:g})-sub-Gamma ({self.form} form)"
+        return (
+            f"each arm's mean is ({self.variance:g}, {self.scale:g})-sub-Gamma ({self.form} form)"
+        )
 
     def tail(self, p: float) -> float:
-        """``D + s (8 + 5 sqrt(L)) + c (11 + 7 L)``; tight: the integral of ``max(2 s sqrt(2 L), 4 c L)``."""
+        """``D + s (8 + 5 sqrt(L)) + c (11 + 7 L)``; tight: the integral of ``max(2 s sqrt(2 L), 4 c
+        L)``.
+        """
         p = level(p)
         if (self.variance == 0.0 and self.scale == 0.0) or self.arms == 1:
             return self.spread
@@ -208,21 +232,29 @@ class SubGamma(_Spread):
         log = self._log(p)
         if self.form == "tight":
             return self.spread + self._tight(log) * (1.0 + ROUNDING)
-        return self.spread + self.std * (8.0 + 5.0 * math.sqrt(log)) + self.scale * (11.0 + 7.0 * log)
+        return (
+            self.spread + self.std * (8.0 + 5.0 * math.sqrt(log)) + self.scale * (11.0 + 7.0 * log)
+        )
 
     def _tight(self, log: float) -> float:
-        """Quantiles are ``4 c L`` where L is beyond ``s^2 / (2 c^2)``, and ``sqrt(8) s sqrt(L)`` before."""
+        """Quantiles are ``4 c L`` where L is beyond ``s^2 / (2 c^2)``, and ``sqrt(8) s sqrt(L)``
+        before.
+        """
         change = math.inf if self.scale <= 1e-100 * self.std else 0.5 * (self.std / self.scale) ** 2
         if log >= change:
             return 4.0 * self.scale * (log + 1.0)
         rest = math.exp(log - change)  # share of the level beyond the change
-        near = _mean_root(math.sqrt(log)) - (rest * _mean_root(math.sqrt(change)) if rest > 0.0 else 0.0)
+        near = _mean_root(math.sqrt(log)) - (
+            rest * _mean_root(math.sqrt(change)) if rest > 0.0 else 0.0
+        )
         far = 4.0 * self.scale * rest * (change + 1.0) if rest > 0.0 else 0.0
         return math.sqrt(8.0) * self.std * near + far
 
 
 def variants(condition: TailCondition) -> tuple[TailCondition, ...]:
-    """Return the forms of a condition that are compared when the smallest is wanted, then the printed one."""
+    """Return the forms of a condition that are compared when the smallest is wanted, then the
+    printed one.
+    """
     if isinstance(condition, (SubGaussian, SubGamma)):
         return tuple(_reform(condition, form) for form in get_args(Form))
     return (condition,)

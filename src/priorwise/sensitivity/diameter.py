@@ -1,6 +1,8 @@
-"""The law of a task's diameter ``diam(mu) = max_a mu_a - min_a mu_a`` under a prior, and its tail expectations.
+"""The law of a task's diameter ``diam(mu) = max_a mu_a - min_a mu_a`` under a prior, and its tail
+expectations.
 
-In a contextual problem the variable is the average over steps of the diameter at that step's contexts.
+In a contextual problem the variable is the average over steps of the diameter at that step's
+contexts.
 """
 
 from __future__ import annotations
@@ -17,9 +19,22 @@ from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
 from priorwise.priors.finite import FinitePrior
 from priorwise.priors.rewards import BanditEnvironment
-from priorwise.sensitivity.known_tails import check_prior, conditions_of, independent_arms, largest_diameter, normal_arms
+from priorwise.sensitivity.known_tails import (
+    check_prior,
+    conditions_of,
+    independent_arms,
+    largest_diameter,
+    normal_arms,
+)
 from priorwise.sensitivity.normal_tail import NormalDifferences
-from priorwise.sensitivity.tail_laws import DiameterLaw, FiniteLaw, PairLaw, RangeLaw, SampleLaw, Tail
+from priorwise.sensitivity.tail_laws import (
+    DiameterLaw,
+    FiniteLaw,
+    PairLaw,
+    RangeLaw,
+    SampleLaw,
+    Tail,
+)
 
 __all__ = ["DRAWS", "DiameterLaw", "Tail", "diameter_law", "exact_law", "sample_law"]
 
@@ -42,19 +57,25 @@ def exact_law(prior: Any) -> DiameterLaw | None:
         pair = NormalDifferences.of(*normal)
         return None if pair is None else PairLaw(pair)
     independent = independent_arms(prior)
-    return None if independent is None or largest is None else RangeLaw(independent, largest, conditions_of(prior))
+    return (
+        None
+        if independent is None or largest is None
+        else RangeLaw(independent, largest, conditions_of(prior))
+    )
 
 
 def diameter_law(prior: Any, horizon: int, *, seed: int, draws: int = DRAWS) -> DiameterLaw:
-    """Return the law of ``(1/H) sum_h diam_h`` under a prior: exact where it is known, otherwise from draws of environments.
+    """Return the law of ``(1/H) sum_h diam_h`` under a prior: exact where it is known, otherwise
+    from draws of environments.
 
-    One law answers at many levels. Exact for finite priors, one arm, two jointly normal arms, and independent arms (Beta, or
-    normal with one covariance between all) of at most 8 distinct laws.
+    One law answers at many levels. Exact for finite priors, one arm, two jointly normal arms, and
+    independent arms (Beta, or normal with one covariance between all) of at most 8 distinct laws.
 
     Parameters
     ----------
     prior
-        Any prior whose environments have ``values(signal)`` and show contexts that do not depend on the actions.
+        Any prior whose environments have ``values(signal)`` and show contexts that do not depend on
+        the actions.
     horizon
         Steps over which contexts are averaged; does not matter without contexts.
     seed, draws
@@ -77,7 +98,9 @@ def sample_law(prior: Any, horizon: int, *, seed: int, draws: int) -> SampleLaw:
     block = max(1, min(draws, ENTRIES // max(_entries(prior), 1)))
     for start in range(0, draws, block):
         tasks = np.arange(start, min(start + block, draws), dtype=np.uint64)
-        values[start : start + len(tasks)] = _diameters(prior, horizon, Streams(seed, tasks), len(tasks))
+        values[start : start + len(tasks)] = _diameters(
+            prior, horizon, Streams(seed, tasks), len(tasks)
+        )
     return SampleLaw.of(values, conditions_of(prior), largest_diameter(prior))
 
 
@@ -88,8 +111,10 @@ def _diameters(prior: Any, horizon: int, streams: Streams, tasks: int) -> FloatA
     valued = isinstance(environment, ValuedEnvironment)
     if not valued:
         raise TypeError(
-            f"the diameter needs the expected reward of every action: {type(environment).__name__} has no values(signal); "
-            "add it, or state tail_conditions() on the prior, or use the bounds for general decision problems (pomdp_reward_bound)"
+            f"the diameter needs the expected reward of every action: {type(environment).__name__} "
+            "has no values(signal); "
+            "add it, or state tail_conditions() on the prior, or use the bounds for general "
+            "decision problems (pomdp_reward_bound)"
         )
     total = np.zeros(tasks)
     signal = environment.start(streams.world(0))

@@ -1,7 +1,8 @@
-"""Exact evaluation of a policy on a finite prior with noiseless or Bernoulli rewards, by enumeration of histories.
+"""Exact evaluation of a policy on a finite prior with noiseless or Bernoulli rewards, by
+enumeration of histories.
 
-Every number here is a finite sum. A history that the held prior deems impossible makes the belief start again from that prior, as
-:class:`~priorwise.priors.finite.FiniteBelief` does in a simulation.
+Every number here is a finite sum. A history that the held prior deems impossible makes the belief
+start again from that prior, as :class:`~priorwise.priors.finite.FiniteBelief` does in a simulation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from priorwise.sensitivity.histories import MOST_HISTORIES, world_of
 
 @dataclass(frozen=True, eq=False)
 class ExactEvaluation:
-    """The law of the trajectories of alg(believed) on tasks of a prior; they are sorted by nothing in particular."""
+    """The law of the trajectories of alg(believed) on tasks of a prior; they are sorted by nothing
+    in particular.
+    """
 
     actions: IntArray  # (trajectory, step)
     rewards: FloatArray  # (trajectory, step)
@@ -60,9 +63,10 @@ class ExactRewards:
 class TrajectoryDistance:
     """Total variation between laws of whole trajectories.
 
-    ``value`` is ``TV(P_{theta, alg(theta)}, P_{theta, alg(theta')})``: the same tasks, another held prior. This is the distance of
-    the theorem, at most ``2 n H eps``. (The theorem's laws include the means; given a trajectory these have the same law, the
-    posterior under theta, so the distance is that of the trajectories alone.) ``own_tasks`` is ``TV(P_{theta, alg(theta)},
+    ``value`` is ``TV(P_{theta, alg(theta)}, P_{theta, alg(theta')})``: the same tasks, another held
+    prior. This is the distance of the theorem, at most ``2 n H eps``. (The theorem's laws include
+    the means; given a trajectory these have the same law, the posterior under theta, so the
+    distance is that of the trajectories alone.) ``own_tasks`` is ``TV(P_{theta, alg(theta)},
     P_{theta', alg(theta')})``: the tasks move with the held prior, which adds at most ``eps``.
     """
 
@@ -71,22 +75,30 @@ class TrajectoryDistance:
 
 
 def exact_evaluation(
-    prior: FinitePrior, policy: Any, horizon: int, *, believed: FinitePrior | None = None, most: int = MOST_HISTORIES
+    prior: FinitePrior,
+    policy: Any,
+    horizon: int,
+    *,
+    believed: FinitePrior | None = None,
+    most: int = MOST_HISTORIES,
 ) -> ExactEvaluation:
-    """Law of the trajectories of ``policy``, which holds ``believed``, on tasks drawn from ``prior``.
+    """Law of the trajectories of ``policy``, which holds ``believed``, on tasks drawn from
+    ``prior``.
 
     Parameters
     ----------
     prior
         Finite prior with ``noise="none"`` or ``"bernoulli"``.
     policy
-        A policy whose action law :func:`~priorwise.sensitivity.finite_actions.finite_action_law` knows.
+        A policy whose action law :func:`~priorwise.sensitivity.finite_actions.finite_action_law`
+        knows.
     horizon
         Pulls in a task.
     believed
         The prior the policy holds, if it is not the true one.
     most
-        Trajectories to enumerate at most; an error says when there are more. :func:`exact_rewards` goes further.
+        Trajectories to enumerate at most; an error says when there are more. :func:`exact_rewards`
+        goes further.
 
     Examples
     --------
@@ -96,23 +108,36 @@ def exact_evaluation(
     1.82 (exact, 4 trajectories)
 
     """
-    world, weights = world_of(prior, {"believed": prior if believed is None else believed}, policy, horizon, most)
+    world, weights = world_of(
+        prior, {"believed": prior if believed is None else believed}, policy, horizon, most
+    )
     histories = world.start()
     for step in range(1, world.horizon + 1):
         histories = world.grow(histories, world.action_laws(histories, step), step)
     if histories.actions is None or histories.rewards is None:
         raise AssertionError("histories were not merged")
-    return ExactEvaluation(histories.actions, histories.rewards, histories.probability(weights[0], 0))
+    return ExactEvaluation(
+        histories.actions, histories.rewards, histories.probability(weights[0], 0)
+    )
 
 
 def exact_rewards(
-    prior: FinitePrior, policy: Any, horizon: int, *, believed: FinitePrior | None = None, most: int = MOST_HISTORIES
+    prior: FinitePrior,
+    policy: Any,
+    horizon: int,
+    *,
+    believed: FinitePrior | None = None,
+    most: int = MOST_HISTORIES,
 ) -> ExactRewards:
-    """Expected reward of each pull: as :func:`exact_evaluation`, but histories with the same future are merged.
+    """Expected reward of each pull: as :func:`exact_evaluation`, but histories with the same future
+    are merged.
 
-    With Bernoulli rewards the number of states grows like a power of the horizon instead of exponentially.
+    With Bernoulli rewards the number of states grows like a power of the horizon instead of
+    exponentially.
     """
-    world, weights = world_of(prior, {"believed": prior if believed is None else believed}, policy, horizon, most)
+    world, weights = world_of(
+        prior, {"believed": prior if believed is None else believed}, policy, horizon, most
+    )
     histories, by_step, states = world.start(), np.empty(world.horizon), 0
     values = world.expected_rewards()
     for step in range(1, world.horizon + 1):
@@ -128,19 +153,28 @@ def exact_rewards(
 def exact_trajectory_tv(
     prior: FinitePrior, other: FinitePrior, policy: Any, horizon: int, *, most: int = MOST_HISTORIES
 ) -> TrajectoryDistance:
-    """Total variation between the trajectories of ``policy`` when it holds ``prior`` and when it holds ``other``.
+    """Total variation between the trajectories of ``policy`` when it holds ``prior`` and when it
+    holds ``other``.
 
-    The tasks are drawn from ``prior`` under both laws; ``own_tasks`` of the result draws them from ``other`` under the second.
+    The tasks are drawn from ``prior`` under both laws; ``own_tasks`` of the result draws them from
+    ``other`` under the second.
     """
     world, (mine, others) = world_of(prior, {"prior": prior, "other": other}, policy, horizon, most)
     histories = world.start()
     for step in range(1, world.horizon):
         histories = world.grow(histories, world.action_laws(histories, step), step).merged()
-    laws = np.stack(world.action_laws(histories, world.horizon), axis=2)  # (history, arm, held prior)
+    # (history, arm, held prior)
+    laws = np.stack(world.action_laws(histories, world.horizon), axis=2)
     apart = np.zeros(2)
     for arm, shown in enumerate(world.outcomes):  # the last pull need not be laid out
         first, second = (histories.mass[:, None] * histories.played * laws[:, arm]).T
         for _, likelihood in shown:
-            true, moved = (np.einsum("is,s->i", histories.likelihood, likelihood * weights) for weights in (mine, others))
-            apart += np.abs(first * true - second * true).sum(), np.abs(first * true - second * moved).sum()
+            true, moved = (
+                np.einsum("is,s->i", histories.likelihood, likelihood * weights)
+                for weights in (mine, others)
+            )
+            apart += (
+                np.abs(first * true - second * true).sum(),
+                np.abs(first * true - second * moved).sum(),
+            )
     return TrajectoryDistance(float(apart[0] / 2.0), float(apart[1] / 2.0))

@@ -1,12 +1,15 @@
 """All histories that a policy may live through, with their probabilities.
 
-The probability of a history under prior theta with alg(theta') factors into what the tasks do and what the policy does,
+The probability of a history under prior theta with alg(theta') factors into what the tasks do and
+what the policy does,
 
-    P(a_1, r_1, ..., a_h, r_h) = [sum_s theta_s prod_i D(r_i | mu_s, a_i)] * [prod_i alg(theta')(a_i | history)],
+    P(a_1, r_1, ..., a_h, r_h) = [sum_s theta_s prod_i D(r_i | mu_s, a_i)] * [prod_i alg(theta')(a_i
+    | history)],
 
-so one tree carries the likelihood of each possible task and, for each held prior, the probability of the actions. Histories that
-lead to the same likelihoods (up to a factor), the same beliefs and the same ratio of action probabilities have the same future and
-may be merged: their masses add up. (Same: their logarithms agree to 1e-11.)
+so one tree carries the likelihood of each possible task and, for each held prior, the probability
+of the actions. Histories that lead to the same likelihoods (up to a factor), the same beliefs and
+the same ratio of action probabilities have the same future and may be merged: their masses add up.
+(Same: their logarithms agree to 1e-11.)
 """
 
 from __future__ import annotations
@@ -20,14 +23,21 @@ from priorwise.core import doors, validation
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.priors.finite import FiniteBelief, FinitePrior
-from priorwise.sensitivity.enumeration import MOST_OUTCOMES, reward_likelihoods, rounded_logs, row_groups
+from priorwise.sensitivity.enumeration import (
+    MOST_OUTCOMES,
+    reward_likelihoods,
+    rounded_logs,
+    row_groups,
+)
 from priorwise.sensitivity.finite_actions import finite_action_law
 
 MOST_HISTORIES: Final = 200_000
 """Histories of one length that are held at most, unless told otherwise."""
 
 Outcomes = list[list[tuple[float, FloatArray]]]
-"""For each arm the rewards it may show, with their probability in each possible task, ``(support,)``."""
+"""For each arm the rewards it may show, with their probability in each possible task,
+``(support,)``.
+"""
 
 
 class NoActionLaw(ValueError):  # noqa: N818
@@ -42,7 +52,8 @@ class TooManyHistories(ValueError):  # noqa: N818
 class Histories:
     """Histories of one length; the task axis is the history.
 
-    The probability of history i under task weights w and held prior j is ``mass[i] * (likelihood[i] @ w) * played[i, j]``.
+    The probability of history i under task weights w and held prior j is ``mass[i] * (likelihood[i]
+    @ w) * played[i, j]``.
     """
 
     mass: FloatArray  # (history,)
@@ -53,8 +64,12 @@ class Histories:
     rewards: FloatArray | None  # (history, step)
 
     def probability(self, weights: FloatArray, held: int) -> FloatArray:
-        """Probability of each history, ``(history,)``, under these task weights ``(support,)`` and held prior."""
-        return np.asarray(self.mass * np.einsum("is,s->i", self.likelihood, weights) * self.played[:, held])
+        """Probability of each history, ``(history,)``, under these task weights ``(support,)`` and
+        held prior.
+        """
+        return np.asarray(
+            self.mass * np.einsum("is,s->i", self.likelihood, weights) * self.played[:, held]
+        )
 
     def under(self, weights: FloatArray) -> Histories:
         """Leave out histories that are impossible under these task weights ``(support,)``."""
@@ -63,7 +78,11 @@ class Histories:
     def merged(self) -> Histories:
         """Put histories with the same future together."""
         with np.errstate(divide="ignore"):
-            logs = [np.log(self.likelihood), np.log(self.played), *(belief.log_weights for belief in self.beliefs)]
+            logs = [
+                np.log(self.likelihood),
+                np.log(self.played),
+                *(belief.log_weights for belief in self.beliefs),
+            ]
         first, group = row_groups(rounded_logs(np.concatenate(logs, axis=1)))
         mass = np.zeros(len(first))
         np.add.at(mass, group, self.mass)
@@ -74,7 +93,10 @@ class Histories:
             self.mass[rows],
             self.likelihood[rows],
             self.played[rows],
-            tuple(FiniteBelief(each.prior, each.log_weights[rows], each.resets[rows]) for each in self.beliefs),
+            tuple(
+                FiniteBelief(each.prior, each.log_weights[rows], each.resets[rows])
+                for each in self.beliefs
+            ),
             None if self.actions is None else self.actions[rows],
             None if self.rewards is None else self.rewards[rows],
         )
@@ -116,8 +138,10 @@ class World:
         known = [law for law in laws if law is not None]
         if len(known) < len(laws):
             raise NoActionLaw(
-                f"policy must have an action law that can be enumerated, and {validation.shown(self.policy)} has none: either it "
-                "is none of those that finite_action_law knows (give it a method action_law(belief, seen)), or its draws have more "
+                "policy must have an action law that can be enumerated, and "
+                f"{validation.shown(self.policy)} has none: either it "
+                "is none of those that finite_action_law knows (give it a method "
+                "action_law(belief, seen)), or its draws have more "
                 f"than {MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
             )
         return known
@@ -134,13 +158,16 @@ class World:
         sizes = [len(rows) for *_, rows in kept]
         if sum(sizes) > self.most:
             raise TooManyHistories(
-                f"horizon must be shorter: there are {sum(sizes)} histories after {step} of {self.horizon} pulls, "
+                f"horizon must be shorter: there are {sum(sizes)} histories after {step} of "
+                f"{self.horizon} pulls, "
                 f"more than most={self.most}; a larger most=... takes more time and memory"
             )
         row = np.concatenate([rows for *_, rows in kept])
         arm_column = np.repeat([arm for arm, *_ in kept], sizes)
         reward_column = np.repeat([reward for _, reward, *_ in kept], sizes)
-        likelihood = np.concatenate([histories.likelihood[rows] * probability for _, _, probability, rows in kept])
+        likelihood = np.concatenate(
+            [histories.likelihood[rows] * probability for _, _, probability, rows in kept]
+        )
         action = played[row, arm_column]
         shares = likelihood.max(axis=1), action.max(axis=1)
         parents = histories._rows(row)
@@ -149,7 +176,9 @@ class World:
             parents.mass * shares[0] * shares[1],
             likelihood / shares[0][:, None],
             action / shares[1][:, None],
-            tuple(belief.update(seen, arm_column, reward_column, None) for belief in parents.beliefs),
+            tuple(
+                belief.update(seen, arm_column, reward_column, None) for belief in parents.beliefs
+            ),
             None if parents.actions is None else np.column_stack([parents.actions, arm_column]),
             None if parents.rewards is None else np.column_stack([parents.rewards, reward_column]),
         )
@@ -162,18 +191,24 @@ class World:
 def world_of(
     prior: FinitePrior, held: dict[str, FinitePrior], policy: Any, horizon: int, most: int
 ) -> tuple[World, tuple[FloatArray, ...]]:
-    """Possible tasks of the prior, and of the second held prior if there is one, with the task weights of both.
+    """Possible tasks of the prior, and of the second held prior if there is one, with the task
+    weights of both.
 
     ``held`` maps the name of an argument to the prior that the policy holds.
     """
     doors.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *held.items()):
         if not isinstance(value, FinitePrior):
-            raise TypeError(f"{name} must be a FinitePrior to be enumerated, got a {type(value).__name__}")
+            raise TypeError(
+                f"{name} must be a FinitePrior to be enumerated, got a {type(value).__name__}"
+            )
         if value.arms != prior.arms:
             raise ValueError(f"{name} has {value.arms} arms, but the tasks have {prior.arms}")
         if value.reward_law != prior.reward_law:
-            raise ValueError(f"{name} has another reward law than the tasks, {value.reward_law} and not {prior.reward_law}")
+            raise ValueError(
+                f"{name} has another reward law than the tasks, {value.reward_law} and not "
+                f"{prior.reward_law}"
+            )
     priors = (prior, *list(held.values())[1:])
     ends = np.cumsum([0, *(each.support for each in priors)])
     weights = np.zeros((len(priors), ends[-1]))
@@ -184,4 +219,6 @@ def world_of(
     table = FinitePrior(means, np.full(len(means), 1.0 / len(means)), prior.noise, prior.noise_var)
     outcomes = [reward_likelihoods(table, arm) for arm in range(prior.arms)]
     horizon, most = validation.count("horizon", horizon), validation.count("most", most)
-    return World(outcomes, len(means), policy, tuple(held.values()), horizon, most), tuple(weights[:, possible])
+    return World(outcomes, len(means), policy, tuple(held.values()), horizon, most), tuple(
+        weights[:, possible]
+    )

@@ -1,4 +1,6 @@
-"""What is known of the diameter under each family: conditions on its tails, and its exact law where there is one."""
+"""What is known of the diameter under each family: conditions on its tails, and its exact law where
+there is one.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,17 @@ from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.sensitivity.conditions import Bounded, ConditionedPrior, SubGaussian, TailCondition
 from priorwise.sensitivity.normal_tail import NormalDifferences
-from priorwise.sensitivity.range_law import MOST_GROUPS, BetaMarginal, IndependentRange, NormalMarginal
+from priorwise.sensitivity.range_law import (
+    MOST_GROUPS,
+    BetaMarginal,
+    IndependentRange,
+    NormalMarginal,
+)
 
 MOST_CERTAIN: Final = 1e10
-"""Sum of the parameters of a Beta law beyond which its distribution function has too few digits for quadrature."""
+"""Sum of the parameters of a Beta law beyond which its distribution function has too few digits for
+quadrature.
+"""
 
 EQUAL: Final = 1e-14
 """Covariances this close, relative to the variances, are equal up to rounding."""
@@ -30,15 +39,19 @@ def check_prior(prior: Any) -> None:
     """Refuse what has no diameter."""
     doors.role("prior", prior, "a prior")
     if isinstance(prior, (ExchangeableGaussianPrior, ExchangeableBetaPrior)):
-        raise TypeError(f"the diameter under an {type(prior).__name__} depends on the number of arms: pass prior.for_arms(n)")
+        raise TypeError(
+            f"the diameter under an {type(prior).__name__} depends on the number of arms: pass "
+            "prior.for_arms(n)"
+        )
     doors.role("prior", prior, "a prior", "arms")
 
 
 def conditions_of(prior: Any) -> tuple[TailCondition, ...]:
     """Return the conditions that hold for a prior; none for a stranger that states none.
 
-    In a contextual problem they hold given any contexts. They bound the tail of one step's diameter, and so that of the average
-    over steps: tail expectations are subadditive, and all steps have the same law.
+    In a contextual problem they hold given any contexts. They bound the tail of one step's
+    diameter, and so that of the average over steps: tail expectations are subadditive, and all
+    steps have the same law.
     """
     check_prior(prior)
     if isinstance(prior, ConditionedPrior):
@@ -53,7 +66,9 @@ def _finite(prior: FinitePrior) -> tuple[TailCondition, ...]:
 def _beta(prior: BetaPrior) -> tuple[TailCondition, ...]:
     """Beta(a, b) is 1 / (4 (a + b + 1))-sub-Gaussian (Marchal and Arbel 2017)."""
     total = prior.alpha + prior.beta
-    return Bounded(1.0 if prior.arms > 1 else 0.0), SubGaussian(prior.alpha / total, float((0.25 / (total + 1.0)).max()))
+    return Bounded(1.0 if prior.arms > 1 else 0.0), SubGaussian(
+        prior.alpha / total, float((0.25 / (total + 1.0)).max())
+    )
 
 
 def _gaussian(prior: GaussianPrior) -> tuple[TailCondition, ...]:
@@ -61,7 +76,9 @@ def _gaussian(prior: GaussianPrior) -> tuple[TailCondition, ...]:
 
 
 def _linear(prior: LinearGaussianPrior) -> tuple[TailCondition, ...]:
-    """Worst case over the contexts: the pool's, or ``|x'm| <= |m|`` and ``x'Sx <= lambda_max`` on the sphere."""
+    """Worst case over the contexts: the pool's, or ``|x'm| <= |m|`` and ``x'Sx <= lambda_max`` on
+    the sphere.
+    """
     if isinstance(prior.contexts, GivenContexts):
         return _normal(*_pool(prior, prior.contexts))
     if isinstance(prior.contexts, SphereContexts):
@@ -105,13 +122,19 @@ def largest_diameter(prior: Any) -> float | None:
         means, covs = _pool(prior, prior.contexts)
         infinite = _largest_normal(means, covs) == np.inf
         return np.inf if infinite else float(np.ptp(means, axis=1).max())
-    if isinstance(prior, LinearGaussianPrior) and isinstance(prior.contexts, SphereContexts) and prior.cov.any():
+    if (
+        isinstance(prior, LinearGaussianPrior)
+        and isinstance(prior.contexts, SphereContexts)
+        and prior.cov.any()
+    ):
         return np.inf if prior.arms > 1 else 0.0
     return None
 
 
 def _largest_normal(means: FloatArray, covs: FloatArray) -> float:
-    """Infinite unless all arms move together: ``P S P = 0`` with P the projection off the constant vector."""
+    """Infinite unless all arms move together: ``P S P = 0`` with P the projection off the constant
+    vector.
+    """
     centered = covs - covs.mean(axis=1, keepdims=True)
     centered = centered - centered.mean(axis=2, keepdims=True)
     moves = np.abs(centered).max() > 64 * EQUAL * max(float(np.abs(covs).max()), 1e-300)
@@ -119,39 +142,65 @@ def _largest_normal(means: FloatArray, covs: FloatArray) -> float:
 
 
 def normal_arms(prior: Any) -> tuple[FloatArray, FloatArray] | None:
-    """Return the mean and covariance of the arms, where they are jointly normal with the same law at each step."""
+    """Return the mean and covariance of the arms, where they are jointly normal with the same law
+    at each step.
+    """
     if isinstance(prior, GaussianPrior):
         return prior.mean, prior.cov
-    if isinstance(prior, LinearGaussianPrior) and isinstance(prior.contexts, GivenContexts) and len(prior.contexts.features) == 1:
+    if (
+        isinstance(prior, LinearGaussianPrior)
+        and isinstance(prior.contexts, GivenContexts)
+        and len(prior.contexts.features) == 1
+    ):
         means, covs = _pool(prior, prior.contexts)
         return means[0], covs[0]
     return None
 
 
 def independent_arms(prior: Any) -> IndependentRange | None:
-    """Return the law of the diameter where it is that of independent arms with few distinct laws."""
+    """Return the law of the diameter where it is that of independent arms with few distinct
+    laws.
+    """
     if isinstance(prior, BetaPrior):
         if (prior.alpha + prior.beta).max() > MOST_CERTAIN:
             return None
-        rows, counts = np.unique(np.stack([prior.alpha, prior.beta], axis=1), axis=0, return_counts=True)
+        rows, counts = np.unique(
+            np.stack([prior.alpha, prior.beta], axis=1), axis=0, return_counts=True
+        )
         if len(rows) > MOST_GROUPS:
             return None
-        return IndependentRange(tuple((BetaMarginal(a, b), n) for (a, b), n in zip(rows.tolist(), counts.tolist(), strict=True)))
+        return IndependentRange(
+            tuple(
+                (BetaMarginal(a, b), n)
+                for (a, b), n in zip(rows.tolist(), counts.tolist(), strict=True)
+            )
+        )
     arms = normal_arms(prior)
     return None if arms is None else _independent_normal(*arms)
 
 
 def _independent_normal(mean: FloatArray, cov: FloatArray) -> IndependentRange | None:
-    """With one covariance c between all arms, differences are those of independent arms of variances ``S_aa - c``."""
+    """With one covariance c between all arms, differences are those of independent arms of
+    variances ``S_aa - c``.
+    """
     off = cov[~np.eye(mean.size, dtype=bool)]
     if off.size == 0:
         return None
     shared, variances = float(off.mean()), np.diag(cov)
     scale = float(variances.max())
-    if np.abs(off - shared).max() > EQUAL * scale or (variances - shared).min() < -EQUAL * scale or scale == 0.0:
+    if (
+        np.abs(off - shared).max() > EQUAL * scale
+        or (variances - shared).min() < -EQUAL * scale
+        or scale == 0.0
+    ):
         return None
     std = np.sqrt(np.maximum(variances - shared, 0.0))
     rows, counts = np.unique(np.stack([mean, std], axis=1), axis=0, return_counts=True)
     if len(rows) > MOST_GROUPS:
         return None
-    return IndependentRange(tuple((NormalMarginal(m, s), n) for (m, s), n in zip(rows.tolist(), counts.tolist(), strict=True)))
+    return IndependentRange(
+        tuple(
+            (NormalMarginal(m, s), n)
+            for (m, s), n in zip(rows.tolist(), counts.tolist(), strict=True)
+        )
+    )

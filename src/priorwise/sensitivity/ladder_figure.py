@@ -1,4 +1,6 @@
-"""The figure of a sensitivity ladder: bounds as bars, the measured gap below them. It reads numbers and never simulates."""
+"""The figure of a sensitivity ladder: bounds as bars, the measured gap below them. It reads numbers
+and never simulates.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,17 @@ class Bar:
 
 
 def ladder_figure(
-    bars: Sequence[Bar], gap: float, gap_error: float, trivial: float, title: str, said: str, summary: Sequence[str] = ()
+    bars: Sequence[Bar],
+    gap: float,
+    gap_error: float,
+    trivial: float,
+    title: str,
+    said: str,
+    summary: Sequence[str] = (),
 ) -> Picture:
-    """Draw probabilities on the left and rewards on the right, on logarithmic scales; what follows from them stands above."""
+    """Draw probabilities on the left and rewards on the right, on logarithmic scales; what follows
+    from them stands above.
+    """
     rows = len(bars) + 1
     width, left, between, panel, top, bottom = 10.6, 1.85, 0.45, 3.75, 1.02, 0.75
     told = [line for sentence in summary for line in note_lines(sentence, 0.9 * (width - 0.3))]
@@ -48,11 +58,21 @@ def ladder_figure(
         box = (bottom / height, panel / width, 1 - (top + bottom) / height)
         often, much = (figure.add_axes((x / width, *box)) for x in (left, left + panel + between))
         colours = [COLOURS[0] if bar.reward < TELLING * trivial else PALE for bar in bars]
-        deltas = [Mark(bar.delta, bar.delta_error, colour) for bar, colour in zip(bars, colours, strict=True)]
-        rewards = [Mark(bar.reward, bar.reward_error, colour) for bar, colour in zip(bars, colours, strict=True)]
+        deltas = [
+            Mark(bar.delta, bar.delta_error, colour)
+            for bar, colour in zip(bars, colours, strict=True)
+        ]
+        rewards = [
+            Mark(bar.reward, bar.reward_error, colour)
+            for bar, colour in zip(bars, colours, strict=True)
+        ]
         _draw(often, places, deltas, 1.0, "certain")
         _draw(
-            much, places, [*rewards, Mark(abs(gap), gap_error, COLOURS[2] if gap > 0 else COLOURS[1])], trivial, "any two policies"
+            much,
+            places,
+            [*rewards, Mark(abs(gap), gap_error, COLOURS[2] if gap > 0 else COLOURS[1])],
+            trivial,
+            "any two policies",
         )
         for place, bar in zip(places, bars, strict=False):
             _below(often, place, bar.how)
@@ -65,8 +85,12 @@ def ladder_figure(
         much.set_xlabel("reward in a task")
         figure.text(0.12 / width, 1 - 0.3 / height, title, fontsize=11, va="center", weight="bold")
         for index, line in enumerate(told):
-            figure.text(0.12 / width, 1 - (0.58 + 0.19 * index) / height, line, fontsize=8.5, va="center")
-        note = "Dots are bounds, with ±2 standard errors. Grey: says hardly more than the dashed line."
+            figure.text(
+                0.12 / width, 1 - (0.58 + 0.19 * index) / height, line, fontsize=8.5, va="center"
+            )
+        note = (
+            "Dots are bounds, with ±2 standard errors. Grey: says hardly more than the dashed line."
+        )
         figure.text(left / width, 0.16 / height, note, fontsize=7.5, color="#666666", va="center")
         return render(figure)
 
@@ -80,8 +104,12 @@ class Mark:
     colour: str
 
 
-def _draw(axes: Axes, places: Sequence[float], marks: Sequence[Mark], limit: float, meaning: str) -> None:
-    """Draw a dot for each number at the end of a line, and the limit beyond which a bound says nothing."""
+def _draw(
+    axes: Axes, places: Sequence[float], marks: Sequence[Mark], limit: float, meaning: str
+) -> None:
+    """Draw a dot for each number at the end of a line, and the limit beyond which a bound says
+    nothing.
+    """
     axes.set_xscale("log")
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x")
@@ -95,26 +123,37 @@ def _draw(axes: Axes, places: Sequence[float], marks: Sequence[Mark], limit: flo
     if limit > 0:
         axes.axvline(limit, color=INK, linewidth=0.9, linestyle=(0, (3, 2)), zorder=1)
         axes.annotate(
-            meaning, (limit, 1.0), (0, 3), xycoords=axes.get_xaxis_transform(), textcoords="offset points",
+            meaning, (limit, 1.0), (0, 3), xycoords=axes.get_xaxis_transform(),
+            textcoords="offset points",
             fontsize=7.5, color=INK, ha="center", annotation_clip=False,
         )  # fmt: skip
     for place, mark in zip(places, marks, strict=False):
         value, spread = max(mark.value, low), BAND * mark.error if np.isfinite(mark.error) else 0.0
-        axes.plot([low, value], [place, place], color=mark.colour, linewidth=2.2, solid_capstyle="butt", zorder=2)
+        axes.plot(
+            [low, value],
+            [place, place],
+            color=mark.colour,
+            linewidth=2.2,
+            solid_capstyle="butt",
+            zorder=2,
+        )
         axes.errorbar(
             value, place, xerr=[[min(spread, value * 0.999)], [spread]], fmt="o", markersize=6.5,
             color=mark.colour, ecolor=INK, elinewidth=1.0, capsize=2.5, zorder=3,
         )  # fmt: skip
         axes.annotate(
-            f"{mark.value:.3g}" if mark.value > 0 else "0", (value + spread, place), (8, 0), textcoords="offset points",
-            va="center", fontsize=8.5, color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0}, zorder=4,
+            f"{mark.value:.3g}" if mark.value > 0 else "0", (value + spread, place), (8, 0),
+            textcoords="offset points",
+            va="center", fontsize=8.5, color=INK, bbox={"facecolor": "white", "edgecolor": "none",
+            "pad": 1.0}, zorder=4,
         )  # fmt: skip
 
 
 def _below(axes: Axes, place: float, text: str) -> None:
     """Write how a number was found, under its line."""
     axes.annotate(
-        text, (0.0, place), (2, -10), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+        text, (0.0, place), (2, -10), xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
         fontsize=7, color="#666666", va="center", annotation_clip=False, zorder=2,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
     )  # fmt: skip

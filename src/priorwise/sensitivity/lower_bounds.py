@@ -1,14 +1,15 @@
 """Problems on which a wrong prior costs as much as the sensitivity bounds allow, up to a constant.
 
-*Rewards* (Theorem "lower bound"). N arms and one more, noiseless rewards, a uniform on 1..N and b ~ Bernoulli(eps):
+*Rewards* (Theorem "lower bound"). N arms and one more, noiseless rewards, a uniform on 1..N and b ~
+Bernoulli(eps):
 
     mu_a = 1 - delta,   the other N - 1 arms delta,   mu_{N+1} = 1 if b = 1, else delta a / (2 N).
 
-The last arm may be the best of all, and when it is not it tells which one is. k-shot Thompson sampling that holds eps = 0 never
-pulls it, and searches one arm after the other.
+The last arm may be the best of all, and when it is not it tells which one is. k-shot Thompson
+sampling that holds eps = 0 never pulls it, and searches one arm after the other.
 
-*Trajectories* (Proposition "simple converse"). Two arms, Bernoulli rewards: mu = (1/2, 0) for sure, or (1/2, 1) with probability
-eps. Which arm is pulled differs with probability 1 - (1 - eps)^(H k).
+*Trajectories* (Proposition "simple converse"). Two arms, Bernoulli rewards: mu = (1/2, 0) for sure,
+or (1/2, 1) with probability eps. Which arm is pulled differs with probability 1 - (1 - eps)^(H k).
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ MOST_ENTRIES: Final = 1 << 25  # of a table of means
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A true prior theta, a held prior theta' at total variation ``eps``, and nothing else that differs."""
+    """A true prior theta, a held prior theta' at total variation ``eps``, and nothing else that
+    differs.
+    """
 
     prior: FinitePrior
     other: FinitePrior
@@ -36,7 +39,9 @@ class Instance:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What the wrong prior costs k-shot Thompson sampling on the (N + 1)-arm instance, between the bounds on it."""
+    """What the wrong prior costs k-shot Thompson sampling on the (N + 1)-arm instance, between the
+    bounds on it.
+    """
 
     theorem: float  # lower bound as printed
     improved: float  # lower bound with the sum done exactly
@@ -49,7 +54,8 @@ class LowerBound:
     def __str__(self) -> str:
         """Bounds and measurement."""
         return (
-            f"{self.theorem:.4f} (theorem) <= {self.exact:.4f} (exact; measured {self.measured:.4f} ± {self.std_error:.4f}) "
+            f"{self.theorem:.4f} (theorem) <= {self.exact:.4f} (exact; measured "
+            f"{self.measured:.4f} ± {self.std_error:.4f}) "
             f"<= {self.upper:.4f} (2 n H^2 eps)"
         )
 
@@ -57,8 +63,8 @@ class LowerBound:
 def noiseless_instance(arms: int, eps: float, delta: float) -> Instance:
     """Return the (N + 1)-arm instance with N = ``arms``, as priors on 2N possible tasks.
 
-    Both priors have one table of means, of 2N (N + 1) numbers; the last arm comes last. It runs with every policy, and is meant for
-    N up to some hundreds; :func:`lower_bound_gap` goes further.
+    Both priors have one table of means, of 2N (N + 1) numbers; the last arm comes last. It runs
+    with every policy, and is meant for N up to some hundreds; :func:`lower_bound_gap` goes further.
 
     Examples
     --------
@@ -68,20 +74,30 @@ def noiseless_instance(arms: int, eps: float, delta: float) -> Instance:
     """
     arms, eps, delta = _checked(arms, eps, delta)
     if 2 * arms * (arms + 1) > MOST_ENTRIES:
-        raise ValueError(f"arms must be fewer: the table of means would have {2 * arms * (arms + 1)} entries; use lower_bound_gap")
+        raise ValueError(
+            f"arms must be fewer: the table of means would have {2 * arms * (arms + 1)} entries; "
+            "use lower_bound_gap"
+        )
     if delta / (2 * arms) <= 10 * SAME_REWARD:
-        raise ValueError(f"delta must be larger with {arms} arms: the last arm's rewards differ by delta / (2 N), and must not tie")
+        raise ValueError(
+            f"delta must be larger with {arms} arms: the last arm's rewards differ by delta / (2 "
+            "N), and must not tie"
+        )
     means = np.full((2, arms, arms + 1), delta)  # b, a, arm
     means[:, np.arange(arms), np.arange(arms)] = 1.0 - delta
     means[0, :, arms] = delta * np.arange(1, arms + 1) / (2 * arms)
     means[1, :, arms] = 1.0
     table, each = means.reshape(2 * arms, arms + 1), np.full(arms, 1.0 / arms)
-    true, held = (FinitePrior(table, np.concatenate([(1.0 - b) * each, b * each])) for b in (eps, 0.0))
+    true, held = (
+        FinitePrior(table, np.concatenate([(1.0 - b) * each, b * each])) for b in (eps, 0.0)
+    )
     return Instance(true, held, eps)
 
 
 def two_point_instance(eps: float) -> Instance:
-    """Return the two-arm Bernoulli instance: theta is (1/2, 0) for sure, theta' is (1/2, 1) with probability ``eps``."""
+    """Return the two-arm Bernoulli instance: theta is (1/2, 0) for sure, theta' is (1/2, 1) with
+    probability ``eps``.
+    """
     eps = _share("eps", eps, 1.0)
     means = [[0.5, 0.0], [0.5, 1.0]]
     true, held = (FinitePrior(means, [1.0 - p, p], noise="bernoulli") for p in (0.0, eps))
@@ -91,8 +107,9 @@ def two_point_instance(eps: float) -> Instance:
 def two_point_tv(k: int, horizon: int, eps: float) -> float:
     """Trajectory TV of k-shot Thompson sampling on the two-point instance, ``1 - (1 - eps)^(H k)``.
 
-    It is exact: without a pull of arm 2 the laws have the same ratio (1 - eps)^(H k) on every trajectory, and the true prior never
-    pulls it. At least ``k H eps / 2`` for ``eps <= 1 / (2 H k)``.
+    It is exact: without a pull of arm 2 the laws have the same ratio (1 - eps)^(H k) on every
+    trajectory, and the true prior never pulls it. At least ``k H eps / 2`` for ``eps <= 1 / (2 H
+    k)``.
     """
     pulls = validation.count("k", k) * validation.count("horizon", horizon)
     return float(-np.expm1(pulls * np.log1p(-_share("eps", eps, 1.0))))
@@ -101,14 +118,17 @@ def two_point_tv(k: int, horizon: int, eps: float) -> float:
 def theorem_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> float:
     """Lower bound on ``R(theta, kTS(theta)) - R(theta, kTS(theta'))`` as printed.
 
-    ``k eps H^2 ((1 - k H eps)^2 (1 - delta) (H - 1)(H - 2) / (2 H^2) - H / (N - H) - delta)``; negative where it says nothing.
+    ``k eps H^2 ((1 - k H eps)^2 (1 - delta) (H - 1)(H - 2) / (2 H^2) - H / (N - H) - delta)``;
+    negative where it says nothing.
     """
     horizon = validation.count("horizon", horizon)
     return _gap(k, horizon, arms, eps, delta, sum_of_rest=(horizon - 1) * (horizon - 2) / 2)
 
 
 def improved_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> float:
-    """Lower bound with ``sum_h (H - h) = H (H - 1) / 2`` in place of ``(H - 1)(H - 2) / 2``: what the proof gives."""
+    """Lower bound with ``sum_h (H - h) = H (H - 1) / 2`` in place of ``(H - 1)(H - 2) / 2``: what
+    the proof gives.
+    """
     horizon = validation.count("horizon", horizon)
     return _gap(k, horizon, arms, eps, delta, sum_of_rest=horizon * (horizon - 1) / 2)
 
@@ -116,9 +136,10 @@ def improved_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> f
 def exact_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> float:
     """Exact ``R(theta, kTS(theta)) - R(theta, kTS(theta'))`` on the (N + 1)-arm instance.
 
-    With ``m_h = delta + (1 - 2 delta) min(h, N) / N`` the mean reward of pull h without the last arm (the search finds its arm at
-    a uniform time), ``v = eps + (1 - eps)(1 - delta)`` that of knowing the best arm, ``w = eps + (1 - eps) delta (N + 1) / (4 N)``
-    that of the last arm, and ``q = 1 - (1 - eps)^k`` the chance of its first pull at any step,
+    With ``m_h = delta + (1 - 2 delta) min(h, N) / N`` the mean reward of pull h without the last
+    arm (the search finds its arm at a uniform time), ``v = eps + (1 - eps)(1 - delta)`` that of
+    knowing the best arm, ``w = eps + (1 - eps) delta (N + 1) / (4 N)`` that of the last arm, and
+    ``q = 1 - (1 - eps)^k`` the chance of its first pull at any step,
 
         ``sum_h q (1 - q)^(h-1) (w - m_h + sum_{j > h} (v - m_j))``.
     """
@@ -134,7 +155,9 @@ def exact_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> floa
     return float(first @ (asking - searching + after))
 
 
-def lower_bound_gap(k: int, horizon: int, arms: int, eps: float, delta: float, *, seed: int, tasks: int = 50_000) -> LowerBound:
+def lower_bound_gap(
+    k: int, horizon: int, arms: int, eps: float, delta: float, *, seed: int, tasks: int = 50_000
+) -> LowerBound:
     """Measure what the wrong prior costs on the (N + 1)-arm instance, and set it beside the bounds.
 
     Parameters
@@ -159,7 +182,13 @@ def lower_bound_gap(k: int, horizon: int, arms: int, eps: float, delta: float, *
     """
     theorem, improved = (f(k, horizon, arms, eps, delta) for f in (theorem_gap, improved_gap))
     gaps = simulated_differences(
-        k, horizon, arms, eps, delta, tasks=validation.count("tasks", tasks, least=2), seed=validation.seed(seed)
+        k,
+        horizon,
+        arms,
+        eps,
+        delta,
+        tasks=validation.count("tasks", tasks, least=2),
+        seed=validation.seed(seed),
     )
     return LowerBound(
         theorem,
@@ -176,7 +205,10 @@ def _gap(k: int, horizon: int, arms: int, eps: float, delta: float, sum_of_rest:
     k = validation.count("k", k)
     arms, eps, delta = _checked(arms, eps, delta)
     if k * horizon * eps > 1.0:
-        raise ValueError(f"eps must be at most 1 / (k horizon) = {1 / (k * horizon):g} for the theorem, got {eps:g}")
+        raise ValueError(
+            f"eps must be at most 1 / (k horizon) = {1 / (k * horizon):g} for the theorem, got "
+            f"{eps:g}"
+        )
     if arms <= horizon:
         raise ValueError(f"arms must exceed the horizon {horizon} for the theorem, got {arms}")
     kept = (1.0 - k * horizon * eps) ** 2 * (1.0 - delta) * sum_of_rest / horizon**2
@@ -184,7 +216,11 @@ def _gap(k: int, horizon: int, arms: int, eps: float, delta: float, sum_of_rest:
 
 
 def _checked(arms: int, eps: float, delta: float) -> tuple[int, float, float]:
-    return validation.count("arms", arms, least=2), _share("eps", eps, 1.0), _share("delta", delta, 0.5)
+    return (
+        validation.count("arms", arms, least=2),
+        _share("eps", eps, 1.0),
+        _share("delta", delta, 0.5),
+    )
 
 
 def _share(name: str, value: float, most: float) -> float:

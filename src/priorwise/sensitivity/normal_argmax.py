@@ -1,8 +1,10 @@
-"""Which of several jointly normal values is the largest: ``P(X_a > X_b for all b)`` with X ~ N(mean, cov), by quadrature.
+"""Which of several jointly normal values is the largest: ``P(X_a > X_b for all b)`` with X ~
+N(mean, cov), by quadrature.
 
-The differences ``X_b - X_a`` are normal too, and the probability that all are negative is an integral over the unit cube after
-separation of variables (Genz 1992). A rank-one lattice with the baker's transformation integrates it: the integrand is smooth in
-the parameters too, so that laws of nearby posteriors have nearly the same error, which drops out of their difference.
+The differences ``X_b - X_a`` are normal too, and the probability that all are negative is an
+integral over the unit cube after separation of variables (Genz 1992). A rank-one lattice with the
+baker's transformation integrates it: the integrand is smooth in the parameters too, so that laws of
+nearby posteriors have nearly the same error, which drops out of their difference.
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ SINGULAR: Final = 1e-11
 ENTRIES: Final = 1 << 21  # numbers in an array of one pass
 
 
-def normal_argmax(mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = POINTS) -> FloatArray:
-    """Return the probability that each value is the largest, ``(task, arm)``, for means ``(task, arm)`` and covariances.
+def normal_argmax(
+    mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = POINTS
+) -> FloatArray:
+    """Return the probability that each value is the largest, ``(task, arm)``, for means ``(task,
+    arm)`` and covariances.
 
-    Within about 0.01 in total variation for six arms and 0.03 for twenty; see :func:`line_argmax` for values of low rank.
+    Within about 0.01 in total variation for six arms and 0.03 for twenty; see :func:`line_argmax`
+    for values of low rank.
     """
     tasks, arms = mean.shape
     if arms == 1:
@@ -34,15 +40,20 @@ def normal_argmax(mean: FloatArray, cov: FloatArray, available: BoolArray | None
     size = max(1, ENTRIES // (arms * max(points, arms * arms)))
     for first in range(0, tasks, size):
         part = slice(first, first + size)
-        out[part] = _pass(mean[part], cov[part], None if available is None else available[part], points)
+        out[part] = _pass(
+            mean[part], cov[part], None if available is None else available[part], points
+        )
     return out
 
 
-def _pass(mean: FloatArray, cov: FloatArray, available: BoolArray | None, points: int) -> FloatArray:
+def _pass(
+    mean: FloatArray, cov: FloatArray, available: BoolArray | None, points: int
+) -> FloatArray:
     from scipy.special import ndtr, ndtri
 
     tasks, arms = mean.shape
-    upper, root = _differences(mean, cov, available)  # (task, arm, arm - 1), (task, arm, arm - 1, arm - 1)
+    # (task, arm, arm - 1), (task, arm, arm - 1, arm - 1)
+    upper, root = _differences(mean, cov, available)
     nodes = _lattice(points, arms - 2) if arms > 2 else np.empty((0, 1))
     values: list[FloatArray] = []
     product = np.ones((tasks, arms, nodes.shape[1]))
@@ -59,13 +70,18 @@ def _pass(mean: FloatArray, cov: FloatArray, available: BoolArray | None, points
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
-def _differences(mean: FloatArray, cov: FloatArray, available: BoolArray | None) -> tuple[FloatArray, FloatArray]:
-    """Upper limits and Cholesky factors of the standardised differences from each arm, the most binding difference first."""
+def _differences(
+    mean: FloatArray, cov: FloatArray, available: BoolArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Upper limits and Cholesky factors of the standardised differences from each arm, the most
+    binding difference first.
+    """
     arms = mean.shape[1]
     others = np.array([[b for b in range(arms) if b != a] for a in range(arms)])  # (arm, other)
     upper = mean[:, :, None] - mean[:, others]
     own = np.diagonal(cov, axis1=1, axis2=2)  # (task, arm)
-    cross = np.take_along_axis(cov, np.broadcast_to(others, (len(cov), arms, arms - 1)), axis=2)  # cov(a, b)
+    # cov(a, b)
+    cross = np.take_along_axis(cov, np.broadcast_to(others, (len(cov), arms, arms - 1)), axis=2)
     block = cov[:, others[:, :, None], others[:, None, :]]  # cov(b, c)
     spread = block + own[:, :, None, None] - cross[:, :, :, None] - cross[:, :, None, :]
     variance = np.diagonal(spread, axis1=2, axis2=3)
@@ -76,46 +92,68 @@ def _differences(mean: FloatArray, cov: FloatArray, available: BoolArray | None)
         upper = np.where(available[:, others], upper, 1e3)
     order = np.argsort(upper, axis=2, kind="stable")
     spread = spread / scale[:, :, :, None] / scale[:, :, None, :]
-    spread = np.take_along_axis(np.take_along_axis(spread, order[:, :, :, None], axis=2), order[:, :, None, :], axis=3)
+    spread = np.take_along_axis(
+        np.take_along_axis(spread, order[:, :, :, None], axis=2), order[:, :, None, :], axis=3
+    )
     return np.take_along_axis(upper, order, axis=2), _factor(spread)
 
 
 def _factor(spread: FloatArray) -> FloatArray:
-    """Lower Cholesky factors of ``(..., n, n)`` correlations; a difference that others determine gets a tiny spread of its own."""
+    """Lower Cholesky factors of ``(..., n, n)`` correlations; a difference that others determine
+    gets a tiny spread of its own.
+    """
     n = spread.shape[-1]
     root = np.zeros_like(spread)
     for j in range(n):
         pivot = spread[..., j, j] - np.einsum("...i,...i->...", root[..., j, :j], root[..., j, :j])
         free = pivot > SINGULAR
         root[..., j, j] = np.sqrt(np.where(free, pivot, SINGULAR))
-        rest = spread[..., j + 1 :, j] - np.einsum("...bi,...i->...b", root[..., j + 1 :, :j], root[..., j, :j])
+        rest = spread[..., j + 1 :, j] - np.einsum(
+            "...bi,...i->...b", root[..., j + 1 :, :j], root[..., j, :j]
+        )
         root[..., j + 1 :, j] = np.where(free[..., None], rest / root[..., j, j, None], 0.0)
     return root
 
 
-def line_argmax(mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = LINES) -> FloatArray:
-    """Return the same for covariances of low rank: exact along the leading direction, a lattice over the few others.
+def line_argmax(
+    mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = LINES
+) -> FloatArray:
+    """Return the same for covariances of low rank: exact along the leading direction, a lattice
+    over the few others.
 
-    Within about 0.005 in total variation for values that move in two directions, 0.02 in five. Along a line the largest of several
-    linear functions changes at finitely many points, and between them it is the same arm.
+    Within about 0.005 in total variation for values that move in two directions, 0.02 in five.
+    Along a line the largest of several linear functions changes at finitely many points, and
+    between them it is the same arm.
     """
     out = np.empty(mean.shape)
     size = max(1, ENTRIES // (mean.shape[1] * points))
     for first in range(0, len(mean), size):
         part = slice(first, first + size)
-        out[part] = _lines(mean[part], cov[part], None if available is None else available[part], points)
+        out[part] = _lines(
+            mean[part], cov[part], None if available is None else available[part], points
+        )
     return out
 
 
-def _lines(mean: FloatArray, cov: FloatArray, available: BoolArray | None, points: int) -> FloatArray:
+def _lines(
+    mean: FloatArray, cov: FloatArray, available: BoolArray | None, points: int
+) -> FloatArray:
     from scipy.special import ndtr, ndtri
 
     # a shift of all arms alike changes nothing
-    centred = cov - cov.mean(axis=1, keepdims=True) - cov.mean(axis=2, keepdims=True) + cov.mean(axis=(1, 2), keepdims=True)
+    centred = (
+        cov
+        - cov.mean(axis=1, keepdims=True)
+        - cov.mean(axis=2, keepdims=True)
+        + cov.mean(axis=(1, 2), keepdims=True)
+    )
     values, vectors = np.linalg.eigh(centred)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]  # leading direction first
+    # leading direction first
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
     slope, rest = root[:, :, 0], root[:, :, 1 : 1 + RANK]
-    level = mean[:, :, None] + np.einsum("taj,jm->tam", rest, ndtri(_lattice(points, rest.shape[2])))
+    level = mean[:, :, None] + np.einsum(
+        "taj,jm->tam", rest, ndtri(_lattice(points, rest.shape[2]))
+    )
     if available is not None:
         level = np.where(available[:, :, None], level, -np.inf)
     low, high = np.full(level.shape, -np.inf), np.full(level.shape, np.inf)
@@ -123,7 +161,8 @@ def _lines(mean: FloatArray, cov: FloatArray, available: BoolArray | None, point
     for other in range(mean.shape[1]):
         steeper = (slope - slope[:, other, None])[:, :, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            behind = level[:, other, None, :] - level  # the arm is ahead where steeper * z >= behind
+            # the arm is ahead where steeper * z >= behind
+            behind = level[:, other, None, :] - level
             crossing = behind / steeper
         low = np.where((steeper > flat) & (crossing > low), crossing, low)
         high = np.where((steeper < -flat) & (crossing < high), crossing, high)
@@ -136,7 +175,9 @@ def _lines(mean: FloatArray, cov: FloatArray, available: BoolArray | None, point
 
 @lru_cache(maxsize=32)
 def _lattice(points: int, dimensions: int) -> FloatArray:
-    """Return ``(dimension, point)``: multiples of square roots of primes (Richtmyer), folded so that the ends meet."""
+    """Return ``(dimension, point)``: multiples of square roots of primes (Richtmyer), folded so
+    that the ends meet.
+    """
     primes: list[int] = []
     candidate = 2
     while len(primes) < dimensions:

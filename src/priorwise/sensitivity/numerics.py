@@ -27,7 +27,9 @@ def exp_excess(y: FloatArray) -> FloatArray:
 
 
 def normal_mass(start: float, width: float) -> float:
-    """``Phi(start + width) - Phi(start)``, with all its digits for small widths and in both tails."""
+    """``Phi(start + width) - Phi(start)``, with all its digits for small widths and in both
+    tails.
+    """
     from scipy.special import ndtr
 
     if abs(width) < 1.0:
@@ -39,10 +41,14 @@ def normal_mass(start: float, width: float) -> float:
     return float(ndtr(end) - ndtr(start))
 
 
-def integrate(f: Callable[[FloatArray], FloatArray], edges: FloatArray, tolerance: float = 1e-13) -> float:
-    """Integrate over panels between sorted edges; halve the panels whose two halves disagree with the whole.
+def integrate(
+    f: Callable[[FloatArray], FloatArray], edges: FloatArray, tolerance: float = 1e-13
+) -> float:
+    """Integrate over panels between sorted edges; halve the panels whose two halves disagree with
+    the whole.
 
-    ``f`` maps ``(n,)`` to ``(n,)``. Gauss-Legendre with 32 nodes a panel; ``tolerance`` is relative to the integral of ``|f|``.
+    ``f`` maps ``(n,)`` to ``(n,)``. Gauss-Legendre with 32 nodes a panel; ``tolerance`` is relative
+    to the integral of ``|f|``.
     """
     left, right = edges[:-1], edges[1:]
     keep = right > left
@@ -60,12 +66,17 @@ def integrate(f: Callable[[FloatArray], FloatArray], edges: FloatArray, toleranc
         done.extend((lower + upper)[~rough].tolist())
         if not rough.any():
             break
-        left, right = np.concatenate([left[rough], middle[rough]]), np.concatenate([middle[rough], right[rough]])
+        left, right = (
+            np.concatenate([left[rough], middle[rough]]),
+            np.concatenate([middle[rough], right[rough]]),
+        )
         whole = np.concatenate([lower[rough], upper[rough]])
     return float(np.sum(done))
 
 
-def _panels(f: Callable[[FloatArray], FloatArray], left: FloatArray, right: FloatArray) -> FloatArray:
+def _panels(
+    f: Callable[[FloatArray], FloatArray], left: FloatArray, right: FloatArray
+) -> FloatArray:
     half = (right - left) / 2.0
     x = (left + half)[:, None] + half[:, None] * NODES
     return np.asarray(half * (f(x.ravel()).reshape(x.shape) @ WEIGHTS))

@@ -4,8 +4,9 @@ With m pulls left and belief b,
 
     Q_m(b, a) = E[r | b, a] + E[V_{m-1}(b after r)],    V_m(b) = max_a Q_m(b, a),    V_0 = 0.
 
-No policy earns more in expectation over the tasks of its prior. Beliefs that are reached along several histories are one state: the
-set of tasks that are left when rewards are noiseless, the counts of successes and failures when they are 0 or 1.
+No policy earns more in expectation over the tasks of its prior. Beliefs that are reached along
+several histories are one state: the set of tasks that are left when rewards are noiseless, the
+counts of successes and failures when they are 0 or 1.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.baselines import mean_sizes
 from priorwise.priors.beta import BetaBelief, BetaPrior
 from priorwise.priors.finite import FiniteBelief, FinitePrior
-from priorwise.sensitivity.enumeration import by_mask, reward_likelihoods, rounded_logs, row_groups, tied_law
+from priorwise.sensitivity.enumeration import (
+    by_mask,
+    reward_likelihoods,
+    rounded_logs,
+    row_groups,
+    tied_law,
+)
 
 MOST_STATES: Final = 2_000_000
 """Beliefs that a plan visits at most, unless told otherwise."""
@@ -49,15 +56,19 @@ class BayesOptimal:
         return f"{self.value:.6g} (exact, {self.states} beliefs)"
 
 
-def bayes_optimal(prior: FinitePrior | BetaPrior, horizon: int, *, most: int = MOST_STATES) -> BayesOptimal:
+def bayes_optimal(
+    prior: FinitePrior | BetaPrior, horizon: int, *, most: int = MOST_STATES
+) -> BayesOptimal:
     """Largest expected reward of ``horizon`` pulls on tasks of a prior.
 
     Parameters
     ----------
     prior
-        A :class:`FinitePrior` with noiseless or Bernoulli rewards, or a :class:`BetaPrior` with few arms.
+        A :class:`FinitePrior` with noiseless or Bernoulli rewards, or a :class:`BetaPrior` with few
+        arms.
     horizon
-        Pulls in a task. With 0/1 rewards there are C(h + 2A - 1, 2A - 1) beliefs after h pulls of A arms.
+        Pulls in a task. With 0/1 rewards there are C(h + 2A - 1, 2A - 1) beliefs after h pulls of A
+        arms.
     most
         Beliefs to visit at most.
 
@@ -70,7 +81,10 @@ def bayes_optimal(prior: FinitePrior | BetaPrior, horizon: int, *, most: int = M
     horizon = validation.count("horizon", horizon)
     doors.prior("prior", prior)
     if not isinstance(prior, (FinitePrior, BetaPrior)):
-        raise TypeError(f"prior must be a FinitePrior or a BetaPrior for an exact plan, got {type(prior).__name__}")
+        raise TypeError(
+            "prior must be a FinitePrior or a BetaPrior for an exact plan, got "
+            f"{type(prior).__name__}"
+        )
     belief = _checked(prior.belief(1))
     values, states = _plan(belief, horizon, np.arange(prior.arms), validation.count("most", most))
     return BayesOptimal(float(values.max()), values[0], states)
@@ -81,8 +95,9 @@ def bayes_optimal(prior: FinitePrior | BetaPrior, horizon: int, *, most: int = M
 class BayesOptimalPolicy:
     """Play optimally to the end of the horizon, by planning anew at each pull.
 
-    For small problems: a :class:`FinitePrior` with noiseless or Bernoulli rewards, or a :class:`BetaPrior`, with few arms and a
-    short horizon. It reads the posterior exactly, so no Monte-Carlo constant is claimed.
+    For small problems: a :class:`FinitePrior` with noiseless or Bernoulli rewards, or a
+    :class:`BetaPrior`, with few arms and a short horizon. It reads the posterior exactly, so no
+    Monte-Carlo constant is claimed.
 
     Parameters
     ----------
@@ -110,7 +125,9 @@ class BayesOptimalPolicy:
         validation.count("arms", arms)
 
     def values(self, belief: Any, seen: Seen) -> FloatArray:
-        """``Q(belief, a)`` for the pulls that are left, ``(task, arm)``; -inf for arms that are not available."""
+        """``Q(belief, a)`` for the pulls that are left, ``(task, arm)``; -inf for arms that are not
+        available.
+        """
         roots = _checked(belief)
         out = np.full((len(_key(roots)), seen.arms), -np.inf)
         for mask, tasks in by_mask(seen, len(out)):
@@ -127,8 +144,11 @@ class BayesOptimalPolicy:
 
 
 def _plan(roots: SmallBelief, pulls: int, arms: IntArray, most: int) -> tuple[FloatArray, int]:
-    """Q of each arm for each root, ``(root, arm)``, and the number of beliefs visited: layers forward, values backward."""
-    layers: list[tuple[FloatArray, FloatArray, list[tuple[int, FloatArray, IntArray]]]] = []  # means, sizes; column, chance, child
+    """Q of each arm for each root, ``(root, arm)``, and the number of beliefs visited: layers
+    forward, values backward.
+    """
+    # means, sizes; column, chance, child
+    layers: list[tuple[FloatArray, FloatArray, list[tuple[int, FloatArray, IntArray]]]] = []
     belief, states = roots, 0
     for left in range(pulls, 0, -1):
         seen = _unseen(belief)
@@ -144,23 +164,32 @@ def _plan(roots: SmallBelief, pulls: int, arms: IntArray, most: int) -> tuple[Fl
             values[:, column] += probability * np.where(probability > 0.0, value[child], 0.0)
             sizes[:, column] += probability * np.where(probability > 0.0, value_size[child], 0.0)
         best = values.argmax(axis=1)[:, None]
-        value, value_size = (np.take_along_axis(each, best, axis=1)[:, 0] for each in (values, sizes))
+        value, value_size = (
+            np.take_along_axis(each, best, axis=1)[:, 0] for each in (values, sizes)
+        )
     return level(values, sizes), states
 
 
-def _layer(belief: SmallBelief, arms: IntArray, room: int) -> tuple[SmallBelief, list[tuple[int, FloatArray, IntArray]]]:
-    """Beliefs one pull later, and how they are reached: column of the arm, probability ``(state,)``, next state ``(state,)``."""
+def _layer(
+    belief: SmallBelief, arms: IntArray, room: int
+) -> tuple[SmallBelief, list[tuple[int, FloatArray, IntArray]]]:
+    """Beliefs one pull later, and how they are reached: column of the arm, probability
+    ``(state,)``, next state ``(state,)``.
+    """
     children: list[tuple[int, FloatArray, IntArray, SmallBelief]] = []
     unseen = _unseen(belief)
     for column, arm in enumerate(arms.tolist()):
         for reward, probability in _shown(belief, arm):
             rows = np.flatnonzero(probability > 0.0)
-            after = _rows(belief, rows).update(unseen, np.full(len(rows), arm), np.full(len(rows), reward), None)
+            after = _rows(belief, rows).update(
+                unseen, np.full(len(rows), arm), np.full(len(rows), reward), None
+            )
             children.append((column, probability, rows, after))
     first, group = row_groups(np.concatenate([_key(after) for *_, after in children]))
     if len(first) > room:
         raise ValueError(
-            f"horizon must be shorter: the plan needs {len(first)} beliefs more where most= leaves room for {max(room, 0)}; "
+            f"horizon must be shorter: the plan needs {len(first)} beliefs more where most= leaves "
+            f"room for {max(room, 0)}; "
             "use fewer pulls or arms, or pass a larger most=..."
         )
     branches, start = [], 0
@@ -178,7 +207,10 @@ def _shown(belief: SmallBelief, arm: int) -> list[tuple[float, FloatArray]]:
         total = belief.a[:, arm] + belief.b[:, arm]
         return [(1.0, belief.a[:, arm] / total), (0.0, belief.b[:, arm] / total)]
     weights = belief.probabilities()
-    return [(reward, np.einsum("is,s->i", weights, likelihood)) for reward, likelihood in reward_likelihoods(belief.prior, arm)]
+    return [
+        (reward, np.einsum("is,s->i", weights, likelihood))
+        for reward, likelihood in reward_likelihoods(belief.prior, arm)
+    ]
 
 
 def _unseen(belief: SmallBelief) -> Seen:
@@ -189,7 +221,8 @@ def _unseen(belief: SmallBelief) -> Seen:
 def _key(belief: SmallBelief) -> IntArray:
     """Integers that are equal for equal beliefs, ``(state, entry)``."""
     if isinstance(belief, BetaBelief):
-        return np.concatenate([belief.a, belief.b], axis=1).view(np.int64)  # alpha + 1 + ... + 1: the same bits in any order
+        # alpha + 1 + ... + 1: the same bits in any order
+        return np.concatenate([belief.a, belief.b], axis=1).view(np.int64)
     return rounded_logs(belief.log_weights)
 
 
@@ -202,16 +235,26 @@ def _rows(belief: SmallBelief, rows: IntArray) -> SmallBelief:
 def _stacked(beliefs: list[SmallBelief]) -> SmallBelief:
     if isinstance(beliefs[0], BetaBelief):
         pairs = [(each.a, each.b) for each in beliefs if isinstance(each, BetaBelief)]
-        return BetaBelief(np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs]))
+        return BetaBelief(
+            np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+        )
     finite = [each for each in beliefs if isinstance(each, FiniteBelief)]
     return FiniteBelief(
-        beliefs[0].prior, np.concatenate([each.log_weights for each in finite]), np.concatenate([each.resets for each in finite])
+        beliefs[0].prior,
+        np.concatenate([each.log_weights for each in finite]),
+        np.concatenate([each.resets for each in finite]),
     )
 
 
 def _checked(belief: Any) -> SmallBelief:
     if isinstance(belief, FiniteBelief) and belief.prior.noise == "gaussian":
-        raise ValueError("prior must have noise='none' or 'bernoulli' for an exact plan: normal rewards have too many values")
+        raise ValueError(
+            "prior must have noise='none' or 'bernoulli' for an exact plan: normal rewards have "
+            "too many values"
+        )
     if not isinstance(belief, (FiniteBelief, BetaBelief)):
-        raise TypeError(f"belief must be that of a FinitePrior or a BetaPrior for an exact plan, got a {type(belief).__name__}")
+        raise TypeError(
+            "belief must be that of a FinitePrior or a BetaPrior for an exact plan, got a "
+            f"{type(belief).__name__}"
+        )
     return belief

@@ -1,7 +1,7 @@
 """Which two priors can be compared, and what each family supplies for it.
 
-A distance between priors says something about trajectories only if everything else is shared: number of arms, reward law and law
-of contexts. Priors that differ in those are refused.
+A distance between priors says something about trajectories only if everything else is shared:
+number of arms, reward law and law of contexts. Priors that differ in those are refused.
 """
 
 from __future__ import annotations
@@ -64,13 +64,17 @@ def pair_of(p: Any, q: Any) -> Pair:
 
 
 def ordered_pair(p: Any, q: Any) -> Pair:
-    """Return the pair in an order that does not depend on that of the arguments, so that distances are symmetric bit for bit."""
+    """Return the pair in an order that does not depend on that of the arguments, so that distances
+    are symmetric bit for bit.
+    """
     _check_comparable(p, q)
     return pair_of(*sorted((p, q), key=_order))
 
 
 def _order(prior: Any) -> list[Any]:
-    names = {FinitePrior: ("means", "probs"), BetaPrior: ("alpha", "beta")}.get(type(prior), ("mean", "cov"))
+    names = {FinitePrior: ("means", "probs"), BetaPrior: ("alpha", "beta")}.get(
+        type(prior), ("mean", "cov")
+    )
     return [getattr(prior, name).tolist() for name in names]
 
 
@@ -79,12 +83,14 @@ def _check_comparable(p: Any, q: Any) -> None:
     for name, prior in (("p", p), ("q", q)):
         if isinstance(prior, (ExchangeableGaussianPrior, ExchangeableBetaPrior)):
             raise ValueError(
-                f"the distance between {type(prior).__name__}s depends on the number of arms: pass prior.for_arms(n) for both"
+                f"the distance between {type(prior).__name__}s depends on the number of arms: pass "
+                "prior.for_arms(n) for both"
             )
         if type(prior) not in _PAIRS:
             known = ", ".join(family.__name__ for family in _PAIRS)
             raise TypeError(
-                f"{name} must be a prior of a known family: distances are known for {known}, not for a {type(prior).__name__}; "
+                f"{name} must be a prior of a known family: distances are known for {known}, not "
+                f"for a {type(prior).__name__}; "
                 "bounds and the ladder take its total variation from the other prior as tv=..."
             )
     if type(p) is not type(q):
@@ -93,14 +99,21 @@ def _check_comparable(p: Any, q: Any) -> None:
             "write both in one family to compare them"
         )
     if p.arms != q.arms:
-        raise ValueError(f"the priors have {p.arms} and {q.arms} arms; restrict both to the arms they share")
+        raise ValueError(
+            f"the priors have {p.arms} and {q.arms} arms; restrict both to the arms they share"
+        )
     if isinstance(p, LinearGaussianPrior):
         if p.dim != q.dim:
-            raise ValueError(f"the priors have {p.dim} and {q.dim} weights; use the same features for both")
+            raise ValueError(
+                f"the priors have {p.dim} and {q.dim} weights; use the same features for both"
+            )
         if p.contexts is not q.contexts and p.contexts != q.contexts:
-            raise ValueError("the priors have different laws of contexts; give both the same contexts=...")
+            raise ValueError(
+                "the priors have different laws of contexts; give both the same contexts=..."
+            )
     if p.reward_law != q.reward_law:
         raise ValueError(
             f"the priors have different reward laws, {p.reward_law} and {q.reward_law}: "
-            "a distance between priors says nothing about rewards then; give both the same noise (and noise_var)"
+            "a distance between priors says nothing about rewards then; give both the same noise "
+            "(and noise_var)"
         )

@@ -1,8 +1,10 @@
-"""Two posteriors of the same histories, one from each prior: how far apart they are, and how often a draw can be shared.
+"""Two posteriors of the same histories, one from each prior: how far apart they are, and how often
+a draw can be shared.
 
-Both priors see the same actions and rewards, so the likelihood drops out of the ratio of their posterior densities:
-``log q(mu | tau) / p(mu | tau) = log q(mu) / p(mu) + log p(tau) / q(tau)``. The first part is a fixed function of the drawn
-environment, the second grows by one predictive density per step. Nothing is inverted along the way.
+Both priors see the same actions and rewards, so the likelihood drops out of the ratio of their
+posterior densities: ``log q(mu | tau) / p(mu | tau) = log q(mu) / p(mu) + log p(tau) / q(tau)``.
+The first part is a fixed function of the drawn environment, the second grows by one predictive
+density per step. Nothing is inverted along the way.
 """
 
 from __future__ import annotations
@@ -41,11 +43,14 @@ class PosteriorPair(Protocol):
         ...
 
     def total_variation(self, rng: Stream) -> FloatArray:
-        """Total variation between the posteriors of each task, ``(task,)``: exact, or an estimate without bias."""
+        """Total variation between the posteriors of each task, ``(task,)``: exact, or an estimate
+        without bias.
+        """
         ...
 
     def shared(self, rng: Stream, draws: int) -> FloatArray:
-        """``min(1, q / p)`` at each environment that ``p.sample(rng, draws, seen)`` draws, ``(task, draw)``.
+        """``min(1, q / p)`` at each environment that ``p.sample(rng, draws, seen)`` draws, ``(task,
+        draw)``.
 
         A maximal coupling of two draws, given the one from p, lets q keep it with this probability.
         """
@@ -57,7 +62,9 @@ class PosteriorPair(Protocol):
 
 
 def posterior_pair(p: Any, q: Any, tasks: int) -> PosteriorPair | None:
-    """Start the pair of two comparable priors; None for families whose densities are not known here."""
+    """Start the pair of two comparable priors; None for families whose densities are not known
+    here.
+    """
     if isinstance(p, FinitePrior):
         return FinitePosteriors.start(p, q, tasks)
     if isinstance(p, (GaussianPrior, LinearGaussianPrior)):
@@ -82,13 +89,23 @@ class FinitePosteriors:
     def start(cls, p: FinitePrior, q: FinitePrior, tasks: int) -> FinitePosteriors:
         """Match points that are equal bit for bit."""
         index: dict[tuple[float, ...], int] = {}
-        places = [[index.setdefault(tuple(point), len(index)) for point in (prior.means + 0.0).tolist()] for prior in (p, q)]
-        return cls(p.belief(tasks), q.belief(tasks), (np.array(places[0]), np.array(places[1])), len(index))
+        places = [
+            [index.setdefault(tuple(point), len(index)) for point in (prior.means + 0.0).tolist()]
+            for prior in (p, q)
+        ]
+        return cls(
+            p.belief(tasks), q.belief(tasks), (np.array(places[0]), np.array(places[1])), len(index)
+        )
 
     def _laws(self) -> tuple[FloatArray, FloatArray]:
         """Both posteriors on the union of the supports, ``(task, point)``."""
         first, second = (
-            np.stack([np.bincount(place, row, self.points).astype(np.float64) for row in belief.probabilities()])
+            np.stack(
+                [
+                    np.bincount(place, row, self.points).astype(np.float64)
+                    for row in belief.probabilities()
+                ]
+            )
             for place, belief in zip(self.places, (self.p, self.q), strict=True)
         )
         return first, second
@@ -107,7 +124,11 @@ class FinitePosteriors:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition both."""
-        return replace(self, p=self.p.update(seen, actions, rewards, after), q=self.q.update(seen, actions, rewards, after))
+        return replace(
+            self,
+            p=self.p.update(seen, actions, rewards, after),
+            q=self.q.update(seen, actions, rewards, after),
+        )
 
 
 @final
@@ -115,8 +136,9 @@ class FinitePosteriors:
 class NormalPosteriors:
     """Normal posteriors of the means or of the weights.
 
-    With one covariance the posteriors have one too, and ``TV = 2 Phi(d / 2) - 1`` with ``d = |L'S^-1 (m_q - m_p)|``, L the root
-    of the posterior covariance and S, m of the priors: conditioning maps the shift of the means by ``L L' S^-1``.
+    With one covariance the posteriors have one too, and ``TV = 2 Phi(d / 2) - 1`` with ``d =
+    |L'S^-1 (m_q - m_p)|``, L the root of the posterior covariance and S, m of the priors:
+    conditioning maps the shift of the means by ``L L' S^-1``.
     """
 
     p: GaussianBelief | LinearBelief
@@ -145,7 +167,9 @@ class NormalPosteriors:
             return np.asarray(erf(d / np.sqrt(8.0)))
         z = rng.normal(self.p.m.shape[1])
         drawn = [belief.m + np.einsum("tij,tj->ti", belief.root, z) for belief in (self.p, self.q)]
-        return np.asarray(sum(np.abs(np.tanh((self.ratio(each) + self.evidence) / 2.0)) for each in drawn) / 2.0)
+        return np.asarray(
+            sum(np.abs(np.tanh((self.ratio(each) + self.evidence) / 2.0)) for each in drawn) / 2.0
+        )
 
     def shared(self, rng: Stream, draws: int) -> FloatArray:
         """``min(1, q / p)`` at the draws."""
@@ -176,7 +200,9 @@ class NormalPosteriors:
 @final
 @dataclass(frozen=True, eq=False)
 class _NormalRatio:
-    """``log q(x) / p(x)`` of two normal laws on one affine subspace; ``shift = S^-1 (m_q - m_p)`` where they share S."""
+    """``log q(x) / p(x)`` of two normal laws on one affine subspace; ``shift = S^-1 (m_q - m_p)``
+    where they share S.
+    """
 
     means: tuple[FloatArray, FloatArray]
     precisions: tuple[FloatArray, FloatArray]
@@ -192,7 +218,9 @@ class _NormalRatio:
         inverse_p, level_p = _inverse(p.cov, scale)
         inverse_q, level_q = _inverse(q.cov, scale)
         shift = inverse_p @ (q.mean - p.mean) if np.array_equal(p.cov, q.cov) else None
-        return cls((p.mean, q.mean), (inverse_p, inverse_q), (level_p - level_q) / 2.0, shift, apart)
+        return cls(
+            (p.mean, q.mean), (inverse_p, inverse_q), (level_p - level_q) / 2.0, shift, apart
+        )
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """At points ``(..., dim)``."""
@@ -204,18 +232,24 @@ class _NormalRatio:
 
 
 def _inverse(cov: FloatArray, scale: FloatArray) -> tuple[FloatArray, float]:
-    """Inverse of a covariance within its range, and log determinant in coordinates divided by ``scale``, the same for both laws."""
+    """Inverse of a covariance within its range, and log determinant in coordinates divided by
+    ``scale``, the same for both laws.
+    """
     unit = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(cov / unit[:, None] / unit)
     rank = covariance_rank(cov)
     kept, largest = vectors[:, len(values) - rank :], values[len(values) - rank :]
-    return np.asarray((kept / largest) @ kept.T / unit[:, None] / unit), float(np.log(largest).sum())
+    return np.asarray((kept / largest) @ kept.T / unit[:, None] / unit), float(
+        np.log(largest).sum()
+    )
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class BetaPosteriors:
-    """Independent Beta posteriors of the arms; their parameters differ by what those of the priors do."""
+    """Independent Beta posteriors of the arms; their parameters differ by what those of the priors
+    do.
+    """
 
     p: BetaBelief
     q: BetaBelief
@@ -226,27 +260,39 @@ class BetaPosteriors:
         from scipy.special import betaln
 
         level = (betaln(self.p.a, self.p.b) - betaln(self.q.a, self.q.b)).sum(axis=1)
-        slopes = (self.q.a - self.p.a)[:, None, :] * log_mean + (self.q.b - self.p.b)[:, None, :] * log_rest
+        slopes = (self.q.a - self.p.a)[:, None, :] * log_mean + (self.q.b - self.p.b)[
+            :, None, :
+        ] * log_rest
         return np.asarray(level[:, None] + slopes.sum(axis=2))
 
     def total_variation(self, rng: Stream) -> FloatArray:
-        """``E |tanh(log(q / p) / 2)|`` under the mixture of both, one draw from each, in log odds."""
+        """``E |tanh(log(q / p) / 2)|`` under the mixture of both, one draw from each, in log
+        odds.
+        """
         odds = np.stack([_log_odds(belief, rng) for belief in (self.p, self.q)], axis=1)
         ratio = self._log_ratio(-np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
         return np.asarray(np.abs(np.tanh(ratio / 2.0)).mean(axis=1))
 
     def shared(self, rng: Stream, draws: int) -> FloatArray:
-        """``min(1, q / p)`` at the draws; those that round to 0 or 1 count as the nearest number between."""
+        """``min(1, q / p)`` at the draws; those that round to 0 or 1 count as the nearest number
+        between.
+        """
         drawn = np.clip(rng.beta(self.p.a, self.p.b, draws), 1e-300, 1.0 - 1e-16)
         return np.exp(np.minimum(0.0, self._log_ratio(np.log(drawn), np.log1p(-drawn))))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition both."""
-        return replace(self, p=self.p.update(seen, actions, rewards, after), q=self.q.update(seen, actions, rewards, after))
+        return replace(
+            self,
+            p=self.p.update(seen, actions, rewards, after),
+            q=self.q.update(seen, actions, rewards, after),
+        )
 
 
 def _log_odds(belief: BetaBelief, rng: Stream) -> FloatArray:
-    """Log odds of a posterior draw, ``(task, arm)``: ``Beta(a, b)`` from ``Beta(a + 1, b + 1)`` and two uniforms, no underflow."""
+    """Log odds of a posterior draw, ``(task, arm)``: ``Beta(a, b)`` from ``Beta(a + 1, b + 1)`` and
+    two uniforms, no underflow.
+    """
     x = np.clip(rng.beta(belief.a + 1.0, belief.b + 1.0)[:, 0], 1e-300, 1.0 - 1e-16)
     u, v = np.moveaxis(rng.uniform(2, belief.a.shape[1]), 1, 0)
     return np.asarray(np.log(x) - np.log1p(-x) + np.log1p(-u) / belief.a - np.log1p(-v) / belief.b)

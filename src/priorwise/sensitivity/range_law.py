@@ -4,8 +4,9 @@
 
     E(diam - q)_+ = integral P(some arm below x, some arm above x + q) dx,
 
-one integral for any number of arms; and ``Psi(p) = min_q q + E(diam - q)_+ / p`` (Rockafellar and Uryasev 2000). The probability is
-built up arm by arm from terms that are never negative, so small ones keep their digits.
+one integral for any number of arms; and ``Psi(p) = min_q q + E(diam - q)_+ / p`` (Rockafellar and
+Uryasev 2000). The probability is built up arm by arm from terms that are never negative, so small
+ones keep their digits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ MOST_GROUPS: Final = 8
 SMALLEST: Final = 1e-250
 """Levels below this leave the range of floats on the way."""
 TOLERANCE: Final = 1e-11
-Odds = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # of: no arm outside, some below only, some above only, both
+# of: no arm outside, some below only, some above only, both
+Odds = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 class Marginal(Protocol):
@@ -55,13 +57,21 @@ class NormalMarginal:
         """``Phi((x - mean) / std)``."""
         from scipy.special import ndtr
 
-        return np.asarray(ndtr((x - self.mean) / self.std) if self.std > 0.0 else (x > self.mean).astype(np.float64))
+        return np.asarray(
+            ndtr((x - self.mean) / self.std)
+            if self.std > 0.0
+            else (x > self.mean).astype(np.float64)
+        )
 
     def above(self, x: FloatArray) -> FloatArray:
         """``Phi((mean - x) / std)``."""
         from scipy.special import ndtr
 
-        return np.asarray(ndtr((self.mean - x) / self.std) if self.std > 0.0 else (x < self.mean).astype(np.float64))
+        return np.asarray(
+            ndtr((self.mean - x) / self.std)
+            if self.std > 0.0
+            else (x < self.mean).astype(np.float64)
+        )
 
     def edges(self) -> list[float]:
         """Out to where nothing is left in floats."""
@@ -93,7 +103,8 @@ class BetaMarginal:
         """Around the bulk, and towards both ends, where the law may be steep."""
         from scipy.special import expit
 
-        bulk = np.array(BetaLaw(self.a, self.b).edges())[::2]  # 30, 5, 1 widths on either side of the mode of the log odds
+        # 30, 5, 1 widths on either side of the mode of the log odds
+        bulk = np.array(BetaLaw(self.a, self.b).edges())[::2]
         return [0.0, 1e-9, 1e-4, *np.asarray(expit(bulk)).tolist(), 1.0 - 1e-4, 1.0 - 1e-9, 1.0]
 
 
@@ -105,19 +116,27 @@ class IndependentRange:
     groups: tuple[tuple[Marginal, int], ...]
 
     def excess(self, q: float, accuracy: float = 0.0) -> float:
-        """``E(diam - q)_+``, to a share TOLERANCE of itself or of ``accuracy``, whichever is more."""
+        """``E(diam - q)_+``, to a share TOLERANCE of itself or of ``accuracy``, whichever is
+        more.
+        """
         inner = np.array([edge for marginal, _ in self.groups for edge in marginal.edges()])
         low, high = float(inner.min()), float(inner.max()) - q
         if high <= low:
             return 0.0
-        edges = np.unique(np.clip(np.concatenate([inner, inner - q, np.linspace(low, high, 9)]), low, high))
+        edges = np.unique(
+            np.clip(np.concatenate([inner, inner - q, np.linspace(low, high, 9)]), low, high)
+        )
         half = np.diff(edges)[:, None] / 2.0
-        rough = float((half * self._both(edges[:-1, None] + half * (1.0 + NODES), q)).sum(axis=0) @ WEIGHTS)
+        rough = float(
+            (half * self._both(edges[:-1, None] + half * (1.0 + NODES), q)).sum(axis=0) @ WEIGHTS
+        )
         tolerance = TOLERANCE * max(1.0, accuracy / max(rough, 1e-300))
         return integrate(lambda x: self._both(x, q), edges, tolerance=tolerance)
 
     def tail(self, p: float, largest: float) -> float:
-        """``min_q q + E(diam - q)_+ / p``, for a level p above SMALLEST; ``largest`` is any bound on the result."""
+        """``min_q q + E(diam - q)_+ / p``, for a level p above SMALLEST; ``largest`` is any bound
+        on the result.
+        """
         from scipy.optimize import minimize_scalar
 
         if p >= 1.0:
@@ -127,10 +146,16 @@ class IndependentRange:
             return q + self.excess(q, p * largest) / p
 
         step = 1e-7 * largest
-        found = minimize_scalar(above, bounds=(0.0, largest), method="bounded", options={"xatol": step})
+        found = minimize_scalar(
+            above, bounds=(0.0, largest), method="bounded", options={"xatol": step}
+        )
         curved = max(above(max(found.x - step, 0.0)), above(found.x + step)) - found.fun
         if curved > 10.0 * TOLERANCE * largest:  # a narrow law: look closer
-            near = {"bounds": (max(-10.0 * step, -found.x), 10.0 * step), "method": "bounded", "options": {"xatol": 1e-6 * step}}
+            near = {
+                "bounds": (max(-10.0 * step, -found.x), 10.0 * step),
+                "method": "bounded",
+                "options": {"xatol": 1e-6 * step},
+            }
             found = minimize_scalar(lambda shift: above(found.x + shift), **near)
         return float(min(found.fun, largest))
 

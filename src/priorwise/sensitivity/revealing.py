@@ -1,7 +1,9 @@
-"""k-shot Thompson sampling on the (N + 1)-arm lower-bound instance, simulated without tables of N + 1 arms.
+"""k-shot Thompson sampling on the (N + 1)-arm lower-bound instance, simulated without tables of N +
+1 arms.
 
-A posterior draw is a pair (a, b), and all that is known of a task is which arms were searched in vain, which is best once found,
-and what the last arm told if it was pulled. So a pull costs O(k + h), and N may be in the thousands.
+A posterior draw is a pair (a, b), and all that is known of a task is which arms were searched in
+vain, which is best once found, and what the last arm told if it was pulled. So a pull costs O(k +
+h), and N may be in the thousands.
 """
 
 from __future__ import annotations
@@ -31,11 +33,17 @@ class _Tasks:
         """Noiseless rewards, ``(task,)``."""
         told = self.delta * (self.best + 1) / (2 * self.arms)
         ordinary = np.where(actions == self.best, 1.0 - self.delta, self.delta)
-        return np.where(actions == self.arms, np.where(self.last_is_best > 0.0, 1.0, told), ordinary)
+        return np.where(
+            actions == self.arms, np.where(self.last_is_best > 0.0, 1.0, told), ordinary
+        )
 
 
-def simulated_differences(k: int, horizon: int, arms: int, eps: float, delta: float, *, tasks: int, seed: int) -> FloatArray:
-    """Reward of kTS(theta) minus that of kTS(theta') on each task, ``(task,)``, with the same draws for both."""
+def simulated_differences(
+    k: int, horizon: int, arms: int, eps: float, delta: float, *, tasks: int, seed: int
+) -> FloatArray:
+    """Reward of kTS(theta) minus that of kTS(theta') on each task, ``(task,)``, with the same draws
+    for both.
+    """
     return np.subtract(*simulated_rewards(k, horizon, arms, eps, delta, tasks=tasks, seed=seed))
 
 
@@ -55,7 +63,9 @@ def simulated_rewards(
 
 
 def _run(drawn: _Tasks, k: int, horizon: int, held: float, streams: Streams) -> FloatArray:
-    """Total rewards of k-shot Thompson sampling that holds probability ``held`` for the last arm being best."""
+    """Total rewards of k-shot Thompson sampling that holds probability ``held`` for the last arm
+    being best.
+    """
     tasks, arms = len(drawn.best), drawn.arms
     total = np.zeros(tasks)
     searched = np.full((tasks, horizon), arms)  # arms known to be bad, in order, padded with N
@@ -65,7 +75,11 @@ def _run(drawn: _Tasks, k: int, horizon: int, held: float, streams: Streams) -> 
         rng = streams.at(Purpose.POLICY, step)
         hoped = (rng.uniform(k) < held).any(axis=1)  # some draw has b = 1
         guess = _guess(rng, k, arms, searched[:, : step - 1])
-        actions = np.where(certain != UNKNOWN, certain, np.where(hoped, arms, np.where(found != UNKNOWN, found, guess)))
+        actions = np.where(
+            certain != UNKNOWN,
+            certain,
+            np.where(hoped, arms, np.where(found != UNKNOWN, found, guess)),
+        )
         rewards = drawn.rewards(actions)
         total += rewards
         asked = actions == arms
@@ -78,9 +92,12 @@ def _run(drawn: _Tasks, k: int, horizon: int, held: float, streams: Streams) -> 
 
 
 def _guess(rng: Stream, k: int, arms: int, searched: IntArray) -> IntArray:
-    """Any of the distinct arms that k draws from those not yet searched name, as ties between them are broken."""
+    """Any of the distinct arms that k draws from those not yet searched name, as ties between them
+    are broken.
+    """
     left = arms - (searched < arms).sum(axis=1)
-    drawn = np.minimum((rng.uniform(k) * left[:, None]).astype(np.int64), left[:, None] - 1)  # rank among those left
+    # rank among those left
+    drawn = np.minimum((rng.uniform(k) * left[:, None]).astype(np.int64), left[:, None] - 1)
     for column in searched.T:
         drawn += column[:, None] <= drawn  # a searched arm at or below: the rank moves up
     drawn.sort(axis=1)

@@ -1,4 +1,6 @@
-"""The upper tail expectation of the diameter, Psi, that the sensitivity of a policy's reward to its prior depends on."""
+"""The upper tail expectation of the diameter, Psi, that the sensitivity of a policy's reward to its
+prior depends on.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ EXACT: Final = "law of the diameter"
 class TailExpectation:
     """A tail expectation of the diameter and how sure it is.
 
-    ``kind`` is ``"exact"`` (up to rounding; quadrature to 1e-10), ``"estimate"`` (by sampling, with its standard error) or
-    ``"upper"`` (a certified upper bound). ``upper`` always holds: it is ``value`` when exact, otherwise the smallest certified
-    bound, infinite where nothing is known of the tails. ``assumption`` says what ``value`` rests on.
+    ``kind`` is ``"exact"`` (up to rounding; quadrature to 1e-10), ``"estimate"`` (by sampling, with
+    its standard error) or ``"upper"`` (a certified upper bound). ``upper`` always holds: it is
+    ``value`` when exact, otherwise the smallest certified bound, infinite where nothing is known of
+    the tails. ``assumption`` says what ``value`` rests on.
     """
 
     value: float
@@ -36,7 +39,11 @@ class TailExpectation:
         """Value, what it is, and the bound where that says more."""
         if self.kind == "estimate":
             return f"{self.value:.4g} ± {self.std_error:.2g} (estimate; at most {self.upper:.4g})"
-        return f"{self.value:.4g} (exact)" if self.kind == "exact" else f"at most {self.value:.4g} ({self.assumption})"
+        return (
+            f"{self.value:.4g} (exact)"
+            if self.kind == "exact"
+            else f"at most {self.value:.4g} ({self.assumption})"
+        )
 
 
 def tail_expectation(
@@ -48,18 +55,20 @@ def tail_expectation(
     seed: int | None = None,
     draws: int = DRAWS,
 ) -> TailExpectation:
-    """Upper tail expectation ``Psi(p)`` of the diameter ``X = max_a mu_a - min_a mu_a`` under a prior.
+    """Upper tail expectation ``Psi(p)`` of the diameter ``X = max_a mu_a - min_a mu_a`` under a
+    prior.
 
-    It is the mean of X over its largest share p: ``Psi(p) = (1/p) sup E[X Y]`` over Y in [0, 1] with mean at most p, or with q the
-    quantile, ``P[X > q] <= p``,
+    It is the mean of X over its largest share p: ``Psi(p) = (1/p) sup E[X Y]`` over Y in [0, 1]
+    with mean at most p, or with q the quantile, ``P[X > q] <= p``,
 
         Psi(p) = (1/p) E[X (1{X > q} + 1{X = q} (p - P[X > q]) / P[X = q])],
 
-    known as expected shortfall. It falls from the essential supremum at ``p = 0`` to the mean at ``p = 1`` and beyond, and
-    ``p Psi(p)`` rises. In a contextual problem X is the average over steps of the diameter at each step's contexts.
+    known as expected shortfall. It falls from the essential supremum at ``p = 0`` to the mean at
+    ``p = 1`` and beyond, and ``p Psi(p)`` rises. In a contextual problem X is the average over
+    steps of the diameter at each step's contexts.
 
-    Exact for finite priors, one arm, two jointly normal arms, and independent arms (Beta, or normal with one covariance between
-    all) of at most 8 distinct laws.
+    Exact for finite priors, one arm, two jointly normal arms, and independent arms (Beta, or normal
+    with one covariance between all) of at most 8 distinct laws.
 
     Parameters
     ----------
@@ -70,9 +79,10 @@ def tail_expectation(
     horizon
         Steps over which contexts are averaged; does not matter without contexts.
     condition
-        ``"auto"``: exact if possible, otherwise an estimate if ``seed`` is given, otherwise the smallest certified bound. The name
-        of a condition that the family has (``"bounded"``, ``"normal"``, ``"subgaussian"``, ``"subgamma"``; the last two also
-        with ``-tight`` or ``-printed``), or a condition: its certified bound.
+        ``"auto"``: exact if possible, otherwise an estimate if ``seed`` is given, otherwise the
+        smallest certified bound. The name of a condition that the family has (``"bounded"``,
+        ``"normal"``, ``"subgaussian"``, ``"subgamma"``; the last two also with ``-tight`` or
+        ``-printed``), or a condition: its certified bound.
     seed, draws
         Environments that an estimate draws.
 
@@ -85,7 +95,9 @@ def tail_expectation(
     """
     check_prior(prior)
     refuse_influence(prior, "tail_expectation", "reward_tails and pomdp_reward_bound")
-    return tail_expectations(prior, [p], horizon=horizon, condition=condition, seed=seed, draws=draws)[0]
+    return tail_expectations(
+        prior, [p], horizon=horizon, condition=condition, seed=seed, draws=draws
+    )[0]
 
 
 def tail_expectations(
@@ -98,9 +110,15 @@ def tail_expectations(
     seed: int | None = None,
     draws: int = DRAWS,
 ) -> list[TailExpectation]:
-    """Tail expectations at several levels, from the same draws where they are estimated; ``also``: conditions that hold besides."""
+    """Tail expectations at several levels, from the same draws where they are estimated; ``also``:
+    conditions that hold besides.
+    """
     check_prior(prior)
-    levels, horizon, draws = [level(p) for p in levels], validation.count("horizon", horizon), validation.count("draws", draws)
+    levels, horizon, draws = (
+        [level(p) for p in levels],
+        validation.count("horizon", horizon),
+        validation.count("draws", draws),
+    )
     if seed is not None:
         seed = validation.seed(seed)
     if not (isinstance(condition, str) and condition == "auto"):
@@ -112,15 +130,19 @@ def tail_expectations(
     return [_at(prior, p, smallest(known, p), law, draws) for p in levels]
 
 
-def _at(prior: Any, p: float, bound: tuple[float, str], law: DiameterLaw | None, draws: int) -> TailExpectation:
+def _at(
+    prior: Any, p: float, bound: tuple[float, str], law: DiameterLaw | None, draws: int
+) -> TailExpectation:
     (upper, assumption), largest = bound, largest_diameter(prior)
     if p == 0.0 and law is None and largest is not None:
         return TailExpectation(largest, "exact", 0.0, largest, EXACT)
     if law is None:
         if upper == math.inf:
             raise ValueError(
-                f"nothing is known of the tails of this {type(prior).__name__}: pass seed=... to estimate them from draws (with "
-                "estimate=True for a bound), or a condition that holds, such as SubGaussian(mean, variance)"
+                f"nothing is known of the tails of this {type(prior).__name__}: pass seed=... to "
+                "estimate them from draws (with "
+                "estimate=True for a bound), or a condition that holds, such as SubGaussian(mean, "
+                "variance)"
             )
         return _upper(upper, assumption)
     found = law.tail(p)
@@ -128,26 +150,38 @@ def _at(prior: Any, p: float, bound: tuple[float, str], law: DiameterLaw | None,
         return TailExpectation(found.value, "exact", 0.0, found.value, EXACT)
     if found.kind == "upper":
         return _upper(found.value, f"{assumption}; the level is too small to do better")
-    return TailExpectation(min(found.value, upper), "estimate", found.std_error, upper, f"{draws:,} draws of the diameter")
+    return TailExpectation(
+        min(found.value, upper),
+        "estimate",
+        found.std_error,
+        upper,
+        f"{draws:,} draws of the diameter",
+    )
 
 
 def _upper(value: float, assumption: str) -> TailExpectation:
     return TailExpectation(value, "upper", 0.0, value, assumption)
 
 
-def find_condition(prior: Any, condition: str | TailCondition, named: str = "condition") -> TailCondition:
-    """Return the condition of that name that holds for a prior, or the condition itself; ``named`` as the caller calls it."""
+def find_condition(
+    prior: Any, condition: str | TailCondition, named: str = "condition"
+) -> TailCondition:
+    """Return the condition of that name that holds for a prior, or the condition itself; ``named``
+    as the caller calls it.
+    """
     if not isinstance(condition, str):
         if isinstance(condition, type) or not isinstance(condition, TailCondition):
             raise TypeError(
-                f"{named} must be 'auto', a name or a condition such as Bounded(1.0), got {validation.shown(condition)}"
+                f"{named} must be 'auto', a name or a condition such as Bounded(1.0), got "
+                f"{validation.shown(condition)}"
             )
         return condition
     known = {form.name: form for each in conditions_of(prior) for form in variants(each)}
     if condition not in known:
         names = ", ".join(known) or "none"
         raise ValueError(
-            f"{named}: the condition {validation.shown(condition)} is not known to hold for this {type(prior).__name__} "
+            f"{named}: the condition {validation.shown(condition)} is not known to hold for this "
+            f"{type(prior).__name__} "
             f"(known: {names}); pass a condition such as SubGaussian(mean, variance) if it does"
         )
     return known[condition]

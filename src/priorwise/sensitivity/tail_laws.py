@@ -1,4 +1,6 @@
-"""Laws that answer with their tail expectation at any level: finite, sampled, two normal arms, independent arms."""
+"""Laws that answer with their tail expectation at any level: finite, sampled, two normal arms,
+independent arms.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ FEWEST: Final = 20
 
 @dataclass(frozen=True)
 class Tail:
-    """A tail expectation: exact, an estimate with its standard error, or an upper bound where neither can be had."""
+    """A tail expectation: exact, an estimate with its standard error, or an upper bound where
+    neither can be had.
+    """
 
     value: float
     std_error: float
@@ -50,16 +54,22 @@ class FiniteLaw:
         return cls(values[order], probs[order] / math.fsum(probs[order].tolist()))
 
     def tail(self, p: float) -> Tail:
-        """``(1/p) (sum of values above q times their probabilities + q (p - P[X > q]))``, q the quantile at p."""
+        """``(1/p) (sum of values above q times their probabilities + q (p - P[X > q]))``, q the
+        quantile at p.
+        """
         p = level(p)
         if p <= self.probs[0]:
             return Tail(float(self.values[0]), 0.0, "exact")
         if p == 1.0:
             return Tail(math.fsum((self.values * self.probs).tolist()), 0.0, "exact")
         cumulative = np.cumsum(self.probs)
-        whole = min(int(np.searchsorted(cumulative, p)), len(cumulative) - 1)  # values that count in full
+        # values that count in full
+        whole = min(int(np.searchsorted(cumulative, p)), len(cumulative) - 1)
         rest = max(p - float(cumulative[whole - 1]), 0.0)
-        terms = [*(self.values[:whole] * self.probs[:whole]).tolist(), rest * float(self.values[whole])]
+        terms = [
+            *(self.values[:whole] * self.probs[:whole]).tolist(),
+            rest * float(self.values[whole]),
+        ]
         return Tail(math.fsum(terms) / p, 0.0, "exact")
 
 
@@ -73,16 +83,22 @@ class SampleLaw:
     largest: float | None = None  # essential supremum, where known
 
     @classmethod
-    def of(cls, values: FloatArray, conditions: tuple[TailCondition, ...] = (), largest: float | None = None) -> SampleLaw:
+    def of(
+        cls,
+        values: FloatArray,
+        conditions: tuple[TailCondition, ...] = (),
+        largest: float | None = None,
+    ) -> SampleLaw:
         """Sort the draws."""
         return cls(np.sort(values)[::-1], conditions, largest)
 
     def tail(self, p: float) -> Tail:
         """Mean of the largest share p of the draws, the last one in part.
 
-        The estimate is ``min_q q + mean(X - q)_+ / p``, so to first order in q nothing is lost by estimating the quantile q, and
-        its variance is that of ``(X - q)_+ / p`` over the number of draws. With fewer than 20 draws in the tail the smallest
-        certified bound is returned instead, or if there is none the largest draw with an infinite standard error.
+        The estimate is ``min_q q + mean(X - q)_+ / p``, so to first order in q nothing is lost by
+        estimating the quantile q, and its variance is that of ``(X - q)_+ / p`` over the number of
+        draws. With fewer than 20 draws in the tail the smallest certified bound is returned
+        instead, or if there is none the largest draw with an infinite standard error.
         """
         p = level(p)
         draws = len(self.values)
@@ -90,7 +106,11 @@ class SampleLaw:
             return Tail(self.largest, 0.0, "exact")
         if p < 1.0 and p * draws < FEWEST:
             upper = smallest(self.conditions, p)[0]
-            return Tail(upper, 0.0, "upper") if upper < math.inf else Tail(float(self.values[0]), math.inf, "estimate")
+            return (
+                Tail(upper, 0.0, "upper")
+                if upper < math.inf
+                else Tail(float(self.values[0]), math.inf, "estimate")
+            )
         count = min(max(math.ceil(p * draws), 1), draws)
         q = float(self.values[count - 1])
         above = np.maximum(self.values - q, 0.0)
@@ -113,7 +133,9 @@ class PairLaw:
 @final
 @dataclass(frozen=True, eq=False)
 class RangeLaw:
-    """Independent arms, by quadrature to 1e-10; a certified bound at levels that floats do not reach."""
+    """Independent arms, by quadrature to 1e-10; a certified bound at levels that floats do not
+    reach.
+    """
 
     law: IndependentRange
     largest: float  # essential supremum
@@ -125,10 +147,21 @@ class RangeLaw:
         if p == 0.0:
             return Tail(self.largest, 0.0, "exact")
         upper = min(smallest(self.conditions, p)[0], self.largest)
-        return Tail(upper, 0.0, "upper") if p < SMALLEST else Tail(self.law.tail(p, upper), 0.0, "exact")
+        return (
+            Tail(upper, 0.0, "upper")
+            if p < SMALLEST
+            else Tail(self.law.tail(p, upper), 0.0, "exact")
+        )
 
 
 def smallest(conditions: tuple[TailCondition, ...], p: float) -> tuple[float, str]:
-    """Return the smallest certified bound at a level, and its assumption; infinite where there is none."""
-    bounds = [(form.tail(p), form.assumption) for each in conditions for form in variants(each) if not is_printed(form)]
+    """Return the smallest certified bound at a level, and its assumption; infinite where there is
+    none.
+    """
+    bounds = [
+        (form.tail(p), form.assumption)
+        for each in conditions
+        for form in variants(each)
+        if not is_printed(form)
+    ]
     return min(bounds, default=(math.inf, "nothing known of the tails"))

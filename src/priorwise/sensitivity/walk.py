@@ -1,13 +1,16 @@
 """Walk along histories of alg(theta) and see, at each step, how far alg(theta') would be from it.
 
-For a history tau of alg(theta) in an environment of theta, with p and q the laws of the next action under the two priors:
+For a history tau of alg(theta) in an environment of theta, with p and q the laws of the next action
+under the two priors:
 
-* ``sum_h TV(P_theta(. | tau_(h-1)), P_theta'(. | tau_(h-1)))`` is the distance of the posteriors along it,
+* ``sum_h TV(P_theta(. | tau_(h-1)), P_theta'(. | tau_(h-1)))`` is the distance of the posteriors
+  along it,
 * ``sum_h TV(p_h, q_h)`` that of the actions,
-* ``prod_h min(1, q_h(a_h) / p_h(a_h))`` the probability that a maximal coupling has not parted the two trajectories.
+* ``prod_h min(1, q_h(a_h) / p_h(a_h))`` the probability that a maximal coupling has not parted the
+  two trajectories.
 
-Since ``1 - prod_h min(1, x_h) <= sum_h (1 - min(1, x_h))`` and ``E[1 - min(1, q(a) / p(a))] = TV(p, q)``, the last is on average
-no further from 1 than the actions are apart.
+Since ``1 - prod_h min(1, x_h) <= sum_h (1 - min(1, x_h))`` and ``E[1 - min(1, q(a) / p(a))] = TV(p,
+q)``, the last is on average no further from 1 than the actions are apart.
 """
 
 from __future__ import annotations
@@ -23,7 +26,12 @@ from priorwise.core.protocols import Environment, Policy, Seen
 from priorwise.core.streams import Purpose, Stream, Streams, mix
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.sampling import SamplingPolicy
-from priorwise.sensitivity.action_laws import ActionLaw, SampledDistance, action_law, sampled_distance
+from priorwise.sensitivity.action_laws import (
+    ActionLaw,
+    SampledDistance,
+    action_law,
+    sampled_distance,
+)
 from priorwise.sensitivity.posteriors import PosteriorPair, posterior_pair
 
 BLOCK: Final = 100
@@ -36,7 +44,9 @@ DECISIONS: Final = 128
 @final
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """What was seen along each history, ``(history,)`` each; None where it is not known for this family or policy."""
+    """What was seen along each history, ``(history,)`` each; None where it is not known for this
+    family or policy.
+    """
 
     posteriors: FloatArray | None  # sum over steps of the posteriors' distance
     posteriors_exact: bool
@@ -46,20 +56,45 @@ class Steps:
     coupled: str  # what is coupled: "actions", "draws" or nothing
 
 
-def walk(p: Any, q: Any, policy: Policy, horizon: int, *, histories: int | None, seed: int, progress: bool | None = False) -> Steps:
-    """Walk along so many sampled histories: the first of those that ``simulate`` plays on this seed.
+def walk(
+    p: Any,
+    q: Any,
+    policy: Policy,
+    horizon: int,
+    *,
+    histories: int | None,
+    seed: int,
+    progress: bool | None = False,
+) -> Steps:
+    """Walk along so many sampled histories: the first of those that ``simulate`` plays on this
+    seed.
 
-    By default at most :data:`HISTORIES`, fewer where tasks are long or have many arms, and only the first block of them where
-    action laws have to be sampled.
+    By default at most :data:`HISTORIES`, fewer where tasks are long or have many arms, and only the
+    first block of them where action laws have to be sampled.
     """
     parts: list[Steps] = []
-    wanted = _affordable(p.arms, horizon) if histories is None else validation.count("histories", histories, least=2)
+    wanted = (
+        _affordable(p.arms, horizon)
+        if histories is None
+        else validation.count("histories", histories, least=2)
+    )
     with progress_of(wanted * horizon, "pulls walked along", shown=progress) as bar:
         for first in range(0, wanted, BLOCK):
             if histories is None and parts and parts[0].actions_source == "sampled":
                 break
             tasks = np.arange(first, min(first + BLOCK, wanted), dtype=np.uint64)
-            parts.append(_walk(p, q, policy, horizon, Streams(seed, tasks), Streams(mix(seed + 1), tasks), len(tasks), bar))
+            parts.append(
+                _walk(
+                    p,
+                    q,
+                    policy,
+                    horizon,
+                    Streams(seed, tasks),
+                    Streams(mix(seed + 1), tasks),
+                    len(tasks),
+                    bar,
+                )
+            )
     return _joined(parts)
 
 
@@ -68,7 +103,16 @@ def _affordable(arms: int, horizon: int) -> int:
     return int(np.clip(STEPS // (horizon * max(arms, 6)), BLOCK // 2, HISTORIES))
 
 
-def _walk(p: Any, q: Any, policy: Policy, horizon: int, streams: Streams, others: Streams, tasks: int, bar: Progress) -> Steps:
+def _walk(
+    p: Any,
+    q: Any,
+    policy: Policy,
+    horizon: int,
+    streams: Streams,
+    others: Streams,
+    tasks: int,
+    bar: Progress,
+) -> Steps:
     environment: Environment = p.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
     pair = posterior_pair(p, q, tasks)
     beliefs = (p.belief(tasks), q.belief(tasks)) if pair is None else (pair.p, pair.q)
@@ -96,7 +140,10 @@ def _walk(p: Any, q: Any, policy: Policy, horizon: int, streams: Streams, others
         if step < horizon:
             rewards, after = environment.step(seen, chosen, streams.world(step))
             if pair is None:
-                beliefs = (beliefs[0].update(seen, chosen, rewards, after), beliefs[1].update(seen, chosen, rewards, after))
+                beliefs = (
+                    beliefs[0].update(seen, chosen, rewards, after),
+                    beliefs[1].update(seen, chosen, rewards, after),
+                )
             else:
                 pair = pair.update(seen, chosen, rewards, after)
                 beliefs = (pair.p, pair.q)
@@ -117,7 +164,9 @@ def _kept(p: ActionLaw, q: ActionLaw, actions: IntArray) -> FloatArray:
     return np.minimum(1.0, q.probs[rows, actions] / np.maximum(p.probs[rows, actions], 1e-300))
 
 
-def _couple_draws(pair: PosteriorPair | None, policy: Policy, rng: Stream) -> tuple[str, FloatArray]:
+def _couple_draws(
+    pair: PosteriorPair | None, policy: Policy, rng: Stream
+) -> tuple[str, FloatArray]:
     """Couple each of the k posterior draws maximally; if all are shared, so is the action."""
     if pair is None or not isinstance(policy, SamplingPolicy):
         return "", np.ones(rng.tasks)
@@ -127,10 +176,19 @@ def _couple_draws(pair: PosteriorPair | None, policy: Policy, rng: Stream) -> tu
 def _joined(parts: list[Steps]) -> Steps:
     first = parts[0]
     return Steps(
-        None if first.posteriors is None else np.concatenate([part.posteriors for part in parts if part.posteriors is not None]),
+        None
+        if first.posteriors is None
+        else np.concatenate([part.posteriors for part in parts if part.posteriors is not None]),
         first.posteriors_exact,
-        SampledDistance(*(np.concatenate(each) for each in zip(*(astuple(part.actions) for part in parts), strict=True))),
+        SampledDistance(
+            *(
+                np.concatenate(each)
+                for each in zip(*(astuple(part.actions) for part in parts), strict=True)
+            )
+        ),
         first.actions_source,
-        None if first.shared is None else np.concatenate([part.shared for part in parts if part.shared is not None]),
+        None
+        if first.shared is None
+        else np.concatenate([part.shared for part in parts if part.shared is not None]),
         first.coupled,
     )

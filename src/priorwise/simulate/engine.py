@@ -18,7 +18,15 @@ from priorwise.core.progress import running
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels.compiling import LANES
-from priorwise.kernels.loop import Block, CompiledPolicy, CompiledPrior, FamilyTiles, run_alike, run_beliefs, run_compiled
+from priorwise.kernels.loop import (
+    Block,
+    CompiledPolicy,
+    CompiledPrior,
+    FamilyTiles,
+    run_alike,
+    run_beliefs,
+    run_compiled,
+)
 from priorwise.simulate.loop import run_numpy
 
 Engine = Literal["auto", "compiled", "numpy"]
@@ -37,8 +45,12 @@ class Plan:
     run: Callable[..., Block]
 
 
-def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked: bool, engine: Engine) -> Plan:
-    """Take the compiled loop if prior, believed prior and policy all provide tile functions, the NumPy loop otherwise."""
+def plan(
+    prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked: bool, engine: Engine
+) -> Plan:
+    """Take the compiled loop if prior, believed prior and policy all provide tile functions, the
+    NumPy loop otherwise.
+    """
     _check_engine(engine)
     if engine != "numpy":
         tiled = policy if isinstance(policy, CompiledPolicy) else None
@@ -46,17 +58,30 @@ def plan(prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked:
         environment = _tiles(prior, horizon, looks_ahead)
         belief = environment if believed is prior else _tiles(believed, horizon, looks_ahead)
         rule = tiled.tiles(belief, horizon, masked) if belief and tiled else None
-        if environment and environment.sample and belief and rule and rule.blind_pulls >= belief.hidden_pulls:
+        if (
+            environment
+            and environment.sample
+            and belief
+            and rule
+            and rule.blind_pulls >= belief.hidden_pulls
+        ):
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))
         if engine == "compiled":
             if belief and rule and rule.blind_pulls < belief.hidden_pulls:
                 raise ValueError(
-                    f"no compiled loop: {type(policy).__name__} reads the belief of {type(believed).__name__} before pull "
-                    f"{belief.hidden_pulls + 1}; explore with UniformThen({belief.hidden_pulls}, policy)"
+                    f"no compiled loop: {type(policy).__name__} reads the belief of "
+                    f"{type(believed).__name__} before pull "
+                    f"{belief.hidden_pulls + 1}; explore with UniformThen({belief.hidden_pulls}, "
+                    "policy)"
                 )
-            role, value = ("policy", policy) if environment and belief else ("prior", believed if environment else prior)
+            role, value = (
+                ("policy", policy)
+                if environment and belief
+                else ("prior", believed if environment else prior)
+            )
             raise ValueError(
-                f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use engine='auto' or 'numpy'"
+                f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use "
+                "engine='auto' or 'numpy'"
             )
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
 
@@ -72,7 +97,9 @@ class Clock:
         """Wrap the plans; nothing else about them changes."""
         self._spent = dict.fromkeys(plans, 0.0)
         self._engines = {name: each.engine for name, each in plans.items()}
-        self.plans = {name: Plan(each.engine, self._timed(name, each.run)) for name, each in plans.items()}
+        self.plans = {
+            name: Plan(each.engine, self._timed(name, each.run)) for name, each in plans.items()
+        }
 
     def _timed(self, name: str, run: Callable[..., Block]) -> Callable[..., Block]:
         def timed(**block: Any) -> Block:
@@ -85,7 +112,9 @@ class Clock:
         return timed
 
     def first_block(self, block: int) -> int:
-        """Tasks that tell how long a block takes: one tile of the compiled loop; in NumPy few tasks take as long as many."""
+        """Tasks that tell how long a block takes: one tile of the compiled loop; in NumPy few tasks
+        take as long as many.
+        """
         return block if "numpy" in self._engines.values() else min(block, LANES)
 
     @property
@@ -98,9 +127,15 @@ class Clock:
         return self._spent[name] / max(sum(self._spent.values()), 1e-300)
 
     def left(self, done: int, tasks: int, threads: int) -> float:
-        """Seconds that the other tasks will take, after the first ones; only compiled blocks run in threads."""
+        """Seconds that the other tasks will take, after the first ones; only compiled blocks run in
+        threads.
+        """
         spread = {"compiled": threads, "numpy": 1}
-        return sum(spent / spread[self._engines[name]] for name, spent in self._spent.items()) * (tasks - done) / done
+        return (
+            sum(spent / spread[self._engines[name]] for name, spent in self._spent.items())
+            * (tasks - done)
+            / done
+        )
 
 
 def _check_engine(engine: Any) -> None:
@@ -120,23 +155,47 @@ def run_held(
     begins: Sequence[int],
     engine: Engine = "auto",
 ) -> list[FloatArray]:
-    """Total rewards of one policy that holds each of several priors, from each one's first task ``first + begin`` on.
+    """Total rewards of one policy that holds each of several priors, from each one's first task
+    ``first + begin`` on.
 
-    Each is, bit for bit, what a run by itself gives. In the compiled loop, priors of one family share what does not depend on them:
-    environments, signals, and the policy's normals. Not so for a belief with hidden pulls: it keeps rows from tile to tile.
+    Each is, bit for bit, what a run by itself gives. In the compiled loop, priors of one family
+    share what does not depend on them: environments, signals, and the policy's normals. Not so for
+    a belief with hidden pulls: it keeps rows from tile to tile.
     """
     _check_engine(engine)
     if len(held) != len(begins):
-        raise ValueError(f"begins must have one entry for each held prior, {len(held)}, got {len(begins)}")
-    if len(held) > 1 and engine != "numpy" and isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior):
+        raise ValueError(
+            f"begins must have one entry for each held prior, {len(held)}, got {len(begins)}"
+        )
+    if (
+        len(held) > 1
+        and engine != "numpy"
+        and isinstance(policy, CompiledPolicy)
+        and isinstance(prior, CompiledPrior)
+    ):
         environment = prior.tiles(horizon, policy.looks_ahead)
         beliefs = [_tiles(each, horizon, policy.looks_ahead) for each in held]
-        alike = [each for each in beliefs if each is not None and beliefs[0] is not None and run_alike(beliefs[0], each)]
-        rule = policy.tiles(alike[0], horizon, False) if environment and len(alike) == len(held) else None
+        alike = [
+            each
+            for each in beliefs
+            if each is not None and beliefs[0] is not None and run_alike(beliefs[0], each)
+        ]
+        rule = (
+            policy.tiles(alike[0], horizon, False)
+            if environment and len(alike) == len(held)
+            else None
+        )
         if environment and environment.sample and rule and not alike[0].hidden_pulls:
             begin = min(begins)
-            block = {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
-            totals = run_beliefs(environment, alike, rule, begins=[each - begin for each in begins], **block)
+            block = {
+                "seed": seed,
+                "first": first + begin,
+                "tasks": tasks - begin,
+                "horizon": horizon,
+            }
+            totals = run_beliefs(
+                environment, alike, rule, begins=[each - begin for each in begins], **block
+            )
             return [row[each - begin :] for row, each in zip(totals, begins, strict=True)]
     out = []
     for each, begin in zip(held, begins, strict=True):
@@ -151,7 +210,9 @@ def _bind(function: Callable[..., Block], *roles: Any) -> Callable[..., Block]:
 
 
 def entries(believed: Prior) -> int:
-    """Numbers that the belief about one task may hold: those of its arrays, or of its prior's, or one for each pair of arms."""
+    """Numbers that the belief about one task may hold: those of its arrays, or of its prior's, or
+    one for each pair of arms.
+    """
     arrays = [
         sum(value.size for value in vars(each).values() if isinstance(value, np.ndarray))
         for each in (believed, believed.belief(1))
@@ -161,8 +222,12 @@ def entries(believed: Prior) -> int:
 
 
 def block_size(horizon: int, largest_belief: int, engines: set[str]) -> int:
-    """Tasks in a block: whole tiles, fewer where tasks are long or, in NumPy, where beliefs are large."""
-    largest = min(NUMPY_BLOCK, NUMPY_ENTRIES // largest_belief) if "numpy" in engines else COMPILED_BLOCK
+    """Tasks in a block: whole tiles, fewer where tasks are long or, in NumPy, where beliefs are
+    large.
+    """
+    largest = (
+        min(NUMPY_BLOCK, NUMPY_ENTRIES // largest_belief) if "numpy" in engines else COMPILED_BLOCK
+    )
     return max(LANES, min(largest, PULLS_PER_BLOCK // horizon) // LANES * LANES)
 
 
@@ -171,7 +236,9 @@ _most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
 
 @contextmanager
 def at_most_threads(count: int) -> Iterator[None]:
-    """Let simulations inside use so many threads unless they are told otherwise; for workers that share a machine."""
+    """Let simulations inside use so many threads unless they are told otherwise; for workers that
+    share a machine.
+    """
     token = _most_threads.set(count)
     try:
         yield
@@ -181,7 +248,9 @@ def at_most_threads(count: int) -> Iterator[None]:
 
 def available_threads() -> int:
     """Processors this process may use, and is allowed to here."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processors = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(processors, _most_threads.get() or processors)
 
 
@@ -197,10 +266,11 @@ def run_blocks(
     block: int,
     first: int | None = None,
 ) -> Iterator[dict[str, Block]]:
-    """Yield each block by policy, in the order of the tasks; the first one may have fewer, to see how long it takes.
+    """Yield each block by policy, in the order of the tasks; the first one may have fewer, to see
+    how long it takes.
 
-    Compiled blocks run in ``threads`` threads, ahead of those in NumPy, which run here one after the other: a user's policy need
-    not be safe to call from several threads.
+    Compiled blocks run in ``threads`` threads, ahead of those in NumPy, which run here one after
+    the other: a user's policy need not be safe to call from several threads.
     """
     begin = block if first is None else first
     compiled = {name: each for name, each in plans.items() if each.engine == "compiled"}
@@ -209,7 +279,14 @@ def run_blocks(
     def run(chosen: dict[str, Plan], first: int) -> dict[str, Block]:
         count = min(begin if first == 0 else block, tasks - first)
         mask = None if available is None else available[first : first + count]
-        arguments = {"seed": seed, "first": first, "tasks": count, "horizon": horizon, "available": mask, "keep": keep}
+        arguments = {
+            "seed": seed,
+            "first": first,
+            "tasks": count,
+            "horizon": horizon,
+            "available": mask,
+            "keep": keep,
+        }
         return {name: each.run(**arguments) for name, each in chosen.items()}
 
     starts = [0, *range(begin, tasks, block)]

@@ -35,7 +35,9 @@ LONG: Final = 50  # pulls
 
 @dataclass(frozen=True)
 class Curve:
-    """A run and how to show it: runs of one ``group`` share a colour; dashed ones hold another prior than the true one."""
+    """A run and how to show it: runs of one ``group`` share a colour; dashed ones hold another
+    prior than the true one.
+    """
 
     label: str
     run: Run
@@ -44,16 +46,22 @@ class Curve:
 
 
 def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> Picture:
-    """Draw what each policy earns pull by pull, and beside it the cumulative regret (the cumulative reward where there is none).
+    """Draw what each policy earns pull by pull, and beside it the cumulative regret (the cumulative
+    reward where there is none).
 
-    What a pull earns is the expected reward of the chosen arm, which has no reward noise; where arms have none, the reward itself.
+    What a pull earns is the expected reward of the chosen arm, which has no reward noise; where
+    arms have none, the reward itself.
     """
     margin = label_room(curve.label for curve in curves)
     panel, left, between, top, bottom = 3.7, 0.75, 0.75, 0.85, 0.85
     width = left + 2 * (panel + margin) + between
     expected = all(curve.run.by_step.expected_reward is not None for curve in curves)
     regret = all(curve.run.by_step.cumulative_regret is not None for curve in curves)
-    bars = f"Bands: ±{BAND:g} standard errors." if regret else f"Bands and end bars: ±{BAND:g} standard errors."
+    bars = (
+        f"Bands: ±{BAND:g} standard errors."
+        if regret
+        else f"Bands and end bars: ±{BAND:g} standard errors."
+    )
     lines = note_lines(f"{bars} {note}", width - left - 0.1)
     bottom += NOTE_LINE * (len(lines) - 1)
     height = top + bottom + max(3.1, 0.17 * len(curves))
@@ -61,16 +69,24 @@ def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> Pict
     with style():
         figure = new_figure(width, height)
         boxes = [(left + i * (panel + margin + between)) / width for i in range(2)]
-        axes = [figure.add_axes((x, bottom / height, panel / width, 1 - (top + bottom) / height)) for x in boxes]
+        axes = [
+            figure.add_axes((x, bottom / height, panel / width, 1 - (top + bottom) / height))
+            for x in boxes
+        ]
         draws = (_expected if expected else _rewards, _regrets if regret else _totals)
         for panel_axes, draw in zip(axes, draws, strict=True):
-            ends = [_line(panel_axes, curve, look(groups.index(curve.group)), *draw(curve.run)) for curve in curves]
+            ends = [
+                _line(panel_axes, curve, look(groups.index(curve.group)), *draw(curve.run))
+                for curve in curves
+            ]
             number_places(panel_axes, curves[0].run.horizon)
             label_ends(panel_axes, [each for each in ends if each.text])
         first = "expected reward of the chosen arm" if expected else "mean reward"
         axes[0].set(title="Reward of each pull", xlabel="pull", ylabel=first)
         second = "regret" if regret else "reward"
-        axes[1].set(title=f"Cumulative {second}", xlabel="pull", ylabel=f"mean total {second} so far")
+        axes[1].set(
+            title=f"Cumulative {second}", xlabel="pull", ylabel=f"mean total {second} so far"
+        )
         write_title(figure, title, left)
         write_note(figure, lines, left)
         return render(figure)
@@ -97,18 +113,30 @@ def _totals(run: Run) -> tuple[FloatArray, FloatArray]:
 
 
 def _only_at_the_end(horizon: int, std_error: float) -> FloatArray:
-    """Pulls of a task are correlated, so the standard error of a partial sum is known for the whole sum alone."""
+    """Pulls of a task are correlated, so the standard error of a partial sum is known for the whole
+    sum alone.
+    """
     return np.concatenate([np.full(horizon - 1, np.nan), [std_error]])
 
 
-def _line(axes: Axes, curve: Curve, shown: tuple[str, str], mean: FloatArray, std_error: FloatArray) -> EndLabel:
+def _line(
+    axes: Axes, curve: Curve, shown: tuple[str, str], mean: FloatArray, std_error: FloatArray
+) -> EndLabel:
     return draw_line(axes, curve.label, mean, std_error, shown, dashed=curve.dashed)
 
 
 def draw_line(
-    axes: Axes, label: str, mean: FloatArray, std_error: FloatArray, shown: tuple[str, str], *, dashed: bool = False
+    axes: Axes,
+    label: str,
+    mean: FloatArray,
+    std_error: FloatArray,
+    shown: tuple[str, str],
+    *,
+    dashed: bool = False,
 ) -> EndLabel:
-    """Draw means over 1, 2, ... in a colour with a marker, with their band (or a bar where only the last has one)."""
+    """Draw means over 1, 2, ... in a colour with a marker, with their band (or a bar where only the
+    last has one).
+    """
     colour, marker = shown
     places = np.arange(1, mean.size + 1)
     axes.plot(
@@ -131,10 +159,14 @@ def draw_line(
 
 
 def number_places(axes: Axes, last: int) -> None:
-    """Set the limits of an axis of pulls or episodes 1 to ``last``, and fix the heights that names are placed by."""
+    """Set the limits of an axis of pulls or episodes 1 to ``last``, and fix the heights that names
+    are placed by.
+    """
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(
+        MaxNLocator(nbins=10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10])
+    )
     space = 0.03 * (last - 1) or 0.5
     axes.set_xlim(1 - min(space, 0.9), last + space)  # there is no pull 0
     axes.set_ylim(*axes.get_ylim())

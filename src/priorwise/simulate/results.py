@@ -42,7 +42,9 @@ class Tally:
 
     @property
     def std_error(self) -> FloatArray:
-        """Standard error of each mean; infinite after a single task, which tells nothing of the spread."""
+        """Standard error of each mean; infinite after a single task, which tells nothing of the
+        spread.
+        """
         if self.count < 2:
             return np.full(self.mean.shape, np.inf)
         return np.asarray(np.sqrt(self.square / (self.count - 1) / self.count))
@@ -64,9 +66,10 @@ class Estimate:
 class StepCurves(Tabular):
     """Means over tasks at each step, ``(step,)``, with their standard errors.
 
-    ``expected_reward`` is the expected reward of the chosen arm, ``reward`` what it earned: the same on average, but with the
-    noise of the rewards. It is None where arms have no expected rewards. ``regret`` and ``cumulative_regret`` (up to and with each
-    step) are None where there is no best arm.
+    ``expected_reward`` is the expected reward of the chosen arm, ``reward`` what it earned: the
+    same on average, but with the noise of the rewards. It is None where arms have no expected
+    rewards. ``regret`` and ``cumulative_regret`` (up to and with each step) are None where there is
+    no best arm.
     """
 
     reward: FloatArray
@@ -82,7 +85,10 @@ class StepCurves(Tabular):
         """Columns by name, one row for each step; NaN for what the problem does not have."""
         missing = np.full(self.reward.size, np.nan)
         names = {"reward_std_error": "std_error"}  # as in every table
-        curves = {names.get(name, name): missing if values is None else values for name, values in vars(self).items()}
+        curves = {
+            names.get(name, name): missing if values is None else values
+            for name, values in vars(self).items()
+        }
         return {"step": np.arange(1, self.reward.size + 1), **curves}
 
 
@@ -92,17 +98,18 @@ class Trajectory:
 
     actions: IntArray  # (task, step)
     rewards: FloatArray  # (task, step)
-    log: FloatArray | None  # (task, step, entry): features of the chosen arm, or what else the environment logs
+    # (task, step, entry): features of the chosen arm, or what else the environment logs
+    log: FloatArray | None
 
 
 @dataclass(frozen=True, eq=False)
 class Run(Tabular):
     """Result of a simulation.
 
-    ``mean_reward`` is the mean over tasks of a task's total reward, ``std_error`` its standard error (infinite for one task).
-    ``mean_regret`` is the mean total gap to the best available arm in hindsight, None where the problem has no best arm: expected
-    rewards are not known, or actions influence later signals.
-    ``by_step`` holds the curves.
+    ``mean_reward`` is the mean over tasks of a task's total reward, ``std_error`` its standard
+    error (infinite for one task). ``mean_regret`` is the mean total gap to the best available arm
+    in hindsight, None where the problem has no best arm: expected rewards are not known, or actions
+    influence later signals. ``by_step`` holds the curves.
     """
 
     mean_reward: float
@@ -115,7 +122,9 @@ class Run(Tabular):
     seed: int
     engine: str
     resets: int
-    """Tasks whose belief met a trajectory that its prior deems impossible, and started again from that prior."""
+    """Tasks whose belief met a trajectory that its prior deems impossible, and started again from
+    that prior.
+    """
     trajectory: Trajectory | None = field(default=None, repr=False)
 
     @property
@@ -141,16 +150,28 @@ class Run(Tabular):
     def figure(self, title: str = "", label: str = "") -> Picture:
         """Draw the learning curves, pull by pull."""
         label = validation.text("label", label)
-        return learning_curves([Curve(label, self, label)], validation.text("title", title) or f"{self}, seed {self.seed}")
+        return learning_curves(
+            [Curve(label, self, label)],
+            validation.text("title", title) or f"{self}, seed {self.seed}",
+        )
 
     def __str__(self) -> str:
         """Reward and regret in one line."""
-        regret = "" if self.mean_regret is None else f", regret {self.mean_regret:.4f} ± {self.regret_std_error:.4f}"
-        return f"reward {self.mean_reward:.4f} ± {self.std_error:.4f}{regret} over {self.tasks:,} tasks of {self.horizon} pulls"
+        regret = (
+            ""
+            if self.mean_regret is None
+            else f", regret {self.mean_regret:.4f} ± {self.regret_std_error:.4f}"
+        )
+        return (
+            f"reward {self.mean_reward:.4f} ± {self.std_error:.4f}{regret} over {self.tasks:,} "
+            f"tasks of {self.horizon} pulls"
+        )
 
 
 def _numbers(run: Run) -> dict[str, Any]:
-    """What a table says of a run, under the names that every table uses; NaN where there is no regret."""
+    """What a table says of a run, under the names that every table uses; NaN where there is no
+    regret.
+    """
     return {
         "reward": run.mean_reward,
         "std_error": run.std_error,
@@ -165,7 +186,10 @@ def _numbers(run: Run) -> dict[str, Any]:
 
 
 def _title(run: Run) -> str:
-    return f"{run.tasks:,} tasks of {run.horizon:,} pull{'s' if run.horizon > 1 else ''}, seed {run.seed}"
+    return (
+        f"{run.tasks:,} tasks of {run.horizon:,} pull{'s' if run.horizon > 1 else ''}, seed "
+        f"{run.seed}"
+    )
 
 
 class RunBuilder:
@@ -173,7 +197,13 @@ class RunBuilder:
 
     def __init__(self, tasks: int, horizon: int, seed: int, engine: str, *, keep: bool) -> None:
         """Start empty."""
-        self._tasks, self._horizon, self._seed, self._engine, self._keep = tasks, horizon, seed, engine, keep
+        self._tasks, self._horizon, self._seed, self._engine, self._keep = (
+            tasks,
+            horizon,
+            seed,
+            engine,
+            keep,
+        )
         self._tally: Tally | None = None
         self._resets = 0
         self._columns: list[Columns] = []
@@ -192,7 +222,9 @@ class RunBuilder:
         if self._tally is None:
             raise ValueError("no task was run")
         mean, error, steps = self._tally.mean, self._tally.std_error, self._horizon
-        by_step = StepCurves(mean[:steps], error[:steps], *_curves(mean[steps + 1 :], error[steps + 1 :], steps))
+        by_step = StepCurves(
+            mean[:steps], error[:steps], *_curves(mean[steps + 1 :], error[steps + 1 :], steps)
+        )
         total, total_error = by_step.cumulative_regret, by_step.cumulative_regret_std_error
         return Run(
             mean_reward=float(mean[steps]),
@@ -226,16 +258,23 @@ def _curves(mean: FloatArray, error: FloatArray, steps: int) -> Iterator[FloatAr
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Tabular):
-    """Runs of several policies on the same tasks with the same noise, and their paired differences."""
+    """Runs of several policies on the same tasks with the same noise, and their paired
+    differences.
+    """
 
     runs: dict[str, Run]
     _differences: dict[tuple[str, str], Estimate]
 
     def difference(self, first: str, second: str) -> Estimate:
-        """Mean over tasks of the reward of ``first`` minus that of ``second``, with the standard error of the paired difference."""
+        """Mean over tasks of the reward of ``first`` minus that of ``second``, with the standard
+        error of the paired difference.
+        """
         for name in (first, second):
             if not isinstance(name, str) or name not in self.runs:
-                raise KeyError(f"no policy {validation.shown(name)} in this comparison; there are {', '.join(self.runs)}")
+                raise KeyError(
+                    f"no policy {validation.shown(name)} in this comparison; there are "
+                    f"{', '.join(self.runs)}"
+                )
         if first == second:
             return Estimate(0.0, 0.0)
         if (first, second) in self._differences:
@@ -272,7 +311,9 @@ class Comparison(Tabular):
         return frame(self.table_by_step() if validation.flag("by_step", by_step) else self.table())
 
     def figure(self, title: str = "", note: str = "") -> Picture:
-        """Draw the learning curves of all policies: what each pull earns, and the cumulative regret."""
+        """Draw the learning curves of all policies: what each pull earns, and the cumulative
+        regret.
+        """
         curves = [Curve(name, run, name) for name, run in self.runs.items()]
         title = validation.text("title", title) or _title(next(iter(self.runs.values())))
         return learning_curves(curves, title, validation.text("note", note))
@@ -283,7 +324,8 @@ class Comparison(Tabular):
         lines = [f"{'':{width}}  {'reward':>18}  {'minus ' + self.best:>22}"]
         for name, run in sorted(self.runs.items(), key=lambda item: -item[1].mean_reward):
             gap = "" if name == self.best else str(self.difference(name, self.best))
-            lines.append(f"{name:{width}}  {Estimate(run.mean_reward, run.std_error)!s:>18}  {gap:>22}".rstrip())
+            earned = Estimate(run.mean_reward, run.std_error)
+            lines.append(f"{name:{width}}  {earned!s:>18}  {gap:>22}".rstrip())
         return "\n".join(lines)
 
 
@@ -303,4 +345,7 @@ class PairTally:
     def build(self) -> dict[tuple[str, str], Estimate]:
         """Return the differences, first minus second."""
         means, errors = self._tally.mean, self._tally.std_error
-        return {pair: Estimate(float(m), float(e)) for pair, m, e in zip(self._pairs, means, errors, strict=True)}
+        return {
+            pair: Estimate(float(m), float(e))
+            for pair, m, e in zip(self._pairs, means, errors, strict=True)
+        }

@@ -1,4 +1,6 @@
-"""``simulate`` and ``compare``: one call each, from priors and policies to numbers with standard errors."""
+"""``simulate`` and ``compare``: one call each, from priors and policies to numbers with standard
+errors.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from priorwise.priors.finite import FinitePrior
 from priorwise.priors.gaussian import GaussianPrior
 from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.priors.rewards import BernoulliRewards, NormalRewards
-from priorwise.simulate.engine import Clock, Engine, Plan, available_threads, block_size, entries, plan, run_blocks
+from priorwise.simulate.engine import (
+    Clock,
+    Engine,
+    Plan,
+    available_threads,
+    block_size,
+    entries,
+    plan,
+    run_blocks,
+)
 from priorwise.simulate.results import Comparison, PairTally, Run, RunBuilder
 from priorwise.simulate.sizes import check_block, check_run
 
@@ -38,7 +49,8 @@ def simulate(
     block: int | None = None,
     progress: bool | None = None,
 ) -> Run:
-    """Estimate what a policy earns: the mean total reward of ``horizon`` pulls over ``tasks`` tasks drawn from a prior.
+    """Estimate what a policy earns: the mean total reward of ``horizon`` pulls over ``tasks`` tasks
+    drawn from a prior.
 
     Parameters
     ----------
@@ -49,8 +61,8 @@ def simulate(
     horizon, tasks
         Pulls in a task, and number of tasks.
     seed
-        The same seed gives the same numbers, whatever the threads, blocks and engine; two policies on one seed meet the same
-        environments and the same reward noise.
+        The same seed gives the same numbers, whatever the threads, blocks and engine; two policies
+        on one seed meet the same environments and the same reward noise.
     believed
         The prior the policy holds, if it is not the true one: ``R(theta, alg(theta'))``.
     available
@@ -58,13 +70,15 @@ def simulate(
     keep
         Return actions and rewards of every task too, ``(task, step)``.
     engine
-        ``"compiled"`` or ``"numpy"``; by default the compiled loop if prior, believed prior and policy all take part in it.
+        ``"compiled"`` or ``"numpy"``; by default the compiled loop if prior, believed prior and
+        policy all take part in it.
     threads
         Of the compiled loop; by default all processors.
     block
         Tasks run at once; memory grows with it, and not with ``tasks`` unless ``keep``.
     progress
-        Show a progress bar, with the time it will take: True always, False never, None on a terminal if it takes long.
+        Show a progress bar, with the time it will take: True always, False never, None on a
+        terminal if it takes long.
 
     Examples
     --------
@@ -76,7 +90,19 @@ def simulate(
 
     """
     believed = prior if believed is None else believed
-    return _run({"": (policy, believed)}, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress).runs[""]
+    return _run(
+        {"": (policy, believed)},
+        prior,
+        horizon,
+        tasks,
+        seed,
+        available,
+        keep,
+        engine,
+        threads,
+        block,
+        progress,
+    ).runs[""]
 
 
 def compare(
@@ -94,20 +120,33 @@ def compare(
     block: int | None = None,
     progress: bool | None = None,
 ) -> Comparison:
-    """Run several policies on the same tasks with the same reward noise, and estimate their paired differences.
+    """Run several policies on the same tasks with the same reward noise, and estimate their paired
+    differences.
 
-    ``policies`` maps a name to a policy, or to a pair of a policy and the prior it believes. The other parameters are those of
-    :func:`simulate`; each policy's numbers are the same as if it ran alone.
+    ``policies`` maps a name to a policy, or to a pair of a policy and the prior it believes. The
+    other parameters are those of :func:`simulate`; each policy's numbers are the same as if it ran
+    alone.
     """
     if not isinstance(policies, Mapping) or not policies:
-        raise TypeError("policies must be a mapping with at least one {name: policy} or {name: (policy, believed)}")
+        raise TypeError(
+            "policies must be a mapping with at least one {name: policy} or {name: (policy, "
+            "believed)}"
+        )
     for name, value in policies.items():
         if not isinstance(name, str) or (isinstance(value, tuple) and len(value) != 2):
-            raise TypeError(f"policies must map a name to a policy or to (policy, believed), got {validation.shown({name: value})}")
+            raise TypeError(
+                "policies must map a name to a policy or to (policy, believed), got "
+                f"{validation.shown({name: value})}"
+            )
         validation.text("a name in policies", name)
     default = prior if believed is None else believed
-    pairs = {name: value if isinstance(value, tuple) else (value, default) for name, value in policies.items()}
-    return _run(pairs, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress)
+    pairs = {
+        name: value if isinstance(value, tuple) else (value, default)
+        for name, value in policies.items()
+    }
+    return _run(
+        pairs, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress
+    )
 
 
 def _run(
@@ -123,7 +162,11 @@ def _run(
     block: int | None,
     progress: bool | None,
 ) -> Comparison:
-    horizon, tasks, seed = validation.count("horizon", horizon), validation.count("tasks", tasks), validation.seed(seed)
+    horizon, tasks, seed = (
+        validation.count("horizon", horizon),
+        validation.count("tasks", tasks),
+        validation.seed(seed),
+    )
     keep = validation.flag("keep", keep)
     check_prior("prior", prior)
     for policy, believed in policies.values():
@@ -131,8 +174,13 @@ def _run(
         check_policy(policy, believed)
         if getattr(believed, "in_order", False):
             name = type(believed).__name__
-            raise ValueError(f"{name} is held by tasks one after the other, which simulate does not play: use simulate_meta")
-    check_run(prior, [policy for policy, _ in policies.values()], horizon=horizon, tasks=tasks, keep=keep)
+            raise ValueError(
+                f"{name} is held by tasks one after the other, which simulate does not play: use "
+                "simulate_meta"
+            )
+    check_run(
+        prior, [policy for policy, _ in policies.values()], horizon=horizon, tasks=tasks, keep=keep
+    )
     mask: BoolArray | None = validation.availability("available", available, tasks, prior.arms)
     plans: dict[str, Plan] = {
         name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
@@ -154,7 +202,10 @@ def _run(
         numpy=any(each.engine == "numpy" for each in plans.values()),
         blocks=min(workers, -(-tasks // size)),
     )
-    builders = {name: RunBuilder(tasks, horizon, seed, each.engine, keep=keep) for name, each in plans.items()}
+    builders = {
+        name: RunBuilder(tasks, horizon, seed, each.engine, keep=keep)
+        for name, each in plans.items()
+    }
     pairs = PairTally(list(plans))
     options: dict[str, Any] = {
         "seed": seed,
@@ -165,8 +216,14 @@ def _run(
         "threads": workers,
         "block": size,
     }
-    slow = "; ".join(_why(name, policy, 1.0) for name, (policy, _) in policies.items() if getattr(policy, "slow_because", ""))
-    with progress_of(tasks, "tasks", shown=progress, why=f"may take long: {slow}" if slow else "") as bar:
+    slow = "; ".join(
+        _why(name, policy, 1.0)
+        for name, (policy, _) in policies.items()
+        if getattr(policy, "slow_because", "")
+    )
+    with progress_of(
+        tasks, "tasks", shown=progress, why=f"may take long: {slow}" if slow else ""
+    ) as bar:
         clock = Clock(plans) if bar.watched else None
         first = size if clock is None else clock.first_block(size)
         for columns in run_blocks(plans if clock is None else clock.plans, first=first, **options):
@@ -174,7 +231,10 @@ def _run(
             pairs.add(earned)
             if clock is not None:
                 slowest = clock.slowest
-                bar.expect(clock.left(min(first, tasks), tasks, workers), _why(slowest, policies[slowest][0], clock.share(slowest)))
+                bar.expect(
+                    clock.left(min(first, tasks), tasks, workers),
+                    _why(slowest, policies[slowest][0], clock.share(slowest)),
+                )
             bar.advance(len(next(iter(earned.values()))))
     return Comparison({name: builder.build() for name, builder in builders.items()}, pairs.build())
 
@@ -194,33 +254,56 @@ def check_believed(prior: Any, believed: Any) -> None:
         raise ValueError(f"believed has {believed.arms} arms, but the tasks have {prior.arms}")
     if isinstance(believed, LinearGaussianPrior):
         if isinstance(prior, (GaussianPrior, BetaPrior, FinitePrior)):
-            raise ValueError(f"believed expects contexts, but tasks of a {type(prior).__name__} show none")
+            raise ValueError(
+                f"believed expects contexts, but tasks of a {type(prior).__name__} show none"
+            )
         if isinstance(prior, LinearGaussianPrior):
             if prior.dim != believed.dim:
-                raise ValueError(f"believed has {believed.dim} features, but the tasks have {prior.dim}")
+                raise ValueError(
+                    f"believed has {believed.dim} features, but the tasks have {prior.dim}"
+                )
             if prior.contexts != believed.contexts:
-                raise ValueError("prior and believed must share the law of contexts: pass the same contexts to both")
+                raise ValueError(
+                    "prior and believed must share the law of contexts: pass the same contexts to "
+                    "both"
+                )
     if isinstance(getattr(believed, "reward_law", None), BernoulliRewards):
         if isinstance(getattr(prior, "reward_law", None), NormalRewards):
-            raise ValueError("believed expects rewards between 0 and 1, but those of prior are normal")
-        if isinstance(prior, FinitePrior) and not (prior.means.min() >= 0 and prior.means.max() <= 1):
+            raise ValueError(
+                "believed expects rewards between 0 and 1, but those of prior are normal"
+            )
+        if isinstance(prior, FinitePrior) and not (
+            prior.means.min() >= 0 and prior.means.max() <= 1
+        ):
             low, high = prior.means.min(), prior.means.max()
-            raise ValueError(f"believed expects rewards between 0 and 1, but those of prior are {low:g} to {high:g}")
+            raise ValueError(
+                f"believed expects rewards between 0 and 1, but those of prior are {low:g} to "
+                f"{high:g}"
+            )
 
 
 def check_policy(policy: Any, believed: Prior) -> None:
     """Refuse what is not a policy, and one that needs more than this prior's belief offers."""
     if isinstance(policy, type):
-        raise TypeError(f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)")
+        raise TypeError(
+            f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)"
+        )
     if not hasattr(policy, "act"):
-        raise TypeError(f"policy must have a method act(belief, seen, rng), but {type(policy).__name__} has none")
+        raise TypeError(
+            f"policy must have a method act(belief, seen, rng), but {type(policy).__name__} has "
+            "none"
+        )
     belief = believed.belief(1)
-    doors.role(f"the return value of {type(believed).__name__}.belief", belief, "a belief", "update")
+    doors.role(
+        f"the return value of {type(believed).__name__}.belief", belief, "a belief", "update"
+    )
     doors.offering(policy, belief)
 
 
 def _why(name: str, policy: Any, share: float) -> str:
     """Who takes so long, and why, where the policy says so."""
-    who = f"{name or type(policy).__name__}" + (f" takes {share:.0%} of it" if share < 0.995 else "")
+    who = f"{name or type(policy).__name__}" + (
+        f" takes {share:.0%} of it" if share < 0.995 else ""
+    )
     reason = getattr(policy, "slow_because", "")
     return f"{who}, as it {reason}" if reason else who

@@ -1,4 +1,6 @@
-"""What a simulation takes, before it starts: posterior draws, and the bytes of its blocks and of what is kept."""
+"""What a simulation takes, before it starts: posterior draws, and the bytes of its blocks and of
+what is kept.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,23 @@ def check_run(
     horizon, tasks, keep
         As in :func:`~priorwise.simulate.run.simulate`.
     times
-        How often all that is run: replicates, plausible priors. It multiplies the work and not the memory.
+        How often all that is run: replicates, plausible priors. It multiplies the work and not the
+        memory.
     named, times_named
         What the caller calls ``tasks`` and ``times``.
 
     """
     sizes.check_horizon(horizon)
     run, arms = list(policies), int(prior.arms)
-    what, cure = f"{named}={sizes.amount(tasks)} and horizon={sizes.amount(horizon)}", f"lower {named} or horizon"
+    what, cure = (
+        f"{named}={sizes.amount(tasks)} and horizon={sizes.amount(horizon)}",
+        f"lower {named} or horizon",
+    )
     if times_named:
-        what, cure = f"{times_named}={sizes.amount(times)}, {what}", f"lower {times_named}, {named} or horizon"
+        what, cure = (
+            f"{times_named}={sizes.amount(times)}, {what}",
+            f"lower {times_named}, {named} or horizon",
+        )
     most = max(sizes.draws_per_pull(policy, arms) for policy in run)
     if most > 1:
         costly = next(policy for policy in run if sizes.draws_per_pull(policy, arms) == most)
@@ -51,7 +60,8 @@ def check_run(
     pulls = sizes.as_float(times) * sizes.as_float(tasks) * horizon
     draws = sum(sizes.draws_per_pull(policy, arms) for policy in run)
     sizes.check_work(what, pulls * draws, cure)
-    reports = 64.0 * (horizon + 1) * len(run)  # means and squares of rewards and regrets, of one tile and of all
+    # means and squares of rewards and regrets, of one tile and of all
+    reports = 64.0 * (horizon + 1) * len(run)
     sizes.check_memory(f"horizon={sizes.amount(horizon)}", reports, "lower horizon")
     if keep:
         entries = 16.0 * getattr(prior, "dim", 0)
@@ -63,11 +73,27 @@ def check_run(
         )
 
 
-def check_block(prior: Any, policies: Iterable[Any], *, horizon: int, block: int, belief: int, numpy: bool, blocks: int) -> None:
-    """Refuse blocks that do not fit: ``belief`` numbers about each of ``block`` tasks, ``blocks`` of them at once."""
-    rows = 20.0 * horizon + 24.0 * belief if numpy else 32.0 * horizon / LANES + 32.0 * prior.arms * getattr(prior, "dim", 1)
+def check_block(
+    prior: Any,
+    policies: Iterable[Any],
+    *,
+    horizon: int,
+    block: int,
+    belief: int,
+    numpy: bool,
+    blocks: int,
+) -> None:
+    """Refuse blocks that do not fit: ``belief`` numbers about each of ``block`` tasks, ``blocks``
+    of them at once.
+    """
+    rows = (
+        20.0 * horizon + 24.0 * belief
+        if numpy
+        else 32.0 * horizon / LANES + 32.0 * prior.arms * getattr(prior, "dim", 1)
+    )
     sizes.check_memory(
-        f"block={sizes.amount(block)} with horizon={sizes.amount(horizon)} and arms={sizes.amount(prior.arms)}",
+        f"block={sizes.amount(block)} with horizon={sizes.amount(horizon)} and "
+        f"arms={sizes.amount(prior.arms)}",
         rows * block * blocks,
         "lower block, horizon or arms",
     )
@@ -76,7 +102,8 @@ def check_block(prior: Any, policies: Iterable[Any], *, horizon: int, block: int
     for policy in policies:
         drawn = sizes.drawn_at_once(policy)
         sizes.check_memory(
-            f"{policy} for arms={sizes.amount(prior.arms)} and block={sizes.amount(block)} in NumPy",
+            f"{policy} for arms={sizes.amount(prior.arms)} and block={sizes.amount(block)} in "
+            "NumPy",
             8.0 * sizes.ARRAYS * drawn * prior.arms * block,
             "ask for fewer draws, or lower block",
         )

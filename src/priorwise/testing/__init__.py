@@ -1,4 +1,5 @@
-"""Contract tests for anyone's prior or policy: subclass, override one fixture, run pytest (which this folder needs).
+"""Contract tests for anyone's prior or policy: subclass, override one fixture, run pytest (which
+this folder needs).
 
 A prior::
 
@@ -14,8 +15,8 @@ A policy::
         def policy(self):
             return MyPolicy(...)
 
-Statistical checks state their false-alarm rate and carry a control that must fail. Seeds are fixed; the environment variable
-``PRIORWISE_TEST_SEED`` shifts all of them.
+Statistical checks state their false-alarm rate and carry a control that must fail. Seeds are fixed;
+the environment variable ``PRIORWISE_TEST_SEED`` shifts all of them.
 """
 
 try:
@@ -24,14 +25,25 @@ except ModuleNotFoundError as error:
     if error.name != "pytest":
         raise
     raise ModuleNotFoundError(
-        "priorwise.testing holds test classes for pytest, which is not installed; pip install pytest", name="pytest"
+        "priorwise.testing holds test classes for pytest, which is not installed; pip install "
+        "pytest",
+        name="pytest",
     ) from None
 
-pytest.register_assert_rewrite("priorwise.testing.policy", "priorwise.testing.prior", "priorwise.testing.twins")
+pytest.register_assert_rewrite(
+    "priorwise.testing.policy", "priorwise.testing.prior", "priorwise.testing.twins"
+)
 
 from priorwise.testing.calibration import calibration  # noqa: E402
 from priorwise.testing.policy import PolicyContract, SamplingPolicyContract  # noqa: E402
 from priorwise.testing.prior import JsonContract, PriorContract  # noqa: E402
 from priorwise.testing.seeds import base_seed  # noqa: E402
 
-__all__ = ["JsonContract", "PolicyContract", "PriorContract", "SamplingPolicyContract", "base_seed", "calibration"]
+__all__ = [
+    "JsonContract",
+    "PolicyContract",
+    "PriorContract",
+    "SamplingPolicyContract",
+    "base_seed",
+    "calibration",
+]

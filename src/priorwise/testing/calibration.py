@@ -1,8 +1,9 @@
 """Simulation-based calibration: whether the posterior is the law of the truth given the data.
 
-If it is, the truth and the posterior's draws are exchangeable, and the rank of the one among the others is uniform, for every
-quantity of environment and data (Talts et al. 2018). Ranks of the environment alone cannot see a belief that ignores data, since
-the prior is calibrated too. So one quantity here is the distance between a value and the reward it gave (Modrak et al. 2023).
+If it is, the truth and the posterior's draws are exchangeable, and the rank of the one among the
+others is uniform, for every quantity of environment and data (Talts et al. 2018). Ranks of the
+environment alone cannot see a belief that ignores data, since the prior is calibrated too. So one
+quantity here is the distance between a value and the reward it gave (Modrak et al. 2023).
 """
 
 from __future__ import annotations
@@ -23,27 +24,44 @@ DRAWS: Final = 15
 """Posterior draws a task, so 16 ranks."""
 
 
-def calibration(prior: Prior, *, tasks: int, pulls: int, seed: int, wrap: Callable[[Any], Belief] = lambda belief: belief) -> float:
-    """P-value of the hypothesis that the belief is the posterior, over ``tasks`` tasks after ``pulls`` pulls of random arms.
+def calibration(
+    prior: Prior,
+    *,
+    tasks: int,
+    pulls: int,
+    seed: int,
+    wrap: Callable[[Any], Belief] = lambda belief: belief,
+) -> float:
+    """P-value of the hypothesis that the belief is the posterior, over ``tasks`` tasks after
+    ``pulls`` pulls of random arms.
 
-    Ranks the value of each arm, the best value, the range of the values, and for each pull the distance between the pulled arm's
-    value and its reward; Bonferroni over all of them. The environment must offer ``values``.
+    Ranks the value of each arm, the best value, the range of the values, and for each pull the
+    distance between the pulled arm's value and its reward; Bonferroni over all of them. The
+    environment must offer ``values``.
     """
     played = play(prior, tasks=tasks, pulls=pulls, seed=seed, wrap=wrap)
     environment = played.environment
     if not isinstance(environment, ValuedEnvironment):
-        raise TypeError(f"calibration needs the true values: {type(environment).__name__} has no method values(signal)")
+        raise TypeError(
+            f"calibration needs the true values: {type(environment).__name__} has no method "
+            "values(signal)"
+        )
     rng = played.streams.at(Purpose.POLICY, pulls + 1)
     truth = environment.values(played.seen.signal)
     values = played.belief.sample(rng, DRAWS, played.seen)
     pairs = [(truth[:, arm], values[:, :, arm]) for arm in range(prior.arms)]
-    pairs += [(truth.max(axis=1), values.max(axis=2)), (np.ptp(truth, axis=1), np.ptp(values, axis=2))]
+    pairs += [
+        (truth.max(axis=1), values.max(axis=2)),
+        (np.ptp(truth, axis=1), np.ptp(values, axis=2)),
+    ]
     rows = np.arange(tasks)
     for pull in played.pulls:
         then = environment.values(pull.seen.signal)[rows, pull.actions]
         drawn = played.belief.sample(rng, DRAWS, pull.seen)[rows, :, pull.actions]
         pairs.append((np.abs(then - pull.rewards), np.abs(drawn - pull.rewards[:, None])))
-    return bonferroni([uniform_p_value(randomised_ranks(*pair, rng.uniform()), DRAWS + 1) for pair in pairs])
+    return bonferroni(
+        [uniform_p_value(randomised_ranks(*pair, rng.uniform()), DRAWS + 1) for pair in pairs]
+    )
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,11 @@ class Forgetful:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the first, third, ... pull."""
-        return self if seen.step % 2 == 0 else type(self)(self.belief.update(seen, actions, rewards, after))
+        return (
+            self
+            if seen.step % 2 == 0
+            else type(self)(self.belief.update(seen, actions, rewards, after))
+        )
 
 
 @dataclass(frozen=True)

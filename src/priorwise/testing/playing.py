@@ -34,8 +34,17 @@ class Played:
     seen: Seen  # before the next pull
 
 
-def play(prior: Prior, *, tasks: int, pulls: int, seed: int, wrap: Callable[[Any], Belief] = lambda belief: belief) -> Played:
-    """Draw environments, pull arms at random, and condition the prior's belief (or what ``wrap`` makes of it) on each reward."""
+def play(
+    prior: Prior,
+    *,
+    tasks: int,
+    pulls: int,
+    seed: int,
+    wrap: Callable[[Any], Belief] = lambda belief: belief,
+) -> Played:
+    """Draw environments, pull arms at random, and condition the prior's belief (or what ``wrap``
+    makes of it) on each reward.
+    """
     streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
     environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
     belief = wrap(prior.belief(tasks))
@@ -47,11 +56,17 @@ def play(prior: Prior, *, tasks: int, pulls: int, seed: int, wrap: Callable[[Any
         rewards, signal = environment.step(seen, actions, streams.world(step))
         belief = belief.update(seen, actions, rewards, signal)
         history.append(Pull(seen, actions, rewards))
-    return Played(streams, environment, belief, history, Seen(pulls + 1, pulls + 1, prior.arms, signal))
+    return Played(
+        streams, environment, belief, history, Seen(pulls + 1, pulls + 1, prior.arms, signal)
+    )
 
 
-def follow(prior: Prior, arm: int, *, tasks: int, pulls: int, seed: int) -> tuple[Environment, list[Signal], list[FloatArray]]:
-    """Play one arm throughout; returns the environment, and the signals and the expected rewards before each pull."""
+def follow(
+    prior: Prior, arm: int, *, tasks: int, pulls: int, seed: int
+) -> tuple[Environment, list[Signal], list[FloatArray]]:
+    """Play one arm throughout; returns the environment, and the signals and the expected rewards
+    before each pull.
+    """
     streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
     environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
     signals, values = [environment.start(streams.world(0))], []
@@ -64,7 +79,16 @@ def follow(prior: Prior, arm: int, *, tasks: int, pulls: int, seed: int) -> tupl
 
 
 def same_signals(prior: Prior, *, tasks: int, pulls: int, seed: int) -> bool:
-    """Whether every arm, played throughout on the same streams, meets the same signals and expected rewards."""
-    first, *others = (follow(prior, arm, tasks=tasks, pulls=pulls, seed=seed)[1:] for arm in range(prior.arms))
-    pairs = [pair for other in others for which in (0, 1) for pair in zip(first[which], other[which], strict=True)]
+    """Whether every arm, played throughout on the same streams, meets the same signals and expected
+    rewards.
+    """
+    first, *others = (
+        follow(prior, arm, tasks=tasks, pulls=pulls, seed=seed)[1:] for arm in range(prior.arms)
+    )
+    pairs = [
+        pair
+        for other in others
+        for which in (0, 1)
+        for pair in zip(first[which], other[which], strict=True)
+    ]
     return all(a is b or np.array_equal(a, b) for a, b in pairs)

@@ -26,7 +26,9 @@ NOISE_VAR = np.array([1.0, 0.5, 2.0, 1.0])
 
 
 class PolicyContract:
-    """Tests of a policy; override the fixture ``policy``, and ``problem`` or ``believed`` if they do not suit the policy."""
+    """Tests of a policy; override the fixture ``policy``, and ``problem`` or ``believed`` if they
+    do not suit the policy.
+    """
 
     tasks: ClassVar[int] = 4096
     """Runs whose actions are compared before and after relabelling the arms."""
@@ -44,45 +46,70 @@ class PolicyContract:
         return base_seed()
 
     def problem(self, order: IntArray | None = None) -> Prior:
-        """Prior on which the policy is tried, with its arms in this order; asymmetric, or relabelling shows nothing."""
+        """Prior on which the policy is tried, with its arms in this order; asymmetric, or
+        relabelling shows nothing.
+        """
         order = np.arange(MEAN.size) if order is None else order
         return GaussianPrior(MEAN[order], COV[np.ix_(order, order)], NOISE_VAR[order])
 
     def believed(self, prior: Prior) -> Prior:
-        """Prior that the policy believes on that problem; override it for a policy with memory, whose belief counts."""
+        """Prior that the policy believes on that problem; override it for a policy with memory,
+        whose belief counts.
+        """
         return prior
 
     def test_actions_are_one_available_arm_a_task(self, policy: Policy, seed: int) -> None:
         """One integer for each task, of the arms that are available to it."""
         prior = self.problem()
-        played = play(prior, tasks=64, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(64))
+        played = play(
+            prior, tasks=64, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(64)
+        )
         rows = np.arange(64)
         alone = np.zeros((64, prior.arms), dtype=bool)
         alone[rows, rows % prior.arms] = True
         for mask in (None, some_arms(64, prior.arms, seed), alone):
-            actions = np.asarray(policy.act(played.belief, replace(played.seen, mask=mask), played.streams.at(Purpose.POLICY, 3)))
+            actions = np.asarray(
+                policy.act(
+                    played.belief,
+                    replace(played.seen, mask=mask),
+                    played.streams.at(Purpose.POLICY, 3),
+                )
+            )
             assert actions.shape == (64,)
             assert np.issubdtype(actions.dtype, np.integer)
             assert actions.min() >= 0
             assert actions.max() < prior.arms
             if mask is not None:
-                assert mask[rows, actions].all(), "use seen.masked(values): it puts -inf on arms that are not available"
+                assert mask[rows, actions].all(), (
+                    "use seen.masked(values): it puts -inf on arms that are not available"
+                )
 
     def test_same_streams_give_the_same_actions(self, policy: Policy, seed: int) -> None:
         """The policy keeps no state: it acts the same again, and on a task alone as in a batch."""
         prior = self.problem()
-        played = play(prior, tasks=16, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(16))
-        first, again = (policy.act(played.belief, played.seen, played.streams.at(Purpose.POLICY, 3)) for _ in range(2))
+        played = play(
+            prior, tasks=16, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(16)
+        )
+        first, again = (
+            policy.act(played.belief, played.seen, played.streams.at(Purpose.POLICY, 3))
+            for _ in range(2)
+        )
         np.testing.assert_array_equal(first, again)
-        batch, single = (self._run(prior, policy, seed, tasks=tasks, engine="numpy") for tasks in (16, 1))
+        batch, single = (
+            self._run(prior, policy, seed, tasks=tasks, engine="numpy") for tasks in (16, 1)
+        )
         np.testing.assert_array_equal(batch.actions[:1], single.actions)
 
     def test_choice_does_not_depend_on_labels(self, policy: Policy, seed: int) -> None:
-        """Relabelling the arms relabels the actions, in law at each step; false alarms with probability ``false_alarm``."""
+        """Relabelling the arms relabels the actions, in law at each step; false alarms with
+        probability ``false_alarm``.
+        """
         assert self._relabelling(policy, seed) > self.false_alarm
 
     def test_relabelling_notices_a_favoured_label(self, policy: Policy, seed: int) -> None:
-        """The control: a policy that plays the first arm in one task of eight, whatever the belief."""
+        """The control: a policy that plays the first arm in one task of eight, whatever the
+        belief.
+        """
         assert self._relabelling(FavoursFirst(policy), seed) < self.false_alarm
 
     def _relabelling(self, policy: Policy, seed: int) -> float:
@@ -91,10 +118,14 @@ class PolicyContract:
         before = self._run(self.problem(), policy, seed, tasks=self.tasks)
         after = self._run(self.problem(order), policy, seed + 1, tasks=self.tasks)
         names = order[after.actions]
-        return bonferroni([same_law_p_value(before.actions[:, h], names[:, h], arms) for h in range(HORIZON)])
+        return bonferroni(
+            [same_law_p_value(before.actions[:, h], names[:, h], arms) for h in range(HORIZON)]
+        )
 
     def test_monte_carlo_constant(self, policy: Any) -> None:
-        """``monte_carlo_n(arms)`` is None for any number of arms, or a whole number, 0 or more, that does not fall with it."""
+        """``monte_carlo_n(arms)`` is None for any number of arms, or a whole number, 0 or more,
+        that does not fall with it.
+        """
         constants = [monte_carlo_n(policy, arms) for arms in (1, 2, 6)]
         known = [n for n in constants if n is not None]
         assert len(known) in (0, len(constants))
@@ -102,7 +133,9 @@ class PolicyContract:
 
     @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
     def test_compiled_run_is_the_numpy_run(self, policy: Policy, masked: bool, seed: int) -> None:
-        """Action for action, also with a misspecified belief; without tile functions the compiled loop is refused."""
+        """Action for action, also with a misspecified belief; without tile functions the compiled
+        loop is refused.
+        """
         prior = self.problem()
         available = some_arms(TASKS, prior.arms, seed) if masked else None
         if compiled(prior, policy):
@@ -112,33 +145,58 @@ class PolicyContract:
             with pytest.raises(ValueError, match="no compiled loop"):
                 self._run(prior, policy, seed, tasks=3, engine="compiled")
 
-    def _run(self, prior: Prior, policy: Policy, seed: int, *, tasks: int, engine: Any = "auto") -> Run:
+    def _run(
+        self, prior: Prior, policy: Policy, seed: int, *, tasks: int, engine: Any = "auto"
+    ) -> Run:
         held = self.believed(prior)
-        return simulate(prior, policy, horizon=HORIZON, tasks=tasks, seed=seed, believed=held, keep=True, engine=engine)
+        return simulate(
+            prior,
+            policy,
+            horizon=HORIZON,
+            tasks=tasks,
+            seed=seed,
+            believed=held,
+            keep=True,
+            engine=engine,
+        )
 
 
 class SamplingPolicyContract(PolicyContract):
     """Further tests of a :class:`~priorwise.policies.sampling.SamplingPolicy`."""
 
     def test_draws_are_all_it_sees(self, policy: SamplingPolicy, seed: int) -> None:
-        """It asks for ``draws`` draws, ``monte_carlo_n`` says so, and nothing else of the belief is read."""
+        """It asks for ``draws`` draws, ``monte_carlo_n`` says so, and nothing else of the belief is
+        read.
+        """
         belief = DrawsOnly(np.random.default_rng(seed).normal(size=(8, policy.draws, 4)))
         rng = Streams(seed, np.arange(8, dtype=np.uint64)).at(Purpose.POLICY, 1)
         assert policy.act(belief, Seen(1, HORIZON, 4), rng).shape == (8,)
         assert policy.monte_carlo_n(4) == policy.draws
 
     def test_select_follows_labels_exactly(self, policy: SamplingPolicy, seed: int) -> None:
-        """Where ``select`` has one answer (no ties, no chance of its own), permuting the values permutes it."""
+        """Where ``select`` has one answer (no ties, no chance of its own), permuting the values
+        permutes it.
+        """
         tasks, arms = 256, 5
         values = np.random.default_rng(seed).normal(size=(tasks, policy.draws, arms))
         order = np.roll(np.arange(arms), 2)
         seen = Seen(1, HORIZON, arms)
         streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
-        answers = np.stack([policy.select(values, seen, streams.at(Purpose.POLICY, step)) for step in range(1, 41)])
+        answers = np.stack(
+            [policy.select(values, seen, streams.at(Purpose.POLICY, step)) for step in range(1, 41)]
+        )
         settled = (answers == answers[0]).all(axis=0)
-        # a draw by chance that gives 40 equal answers comes from a law with one clear favourite: compare what is chosen most
-        moved = np.stack([policy.select(values[:, :, order], seen, streams.at(Purpose.POLICY, step)) for step in range(41, 81)])
-        modal = np.array([np.bincount(column, minlength=arms).argmax() for column in order[moved].T])
+        # a draw by chance that gives 40 equal answers comes from a law with one clear favourite:
+        # compare what is chosen most
+        moved = np.stack(
+            [
+                policy.select(values[:, :, order], seen, streams.at(Purpose.POLICY, step))
+                for step in range(41, 81)
+            ]
+        )
+        modal = np.array(
+            [np.bincount(column, minlength=arms).argmax() for column in order[moved].T]
+        )
         np.testing.assert_array_equal(modal[settled], answers[0][settled])
 
 

@@ -18,7 +18,16 @@ from priorwise.simulate.run import simulate
 from priorwise.testing.calibration import Forgetful, Gullible, calibration
 from priorwise.testing.playing import follow, play, same_signals
 from priorwise.testing.seeds import base_seed
-from priorwise.testing.twins import HORIZON, POLICIES, TASKS, compiled, offers, same_run, some_arms, twins
+from priorwise.testing.twins import (
+    HORIZON,
+    POLICIES,
+    TASKS,
+    compiled,
+    offers,
+    same_run,
+    some_arms,
+    twins,
+)
 
 EVERY_POLICY = pytest.mark.parametrize("name", POLICIES)
 
@@ -54,7 +63,9 @@ class PriorContract:
         return base_seed()
 
     def test_posterior_is_calibrated(self, prior: Prior, seed: int) -> None:
-        """The truth ranks uniformly among posterior draws; false alarms with probability ``false_alarm``."""
+        """The truth ranks uniformly among posterior draws; false alarms with probability
+        ``false_alarm``.
+        """
         assert calibration(prior, tasks=self.tasks, pulls=self.pulls, seed=seed) > self.false_alarm
 
     def test_calibration_rejects_wrong_beliefs(self, prior: Prior, seed: int) -> None:
@@ -62,7 +73,8 @@ class PriorContract:
         for wrong in self.wrong_beliefs:
             p_value = calibration(prior, tasks=self.tasks, pulls=self.pulls, seed=seed, wrap=wrong)
             assert p_value < self.false_alarm, (
-                f"{wrong.__name__} was not noticed: this prior learns too little from {self.pulls} pulls of {self.tasks} tasks "
+                f"{wrong.__name__} was not noticed: this prior learns too little from {self.pulls} "
+                f"pulls of {self.tasks} tasks "
                 "for its calibration to be seen; raise `pulls` or `tasks`"
             )
 
@@ -71,13 +83,17 @@ class PriorContract:
         for pulls in (0, self.pulls):
             played = play(prior, tasks=5, pulls=pulls, seed=seed)
             for draws in (1, 3):
-                values = played.belief.sample(played.streams.at(Purpose.POLICY, 9), draws, played.seen)
+                values = played.belief.sample(
+                    played.streams.at(Purpose.POLICY, 9), draws, played.seen
+                )
                 assert values.shape == (5, draws, prior.arms)
                 assert values.dtype == np.float64
                 assert np.isfinite(values).all()
 
     def test_belief_is_a_value(self, prior: Prior, seed: int) -> None:
-        """Updating leaves the old belief, the actions and the rewards as they were, and does the same twice."""
+        """Updating leaves the old belief, the actions and the rewards as they were, and does the
+        same twice.
+        """
         played = play(prior, tasks=16, pulls=self.pulls, seed=seed)
         pull = played.pulls[-1]
         actions, rewards = pull.actions.copy(), pull.rewards.copy()
@@ -94,12 +110,17 @@ class PriorContract:
         np.testing.assert_array_equal(draws(played.belief), before)
         np.testing.assert_array_equal(draws(second), after)
 
-    def test_actions_influence_signals_as_the_environment_says(self, prior: Prior, seed: int) -> None:
-        """Unless it says that they do, what is shown and expected does not depend on what is played, on the same streams."""
+    def test_actions_influence_signals_as_the_environment_says(
+        self, prior: Prior, seed: int
+    ) -> None:
+        """Unless it says that they do, what is shown and expected does not depend on what is
+        played, on the same streams.
+        """
         environment, signals, _ = follow(prior, 0, tasks=64, pulls=self.pulls, seed=seed)
         if not actions_influence_signals(environment, signals[0]):
             assert same_signals(prior, tasks=64, pulls=self.pulls, seed=seed), (
-                f"{type(environment).__name__} does not say that actions influence later signals, and they do: write "
+                f"{type(environment).__name__} does not say that actions influence later signals, "
+                "and they do: write "
                 "actions_influence_signals = True in its class"
             )
 
@@ -111,14 +132,21 @@ class PriorContract:
             with pytest.raises(TypeError, match="needs a belief with"):
                 simulate(prior, policy, horizon=1, tasks=1, seed=seed)
             return
-        options: dict[str, Any] = {"seed": seed, "horizon": HORIZON, "available": None, "keep": True}
+        options: dict[str, Any] = {
+            "seed": seed,
+            "horizon": HORIZON,
+            "available": None,
+            "keep": True,
+        }
         whole = run_numpy(prior, prior, policy, first=0, tasks=70, **options).columns
         for first, tasks in ((0, 1), (33, 1), (3, 5), (64, 6)):
             part = run_numpy(prior, prior, policy, first=first, tasks=tasks, **options).columns
             assert part is not None
             assert whole is not None
             np.testing.assert_array_equal(part.actions, whole.actions[:, first : first + tasks])
-            np.testing.assert_allclose(part.rewards, whole.rewards[:, first : first + tasks], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                part.rewards, whole.rewards[:, first : first + tasks], rtol=1e-9, atol=1e-12
+            )
 
     @EVERY_POLICY
     def test_mask_of_all_arms_is_no_mask(self, prior: Prior, name: str, seed: int) -> None:
@@ -126,13 +154,22 @@ class PriorContract:
         policy = POLICIES[name]
         if offers(prior, policy):
             masks = (None, np.ones(prior.arms, dtype=bool))
-            runs = [simulate(prior, policy, horizon=HORIZON, tasks=TASKS, seed=seed, available=m, keep=True) for m in masks]
+            runs = [
+                simulate(
+                    prior, policy, horizon=HORIZON, tasks=TASKS, seed=seed, available=m, keep=True
+                )
+                for m in masks
+            ]
             same_run(*runs)
 
     @EVERY_POLICY
     @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
-    def test_compiled_run_is_the_numpy_run(self, prior: Prior, believed: Prior, name: str, masked: bool, seed: int) -> None:
-        """Action for action, for a true and a misspecified belief; without tile functions the compiled loop is refused."""
+    def test_compiled_run_is_the_numpy_run(
+        self, prior: Prior, believed: Prior, name: str, masked: bool, seed: int
+    ) -> None:
+        """Action for action, for a true and a misspecified belief; without tile functions the
+        compiled loop is refused.
+        """
         policy = POLICIES[name]
         available = some_arms(TASKS, prior.arms, seed) if masked else None
         for held in (prior, believed):
@@ -142,7 +179,15 @@ class PriorContract:
                 twins(prior, held, policy, available=available, seed=seed)
             else:
                 with pytest.raises(ValueError, match="no compiled loop"):
-                    simulate(prior, policy, horizon=2, tasks=3, seed=seed, believed=held, engine="compiled")
+                    simulate(
+                        prior,
+                        policy,
+                        horizon=2,
+                        tasks=3,
+                        seed=seed,
+                        believed=held,
+                        engine="compiled",
+                    )
 
 
 class JsonContract:

@@ -58,14 +58,24 @@ def same_run(first: Run, second: Run) -> None:
     assert first.resets == second.resets
     assert (first.mean_regret is None) == (second.mean_regret is None)
     if first.mean_regret is not None and second.mean_regret is not None:
-        np.testing.assert_allclose(first.mean_regret, second.mean_regret, rtol=1e-9, atol=1e-12 * scale)
+        np.testing.assert_allclose(
+            first.mean_regret, second.mean_regret, rtol=1e-9, atol=1e-12 * scale
+        )
 
 
 def twins(prior: Prior, believed: Prior, policy: Policy, *, available: Any, seed: int) -> None:
     """Assert that the compiled run is the NumPy run."""
     runs = [
         simulate(
-            prior, policy, horizon=HORIZON, tasks=TASKS, seed=seed, believed=believed, available=available, keep=True, engine=engine
+            prior,
+            policy,
+            horizon=HORIZON,
+            tasks=TASKS,
+            seed=seed,
+            believed=believed,
+            available=available,
+            keep=True,
+            engine=engine,
         )
         for engine in ("compiled", "numpy")
     ]

@@ -1,4 +1,6 @@
-"""Discrete bandit with identifying arms: constants in ``sweep``, figures and claims from its tables."""
+"""Discrete bandit with identifying arms: constants in ``sweep``, figures and claims from its
+tables.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +13,10 @@ from priorwise.experiments.learning import LearningCurves
 from priorwise.experiments.paper import PaperExperiment
 
 EXPERIMENT: Final = PaperExperiment(
-    "discrete", "Discrete bandit with identifying arms", LearningCurves(SWEEP), figures, claims, instance_table
+    "discrete",
+    "Discrete bandit with identifying arms",
+    LearningCurves(SWEEP),
+    figures,
+    claims,
+    instance_table,
 )

@@ -1,4 +1,6 @@
-"""Discrete bandit: 16 noiseless tasks over 20 arms, 10 pulls, 400 episodes; Thompson sampling and the knowledge gradient."""
+"""Discrete bandit: 16 noiseless tasks over 20 arms, 10 pulls, 400 episodes; Thompson sampling and
+the knowledge gradient.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ SWEEP: Final = Sweep(
     test_episodes=200,
     oracle={"OracleTS": TS, "OracleKG": KG},
     misspecified={"MisTS": TS, "MisKG": KG},
-    meta=(Exploring(Uniform(), None, FiniteCounts(problems.discrete().misspecified, smoothing=0.0), {"MetaTS": TS, "MetaKG": KG}),),
+    meta=(
+        Exploring(
+            Uniform(),
+            None,
+            FiniteCounts(problems.discrete().misspecified, smoothing=0.0),
+            {"MetaTS": TS, "MetaKG": KG},
+        ),
+    ),
     first_pull_size=100,
     pulls_of=("OracleTS", "OracleKG", "MisTS", "MisKG", "MetaTS"),
 )

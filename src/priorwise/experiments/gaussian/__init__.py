@@ -10,4 +10,6 @@ from priorwise.experiments.gaussian.sweep import SWEEP
 from priorwise.experiments.learning import LearningCurves
 from priorwise.experiments.paper import PaperExperiment
 
-EXPERIMENT: Final = PaperExperiment("gaussian", "Gaussian multi-armed bandit", LearningCurves(SWEEP), figures, claims)
+EXPERIMENT: Final = PaperExperiment(
+    "gaussian", "Gaussian multi-armed bandit", LearningCurves(SWEEP), figures, claims
+)

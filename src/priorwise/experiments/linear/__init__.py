@@ -10,4 +10,6 @@ from priorwise.experiments.linear.figures import figures
 from priorwise.experiments.linear.sweep import SWEEP
 from priorwise.experiments.paper import PaperExperiment
 
-EXPERIMENT: Final = PaperExperiment("linear", "Gaussian linear contextual bandit", LearningCurves(SWEEP), figures, claims)
+EXPERIMENT: Final = PaperExperiment(
+    "linear", "Gaussian linear contextual bandit", LearningCurves(SWEEP), figures, claims
+)

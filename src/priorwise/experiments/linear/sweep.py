@@ -1,4 +1,6 @@
-"""Gaussian linear contextual bandit: 6 arms with 6 features on the sphere, 20 pulls, 2,000 episodes."""
+"""Gaussian linear contextual bandit: 6 arms with 6 features on the sphere, 20 pulls, 2,000
+episodes.
+"""
 
 from __future__ import annotations
 
@@ -24,5 +26,12 @@ SWEEP: Final = Sweep(
     test_episodes=1000,
     oracle={"OracleTS": TS},
     misspecified={"MisTS": TS},
-    meta=(Exploring(Uniform(), None, LinearMoments(contexts=SphereContexts(arms=6), noise_var=1.0), {"MetaTS:full": TS}),),
+    meta=(
+        Exploring(
+            Uniform(),
+            None,
+            LinearMoments(contexts=SphereContexts(arms=6), noise_var=1.0),
+            {"MetaTS:full": TS},
+        ),
+    ),
 )

@@ -22,18 +22,38 @@ SHARES: dict[tuple[str, str], float] = {
 def claims(tables: Tables) -> list[Claim]:
     """Judge the tables."""
     table, out = tables["shortfalls"], []
-    keys = sorted(set(zip(table["problem"], table["algorithm"], table["first"], table["last"], strict=True)))
+    keys = sorted(
+        set(zip(table["problem"], table["algorithm"], table["first"], table["last"], strict=True))
+    )
     for problem, algorithm, first, last in keys:
         chosen = (
-            (table["problem"] == problem) & (table["algorithm"] == algorithm) & (table["first"] == first) & (table["last"] == last)
+            (table["problem"] == problem)
+            & (table["algorithm"] == algorithm)
+            & (table["first"] == first)
+            & (table["last"] == last)
         )
         fall, oracle = mean(table["shortfall"][chosen]), float(np.mean(table["oracle"][chosen]))
         where = f"{problem}: {algorithm}, episodes {first} to {last}"
-        measured = f"short by {fall.mean:.3f} ± {fall.std_error:.3f}, {100 * (1 - fall.mean / oracle):.1f} % of the oracle"
+        measured = (
+            f"short by {fall.mean:.3f} ± {fall.std_error:.3f}, "
+            f"{100 * (1 - fall.mean / oracle):.1f} % of the oracle"
+        )
         if (limit := LIMITS.get((str(problem), str(algorithm), int(last)))) is not None:
-            out.append(Claim(f"{where}: short of the oracle by at most {limit:g}", measured, fall.mean <= limit, "ours"))
+            out.append(
+                Claim(
+                    f"{where}: short of the oracle by at most {limit:g}",
+                    measured,
+                    fall.mean <= limit,
+                    "ours",
+                )
+            )
         if (share := SHARES.get((str(problem), str(algorithm)))) is not None:
             out.append(
-                Claim(f"{where}: at least {100 * share:g} % of the oracle", measured, 1 - fall.mean / oracle >= share, "ours")
+                Claim(
+                    f"{where}: at least {100 * share:g} % of the oracle",
+                    measured,
+                    1 - fall.mean / oracle >= share,
+                    "ours",
+                )
             )
     return out

@@ -20,14 +20,19 @@ SIZE: Final = 5  # replicates in a block
 @final
 @dataclass(frozen=True)
 class Ours:
-    """Empirical Bayes and better policies beside the paper's learners, each on the same tasks and noise."""
+    """Empirical Bayes and better policies beside the paper's learners, each on the same tasks and
+    noise.
+    """
 
     name: str = "ours"
     title: str = "Beyond the paper: learners that never stop learning"
 
     def constants(self) -> Mapping[str, Any]:
         """What the results depend on."""
-        return {part: [repr(each.learners), each.episodes, list(each.grid)] for part, each in SWEEPS.items()}
+        return {
+            part: [repr(each.learners), each.episodes, list(each.grid)]
+            for part, each in SWEEPS.items()
+        }
 
     def blocks(self, replicates: int) -> Sequence[Block]:
         """Few replicates of each problem at a time."""
@@ -54,7 +59,9 @@ class Ours:
         return {"curves": _averages(rewards, sweep), "rewards": rewards}
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
-        """Learning curves, and the paired shortfall from the oracle that plays the same policy, by problem."""
+        """Learning curves, and the paired shortfall from the oracle that plays the same policy, by
+        problem.
+        """
         curves: list[Table] = []
         falls: list[Table] = []
         for part, sweep in SWEEPS.items():
@@ -102,11 +109,14 @@ def _plain(name: str) -> str:
 def _shortfalls(part: str, sweep: Sweep, rewards: np.ndarray) -> Table:
     """Paired shortfall from the oracle with the same policy, averaged over windows of episodes."""
     rows: dict[str, list[Any]] = {
-        name: [] for name in ("problem", "algorithm", "first", "last", "replicate", "shortfall", "oracle")
+        name: []
+        for name in ("problem", "algorithm", "first", "last", "replicate", "shortfall", "oracle")
     }
     names = list(sweep.learners)
     for name, oracle, first, last in sweep.windows:
-        mine, best = (rewards[:, names.index(each), first - 1 : last].mean(axis=1) for each in (name, oracle))
+        mine, best = (
+            rewards[:, names.index(each), first - 1 : last].mean(axis=1) for each in (name, oracle)
+        )
         for replicate, (own, top) in enumerate(zip(mine, best, strict=True)):
             values = (part, name, first, last, replicate, top - own, top)
             for column, value in zip(rows.values(), values, strict=True):
@@ -115,4 +125,6 @@ def _shortfalls(part: str, sweep: Sweep, rewards: np.ndarray) -> Table:
 
 
 def _joined(parts: Sequence[Table]) -> Table:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    return (
+        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+    )

@@ -1,4 +1,6 @@
-"""Beyond the paper: learners that never stop learning and policies that earn more, on the paper's problems and its tasks."""
+"""Beyond the paper: learners that never stop learning and policies that earn more, on the paper's
+problems and its tasks.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ KG: Final = KnowledgeGradient(10, 10, ties="random", when_certain="best")
 
 @dataclass(frozen=True)
 class Sweep:
-    """A problem, the learners that meet it, and for how long; ``ours`` are those the paper does not have."""
+    """A problem, the learners that meet it, and for how long; ``ours`` are those the paper does not
+    have.
+    """
 
     problem: Callable[[], Problem[Any]]
     episodes: int
@@ -38,7 +42,8 @@ class Sweep:
     paper: Mapping[str, MetaLearner]
     ours: Mapping[str, MetaLearner]
     sizes: Mapping[str, int]  # T0 of explore-then-commit learners, by name
-    windows: tuple[tuple[str, str, int, int], ...]  # learner, its oracle, first and last episode of a shortfall
+    # learner, its oracle, first and last episode of a shortfall
+    windows: tuple[tuple[str, str, int, int], ...]
 
     @property
     def learners(self) -> dict[str, MetaLearner]:
@@ -58,7 +63,12 @@ SWEEPS: Final[dict[str, Sweep]] = {
         paper={
             "OracleTS": FixedPrior(TS),
             "MisTS": FixedPrior(TS, _WRONG["gaussian"]),
-            **{f"MetaTS:full {size}": ExploreThenCommit(size, GaussianMoments("full", noise_var=1.0)) for size in (100, 200, 400)},
+            **{
+                f"MetaTS:full {size}": ExploreThenCommit(
+                    size, GaussianMoments("full", noise_var=1.0)
+                )
+                for size in (100, 200, 400)
+            },
         },
         ours={
             "Empirical Bayes, TS": EmpiricalBayes(_GAUSSIAN, TS),
@@ -69,7 +79,10 @@ SWEEPS: Final[dict[str, Sweep]] = {
         sizes={f"MetaTS:full {size}": size for size in (100, 200, 400)},
         windows=tuple(
             (learner, oracle, 1, last)
-            for learner, oracle in (("Empirical Bayes, TS", "OracleTS"), ("Empirical Bayes, exact KG", "Oracle, exact KG"))
+            for learner, oracle in (
+                ("Empirical Bayes, TS", "OracleTS"),
+                ("Empirical Bayes, exact KG", "Oracle, exact KG"),
+            )
             for last in (200, 1000)
         ),
     ),
@@ -81,7 +94,9 @@ SWEEPS: Final[dict[str, Sweep]] = {
             "OracleTS": FixedPrior(TS),
             "MisTS": FixedPrior(TS, _WRONG["linear"]),
             **{
-                f"MetaTS:full {size}": ExploreThenCommit(size, LinearMoments(contexts=SphereContexts(arms=6), noise_var=1.0))
+                f"MetaTS:full {size}": ExploreThenCommit(
+                    size, LinearMoments(contexts=SphereContexts(arms=6), noise_var=1.0)
+                )
                 for size in (50, 100)
             },
         },
@@ -97,11 +112,15 @@ SWEEPS: Final[dict[str, Sweep]] = {
             "OracleKG": FixedPrior(KG),
             "MisKG": FixedPrior(KG, _WRONG["discrete"]),
             **{
-                f"MetaKG {size}": ExploreThenCommit(size, FiniteCounts(_WRONG["discrete"], smoothing=0.0), policy=KG)
+                f"MetaKG {size}": ExploreThenCommit(
+                    size, FiniteCounts(_WRONG["discrete"], smoothing=0.0), policy=KG
+                )
                 for size in (25, 50, 100)
             },
         },
-        ours={"Empirical Bayes, KG": EmpiricalBayes(FiniteMarginalLikelihood(_WRONG["discrete"]), KG)},
+        ours={
+            "Empirical Bayes, KG": EmpiricalBayes(FiniteMarginalLikelihood(_WRONG["discrete"]), KG)
+        },
         sizes={f"MetaKG {size}": size for size in (25, 50, 100)},
         windows=(("Empirical Bayes, KG", "OracleKG", 101, 400),),
     ),

@@ -20,13 +20,28 @@ from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.meta.statistics.episodes import as_run
 from priorwise.policies.baselines import Uniform
 from priorwise.priors.gaussian import GaussianPrior
-from priorwise.sensitivity.ladder import ACTIONS, COMMON, COUPLED, POSTERIORS, WORST, sensitivity_ladder
+from priorwise.sensitivity.ladder import (
+    ACTIONS,
+    COMMON,
+    COUPLED,
+    POSTERIORS,
+    WORST,
+    sensitivity_ladder,
+)
 from priorwise.sensitivity.lower_bounds import lower_bound_gap
 from priorwise.simulate.results import Run, Trajectory
 from priorwise.simulate.run import simulate
 
 RUNGS: Final = (WORST, POSTERIORS, ACTIONS, COUPLED, COMMON)
-LADDER_COLUMNS: Final = ("policy", "shift", "rung", "delta", "std_error", "reward", "reward_std_error")
+LADDER_COLUMNS: Final = (
+    "policy",
+    "shift",
+    "rung",
+    "delta",
+    "std_error",
+    "reward",
+    "reward_std_error",
+)
 ESTIMATORS: Final[dict[str, Estimator]] = {
     "two-round moments": GaussianMoments("two-round", noise_var=1.0),
     "all-rounds moments": GaussianMoments("full", noise_var=1.0),
@@ -48,27 +63,40 @@ class Theory:
 
     def constants(self) -> Mapping[str, Any]:
         """What the results depend on."""
-        return {name: repr(value) for name, value in vars(sweep).items() if name.isupper()} | {"estimators": repr(ESTIMATORS)}
+        return {name: repr(value) for name, value in vars(sweep).items() if name.isupper()} | {
+            "estimators": repr(ESTIMATORS)
+        }
 
     def blocks(self, replicates: int) -> Sequence[Block]:
         """One ladder, one horizon, or a few replicates of the estimators at a time."""
         shifts = range(0, len(sweep.SHIFTS), 3 if replicates < FEW else 1)
         ladders = [Block(f"ladder {name}", index, 1) for name in sweep.POLICIES for index in shifts]
         gaps = [Block("gap", index, 1) for index in range(len(sweep.PULLS))]
-        return [*reversed(ladders), *ranges("estimators", min(replicates, MOST_REPLICATES), SIZE), *gaps]
+        return [
+            *reversed(ladders),
+            *ranges("estimators", min(replicates, MOST_REPLICATES), SIZE),
+            *gaps,
+        ]
 
     def run(self, block: Block, seed: int) -> Arrays:
         """Do a block of work."""
         if block.part == "gap":
             return _gap(sweep.PULLS[block.first], seed)
         if block.part == "estimators":
-            rows = [_errors(replicate, seed) for replicate in range(block.first, block.first + block.count)]
+            rows = [
+                _errors(replicate, seed)
+                for replicate in range(block.first, block.first + block.count)
+            ]
             return {"errors": np.stack(rows)}
         return _ladder(block.part.removeprefix("ladder "), sweep.SHIFTS[block.first], seed)
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
         """Return the tables ``ladder``, ``estimators`` and ``gaps``."""
-        return {"ladder": _ladder_table(done), "estimators": _estimator_table(done), "gaps": stacked(done, "gap")}
+        return {
+            "ladder": _ladder_table(done),
+            "estimators": _estimator_table(done),
+            "gaps": stacked(done, "gap"),
+        }
 
     def figures(self, tables: Tables) -> dict[str, Files]:
         """Draw."""
@@ -121,13 +149,21 @@ def _errors(replicate: int, seed: int) -> np.ndarray:
     """Errors of mean and covariance, ``(estimator, tasks, 2)``: Euclidean and Frobenius norms."""
     prior = problems.gaussian().prior
     run = simulate(
-        prior, Uniform(), horizon=sweep.HORIZON, tasks=max(sweep.TASKS), seed=mix(mix(seed) + replicate & MASK), keep=True
+        prior,
+        Uniform(),
+        horizon=sweep.HORIZON,
+        tasks=max(sweep.TASKS),
+        seed=mix(mix(seed) + replicate & MASK),
+        keep=True,
     )
     out = np.empty((len(ESTIMATORS), len(sweep.TASKS), 2))
     for row, estimator in enumerate(ESTIMATORS.values()):
         for column, tasks in enumerate(sweep.TASKS):
             fitted = estimator.fit(_first(run, tasks)).prior
-            out[row, column] = np.linalg.norm(fitted.mean - prior.mean), np.linalg.norm(fitted.cov - prior.cov)
+            out[row, column] = (
+                np.linalg.norm(fitted.mean - prior.mean),
+                np.linalg.norm(fitted.cov - prior.cov),
+            )
     return out
 
 
@@ -149,7 +185,17 @@ def _estimator_table(done: Sequence[tuple[Block, Arrays]]) -> Table:
 
 
 def _gap(pulls: int, seed: int) -> Arrays:
-    found = lower_bound_gap(1, pulls, sweep.ARMS, sweep.EXPECTED / pulls, sweep.DELTA, seed=seed, tasks=sweep.GAP_TASKS)
-    numbers = (pulls, found.theorem, found.improved, found.exact, found.measured, found.std_error, found.upper)
+    found = lower_bound_gap(
+        1, pulls, sweep.ARMS, sweep.EXPECTED / pulls, sweep.DELTA, seed=seed, tasks=sweep.GAP_TASKS
+    )
+    numbers = (
+        pulls,
+        found.theorem,
+        found.improved,
+        found.exact,
+        found.measured,
+        found.std_error,
+        found.upper,
+    )
     names = ("pulls", "theorem", "improved", "exact", "measured", "std_error", "upper")
     return {name: np.array([number]) for name, number in zip(names, numbers, strict=True)}

@@ -1,4 +1,6 @@
-"""The theory, measured: the ladder over a grid of misspecifications, estimators against the number of tasks, the lower bound."""
+"""The theory, measured: the ladder over a grid of misspecifications, estimators against the number
+of tasks, the lower bound.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ POLICIES: Final[dict[str, Policy]] = {
     "knowledge gradient, k = 2": KnowledgeGradient(2, 2),
 }
 LADDER_TASKS: Final = 200_000
-LADDER_HISTORIES: Final = {"Thompson sampling": 500, "2-shot Thompson sampling": 250, "knowledge gradient, k = 2": 50}
+LADDER_HISTORIES: Final = {
+    "Thompson sampling": 500,
+    "2-shot Thompson sampling": 250,
+    "knowledge gradient, k = 2": 50,
+}
 
 # estimators, on the same problem
 TASKS: Final = (100, 300, 1000, 3000, 10_000)

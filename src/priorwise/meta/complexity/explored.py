@@ -1,4 +1,6 @@
-"""Simulated exploration for estimators: runs, seeds of replicates, and the moment estimator that suits a prior."""
+"""Simulated exploration for estimators: runs, seeds of replicates, and the moment estimator that
+suits a prior.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +37,28 @@ def default_estimator(prior: Any) -> Estimator:
     if isinstance(prior, LinearGaussianPrior):
         if np.ptp(prior.noise_var) > 0.0:
             raise ValueError(
-                "prior has a noise_var that differs between arms, which LinearMoments does not take: pass estimator=..."
+                "prior has a noise_var that differs between arms, which LinearMoments does not "
+                "take: pass estimator=..."
             )
         return LinearMoments(prior.contexts, float(prior.noise_var[0]))
     raise TypeError(f"no moment estimator is known for {type(prior).__name__}: pass estimator=...")
 
 
-def explored(prior: Any, exploration: Policy | Exploration, episodes: int, horizon: int, *, seed: int) -> Run:
-    """Kept run of an exploration; of one with several segments only the trajectory, tasks and horizon describe the whole."""
+def explored(
+    prior: Any, exploration: Policy | Exploration, episodes: int, horizon: int, *, seed: int
+) -> Run:
+    """Kept run of an exploration; of one with several segments only the trajectory, tasks and
+    horizon describe the whole.
+    """
     runs = [
-        simulate(prior, policy, horizon=horizon, tasks=number, seed=seed if i == 0 else mix(seed + i), keep=True)
+        simulate(
+            prior,
+            policy,
+            horizon=horizon,
+            tasks=number,
+            seed=seed if i == 0 else mix(seed + i),
+            keep=True,
+        )
         for i, (policy, number) in enumerate(segments(exploration, episodes, seed=seed))
     ]
     if len(runs) == 1:

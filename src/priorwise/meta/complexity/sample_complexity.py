@@ -1,4 +1,6 @@
-"""How many tasks do I need? By simulation: explore, estimate, and measure how far the estimate is from the truth."""
+"""How many tasks do I need? By simulation: explore, estimate, and measure how far the estimate is
+from the truth.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ DRAWS: Final = 20_000
 
 @dataclass(frozen=True)
 class Tried:
-    """One number of tasks: the share of replicates within eps, and the (1 - delta)-quantile of the total variation."""
+    """One number of tasks: the share of replicates within eps, and the (1 - delta)-quantile of the
+    total variation.
+    """
 
     tasks: int
     share: float
@@ -41,12 +45,14 @@ class Tried:
 
 @dataclass(frozen=True)
 class SampleComplexity:
-    """Number of tasks after which the estimate is within ``eps`` of the truth with probability ``1 - delta``.
+    """Number of tasks after which the estimate is within ``eps`` of the truth with probability ``1
+    - delta``.
 
-    ``tasks`` is the least number tried that reached it (None if even ``most`` did not); the largest one that did not is
-    ``not_enough`` (0 if none). ``curve`` lists every number tried. ``theory`` is the rate of the theorem that covers this estimator
-    with this exploration, None where no theorem does (:func:`~priorwise.meta.complexity.theory.covered_rate`). A share of
-    replicates is a random number: it is off by about ``sqrt(delta (1 - delta) / replicates)``.
+    ``tasks`` is the least number tried that reached it (None if even ``most`` did not); the largest
+    one that did not is ``not_enough`` (0 if none). ``curve`` lists every number tried. ``theory``
+    is the rate of the theorem that covers this estimator with this exploration, None where no
+    theorem does (:func:`~priorwise.meta.complexity.theory.covered_rate`). A share of replicates is
+    a random number: it is off by about ``sqrt(delta (1 - delta) / replicates)``.
     """
 
     eps: float
@@ -59,17 +65,26 @@ class SampleComplexity:
     replicates: int
 
     def reward_loss(self, policy: Policy, horizon: int) -> Bound:
-        """What the plug-in policy loses at most, with probability ``1 - delta`` over the exploration (PAC corollary).
+        """What the plug-in policy loses at most, with probability ``1 - delta`` over the
+        exploration (PAC corollary).
 
-        ``|R(theta, alg(theta)) - R(theta, alg(theta^))| <= 2 n H^2 eps Psi(2 n H eps)`` for a policy with a Monte-Carlo constant n.
+        ``|R(theta, alg(theta)) - R(theta, alg(theta^))| <= 2 n H^2 eps Psi(2 n H eps)`` for a
+        policy with a Monte-Carlo constant n.
         """
         return reward_bound(self.prior, None, policy, horizon, tv=self.eps)
 
     def __str__(self) -> str:
         """Answer in one line."""
         most = self.curve[-1].tasks if self.curve else 0
-        answer = f"more than {most:,} tasks" if self.tasks is None else f"{self.tasks:,} tasks ({self.not_enough:,} do not)"
-        return f"{answer} bring the estimate within {self.eps:g} in total variation with probability {1 - self.delta:g}"
+        answer = (
+            f"more than {most:,} tasks"
+            if self.tasks is None
+            else f"{self.tasks:,} tasks ({self.not_enough:,} do not)"
+        )
+        return (
+            f"{answer} bring the estimate within {self.eps:g} in total variation with probability "
+            f"{1 - self.delta:g}"
+        )
 
 
 def sample_complexity(
@@ -88,7 +103,8 @@ def sample_complexity(
     draws: int = DRAWS,
     progress: bool | None = None,
 ) -> SampleComplexity:
-    """Search for the number of tasks by simulation: doubling, then halving the gap on a logarithmic scale.
+    """Search for the number of tasks by simulation: doubling, then halving the gap on a logarithmic
+    scale.
 
     Parameters
     ----------
@@ -99,8 +115,8 @@ def sample_complexity(
     horizon
         Pulls in an exploration episode.
     seed
-        Of tasks, rewards, exploration and distances. Replicate r meets the same tasks whatever their number, so that a larger
-        number of tasks contains the smaller one's.
+        Of tasks, rewards, exploration and distances. Replicate r meets the same tasks whatever
+        their number, so that a larger number of tasks contains the smaller one's.
     estimator
         By default the moment estimator of the family (all rounds).
     exploration
@@ -118,7 +134,10 @@ def sample_complexity(
 
     """
     eps, delta = open_share("eps", eps), open_share("delta", delta)
-    horizon, replicates = validation.count("horizon", horizon), validation.count("replicates", replicates)
+    horizon, replicates = (
+        validation.count("horizon", horizon),
+        validation.count("replicates", replicates),
+    )
     seed, least = validation.seed(seed), validation.count("least", least)
     most, draws = validation.count("most", most, least=least), validation.count("draws", draws)
     if not validation.number("precision", precision) > 1.0:
@@ -128,7 +147,16 @@ def sample_complexity(
     check_estimator(used)
     used = adapted(used, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
-    check_run(prior, [explore], horizon=horizon, tasks=most, keep=True, times=replicates, named="most", times_named="replicates")
+    check_run(
+        prior,
+        [explore],
+        horizon=horizon,
+        tasks=most,
+        keep=True,
+        times=replicates,
+        named="most",
+        times_named="replicates",
+    )
     sizes.check_memory(f"draws={sizes.amount(draws)}", 64.0 * sizes.as_float(draws), "lower draws")
     tried: dict[int, Tried] = {}
 
@@ -141,7 +169,11 @@ def sample_complexity(
                 fitted = used.fit(run_for(used, run, arms=prior.arms)).prior
                 errors[r] = _distance(prior, with_arms(fitted, prior.arms), key, draws)
                 bar.advance(1)
-        tried[tasks] = Tried(tasks, float(np.mean(errors <= eps)), float(np.quantile(errors, 1.0 - delta, method="higher")))
+        tried[tasks] = Tried(
+            tasks,
+            float(np.mean(errors <= eps)),
+            float(np.quantile(errors, 1.0 - delta, method="higher")),
+        )
         return tried[tasks].share >= 1.0 - delta
 
     low, high = 0, least
@@ -155,12 +187,23 @@ def sample_complexity(
         low, high = (low, middle) if enough(middle) else (middle, high)
     theory = covered_rate(prior, used, explore, horizon, eps, delta)
     curve = tuple(tried[tasks] for tasks in sorted(tried))
-    return SampleComplexity(eps, delta, None if low == high else high, low, curve, theory, prior, replicates)
+    return SampleComplexity(
+        eps, delta, None if low == high else high, low, curve, theory, prior, replicates
+    )
 
 
 def _distance(prior: Any, fitted: Any, seed: int, draws: int) -> float:
-    """Total variation; of Beta priors always by sampling, since exact values take a quadrature of a second or so."""
+    """Total variation; of Beta priors always by sampling, since exact values take a quadrature of a
+    second or so.
+    """
     if not isinstance(prior, BetaPrior):
         return total_variation(prior, fitted, seed=seed, draws=draws).value
     stream = Streams(seed, np.arange(draws, dtype=np.uint64)).at(Purpose.POLICY, 0)
-    return float(np.mean([np.abs(np.tanh(ratio / 2.0)).mean() for ratio in ordered_pair(prior, fitted).log_ratios(stream)]))
+    return float(
+        np.mean(
+            [
+                np.abs(np.tanh(ratio / 2.0)).mean()
+                for ratio in ordered_pair(prior, fitted).log_ratios(stream)
+            ]
+        )
+    )

@@ -1,1 +1,3 @@
-"""How well a prior predicts tasks, and what follows: mixtures of priors, an alarm, a watch for changes."""
+"""How well a prior predicts tasks, and what follows: mixtures of priors, an alarm, a watch for
+changes.
+"""

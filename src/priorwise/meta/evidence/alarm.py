@@ -18,10 +18,12 @@ from priorwise.simulate.results import Trajectory
 class Alarm:
     """Watches whether tasks follow a prior: a test that may be looked at after every task.
 
-    The evidence against the prior is the likelihood ratio ``E_t = prod_{i <= t} p_other(task i) / p_prior(task i)``. If tasks are
-    drawn from ``prior`` then E is a non-negative martingale with mean 1, whatever policy plays, so it ever reaches ``1 / level``
-    with probability at most ``level`` (Ville's inequality): that is the false-alarm rate over all tasks together, however many. It
-    is stated for tasks that follow ``prior`` exactly; with a fitted one, choose an ``other`` wider than the error of the fit.
+    The evidence against the prior is the likelihood ratio ``E_t = prod_{i <= t} p_other(task i) /
+    p_prior(task i)``. If tasks are drawn from ``prior`` then E is a non-negative martingale with
+    mean 1, whatever policy plays, so it ever reaches ``1 / level`` with probability at most
+    ``level`` (Ville's inequality): that is the false-alarm rate over all tasks together, however
+    many. It is stated for tasks that follow ``prior`` exactly; with a fitted one, choose an
+    ``other`` wider than the error of the fit.
 
     Parameters
     ----------
@@ -45,31 +47,48 @@ class Alarm:
         for name, prior in (("prior", self.prior), ("other", self.other)):
             check_known(name, prior)
         if self.prior.arms != self.other.arms:
-            raise ValueError(f"prior and other must have the same arms, but have {self.prior.arms} and {self.other.arms}")
-        ours, theirs = (type(cast("Any", prior).reward_law).__name__ for prior in (self.prior, self.other))
+            raise ValueError(
+                f"prior and other must have the same arms, but have {self.prior.arms} and "
+                f"{self.other.arms}"
+            )
+        ours, theirs = (
+            type(cast("Any", prior).reward_law).__name__ for prior in (self.prior, self.other)
+        )
         if ours != theirs:
-            raise ValueError(f"prior and other must have the same kind of rewards, but have {ours} and {theirs}")
+            raise ValueError(
+                f"prior and other must have the same kind of rewards, but have {ours} and {theirs}"
+            )
         if not 0.0 < validation.number("level", self.level) < 1.0:
             raise ValueError(f"level must lie in (0, 1), got {self.level:g}")
-        for name, value in (("log_evidence", self.log_evidence), ("largest", self.largest)):  # may be infinite
+        # may be infinite
+        for name, value in (("log_evidence", self.log_evidence), ("largest", self.largest)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value):
-                raise TypeError(f"{name} must be a number, as observe() leaves it, got {validation.shown(value)}")
+                raise TypeError(
+                    f"{name} must be a number, as observe() leaves it, got "
+                    f"{validation.shown(value)}"
+                )
 
     def observe(self, played: Trajectory) -> Self:
         """Add tasks, in their order.
 
-        A task that ``other`` rules out ends the evidence for good. One that ``prior`` rules out raises the alarm for certain,
-        whatever came before and whatever ``other`` says: under ``prior`` that never happens.
+        A task that ``other`` rules out ends the evidence for good. One that ``prior`` rules out
+        raises the alarm for certain, whatever came before and whatever ``other`` says: under
+        ``prior`` that never happens.
         """
         if not isinstance(played, Trajectory):
-            raise TypeError(f"played must be a Trajectory, such as run.trajectory of a kept run, got {type(played).__name__}")
+            raise TypeError(
+                "played must be a Trajectory, such as run.trajectory of a kept run, got "
+                f"{type(played).__name__}"
+            )
         ours, theirs = log_marginal(self.prior, played), log_marginal(self.other, played)
         sure, gone = np.isneginf(ours), np.isneginf(theirs)
         gained = np.subtract(theirs, ours, out=np.zeros(len(ours)), where=~(sure | gone))
         path = np.cumsum(gained) + (self.log_evidence if np.isfinite(self.log_evidence) else 0.0)
         path[np.logical_or.accumulate(gone) | (self.log_evidence == -np.inf)] = -np.inf
         path[np.logical_or.accumulate(sure) | (self.log_evidence == np.inf)] = np.inf
-        return replace(self, log_evidence=float(path[-1]), largest=float(max(self.largest, path.max())))
+        return replace(
+            self, log_evidence=float(path[-1]), largest=float(max(self.largest, path.max()))
+        )
 
     @property
     def raised(self) -> bool:

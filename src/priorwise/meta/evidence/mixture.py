@@ -1,7 +1,8 @@
-"""A mixture of priors, mu ~ sum_k probs_k P_k, with its exact belief: a mixture of beliefs, weighted by how well each predicts.
+"""A mixture of priors, mu ~ sum_k probs_k P_k, with its exact belief: a mixture of beliefs,
+weighted by how well each predicts.
 
-A learned prior mixed with a little of a vague one forgives: where a task contradicts the learned prior, a few pulls move the
-weight to the vague one. Costs the sum of the components' costs.
+A learned prior mixed with a little of a vague one forgives: where a task contradicts the learned
+prior, a few pulls move the weight to the vague one. Costs the sum of the components' costs.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ class MixtureBelief:
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Draw the component of each draw, then the values, ``(task, draw, arm)``."""
         index = rng.choice(self.probabilities(), doors.drawing(self, rng, draws))
-        drawn = np.stack([part.sample(rng, draws, seen) for part in self.parts])  # (component, task, draw, arm)
+        # (component, task, draw, arm)
+        drawn = np.stack([part.sample(rng, draws, seen) for part in self.parts])
         return np.asarray(np.take_along_axis(drawn, index[None, :, :, None], axis=0)[0])
 
     def mean(self, seen: Seen) -> FloatArray:
@@ -118,11 +120,15 @@ class MixtureBelief:
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition every component, and weigh it by how likely it deemed the reward.
 
-        Where no component deems it possible, the weights stay; a component that is out of question for good is no problem.
+        Where no component deems it possible, the weights stay; a component that is out of question
+        for good is no problem.
         """
         actions, rewards = doors.played(self, seen, actions, rewards)
-        parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)  # each refuses what it cannot have seen
-        gained = np.stack([log_predictive(part, seen, actions, rewards) for part in self.parts], axis=1)
+        # each refuses what it cannot have seen
+        parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)
+        gained = np.stack(
+            [log_predictive(part, seen, actions, rewards) for part in self.parts], axis=1
+        )
         moved = self.log_weights + gained
         best = moved.max(axis=1, keepdims=True)
         impossible = np.isneginf(best)
@@ -131,7 +137,9 @@ class MixtureBelief:
 
 
 def check_components(name: str, components: Any) -> tuple[Any, ...]:
-    """Return priors that can stand in for one another: with the same arms, reward law and contexts."""
+    """Return priors that can stand in for one another: with the same arms, reward law and
+    contexts.
+    """
     if isinstance(components, str) or not isinstance(components, Sequence):
         raise TypeError(f"{name} must be a list of priors, got {validation.shown(components)}")
     parts = tuple(components)
@@ -147,7 +155,9 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
             if ours != theirs:
                 raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
         if _contexts(parts[0]) != _contexts(part):
-            raise ValueError(f"{name} must share the law of contexts: pass the same contexts to all of them")
+            raise ValueError(
+                f"{name} must share the law of contexts: pass the same contexts to all of them"
+            )
     return parts
 
 

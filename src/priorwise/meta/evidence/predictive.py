@@ -1,7 +1,9 @@
-"""How well a prior predicts: log marginal likelihoods of whole tasks, and log predictive densities of single rewards.
+"""How well a prior predicts: log marginal likelihoods of whole tasks, and log predictive densities
+of single rewards.
 
-The policy's choices do not depend on the prior's parameters given what it saw, so they drop out; the likelihood of a task is that
-of its rewards given its actions. Densities are exact, with their constants.
+The policy's choices do not depend on the prior's parameters given what it saw, so they drop out;
+the likelihood of a task is that of its rewards given its actions. Densities are exact, with their
+constants.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ NormalPrior = GaussianPrior | LinearGaussianPrior
 
 
 def information(prior: NormalPrior, played: Trajectory) -> tuple[FloatArray, FloatArray]:
-    """What each task says about its w: ``P = sum x x' / v``, ``(task, dim, dim)``, and ``b = sum x r / v``, ``(task, dim)``.
+    """What each task says about its w: ``P = sum x x' / v``, ``(task, dim, dim)``, and ``b = sum x
+    r / v``, ``(task, dim)``.
 
-    The likelihood of w is proportional to ``exp(b'w - w'P w / 2)``; x is the feature vector of the chosen arm, for arms without
-    features the unit vector of that arm, and v its noise variance. The law in ``prior`` is not read, only its noise.
+    The likelihood of w is proportional to ``exp(b'w - w'P w / 2)``; x is the feature vector of the
+    chosen arm, for arms without features the unit vector of that arm, and v its noise variance. The
+    law in ``prior`` is not read, only its noise.
     """
     x = _features(prior, played)
     weighted = x / prior.noise_var[played.actions][:, :, None]
@@ -40,13 +44,16 @@ def _features(prior: NormalPrior, played: Trajectory) -> FloatArray:
     """Features of the chosen arms, ``(task, step, dim)``."""
     if isinstance(prior, LinearGaussianPrior):
         if played.log is None:
-            raise ValueError("these tasks have no features: they do not come from a linear contextual bandit")
+            raise ValueError(
+                "these tasks have no features: they do not come from a linear contextual bandit"
+            )
         return played.log
     return np.eye(prior.arms)[played.actions]
 
 
 def log_marginal(prior: Any, played: Trajectory) -> FloatArray:
-    """Log density of each task's rewards given its actions, ``(task,)``; -inf where the prior deems them impossible.
+    """Log density of each task's rewards given its actions, ``(task,)``; -inf where the prior deems
+    them impossible.
 
     * normal, linear: ``r ~ N(X mean, diag(v) + X cov X')``
     * Beta: ``sum_a log B(alpha_a + s_a, beta_a + n_a - s_a) / B(alpha_a, beta_a)``
@@ -61,9 +68,13 @@ def _by_statistics(prior: Any, played: Trajectory) -> FloatArray:
 
 
 def _linear(prior: LinearGaussianPrior, played: Trajectory) -> FloatArray:
-    """In units of each reward's noise, since sums over arms cannot tell noises apart: ``r / s_a ~ N(x' w / s_a, 1)``."""
+    """In units of each reward's noise, since sums over arms cannot tell noises apart: ``r / s_a ~
+    N(x' w / s_a, 1)``.
+    """
     scale = np.sqrt(prior.noise_var)[played.actions]
-    scaled = Trajectory(played.actions, played.rewards / scale, _features(prior, played) / scale[:, :, None])
+    scaled = Trajectory(
+        played.actions, played.rewards / scale, _features(prior, played) / scale[:, :, None]
+    )
     unit = LinearGaussianPrior(prior.mean, prior.cov, 1.0, prior.contexts)
     return _by_statistics(unit, scaled) - np.log(scale).sum(axis=1)
 
@@ -73,26 +84,37 @@ def log_predictive(belief: Any, seen: Seen, actions: IntArray, rewards: FloatArr
     return _lookup(_PREDICTIVES, belief)(belief, seen, actions, rewards)
 
 
-def _gaussian_next(belief: GaussianBelief, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+def _gaussian_next(
+    belief: GaussianBelief, seen: Seen, actions: IntArray, rewards: FloatArray
+) -> FloatArray:
     rows = np.arange(len(actions))
     f = belief.root[rows, actions]
-    return _normal_density(rewards - belief.m[rows, actions], np.einsum("tj,tj->t", f, f) + belief.prior.noise_var[actions])
+    return _normal_density(
+        rewards - belief.m[rows, actions],
+        np.einsum("tj,tj->t", f, f) + belief.prior.noise_var[actions],
+    )
 
 
-def _linear_next(belief: LinearBelief, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+def _linear_next(
+    belief: LinearBelief, seen: Seen, actions: IntArray, rewards: FloatArray
+) -> FloatArray:
     x = seen.signal[np.arange(len(actions)), actions]
     f = np.einsum("tij,ti->tj", belief.root, x)
     variance = np.einsum("tj,tj->t", f, f) + belief.prior.noise_var[actions]
     return _normal_density(rewards - np.einsum("tj,tj->t", x, belief.m), variance)
 
 
-def _beta_next(belief: BetaBelief, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+def _beta_next(
+    belief: BetaBelief, seen: Seen, actions: IntArray, rewards: FloatArray
+) -> FloatArray:
     rows = np.arange(len(actions))
     mean = (belief.a / (belief.a + belief.b))[rows, actions]
     return np.asarray(rewards * np.log(mean) + (1.0 - rewards) * np.log1p(-mean))
 
 
-def _finite_next(belief: FiniteBelief, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+def _finite_next(
+    belief: FiniteBelief, seen: Seen, actions: IntArray, rewards: FloatArray
+) -> FloatArray:
     prior = belief.prior
     likelihood = prior.log_likelihood(actions, rewards)
     if prior.noise_var is not None:
@@ -140,7 +162,8 @@ def _lookup(table: dict[type, Any], value: Any) -> Any:
     if type(value) not in table:
         known = ", ".join(each.__name__ for each in table)
         raise TypeError(
-            f"marginal likelihoods are known for {known}, not for a {type(value).__name__}; add it with "
+            f"marginal likelihoods are known for {known}, not for a {type(value).__name__}; add it "
+            "with "
             "priorwise.meta.evidence.predictive.register"
         )
     return table[type(value)]

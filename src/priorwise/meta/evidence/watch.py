@@ -1,13 +1,15 @@
-"""Has the law of tasks changed? A test that runs along while the held prior is learned, and says where to start learning again.
+"""Has the law of tasks changed? A test that runs along while the held prior is learned, and says
+where to start learning again.
 
-An e-detector (Shiryaev 1963, Roberts 1966; Shin, Ramdas and Rinaldo 2024). With the likelihood ratio of each new task,
+An e-detector (Shiryaev 1963, Roberts 1966; Shin, Ramdas and Rinaldo 2024). With the likelihood
+ratio of each new task,
 
     E_t = (E_{t-1} + 1) p_other(task t) / p_held_t(task t),     E_0 = 0.
 
-The held prior may be another one for each task, as long as it was chosen before. While tasks follow it, ``E_t - t`` is a
-martingale, so on average at least ``1 / level`` tasks pass before E reaches ``1 / level``. Unlike the evidence of
-:class:`~priorwise.meta.evidence.alarm.Alarm` it does not sink while all is well, and so rises as fast after many tasks as after
-few.
+The held prior may be another one for each task, as long as it was chosen before. While tasks follow
+it, ``E_t - t`` is a martingale, so on average at least ``1 / level`` tasks pass before E reaches
+``1 / level``. Unlike the evidence of :class:`~priorwise.meta.evidence.alarm.Alarm` it does not sink
+while all is well, and so rises as fast after many tasks as after few.
 """
 
 from __future__ import annotations
@@ -28,20 +30,23 @@ from priorwise.simulate.results import Trajectory
 class Watch:
     """Look for a change of the law of tasks, and forget the tasks before it.
 
-    For :class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes`. Once E has reached ``1 / level`` the learner drops all
-    tasks but those since E was last below 1, and fits to these alone.
+    For :class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes`. Once E has reached ``1 /
+    level`` the learner drops all tasks but those since E was last below 1, and fits to these alone.
 
     Parameters
     ----------
     other
         What the tasks may follow after the change: a wide prior, an older one, or a
-        :class:`~priorwise.meta.evidence.mixture.MixturePrior` of several. By default the prior that the learner starts from. A
-        change is noticed if ``other`` predicts the new tasks better than the prior learned on the old ones.
+        :class:`~priorwise.meta.evidence.mixture.MixturePrior` of several. By default the prior that
+        the learner starts from. A change is noticed if ``other`` predicts the new tasks better than
+        the prior learned on the old ones.
     level
-        While tasks follow the held prior, false alarms come at most once in ``1 / level`` tasks on average. A fitted prior is not
-        quite the law of the tasks, so that they may come more often while it rests on few tasks.
+        While tasks follow the held prior, false alarms come at most once in ``1 / level`` tasks on
+        average. A fitted prior is not quite the law of the tasks, so that they may come more often
+        while it rests on few tasks.
     least
-        Look only while the held prior rests on at least so many tasks: with fewer it is too far from their law for a test.
+        Look only while the held prior rests on at least so many tasks: with fewer it is too far
+        from their law for a test.
     episodes
         Look after at most so many episodes.
 
@@ -81,8 +86,11 @@ class Watched:
             tasks += 1
             if raised:
                 continue
-            # a task that the held prior rules out is a change for certain, whatever the other one says
-            log_evidence = np.inf if mine == -np.inf else float(np.logaddexp(log_evidence, 0.0)) + their - mine
+            # a task that the held prior rules out is a change for certain, whatever the other one
+            # says
+            log_evidence = (
+                np.inf if mine == -np.inf else float(np.logaddexp(log_evidence, 0.0)) + their - mine
+            )
             raised = log_evidence >= level
             since = tasks if log_evidence < 0.0 else since
         return replace(self, tasks=tasks, since=since, log_evidence=log_evidence, raised=raised)

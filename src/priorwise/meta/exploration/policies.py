@@ -26,31 +26,85 @@ def _uniform_then(  # type: ignore[no-untyped-def]  # Numba infers the types
 ):
     """Rounds, the two addresses, the four sizes of the uniform policy, the sizes of the other."""
     if step <= pn[0]:
-        call_policy(pn[1], pp, pn[3:7], keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+        call_policy(
+            pn[1],
+            pp,
+            pn[3:7],
+            keys,
+            step,
+            table,
+            p,
+            n,
+            state,
+            signal,
+            mask,
+            scratch,
+            values,
+            acc,
+            actions,
+        )
     else:
-        call_policy(pn[2], pp, pn[7:], keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+        call_policy(
+            pn[2],
+            pp,
+            pn[7:],
+            keys,
+            step,
+            table,
+            p,
+            n,
+            state,
+            signal,
+            mask,
+            scratch,
+            values,
+            acc,
+            actions,
+        )
 
 
 @tile(ACT)
 def _arms_then(  # type: ignore[no-untyped-def]  # Numba infers the types
     pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
 ):
-    """Length of the sequence, address of the policy after it or 0, the sequence, the sizes of that policy."""
+    """Length of the sequence, address of the policy after it or 0, the sequence, the sizes of that
+    policy.
+    """
     length = pn[0]
     if step <= length or pn[1] == 0:
         arm = pn[1 + min(step, length)]
         for lane in range(LANES):
             actions[lane] = arm
     else:
-        call_policy(pn[1], pp, pn[2 + length :], keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+        call_policy(
+            pn[1],
+            pp,
+            pn[2 + length :],
+            keys,
+            step,
+            table,
+            p,
+            n,
+            state,
+            signal,
+            mask,
+            scratch,
+            values,
+            acc,
+            actions,
+        )
 
 
-def _then_tiles(then: Policy, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+def _then_tiles(
+    then: Policy, family: FamilyTiles, horizon: int, masked: bool
+) -> PolicyTiles | None:
     return then.tiles(family, horizon, masked) if isinstance(then, CompiledPolicy) else None
 
 
 class Then(ABC):
-    """Rounds that do not look at the posterior, then a policy, if there is one: what it needs and takes is what that one does."""
+    """Rounds that do not look at the posterior, then a policy, if there is one: what it needs and
+    takes is what that one does.
+    """
 
     then: Any
 
@@ -79,7 +133,9 @@ class Then(ABC):
         return sizes.drawn_at_once(self.then)
 
     def monte_carlo_n(self, arms: int) -> int | None:
-        """Return the constant of the policy after, 0 without one: the rounds before do not look at the posterior."""
+        """Return the constant of the policy after, 0 without one: the rounds before do not look at
+        the posterior.
+        """
         validation.count("arms", arms)
         return 0 if self.then is None else monte_carlo_n(self.then, arms)
 
@@ -127,13 +183,16 @@ class UniformThen(Then):
         first = Uniform().tiles(family, horizon, masked)
         head = np.array([self.rounds, first.act.address, then.act.address])
         sizes = np.concatenate([head, first.n, then.n])
-        return PolicyTiles(then.p, sizes, _uniform_then, then.uses, blind_pulls=max(self.rounds, then.blind_pulls))
+        return PolicyTiles(
+            then.p, sizes, _uniform_then, then.uses, blind_pulls=max(self.rounds, then.blind_pulls)
+        )
 
 
 @final
 @dataclass(frozen=True)
 class PlayArms(Then):
-    """Play given arms one after the other, then a policy, or without one the last of them to the end.
+    """Play given arms one after the other, then a policy, or without one the last of them to the
+    end.
 
     A task to which the arm is not available plays any that is.
 
@@ -165,17 +224,29 @@ class PlayArms(Then):
         if self.then is not None and seen.step > len(self.arms):
             return self.then.act(belief, seen, rng)
         wanted = np.arange(seen.arms) == self.arms[min(seen.step, len(self.arms)) - 1]
-        return pick(seen.masked(np.broadcast_to(wanted.astype(np.float64), (rng.tasks, seen.arms))), rng.uniform())
+        return pick(
+            seen.masked(np.broadcast_to(wanted.astype(np.float64), (rng.tasks, seen.arms))),
+            rng.uniform(),
+        )
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
-        """Tile function for the compiled loop; None where arms are missing or the policy after has none."""
+        """Tile function for the compiled loop; None where arms are missing or the policy after has
+        none.
+        """
         self._check(family.arms)
         then = None if self.then is None else _then_tiles(self.then, family, horizon, masked)
         if masked or (self.then is not None and then is None):
             return None
         if then is None:
-            return PolicyTiles(np.zeros(1), np.array([len(self.arms), 0, *self.arms]), _arms_then, frozenset())
-        return PolicyTiles(then.p, np.array([len(self.arms), then.act.address, *self.arms, *then.n]), _arms_then, then.uses)
+            return PolicyTiles(
+                np.zeros(1), np.array([len(self.arms), 0, *self.arms]), _arms_then, frozenset()
+            )
+        return PolicyTiles(
+            then.p,
+            np.array([len(self.arms), then.act.address, *self.arms, *then.n]),
+            _arms_then,
+            then.uses,
+        )
 
     def _check(self, arms: int) -> None:
         if max(self.arms) >= arms:

@@ -1,8 +1,9 @@
 """Empirical Bayes without an exploration phase: always learning, always earning.
 
-Every task is played by the policy itself, with a prior fitted to all tasks before it. That is sound for estimators that do not
-care how actions were chosen, as the marginal likelihood does not: the policy's choices depend on what it saw and not on the
-parameters. Moment estimators assume uniform pulls and must not be used here.
+Every task is played by the policy itself, with a prior fitted to all tasks before it. That is sound
+for estimators that do not care how actions were chosen, as the marginal likelihood does not: the
+policy's choices depend on what it saw and not on the parameters. Moment estimators assume uniform
+pulls and must not be used here.
 """
 
 from __future__ import annotations
@@ -33,21 +34,26 @@ from priorwise.priors.linear import LinearGaussianPrior
 from priorwise.simulate.results import Trajectory
 
 PATIENCE: Final = 50
-"""With fewer tasks, an estimator that raises a ValueError is taken to have too little data, and the start prior is held."""
+"""With fewer tasks, an estimator that raises a ValueError is taken to have too little data, and the
+start prior is held.
+"""
 
 
 class Schedule(Protocol):
     """When to fit again; frozen."""
 
     def after(self, episodes: int) -> int:
-        """Number of episodes after which to fit next, given that of the fit before (0: the start)."""
+        """Number of episodes after which to fit next, given that of the fit before (0: the
+        start).
+        """
         ...
 
 
 @final
 @dataclass(frozen=True)
 class Geometric:
-    """Fit again whenever the number of tasks has grown by a ratio: 1, 2, 3, ..., then ever more rarely.
+    """Fit again whenever the number of tasks has grown by a ratio: 1, 2, 3, ..., then ever more
+    rarely.
 
     Parameters
     ----------
@@ -111,24 +117,28 @@ class EmpiricalBayes:
     Parameters
     ----------
     estimator
-        Fits the prior, warm-started from the fit before; one that allows for adaptive choices, such as a marginal likelihood.
-        If it raises a ValueError on fewer than 50 tasks, these are taken to be too few, the prior before is held on, and the
-        state's ``problem`` says why. A noise that it leaves open is that of the start.
+        Fits the prior, warm-started from the fit before; one that allows for adaptive choices, such
+        as a marginal likelihood. If it raises a ValueError on fewer than 50 tasks, these are taken
+        to be too few, the prior before is held on, and the state's ``problem`` says why. A noise
+        that it leaves open is that of the start.
     policy
         What plays.
     schedule
         When to fit again: :class:`Geometric` or :class:`Every`.
     hold
-        How to turn a fit into the prior that is held. By default as fitted; but a normal prior is widened by the uncertainty of its
-        mean (:class:`~priorwise.meta.learners.robust.Widened`) for every policy that is not a
-        :class:`~priorwise.policies.sampling.SamplingPolicy`: those do not choose from posterior draws alone, may not explore by
-        themselves, and would not come back to an arm whose fitted mean is too low by accident. Other families are held as fitted.
+        How to turn a fit into the prior that is held. By default as fitted; but a normal prior is
+        widened by the uncertainty of its mean (:class:`~priorwise.meta.learners.robust.Widened`)
+        for every policy that is not a :class:`~priorwise.policies.sampling.SamplingPolicy`: those
+        do not choose from posterior draws alone, may not explore by themselves, and would not come
+        back to an arm whose fitted mean is too low by accident. Other families are held as fitted.
     start
-        The prior held before the first fit, and its warm start; by default the one that knows nothing of the law of tasks
-        (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0 and the covariance of the noise, Beta(1, 1), or uniform).
+        The prior held before the first fit, and its warm start; by default the one that knows
+        nothing of the law of tasks (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0
+        and the covariance of the noise, Beta(1, 1), or uniform).
     watch
         Look for a change of the law of tasks, and start learning again from the tasks after it
-        (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are taken to follow one law for ever.
+        (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are taken to follow one
+        law for ever.
 
     """
 
@@ -149,11 +159,16 @@ class EmpiricalBayes:
         if self.start is not None:
             doors.prior("start", self.start)
         if self.watch is not None and not isinstance(self.watch, Watch):
-            raise TypeError(f"watch must be a Watch(...) or None, got {validation.shown(self.watch)}")
-        moments = isinstance(self.estimator, (GaussianMoments, BetaMoments, LinearMoments, FiniteCounts))
+            raise TypeError(
+                f"watch must be a Watch(...) or None, got {validation.shown(self.watch)}"
+            )
+        moments = isinstance(
+            self.estimator, (GaussianMoments, BetaMoments, LinearMoments, FiniteCounts)
+        )
         if moments and not isinstance(self.policy, Uniform):
             raise ValueError(
-                f"estimator must allow for choices that followed rewards, which {type(self.estimator).__name__} does not: take a "
+                "estimator must allow for choices that followed rewards, which "
+                f"{type(self.estimator).__name__} does not: take a "
                 "marginal likelihood, or explore uniformly first with ExploreThenCommit"
             )
 
@@ -163,14 +178,31 @@ class EmpiricalBayes:
         estimator = adapted(self.estimator, KnownTasks.of(setting.truth, held=start, start=start))
         check_reads(estimator, start)
         first = self.schedule.after(0)
-        return Learned(start, estimator, setting.arms, None, 0, first, self._stop(0, first), None, None, Watched(), 0, None)
+        return Learned(
+            start,
+            estimator,
+            setting.arms,
+            None,
+            0,
+            first,
+            self._stop(0, first),
+            None,
+            None,
+            Watched(),
+            0,
+            None,
+        )
 
     def plan(self, state: Learned, rng: Stream) -> Play:
         """Hold one prior until the next fit."""
         left = state.stop_at - state.episodes
         if state.held is not None:
             return replace(state.held, episodes=left)
-        believed = state.start if state.fit is None else with_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
+        believed = (
+            state.start
+            if state.fit is None
+            else with_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
+        )
         return Play(self.policy, believed, left)
 
     def step(self, state: Learned, play: Play, played: Trajectory) -> Learned:
@@ -178,12 +210,24 @@ class EmpiricalBayes:
         fresh = statistics(state.start, played)
         gathered = fresh if state.statistics is None else state.statistics + fresh
         episodes = state.episodes + len(played.rewards)
-        state = replace(state, statistics=gathered, episodes=episodes, held=play, watched=self._observe(state, play, played))
+        state = replace(
+            state,
+            statistics=gathered,
+            episodes=episodes,
+            held=play,
+            watched=self._observe(state, play, played),
+        )
         if episodes < state.stop_at:
             return state
         if state.watched.raised:
             recent = gathered[state.watched.since :]
-            state = replace(state, statistics=recent, episodes=len(recent), fit=None, watched=Watched(len(recent), len(recent)))
+            state = replace(
+                state,
+                statistics=recent,
+                episodes=len(recent),
+                fit=None,
+                watched=Watched(len(recent), len(recent)),
+            )
             return self._refit(replace(state, restarts=state.restarts + 1))
         if episodes < state.refit_at:
             return replace(state, stop_at=self._stop(episodes, state.refit_at))
@@ -201,7 +245,9 @@ class EmpiricalBayes:
         refit_at = self.schedule.after(state.episodes)
         fit, problem = state.fit, None
         try:
-            fit = state.estimator.fit(state.statistics, start=state.start if state.fit is None else state.fit)
+            fit = state.estimator.fit(
+                state.statistics, start=state.start if state.fit is None else state.fit
+            )
         except ValueError as error:
             if state.episodes >= PATIENCE:
                 raise
@@ -209,7 +255,9 @@ class EmpiricalBayes:
         if fit is not None and fit.statistics is None:
             fit = replace(fit, statistics=state.statistics)
         stop_at = self._stop(state.episodes, refit_at)
-        return replace(state, refit_at=refit_at, stop_at=stop_at, fit=fit, held=None, problem=problem)
+        return replace(
+            state, refit_at=refit_at, stop_at=stop_at, fit=fit, held=None, problem=problem
+        )
 
     def _stop(self, episodes: int, refit_at: int) -> int:
         return refit_at if self.watch is None else min(refit_at, episodes + self.watch.episodes)
@@ -217,5 +265,7 @@ class EmpiricalBayes:
     def _rule(self, fit: PriorFit) -> PriorRule:
         if self.hold is not None:
             return self.hold
-        normal = isinstance(fit.prior, (GaussianPrior, LinearGaussianPrior, ExchangeableGaussianPrior))
+        normal = isinstance(
+            fit.prior, (GaussianPrior, LinearGaussianPrior, ExchangeableGaussianPrior)
+        )
         return Widened() if normal and not isinstance(self.policy, SamplingPolicy) else AsFitted()

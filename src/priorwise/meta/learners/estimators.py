@@ -15,10 +15,12 @@ from priorwise.simulate.results import Run, Trajectory
 
 
 def data_for(estimator: Estimator, played: Trajectory, *, arms: int) -> Any:
-    """What an estimator reads of an exploration with so many arms, whether or not all of them were pulled.
+    """What an estimator reads of an exploration with so many arms, whether or not all of them were
+    pulled.
 
-    Statistics for estimators of one law per arm; moment estimators get the pulls that they read of a run. A kept run for all
-    others: their priors know the arms, and only a run shows which were pulled.
+    Statistics for estimators of one law per arm; moment estimators get the pulls that they read of
+    a run. A kept run for all others: their priors know the arms, and only a run shows which were
+    pulled.
     """
     if isinstance(estimator, GaussianMoments):
         return gaussian_statistics(_first_pulls(played, estimator.steps), arms)
@@ -26,7 +28,11 @@ def data_for(estimator: Estimator, played: Trajectory, *, arms: int) -> Any:
         return gaussian_statistics(played, arms)
     if isinstance(estimator, BetaMoments):
         return beta_statistics(_first_pulls(played, estimator.steps), arms)
-    return beta_statistics(played, arms) if isinstance(estimator, BetaMarginalLikelihood) else as_run(played)
+    return (
+        beta_statistics(played, arms)
+        if isinstance(estimator, BetaMarginalLikelihood)
+        else as_run(played)
+    )
 
 
 def run_for(estimator: Estimator, run: Run, *, arms: int) -> Any:
@@ -45,16 +51,25 @@ def _first_pulls(played: Trajectory, steps: int | None) -> Trajectory:
 def check_estimator(estimator: Any) -> None:
     """Refuse what cannot fit."""
     if isinstance(estimator, type):
-        raise TypeError(f"estimator must be an estimator, not the class {estimator.__name__}: pass {estimator.__name__}(...)")
+        raise TypeError(
+            f"estimator must be an estimator, not the class {estimator.__name__}: pass "
+            f"{estimator.__name__}(...)"
+        )
     if not callable(getattr(estimator, "fit", None)):
-        raise TypeError(f"estimator must have a method fit(data, start=...), but {type(estimator).__name__} has none")
+        raise TypeError(
+            f"estimator must have a method fit(data, start=...), but {type(estimator).__name__} "
+            "has none"
+        )
 
 
 def check_reads(estimator: Any, start: Any) -> None:
-    """Refuse an estimator that reads other statistics than those of the prior that a learner starts from."""
+    """Refuse an estimator that reads other statistics than those of the prior that a learner starts
+    from.
+    """
     kind, reads = statistics_kind("start", start), getattr(estimator, "reads", None)
     if reads is not None and reads is not kind:
         raise TypeError(
-            f"{type(estimator).__name__} reads {reads.__name__}, but a learner that starts from a {type(start).__name__} gathers "
+            f"{type(estimator).__name__} reads {reads.__name__}, but a learner that starts from a "
+            f"{type(start).__name__} gathers "
             f"{kind.__name__}: take an estimator for that prior, or pass a start for the estimator"
         )

@@ -1,7 +1,9 @@
-"""Explore, then commit: T0 episodes collect data, a prior is fitted to them once, and the policy holds it ever after.
+"""Explore, then commit: T0 episodes collect data, a prior is fitted to them once, and the policy
+holds it ever after.
 
-The meta-learner of Simchowitz et al. (2021). Exploration that ignores rewards makes moment estimators unbiased, and costs most of
-what the exploration episodes could have earned; :class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes` does without.
+The meta-learner of Simchowitz et al. (2021). Exploration that ignores rewards makes moment
+estimators unbiased, and costs most of what the exploration episodes could have earned;
+:class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes` does without.
 """
 
 from __future__ import annotations
@@ -50,14 +52,17 @@ class ExploreThenCommit:
     episodes
         T0, the number of exploration episodes.
     estimator
-        Fits the prior to them; it must suit the exploration. A noise that it leaves open is taken from the tasks.
+        Fits the prior to them; it must suit the exploration. A noise that it leaves open is taken
+        from the tasks.
     exploration
-        What plays in them: a policy, or an object with ``segments(episodes, seed=...)`` where the policy changes between episodes.
+        What plays in them: a policy, or an object with ``segments(episodes, seed=...)`` where the
+        policy changes between episodes.
     policy
         What plays afterwards.
     exploring_with
-        The prior that the exploration holds, if it looks at one; :class:`~priorwise.meta.learners.running_mean.RunningMean` for the
-        mean of the first pulls so far. By default the prior that knows nothing of the law of tasks
+        The prior that the exploration holds, if it looks at one;
+        :class:`~priorwise.meta.learners.running_mean.RunningMean` for the mean of the first pulls
+        so far. By default the prior that knows nothing of the law of tasks
         (:attr:`~priorwise.meta.learners.learner.Setting.blank`).
 
     Examples
@@ -68,7 +73,12 @@ class ExploreThenCommit:
     >>> from priorwise.meta.exploration.policies import UniformThen
     >>> from priorwise.meta.moments.gaussian import GaussianMoments
     >>> estimator = GaussianMoments("no-cov", cov=np.eye(6))
-    >>> learner = ExploreThenCommit(200, estimator, UniformThen(1, ThompsonSampling()), exploring_with=RunningMean(np.eye(6)))
+    >>> learner = ExploreThenCommit(
+    ...     200,
+    ...     estimator,
+    ...     UniformThen(1, ThompsonSampling()),
+    ...     exploring_with=RunningMean(np.eye(6)),
+    ... )
 
     """
 
@@ -91,12 +101,16 @@ class ExploreThenCommit:
         """Everything is left to explore."""
         made_for = getattr(self.exploration, "arms", setting.arms)
         if isinstance(made_for, int) and made_for != setting.arms:
-            raise ValueError(f"exploration must be made for the {setting.arms} arms of the tasks, but has arms={made_for}")
+            raise ValueError(
+                f"exploration must be made for the {setting.arms} arms of the tasks, but has "
+                f"arms={made_for}"
+            )
         held = setting.blank if self.exploring_with is None else self.exploring_with
         known = KnownTasks.of(setting.truth, held=held)
         held = held.for_tasks(known) if isinstance(held, RunningMean) else held
         estimator = adapted(self.estimator, known)
-        if has_statistics(setting.truth, getattr(estimator, "reads", None)):  # then the fitted prior is of the tasks' family
+        # then the fitted prior is of the tasks' family
+        if has_statistics(setting.truth, getattr(estimator, "reads", None)):
             check_policy(self.policy, setting.truth)
         plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
         return Explored(setting.arms, estimator, held, plan, (), None)

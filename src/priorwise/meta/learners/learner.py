@@ -1,7 +1,9 @@
-"""What a meta-learner is: it meets one task after the other and decides which prior and which policy to hold in the next ones.
+"""What a meta-learner is: it meets one task after the other and decides which prior and which
+policy to hold in the next ones.
 
-A learner is frozen and its state is a value. ``plan`` says what to play, ``step`` takes in what was played. Between two changes
-of mind a learner holds one prior, so that the tasks in between run in one call of the compiled loop.
+A learner is frozen and its state is a value. ``plan`` says what to play, ``step`` takes in what was
+played. Between two changes of mind a learner holds one prior, so that the tasks in between run in
+one call of the compiled loop.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _BLANKS: Final[dict[type, Callable[[Any], Prior]]] = {
     LinearGaussianPrior: lambda p: LinearGaussianPrior(
         np.zeros(p.dim), p.noise_var.mean() * np.eye(p.dim), p.noise_var, p.contexts
     ),
-    FinitePrior: lambda p: FinitePrior(p.means, np.full(p.support, 1.0 / p.support), p.noise, p.noise_var),
+    FinitePrior: lambda p: FinitePrior(
+        p.means, np.full(p.support, 1.0 / p.support), p.noise, p.noise_var
+    ),
 }
 
 
@@ -56,15 +60,19 @@ class Setting:
 
     @property
     def blank(self) -> Any:
-        """A prior that knows the reward law (contexts, possible tasks) and nothing of the law of tasks.
+        """A prior that knows the reward law (contexts, possible tasks) and nothing of the law of
+        tasks.
 
-        Normal families: mean 0 and the covariance of the noise, so that it weighs as much as one pull of each arm. Bernoulli
-        arms: Beta(1, 1). Finite: uniform on the possible tasks.
+        Normal families: mean 0 and the covariance of the noise, so that it weighs as much as one
+        pull of each arm. Bernoulli arms: Beta(1, 1). Finite: uniform on the possible tasks.
         """
         family = type(self.truth)
         if family not in _BLANKS:
             known = ", ".join(each.__name__ for each in _BLANKS)
-            raise TypeError(f"no prior to start from is known for {family.__name__} (only for {known}): pass one to the learner")
+            raise TypeError(
+                f"no prior to start from is known for {family.__name__} (only for {known}): pass "
+                "one to the learner"
+            )
         return _BLANKS[family](self.truth)
 
 
@@ -73,8 +81,8 @@ class Setting:
 class Play:
     """Hold this policy and this prior for at most so many episodes.
 
-    The run may cut a play short: at its end, or where a block of tasks would grow too large. The learner is then told what was
-    played and asked again.
+    The run may cut a play short: at its end, or where a block of tasks would grow too large. The
+    learner is then told what was played and asked again.
     """
 
     policy: Policy
@@ -96,11 +104,15 @@ class MetaLearner(Protocol):
         ...
 
     def plan(self, state: Any, rng: Stream) -> Play:
-        """What to hold in the next episodes; ``rng`` serves one task, the learner, and is fresh for each episode."""
+        """What to hold in the next episodes; ``rng`` serves one task, the learner, and is fresh for
+        each episode.
+        """
         ...
 
     def step(self, state: Any, play: Play, played: Trajectory) -> Any:
-        """State after the episodes ``played`` (episode axis first), of which there are at most ``play.episodes``."""
+        """State after the episodes ``played`` (episode axis first), of which there are at most
+        ``play.episodes``.
+        """
         ...
 
 

@@ -1,4 +1,6 @@
-"""The figure of meta-simulations: average reward so far by episode, and how far each is short of another. It never simulates."""
+"""The figure of meta-simulations: average reward so far by episode, and how far each is short of
+another. It never simulates.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,21 @@ class Averages:
     std_error: FloatArray
 
 
-def episode_curves(averages: Mapping[str, Averages], short: Mapping[str, Averages], reference: str, title: str) -> Picture:
-    """Draw the averages; where there is a reference also how far the others are ``short`` of it, in pairs."""
+def episode_curves(
+    averages: Mapping[str, Averages], short: Mapping[str, Averages], reference: str, title: str
+) -> Picture:
+    """Draw the averages; where there is a reference also how far the others are ``short`` of it, in
+    pairs.
+    """
     margin = label_room(averages)
     panels = {"Average reward so far": (averages, "reward per episode")}
     if short:
         panels[f"Short of {short_label(reference)}"] = (short, "reward per episode, paired")
     width = LEFT + len(panels) * (PANEL + margin) + (len(panels) - 1) * BETWEEN
-    text = f"Averages over the episodes up to each one. Bands: ±{BAND:g} standard errors over replicates."
+    text = (
+        f"Averages over the episodes up to each one. Bands: ±{BAND:g} standard errors over "
+        "replicates."
+    )
     lines = note_lines(text, width - LEFT - 0.1)
     bottom = 0.7 + NOTE_LINE * len(lines)
     height = TOP + TALL + bottom
@@ -51,7 +60,10 @@ def episode_curves(averages: Mapping[str, Averages], short: Mapping[str, Average
         for index, (panel, (curves, unit)) in enumerate(panels.items()):
             x = LEFT + index * (PANEL + margin + BETWEEN)
             axes = figure.add_axes((x / width, bottom / height, PANEL / width, TALL / height))
-            ends = [draw_line(axes, name, each.mean, each.std_error, looks[name]) for name, each in curves.items()]
+            ends = [
+                draw_line(axes, name, each.mean, each.std_error, looks[name])
+                for name, each in curves.items()
+            ]
             if index:
                 axes.axhline(0.0, color=FAINT, linewidth=0.9, linestyle=(0, (3, 2)))
             number_places(axes, max(each.mean.size for each in curves.values()))

@@ -1,4 +1,6 @@
-"""What a meta-simulation returns: rewards by replicate and episode, averages and paired shortfalls with standard errors."""
+"""What a meta-simulation returns: rewards by replicate and episode, averages and paired shortfalls
+with standard errors.
+"""
 
 from __future__ import annotations
 
@@ -52,20 +54,27 @@ class Replicate:
 @final
 @dataclass(frozen=True, eq=False)
 class RunningAverage(Tabular):
-    """Average reward per episode up to each episode, ``(episode,)``: mean over replicates, and its standard error."""
+    """Average reward per episode up to each episode, ``(episode,)``: mean over replicates, and its
+    standard error.
+    """
 
     mean_reward: FloatArray
     std_error: FloatArray
 
     def table(self) -> Table:
         """Columns by name, one row for each episode."""
-        return {"episode": np.arange(1, self.mean_reward.size + 1), "reward": self.mean_reward, "std_error": self.std_error}
+        return {
+            "episode": np.arange(1, self.mean_reward.size + 1),
+            "reward": self.mean_reward,
+            "std_error": self.std_error,
+        }
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class MetaRun(Tabular):
-    """Result of a meta-simulation. Episodes are numbered from 1, and standard errors are over replicates.
+    """Result of a meta-simulation. Episodes are numbered from 1, and standard errors are over
+    replicates.
 
     ``rewards`` holds the total reward of each episode, ``(replicate, episode)``.
     """
@@ -107,14 +116,17 @@ class MetaRun(Tabular):
         return mean_estimate(self._window(first, last).mean(axis=1))
 
     def shortfall(self, other: MetaRun, first: int = 1, last: int | None = None) -> Estimate:
-        """How much more ``other`` (an oracle) earned per episode, over the episodes ``first`` to ``last``.
+        """How much more ``other`` (an oracle) earned per episode, over the episodes ``first`` to
+        ``last``.
 
-        The difference is taken replicate by replicate, on the same tasks with the same noise; the two runs must share prior,
-        horizon, seed and replicates.
+        The difference is taken replicate by replicate, on the same tasks with the same noise; the
+        two runs must share prior, horizon, seed and replicates.
         """
         self._check_paired(other)
         if last is None and other.episodes != self.episodes:
-            raise ValueError(f"the runs have {self.episodes} and {other.episodes} episodes: pass last=...")
+            raise ValueError(
+                f"the runs have {self.episodes} and {other.episodes} episodes: pass last=..."
+            )
         return mean_estimate((other._window(first, last) - self._window(first, last)).mean(axis=1))
 
     @property
@@ -134,7 +146,9 @@ class MetaRun(Tabular):
 
     @property
     def fits(self) -> tuple[Any, ...]:
-        """The last fit of each replicate, None where there is none; needs ``keep=True`` and a learner that fits priors."""
+        """The last fit of each replicate, None where there is none; needs ``keep=True`` and a
+        learner that fits priors.
+        """
         return tuple(each.fit if isinstance(each, FittedState) else None for each in self.states)
 
     def table(self) -> Table:
@@ -151,32 +165,65 @@ class MetaRun(Tabular):
     def table_by_replicate(self) -> Table:
         """Columns by name, one row for each replicate and episode."""
         number, episode = np.indices(self.rewards.shape).reshape(2, -1)
-        return {"replicate": self.first_replicate + number, "episode": 1 + episode, "reward": self.rewards.ravel()}
+        return {
+            "replicate": self.first_replicate + number,
+            "episode": 1 + episode,
+            "reward": self.rewards.ravel(),
+        }
 
     def to_frame(self, *, by_replicate: bool = False) -> DataFrame:
-        """Return a pandas DataFrame with one row for each episode, or for each replicate and episode."""
-        return frame(self.table_by_replicate() if validation.flag("by_replicate", by_replicate) else self.table())
+        """Return a pandas DataFrame with one row for each episode, or for each replicate and
+        episode.
+        """
+        return frame(
+            self.table_by_replicate()
+            if validation.flag("by_replicate", by_replicate)
+            else self.table()
+        )
 
-    def figure(self, title: str = "", *, label: str = "", others: Mapping[str, MetaRun] | None = None) -> Picture:
-        """Draw the average reward so far by episode, of this run and of ``others`` on the same tasks, such as an oracle.
+    def figure(
+        self, title: str = "", *, label: str = "", others: Mapping[str, MetaRun] | None = None
+    ) -> Picture:
+        """Draw the average reward so far by episode, of this run and of ``others`` on the same
+        tasks, such as an oracle.
 
-        A second panel shows how far each is short of the first of the others, replicate by replicate.
+        A second panel shows how far each is short of the first of the others, replicate by
+        replicate.
         """
         if not isinstance(others, Mapping | None):
-            raise TypeError(f"others must be a dictionary of runs by name, got {type(others).__name__}")
+            raise TypeError(
+                f"others must be a dictionary of runs by name, got {type(others).__name__}"
+            )
         runs = {validation.text("label", label) or ("this learner" if others else ""): self}
         for name, other in (others or {}).items():
-            self._check_paired(other, f"others[{validation.shown(validation.text('others', name))}]")
+            self._check_paired(
+                other, f"others[{validation.shown(validation.text('others', name))}]"
+            )
             if name in runs:
-                raise ValueError(f"others must have names of their own, but {name!r} is this run's label: pass label=...")
+                raise ValueError(
+                    f"others must have names of their own, but {name!r} is this run's label: pass "
+                    "label=..."
+                )
             if other.episodes != self.episodes:
-                raise ValueError(f"others must have as many episodes, {self.episodes}, but {name!r} has {other.episodes}")
+                raise ValueError(
+                    f"others must have as many episodes, {self.episodes}, but {name!r} has "
+                    f"{other.episodes}"
+                )
             runs[name] = other
         reference = next(iter(others), "") if others else ""
         so_far = {name: _so_far(run.rewards) for name, run in runs.items()}
-        short = {name: so_far[reference] - each for name, each in so_far.items() if reference and name != reference}
-        head = f"{self.replicates:,} replicates of {self.episodes:,} episodes of {self.horizon} pulls, seed {self.seed}"
-        return episode_curves(_averages(so_far), _averages(short), reference, validation.text("title", title) or head)
+        short = {
+            name: so_far[reference] - each
+            for name, each in so_far.items()
+            if reference and name != reference
+        }
+        head = (
+            f"{self.replicates:,} replicates of {self.episodes:,} episodes of {self.horizon} "
+            f"pulls, seed {self.seed}"
+        )
+        return episode_curves(
+            _averages(so_far), _averages(short), reference, validation.text("title", title) or head
+        )
 
     def __str__(self) -> str:
         """Average reward, and how it went from the first tenth of the episodes to the last."""
@@ -185,17 +232,27 @@ class MetaRun(Tabular):
         tenth = self.episodes // 10
         if not tenth:
             return text
-        return f"{text} (first {tenth:,}: {self.average(1, tenth)}, last {tenth:,}: {self.average(self.episodes - tenth + 1)})"
+        return (
+            f"{text} (first {tenth:,}: {self.average(1, tenth)}, last {tenth:,}: "
+            f"{self.average(self.episodes - tenth + 1)})"
+        )
 
     def _check_paired(self, other: MetaRun, named: str = "other") -> None:
         if not isinstance(other, MetaRun):
-            raise TypeError(f"{named} must be a MetaRun on the same tasks, got {type(other).__name__}")
+            raise TypeError(
+                f"{named} must be a MetaRun on the same tasks, got {type(other).__name__}"
+            )
         for name in ("replicates", "first_replicate", "horizon", "seed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(f"{named} must be a run on the same tasks, but its {name} is {theirs} instead of {mine}")
+                raise ValueError(
+                    f"{named} must be a run on the same tasks, but its {name} is {theirs} instead "
+                    f"of {mine}"
+                )
         if other.prior is not self.prior and other.prior != self.prior:
-            raise ValueError(f"{named} must be a run on the same tasks, but its prior is another one")
+            raise ValueError(
+                f"{named} must be a run on the same tasks, but its prior is another one"
+            )
 
     @property
     def _kept(self) -> tuple[Replicate, ...]:
@@ -206,7 +263,10 @@ class MetaRun(Tabular):
     def _window(self, first: int, last: int | None) -> FloatArray:
         last = self.episodes if last is None else validation.count("last", last)
         if validation.count("first", first) > last or last > self.episodes:
-            raise ValueError(f"first and last must satisfy 1 <= first <= last <= {self.episodes}, got {first} and {last}")
+            raise ValueError(
+                f"first and last must satisfy 1 <= first <= last <= {self.episodes}, got {first} "
+                f"and {last}"
+            )
         return self.rewards[:, first - 1 : last]
 
 

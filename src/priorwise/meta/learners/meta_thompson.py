@@ -1,7 +1,9 @@
-"""Meta-Thompson sampling (Kveton et al. 2021): draw a prior from its posterior for each task, and hold it there.
+"""Meta-Thompson sampling (Kveton et al. 2021): draw a prior from its posterior for each task, and
+hold it there.
 
-Fails where the covariance within tasks (or the list of candidates) is wrong: it is taken as known. Each task costs one draw of
-the prior; with many tasks behind it the draws agree with the true prior.
+Fails where the covariance within tasks (or the list of candidates) is wrong: it is taken as known.
+Each task costs one draw of the prior; with many tasks behind it the draws agree with the true
+prior.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ class MetaThompson:
     Parameters
     ----------
     hyper
-        What is believed about the prior at the start: a :class:`~priorwise.meta.learners.hyper.GaussianHyperPrior` over its mean,
-        or :class:`~priorwise.meta.learners.hyper.CandidatePriors`.
+        What is believed about the prior at the start: a
+        :class:`~priorwise.meta.learners.hyper.GaussianHyperPrior` over its mean, or
+        :class:`~priorwise.meta.learners.hyper.CandidatePriors`.
     policy
         What plays with the drawn prior.
 
@@ -38,7 +41,12 @@ class MetaThompson:
 
     def __post_init__(self) -> None:
         """Check the parts."""
-        doors.role("hyper", self.hyper, "what is believed about the prior, such as GaussianHyperPrior(...),", "start")
+        doors.role(
+            "hyper",
+            self.hyper,
+            "what is believed about the prior, such as GaussianHyperPrior(...),",
+            "start",
+        )
         doors.policy("policy", self.policy)
 
     def init(self, setting: Setting) -> HyperPosterior:

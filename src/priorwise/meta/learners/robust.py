@@ -1,8 +1,9 @@
 """Acting on a fitted prior without trusting it too much: what to hold given a fit.
 
-A fit is uncertain, most of all about arms that were rarely pulled. A policy that randomises (Thompson sampling) goes on trying
-them; one that reads the posterior exactly (greedy rules, the knowledge gradient) never comes back to an arm whose fitted mean is
-too low by accident. The rules here turn a fit into the prior to hold.
+A fit is uncertain, most of all about arms that were rarely pulled. A policy that randomises
+(Thompson sampling) goes on trying them; one that reads the posterior exactly (greedy rules, the
+knowledge gradient) never comes back to an arm whose fitted mean is too low by accident. The rules
+here turn a fit into the prior to hold.
 """
 
 from __future__ import annotations
@@ -72,18 +73,19 @@ class Drawn:
 class Widened:
     """Widen the fitted prior by what is not known about its mean.
 
-    Normal priors: ``N(m + raised sqrt(diag V), S + widened V)`` with V the covariance of the fitted mean m given the fitted
-    covariance S, ``V = (K^-1 + sum_t (S + P_t^-1)^-1)^-1`` over the tasks t with precisions P_t (pulls over noise), and K the
-    variance of the noise: as if one pull of each arm had shown a mean of m. Weights of features are never raised: they have no
-    better direction.
+    Normal priors: ``N(m + raised sqrt(diag V), S + widened V)`` with V the covariance of the fitted
+    mean m given the fitted covariance S, ``V = (K^-1 + sum_t (S + P_t^-1)^-1)^-1`` over the tasks t
+    with precisions P_t (pulls over noise), and K the variance of the noise: as if one pull of each
+    arm had shown a mean of m. Weights of features are never raised: they have no better direction.
 
-    Beta priors: the mean and variance of each arm averaged over plausible priors. Finite priors: plausible probabilities averaged.
+    Beta priors: the mean and variance of each arm averaged over plausible priors. Finite priors:
+    plausible probabilities averaged.
 
     Parameters
     ----------
     widened
-        Multiple of V that is added to the covariance. 1 is the law of the next task; more makes a policy come back to arms about
-        which little is known, for the sake of later tasks.
+        Multiple of V that is added to the covariance. 1 is the law of the next task; more makes a
+        policy come back to arms about which little is known, for the sake of later tasks.
     raised
         Standard errors added to the mean of each arm, to the same end.
 
@@ -110,7 +112,9 @@ class Widened:
 
 
 def mean_covariance(fit: PriorFit) -> FloatArray:
-    """Covariance of the fitted mean of a normal prior given its fitted covariance, with the noise as one observation of it."""
+    """Covariance of the fitted mean of a normal prior given its fitted covariance, with the noise
+    as one observation of it.
+    """
     prior, data = _with_arms_of(fit), fit.statistics
     noise = float(np.mean(prior.noise_var))
     if isinstance(data, GaussianGroups):
@@ -122,13 +126,18 @@ def mean_covariance(fit: PriorFit) -> FloatArray:
         rows, weights = data.gram, np.ones(data.tasks)
     else:
         raise ValueError(
-            "the fit holds no statistics of normal rewards: an estimator of your own must return PriorFit(..., statistics=data), "
+            "the fit holds no statistics of normal rewards: an estimator of your own must return "
+            "PriorFit(..., statistics=data), "
             "and a fit read from JSON has lost them (fit again)"
         )
     precision = np.eye(len(prior.mean)) / noise
     for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]
-        p = block / noise if block.ndim == 3 else np.eye(prior.arms) * (block / prior.noise_var)[:, None, :]
+        p = (
+            block / noise
+            if block.ndim == 3
+            else np.eye(prior.arms) * (block / prior.noise_var)[:, None, :]
+        )
         j, _ = messages(p, np.zeros(p.shape[:2]), prior.cov)
         precision += np.einsum("t,tij->ij", weights[start : start + BLOCK], j)
     return np.asarray(np.linalg.inv(precision), dtype=np.float64)
@@ -149,7 +158,8 @@ def _averaged(prior: Any, plausible: list[Any]) -> Prior:
         a, b = (np.stack([getattr(each, name) for each in plausible]) for name in ("alpha", "beta"))
         mean = (a / (a + b)).mean(axis=0)
         square = (a * (a + 1.0) / ((a + b) * (a + b + 1.0))).mean(axis=0)
-        strength = np.maximum((mean - square) / np.maximum(square - mean**2, 1e-12), 1e-6)  # alpha + beta
+        # alpha + beta
+        strength = np.maximum((mean - square) / np.maximum(square - mean**2, 1e-12), 1e-6)
         return BetaPrior(mean * strength, (1.0 - mean) * strength)
     raise TypeError(f"no way is known to widen a {type(prior).__name__}; use Drawn() or AsFitted()")
 
@@ -162,8 +172,9 @@ class Mixed:
     Parameters
     ----------
     vague
-        The other prior, with the same arms and kind of rewards. Its noise is replaced by that of the fit, known or estimated: the
-        two differ in what they say about the tasks' means, and not about the rewards around them.
+        The other prior, with the same arms and kind of rewards. Its noise is replaced by that of
+        the fit, known or estimated: the two differ in what they say about the tasks' means, and not
+        about the rewards around them.
     share
         Its probability.
 
@@ -181,6 +192,8 @@ class Mixed:
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """``(1 - share) P_fit + share P_vague``."""
         learned, vague = with_arms(fit.prior, self.vague.arms), self.vague
-        if isinstance(vague, (GaussianPrior, LinearGaussianPrior)) and isinstance(learned, type(vague)):
+        if isinstance(vague, (GaussianPrior, LinearGaussianPrior)) and isinstance(
+            learned, type(vague)
+        ):
             vague = with_noise_of(learned, vague)
         return MixturePrior([learned, vague], [1.0 - self.share, self.share])

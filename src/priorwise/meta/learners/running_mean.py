@@ -1,11 +1,14 @@
-"""MetaTS:no-cov: the prior's mean from the first pulls alone, its covariance given (Simchowitz et al. 2021).
+"""MetaTS:no-cov: the prior's mean from the first pulls alone, its covariance given (Simchowitz et
+al. 2021).
 
-The first pull of each exploration episode is uniform. Episode t then goes on with the prior ``N(nu_t, cov)``,
+The first pull of each exploration episode is uniform. Episode t then goes on with the prior
+``N(nu_t, cov)``,
 
     nu_1 = 0,    nu_t = A / (t - 1) sum_{i < t} r_{i,1} e_{a_{i,1}},
 
-and after T0 episodes the mean over all of them is held. First pulls do not depend on the running mean, so a whole stretch of
-episodes is run at once: :class:`RunningMeanPrior` looks at the first pulls of the episodes before, and at nothing else of them.
+and after T0 episodes the mean over all of them is held. First pulls do not depend on the running
+mean, so a whole stretch of episodes is run at once: :class:`RunningMeanPrior` looks at the first
+pulls of the episodes before, and at nothing else of them.
 """
 
 from __future__ import annotations
@@ -38,9 +41,11 @@ def _start(p, n, state):  # type: ignore[no-untyped-def]  # Numba infers the typ
 
 @tile(UPDATE)
 def _update(p, n, state, signal, scratch, actions, rewards):  # type: ignore[no-untyped-def]  # Numba infers the types
-    """Condition on the rewards; the first of an episode gives it its prior mean, from the first pulls of the episodes before.
+    """Condition on the rewards; the first of an episode gives it its prior mean, from the first
+    pulls of the episodes before.
 
-    After the rows of mean and root: whether the first pulls are over, then the episodes and the total so far, kept in lane 0.
+    After the rows of mean and root: whether the first pulls are over, then the episodes and the
+    total so far, kept in lane 0.
     """
     arms = n[0]
     over = arms + arms * arms
@@ -64,8 +69,9 @@ def _update(p, n, state, signal, scratch, actions, rewards):  # type: ignore[no-
 class RunningMean:
     """Explore with the running mean of the first pulls, which must be uniform.
 
-    For :class:`~priorwise.meta.learners.explore_then_commit.ExploreThenCommit` with ``UniformThen(1, policy)`` as exploration; the
-    variant ``"no-cov"`` of :class:`~priorwise.meta.moments.gaussian.GaussianMoments` is the estimator that belongs to it.
+    For :class:`~priorwise.meta.learners.explore_then_commit.ExploreThenCommit` with
+    ``UniformThen(1, policy)`` as exploration; the variant ``"no-cov"`` of
+    :class:`~priorwise.meta.moments.gaussian.GaussianMoments` is the estimator that belongs to it.
 
     Parameters
     ----------
@@ -83,7 +89,11 @@ class RunningMean:
         """Check and freeze the parameters."""
         arms = validation.matrix("cov", cov).shape[0]
         object.__setattr__(self, "cov", validation.covariance("cov", cov, arms))
-        noise = None if noise_var is None else validation.positive("noise_var", validation.per_arm("noise_var", noise_var, arms))
+        noise = (
+            None
+            if noise_var is None
+            else validation.positive("noise_var", validation.per_arm("noise_var", noise_var, arms))
+        )
         object.__setattr__(self, "noise_var", noise)
 
     def for_tasks(self, known: KnownTasks) -> RunningMean:
@@ -95,11 +105,15 @@ class RunningMean:
     def held(self) -> GaussianPrior:
         """The prior of an episode less its mean."""
         if self.noise_var is None:
-            raise ValueError("noise_var of RunningMean is open: pass noise_var=..., the variance of a reward")
+            raise ValueError(
+                "noise_var of RunningMean is open: pass noise_var=..., the variance of a reward"
+            )
         return GaussianPrior(np.zeros(len(self.cov)), self.cov, self.noise_var)
 
     def exploring(self, explored: Trajectory | None) -> RunningMeanPrior:
-        """Return what to hold in the next episodes of exploration, after those explored so far (None: none)."""
+        """Return what to hold in the next episodes of exploration, after those explored so far
+        (None: none).
+        """
         if explored is None:
             return RunningMeanPrior(self, np.zeros(len(self.cov)), 0)
         first = self._first_pulls(explored.actions[:, 0], explored.rewards[:, 0])
@@ -116,7 +130,9 @@ class RunningMean:
 @final
 @dataclass(frozen=True, eq=False)
 class RunningMeanPrior:
-    """Held in consecutive episodes whose prior mean runs along; the tasks of a batch are those episodes, in order."""
+    """Held in consecutive episodes whose prior mean runs along; the tasks of a batch are those
+    episodes, in order.
+    """
 
     in_order: ClassVar[bool] = True
     """What a task is played with depends on the tasks before it."""
@@ -132,14 +148,19 @@ class RunningMeanPrior:
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Refuse: this is not a law of tasks."""
-        raise TypeError("RunningMeanPrior can be held but not sampled from: the mean of a task depends on the tasks before it")
+        raise TypeError(
+            "RunningMeanPrior can be held but not sampled from: the mean of a task depends on the "
+            "tasks before it"
+        )
 
     def belief(self, tasks: int) -> RunningMeanBelief:
         """Start before the first pulls."""
         return RunningMeanBelief(self, None, validation.count("tasks", tasks))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
-        """Tile functions for the compiled loop, which runs the tiles in the order of the episodes; None to look ahead."""
+        """Tile functions for the compiled loop, which runs the tiles in the order of the episodes;
+        None to look ahead.
+        """
         if looks_ahead:
             return None
         held = self.law.held.tiles(horizon, looks_ahead)
@@ -162,7 +183,9 @@ class RunningMeanPrior:
 @final
 @dataclass(frozen=True, eq=False)
 class RunningMeanBelief:
-    """Nothing before the first pull, which must not look; from then on the posterior under each task's own prior mean."""
+    """Nothing before the first pull, which must not look; from then on the posterior under each
+    task's own prior mean.
+    """
 
     prior: RunningMeanPrior
     inner: GaussianBelief | None
@@ -199,5 +222,8 @@ class RunningMeanBelief:
     @property
     def _posterior(self) -> GaussianBelief:
         if self.inner is None:
-            raise ValueError("the first pull must not look at a running mean: explore with UniformThen(1, policy)")
+            raise ValueError(
+                "the first pull must not look at a running mean: explore with UniformThen(1, "
+                "policy)"
+            )
         return self.inner

@@ -1,7 +1,8 @@
 """``simulate_meta``: a learner meets a sequence of tasks, many times over.
 
-Episode e = 0, 1, ... of replicate r is task number ``r 2^32 + e`` of the seed's streams. So every learner meets the same tasks
-with the same reward noise, learners are compared in pairs, and nothing depends on how replicates are spread over processes.
+Episode e = 0, 1, ... of replicate r is task number ``r 2^32 + e`` of the seed's streams. So every
+learner meets the same tasks with the same reward noise, learners are compared in pairs, and nothing
+depends on how replicates are spread over processes.
 """
 
 from __future__ import annotations
@@ -50,25 +51,29 @@ def simulate_meta(
     engine: Engine = "auto",
     first: int = 0,
 ) -> MetaRun:
-    """Estimate what a meta-learner earns: ``episodes`` tasks one after the other, drawn from a prior it does not know.
+    """Estimate what a meta-learner earns: ``episodes`` tasks one after the other, drawn from a
+    prior it does not know.
 
     Parameters
     ----------
     prior
         The law the tasks are drawn from.
     learner
-        The meta-learner; :class:`~priorwise.meta.learners.learner.FixedPrior` for an oracle or a prior that is never learned.
+        The meta-learner; :class:`~priorwise.meta.learners.learner.FixedPrior` for an oracle or a
+        prior that is never learned.
     episodes, replicates
         Tasks in a sequence, and number of independent sequences.
     horizon
         Pulls in a task.
     seed
-        The same seed gives the same tasks and noise to every learner, and the same numbers whatever ``jobs`` and ``engine``.
+        The same seed gives the same tasks and noise to every learner, and the same numbers whatever
+        ``jobs`` and ``engine``.
     jobs
-        Processes, through joblib. With 1 everything runs in this process; by default what ``joblib.parallel_config`` says, else
-        one process for each processor.
+        Processes, through joblib. With 1 everything runs in this process; by default what
+        ``joblib.parallel_config`` says, else one process for each processor.
     progress
-        Show a progress bar, with the time it will take: True always, False never, None on a terminal if it takes long.
+        Show a progress bar, with the time it will take: True always, False never, None on a
+        terminal if it takes long.
     keep
         Keep actions and step rewards, what the learner held and when, and its last state.
     engine
@@ -83,15 +88,23 @@ def simulate_meta(
     >>> prior = pw.GaussianPrior(mean=[0.5, 0.0], cov=[[1.0, 0.9], [0.9, 1.0]])
     >>> options = dict(episodes=50, replicates=20, horizon=10, seed=0, jobs=1)
     >>> oracle = simulate_meta(prior, FixedPrior(pw.ThompsonSampling()), **options)
-    >>> wrong = simulate_meta(prior, FixedPrior(pw.ThompsonSampling(), pw.GaussianPrior([0, 9], np.eye(2))), **options)
+    >>> wrong = simulate_meta(
+    ...     prior, FixedPrior(pw.ThompsonSampling(), pw.GaussianPrior([0, 9], np.eye(2))), **options
+    ... )
     >>> bool(wrong.shortfall(oracle).mean > 0)
     True
 
     """
-    episodes, replicates = validation.count("episodes", episodes), validation.count("replicates", replicates)
+    episodes, replicates = (
+        validation.count("episodes", episodes),
+        validation.count("replicates", replicates),
+    )
     horizon, seed = validation.count("horizon", horizon), validation.seed(seed)
     first = validation.count("first", first, least=0)
-    for name, value in (("episodes", episodes), ("first + replicates" if first else "replicates", first + replicates)):
+    for name, value in (
+        ("episodes", episodes),
+        ("first + replicates" if first else "replicates", first + replicates),
+    ):
         if value >= NUMBERS:
             raise ValueError(f"{name} must be below 2**32, got {value}")
     keep = validation.flag("keep", keep)
@@ -100,17 +113,23 @@ def simulate_meta(
     policy = getattr(learner, "policy", None)
     check_run(
         prior,
-        [None if isinstance(policy, type) else policy],  # a class is refused below, where the learner starts
+        # a class is refused below, where the learner starts
+        [None if isinstance(policy, type) else policy],
         horizon=horizon,
         tasks=episodes,
         times=replicates,
         named="episodes",
         times_named="replicates",
     )
-    sizes.check_work(f"replicates={sizes.amount(replicates)}", float(replicates) * REPLICATE_DRAWS, "lower replicates")
+    sizes.check_work(
+        f"replicates={sizes.amount(replicates)}",
+        float(replicates) * REPLICATE_DRAWS,
+        "lower replicates",
+    )
     pulls = KEPT_BYTES * horizon if keep else 0
     sizes.check_memory(
-        f"replicates={sizes.amount(replicates)} of episodes={sizes.amount(episodes)}" + (" with keep=True" if keep else ""),
+        f"replicates={sizes.amount(replicates)} of episodes={sizes.amount(episodes)}"
+        + (" with keep=True" if keep else ""),
         replicates * (200.0 + episodes * (8.0 + pulls)),
         "lower replicates or episodes" + (", or leave keep out" if keep else ""),
     )
@@ -118,7 +137,10 @@ def simulate_meta(
     workers = _workers(jobs, replicates)
     one = (prior, learner, episodes, horizon, seed, keep, engine)
     size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
-    parts = [range(first + start, first + min(start + size, replicates)) for start in range(0, replicates, size)]
+    parts = [
+        range(first + start, first + min(start + size, replicates))
+        for start in range(0, replicates, size)
+    ]
     rewards = np.empty((replicates, episodes))
     kept: list[Replicate] = []
     with progress_of(replicates, "replicates", shown=progress, parallel=workers) as bar:
@@ -137,7 +159,9 @@ def _run_parts(parts: list[range], workers: int, one: tuple[Any, ...]) -> Iterat
     if workers == 1:
         yield from (_run_part(part, *one) for part in parts)
     else:
-        yield from joblib.Parallel(n_jobs=workers, return_as="generator")(joblib.delayed(_run_part)(part, *one) for part in parts)
+        yield from joblib.Parallel(n_jobs=workers, return_as="generator")(
+            joblib.delayed(_run_part)(part, *one) for part in parts
+        )
 
 
 def _run_part(part: range, *one: Any) -> list[Result]:
@@ -145,7 +169,14 @@ def _run_part(part: range, *one: Any) -> list[Result]:
 
 
 def _run_replicate(
-    replicate: int, prior: Prior, learner: MetaLearner, episodes: int, horizon: int, seed: int, keep: bool, engine: Engine
+    replicate: int,
+    prior: Prior,
+    learner: MetaLearner,
+    episodes: int,
+    horizon: int,
+    seed: int,
+    keep: bool,
+    engine: Engine,
 ) -> Result:
     """Alternate between the learner's plans and blocks of episodes."""
     keys = _learner_keys(seed, replicate)
@@ -160,14 +191,25 @@ def _run_replicate(
         play = learner.plan(state, Stream(keys, done + 1))
         if held is None or play.believed is not held.believed or play.policy is not held.policy:
             check_believed(prior, play.believed)  # the compiled loop trusts its sizes
-            if held is None or play.policy is not held.policy or type(play.believed) is not type(held.believed):
+            if (
+                held is None
+                or play.policy is not held.policy
+                or type(play.believed) is not type(held.believed)
+            ):
                 check_policy(play.policy, play.believed)
             chosen = plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
             largest = _largest_block(chosen, play, horizon)
         held = play
         assert chosen is not None
         count = min(play.episodes, episodes - done, largest)
-        block = chosen.run(seed=seed, first=first_number + done, tasks=count, horizon=horizon, available=None, keep=True)
+        block = chosen.run(
+            seed=seed,
+            first=first_number + done,
+            tasks=count,
+            horizon=horizon,
+            available=None,
+            keep=True,
+        )
         assert block.columns is not None
         played = _trajectory(block.columns)
         state = learner.step(state, play, played)
@@ -179,12 +221,19 @@ def _run_replicate(
     return totals, Replicate(state, tuple(history), joined(columns)) if keep else None
 
 
-def _check_start(prior: Prior, learner: MetaLearner, horizon: int, seed: int, replicate: int, engine: Engine) -> None:
-    """Start the learner once, so that what it cannot learn from such tasks is refused here and not inside a worker."""
+def _check_start(
+    prior: Prior, learner: MetaLearner, horizon: int, seed: int, replicate: int, engine: Engine
+) -> None:
+    """Start the learner once, so that what it cannot learn from such tasks is refused here and not
+    inside a worker.
+    """
     keys = _learner_keys(seed, replicate)
     play = learner.plan(learner.init(_setting(prior, horizon, keys)), Stream(keys, 1))
     if not isinstance(play, Play):
-        raise TypeError(f"{type(learner).__name__}.plan must return a Play(policy, believed, episodes), got {type(play).__name__}")
+        raise TypeError(
+            f"{type(learner).__name__}.plan must return a Play(policy, believed, episodes), got "
+            f"{type(play).__name__}"
+        )
     check_believed(prior, play.believed)
     check_policy(play.policy, play.believed)
     plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
@@ -196,11 +245,15 @@ def _setting(prior: Prior, horizon: int, keys: UIntArray) -> Setting:
 
 def _learner_keys(seed: int, replicate: int) -> UIntArray:
     """Key of the learner's own random numbers: their task number is that of no episode."""
-    return task_keys(seed, Purpose.POLICY, np.array([replicate * NUMBERS + NUMBERS - 1], dtype=np.uint64))
+    return task_keys(
+        seed, Purpose.POLICY, np.array([replicate * NUMBERS + NUMBERS - 1], dtype=np.uint64)
+    )
 
 
 def _largest_block(chosen: Plan, play: Play, horizon: int) -> int:
-    return block_size(horizon, entries(play.believed) if chosen.engine == "numpy" else 1, {chosen.engine})
+    return block_size(
+        horizon, entries(play.believed) if chosen.engine == "numpy" else 1, {chosen.engine}
+    )
 
 
 def _trajectory(columns: Columns) -> Trajectory:
@@ -217,9 +270,19 @@ def _workers(jobs: int | None, replicates: int) -> int:
 
 def _check_learner(learner: Any) -> None:
     if isinstance(learner, type):
-        raise TypeError(f"learner must be a meta-learner, not the class {learner.__name__}: pass {learner.__name__}(...)")
+        raise TypeError(
+            f"learner must be a meta-learner, not the class {learner.__name__}: pass "
+            f"{learner.__name__}(...)"
+        )
     for method in ("init", "plan", "step"):
         if not hasattr(learner, method):
             name = type(learner).__name__
-            hint = f"; FixedPrior({name}()) plays a policy that learns nothing" if hasattr(learner, "act") else ""
-            raise TypeError(f"learner must be a meta-learner with init, plan and step, but {name} has no {method}{hint}")
+            hint = (
+                f"; FixedPrior({name}()) plays a policy that learns nothing"
+                if hasattr(learner, "act")
+                else ""
+            )
+            raise TypeError(
+                f"learner must be a meta-learner with init, plan and step, but {name} has no "
+                f"{method}{hint}"
+            )

@@ -25,13 +25,18 @@ from priorwise.simulate.results import Run
 
 
 def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:
-    """Log density of each task's rewards given its actions under a prior, ``(task,)``; see the function of the prior's family."""
+    """Log density of each task's rewards given its actions under a prior, ``(task,)``; see the
+    function of the prior's family.
+    """
     family = _family(prior)
     if isinstance(statistics, Run):
         statistics = family.read(prior, statistics)
     if not isinstance(statistics, family.reads):
         wanted = f"a kept Run or {family.reads.__name__}"
-        raise TypeError(f"statistics must be {wanted} for a {type(prior).__name__}, got {type(statistics).__name__}")
+        raise TypeError(
+            f"statistics must be {wanted} for a {type(prior).__name__}, got "
+            f"{type(statistics).__name__}"
+        )
     return family.likelihood(prior, statistics)
 
 
@@ -60,16 +65,24 @@ _GAUSSIAN: Final = _Family(
     lambda prior, run: GaussianStatistics.from_run(run, arms=_arms(prior, run)),
 )
 _BETA: Final = _Family(
-    BetaStatistics, beta.log_marginal_likelihood, lambda prior, run: BetaStatistics.from_run(run, arms=_arms(prior, run))
+    BetaStatistics,
+    beta.log_marginal_likelihood,
+    lambda prior, run: BetaStatistics.from_run(run, arms=_arms(prior, run)),
 )
 _FAMILIES: Final = {
     GaussianPrior: _GAUSSIAN,
     ExchangeableGaussianPrior: _GAUSSIAN,
     BetaPrior: _BETA,
     ExchangeableBetaPrior: _BETA,
-    LinearGaussianPrior: _Family(LinearStatistics, linear.log_marginal_likelihood, lambda _, run: LinearStatistics.from_run(run)),
+    LinearGaussianPrior: _Family(
+        LinearStatistics,
+        linear.log_marginal_likelihood,
+        lambda _, run: LinearStatistics.from_run(run),
+    ),
     FinitePrior: _Family(
-        FiniteStatistics, finite.log_marginal_likelihood, lambda prior, run: FiniteStatistics.from_run(run, prior)
+        FiniteStatistics,
+        finite.log_marginal_likelihood,
+        lambda prior, run: FiniteStatistics.from_run(run, prior),
     ),
 }
 
@@ -77,5 +90,8 @@ _FAMILIES: Final = {
 def _family(prior: Any) -> _Family:
     if type(prior) not in _FAMILIES:
         known = ", ".join(each.__name__ for each in _FAMILIES)
-        raise TypeError(f"prior must be one whose marginal likelihood is known ({known}), got {type(prior).__name__}")
+        raise TypeError(
+            f"prior must be one whose marginal likelihood is known ({known}), got "
+            f"{type(prior).__name__}"
+        )
     return _FAMILIES[type(prior)]

@@ -1,12 +1,13 @@
-"""Moment estimator of a Beta prior: totals of Bernoulli rewards are Beta-Binomial (Tripathi, Gupta and Gurland 1994).
+"""Moment estimator of a Beta prior: totals of Bernoulli rewards are Beta-Binomial (Tripathi, Gupta
+and Gurland 1994).
 
-For s successes in n pulls of an arm, ``E[s] = n m1`` and ``E[s (s - 1)] = n (n - 1) m2`` with ``m1 = E[mu]`` and ``m2 = E[mu^2]``,
-and
+For s successes in n pulls of an arm, ``E[s] = n m1`` and ``E[s (s - 1)] = n (n - 1) m2`` with ``m1
+= E[mu]`` and ``m2 = E[mu^2]``, and
 
     alpha = m1 (m1 - m2) / (m2 - m1^2),     beta = (1 - m1) (m1 - m2) / (m2 - m1^2).
 
-With the same n in every task these are the formulas of the lemma "Beta-Binomial" of the paper; with different n they pool the
-tasks, which is right as long as n does not depend on the arm's mean.
+With the same n in every task these are the formulas of the lemma "Beta-Binomial" of the paper; with
+different n they pool the tasks, which is right as long as n does not depend on the arm's mean.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ SMALLEST: Final = 1e-6
 @final
 @dataclass(frozen=True)
 class BetaMoments:
-    """Beta prior of each arm by the method of moments, for pulls that did not follow rewards: uniform, or one arm per episode.
+    """Beta prior of each arm by the method of moments, for pulls that did not follow rewards:
+    uniform, or one arm per episode.
 
     Parameters
     ----------
@@ -49,13 +51,16 @@ class BetaMoments:
 
     Notes
     -----
-    Where the moments belong to no Beta law the fit is ``at_boundary`` and falls back, arm by arm, with a warning:
+    Where the moments belong to no Beta law the fit is ``at_boundary`` and falls back, arm by arm,
+    with a warning:
 
-    * totals spread no more than binomial ones (``m2 <= m1^2``): as if all tasks shared one success probability, its posterior
-      ``Beta(1/2 + successes, 1/2 + failures)`` over all tasks; so the prior is as sure as the data together, and no surer;
+    * totals spread no more than binomial ones (``m2 <= m1^2``): as if all tasks shared one success
+      probability, its posterior ``Beta(1/2 + successes, 1/2 + failures)`` over all tasks; so the
+      prior is as sure as the data together, and no surer;
     * tasks all success or all failure (``m2 >= m1``): ``alpha + beta = 0.01`` at the mean ``m1``;
-    * no task pulled the arm twice, so that the spread is unknown: ``alpha + beta = 2``, as in the uniform law, at the mean of
-      all pulls with half a success and half a failure added; without any pull that is ``Beta(1, 1)``.
+    * no task pulled the arm twice, so that the spread is unknown: ``alpha + beta = 2``, as in the
+      uniform law, at the mean of all pulls with half a success and half a failure added; without
+      any pull that is ``Beta(1, 1)``.
 
     The standard errors of such arms are NaN.
 
@@ -63,7 +68,14 @@ class BetaMoments:
     --------
     >>> from priorwise.policies.baselines import Uniform
     >>> from priorwise.simulate.run import simulate
-    >>> run = simulate(BetaPrior([2.0, 4.0], [8.0, 4.0]), Uniform(), horizon=10, tasks=50_000, seed=0, keep=True)
+    >>> run = simulate(
+    ...     BetaPrior([2.0, 4.0], [8.0, 4.0]),
+    ...     Uniform(),
+    ...     horizon=10,
+    ...     tasks=50_000,
+    ...     seed=0,
+    ...     keep=True,
+    ... )
     >>> BetaMoments().fit(run).prior.alpha.round(1)
     array([2. , 3.8])
 
@@ -111,14 +123,24 @@ class BetaMoments:
 
     @staticmethod
     def _warnings(pulls: IntArray) -> tuple[str, ...]:
-        """Tasks that pulled a single arm, all equally often, chose nothing within the task; the others should be uniform."""
+        """Tasks that pulled a single arm, all equally often, chose nothing within the task; the
+        others should be uniform.
+        """
         alone = (pulls > 0).sum(axis=1) <= 1
         blocks = bool(alone.all()) and np.unique(pulls[pulls > 0]).size <= 1
-        return () if blocks else uniformity_warnings(design_sums(pulls.astype(np.float64)), "BetaMarginalLikelihood")
+        return (
+            ()
+            if blocks
+            else uniformity_warnings(
+                design_sums(pulls.astype(np.float64)), "BetaMarginalLikelihood"
+            )
+        )
 
     @staticmethod
     def _group_warnings(data: BetaGroups) -> tuple[str, ...]:
-        """Test the arms' totals, unless each task pulled a single arm: groups do not say what was pulled together."""
+        """Test the arms' totals, unless each task pulled a single arm: groups do not say what was
+        pulled together.
+        """
         pulled = data.pulls > 0
         if data.tasks[pulled].sum() <= data.total and np.unique(data.pulls[pulled]).size <= 1:
             return ()
@@ -141,13 +163,17 @@ class _ArmSums:
         return cls(rows @ tasks, (rows * tasks) @ rows.T)
 
     def moments(self) -> tuple[float, float, FloatArray]:
-        """m1, m2 and their sampling covariance, from the residuals ``s - m1 n`` and ``s (s - 1) - m2 n (n - 1)`` of the tasks."""
+        """m1, m2 and their sampling covariance, from the residuals ``s - m1 n`` and ``s (s - 1) -
+        m2 n (n - 1)`` of the tasks.
+        """
         m1, m2 = self.q[0] / self.q[1], self.q[2] / self.q[3]
         b = np.array([[1.0, -m1, 0.0, 0.0], [0.0, 0.0, 1.0, -m2]]) / self.q[[1, 3], None]
         return float(m1), float(m2), np.asarray(b @ self.qq @ b.T)
 
 
-def _finish(arms: Sequence[_ArmSums], tasks: int, left_out: int, warnings: tuple[str, ...], data: Any) -> PriorFit:
+def _finish(
+    arms: Sequence[_ArmSums], tasks: int, left_out: int, warnings: tuple[str, ...], data: Any
+) -> PriorFit:
     laws, errors, moments, covariances, notes = [], [], [], [], list(warnings)
     fitted = np.zeros(len(arms), dtype=bool)
     for arm, sums in enumerate(arms):
@@ -163,11 +189,15 @@ def _finish(arms: Sequence[_ArmSums], tasks: int, left_out: int, warnings: tuple
             if m2 <= m1 * m1 or m1 in (0.0, 1.0):
                 law = (successes + 0.5, pulls - successes + 0.5)
                 notes.append(
-                    f"arm {arm} varies between tasks no more than chance explains: the fit is as sure as all data together"
+                    f"arm {arm} varies between tasks no more than chance explains: the fit is as "
+                    "sure as all data together"
                 )
             elif (m1 - m2) < SMALLEST_STRENGTH * (m2 - m1 * m1):
                 law = (SMALLEST_STRENGTH * m1, SMALLEST_STRENGTH * (1.0 - m1))
-                notes.append(f"arm {arm} varies between tasks as much as it can: its strength is set to {SMALLEST_STRENGTH:g}")
+                notes.append(
+                    f"arm {arm} varies between tasks as much as it can: its strength is set to "
+                    f"{SMALLEST_STRENGTH:g}"
+                )
             else:
                 law, slope = beta_of_moments(m1, m2)
                 error = np.sqrt(np.maximum(np.diag(slope @ covariance @ slope.T), 0.0))
@@ -186,13 +216,17 @@ def _finish(arms: Sequence[_ArmSums], tasks: int, left_out: int, warnings: tuple
         at_boundary=not fitted.all(),
         std_errors={"alpha": np.array(errors)[:, 0], "beta": np.array(errors)[:, 1]},
         warnings=notes,
-        uncertainty=BetaMomentUncertainty(np.array(moments), np.array(covariances), most, fitted.astype(np.float64)),
+        uncertainty=BetaMomentUncertainty(
+            np.array(moments), np.array(covariances), most, fitted.astype(np.float64)
+        ),
         statistics=data,
     )
 
 
 def beta_of_moments(m1: float, m2: float) -> tuple[tuple[float, float], FloatArray]:
-    """Parameters of the Beta law with ``E[mu] = m1`` and ``E[mu^2] = m2``, and their derivatives, ``((alpha, beta), (m1, m2))``."""
+    """Parameters of the Beta law with ``E[mu] = m1`` and ``E[mu^2] = m2``, and their derivatives,
+    ``((alpha, beta), (m1, m2))``.
+    """
     spread, rest = m2 - m1 * m1, m1 - m2
     strength = rest / spread
     by_m1, by_m2 = (spread + 2.0 * m1 * rest) / spread**2, -(spread + rest) / spread**2
@@ -208,10 +242,11 @@ def beta_of_moments(m1: float, m2: float) -> tuple[tuple[float, float], FloatArr
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class BetaMomentUncertainty(Uncertainty):
-    """Normal law of each arm's first two moments, mapped back to Beta laws; arms that fell back keep their law.
+    """Normal law of each arm's first two moments, mapped back to Beta laws; arms that fell back
+    keep their law.
 
-    Draws that belong to no Beta law are moved to the nearest spread that does: between no more strength than all pulls of the
-    arm, and no less than 0.01.
+    Draws that belong to no Beta law are moved to the nearest spread that does: between no more
+    strength than all pulls of the arm, and no less than 0.01.
 
     Parameters
     ----------
@@ -233,11 +268,15 @@ class BetaMomentUncertainty(Uncertainty):
     most: FloatArray
     fitted: FloatArray
 
-    def __init__(self, moments: ArrayLike, covariances: ArrayLike, most: ArrayLike, fitted: ArrayLike) -> None:
+    def __init__(
+        self, moments: ArrayLike, covariances: ArrayLike, most: ArrayLike, fitted: ArrayLike
+    ) -> None:
         """Check and freeze the law."""
         checked = validation.matrix("moments", moments, (None, 2))
         object.__setattr__(self, "moments", checked)
-        object.__setattr__(self, "covariances", validation.matrix("covariances", covariances, (len(checked), 2, 2)))
+        object.__setattr__(
+            self, "covariances", validation.matrix("covariances", covariances, (len(checked), 2, 2))
+        )
         object.__setattr__(self, "most", validation.vector("most", most, len(checked)))
         object.__setattr__(self, "fitted", validation.vector("fitted", fitted, len(checked)))
 
@@ -245,10 +284,14 @@ class BetaMomentUncertainty(Uncertainty):
         """``(m1, m2) ~ N`` for each arm."""
         values, vectors = np.linalg.eigh(self.covariances)
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        drawn = self.moments + np.einsum("aij,naj->nai", roots, rng.standard_normal((n, *self.moments.shape)))
+        drawn = self.moments + np.einsum(
+            "aij,naj->nai", roots, rng.standard_normal((n, *self.moments.shape))
+        )
         mean = np.clip(drawn[:, :, 0], SMALLEST, 1.0 - SMALLEST)
         binary = mean * (1.0 - mean)  # spread = binary / (1 + strength)
-        spread = np.clip(drawn[:, :, 1] - mean**2, binary / (1.0 + self.most), binary / (1.0 + SMALLEST_STRENGTH))
+        spread = np.clip(
+            drawn[:, :, 1] - mean**2, binary / (1.0 + self.most), binary / (1.0 + SMALLEST_STRENGTH)
+        )
         strength = binary / spread - 1.0
         kept = self.fitted > 0.0
         alpha = np.maximum(np.where(kept, mean * strength, prior.alpha), SMALLEST)

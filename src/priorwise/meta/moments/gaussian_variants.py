@@ -1,4 +1,5 @@
-"""What each variant of the normal moment estimator reads off a task: estimates x of the mean and z of the second moments.
+"""What each variant of the normal moment estimator reads off a task: estimates x of the mean and z
+of the second moments.
 
 ``gaussian`` has the formulas and what they estimate.
 """
@@ -20,32 +21,48 @@ from priorwise.meta.statistics.gaussian import GaussianStatistics
 @final
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What is known: the noise, the mean (0 if it is not), and the covariance that no-cov assumes."""
+    """What is known: the noise, the mean (0 if it is not), and the covariance that no-cov
+    assumes.
+    """
 
     noise_var: FloatArray
     mean: FloatArray
     cov: FloatArray
 
 
-def rows_of(statistics: GaussianStatistics, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+def rows_of(
+    statistics: GaussianStatistics, rows: slice
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Pulls, sums and squares of some tasks."""
     sums = statistics.sums[rows]
-    return statistics.pulls[rows], sums, np.zeros_like(sums) if statistics.squares is None else statistics.squares[rows]
+    return (
+        statistics.pulls[rows],
+        sums,
+        np.zeros_like(sums) if statistics.squares is None else statistics.squares[rows],
+    )
 
 
-def second_moments(pulls: FloatArray, products: FloatArray, squares: FloatArray, noise: FloatArray | None) -> FloatArray:
-    """Estimates of E[mu mu'], ``(task, arm, arm)``; with ``noise`` the diagonal comes from the squares less the noise."""
+def second_moments(
+    pulls: FloatArray, products: FloatArray, squares: FloatArray, noise: FloatArray | None
+) -> FloatArray:
+    """Estimates of E[mu mu'], ``(task, arm, arm)``; with ``noise`` the diagonal comes from the
+    squares less the noise.
+    """
     arms, total = pulls.shape[1], pulls.sum(axis=1)[:, None]
     pairs = arms**2 / (total * (total - 1.0))
     z = pairs[:, :, None] * products
     diagonal = np.arange(arms)
     z[:, diagonal, diagonal] = (
-        pairs * (products[:, diagonal, diagonal] - squares) if noise is None else arms / total * squares - noise
+        pairs * (products[:, diagonal, diagonal] - squares)
+        if noise is None
+        else arms / total * squares - noise
     )
     return z
 
 
-def _all_rounds(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray, *, noise: bool = False) -> Contribution:
+def _all_rounds(
+    setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray, *, noise: bool = False
+) -> Contribution:
     used = pulls.sum(axis=1) >= 2
     n, s, q = pulls[used], sums[used], squares[used]
     x = n.shape[1] / n.sum(axis=1)[:, None] * s
@@ -57,11 +74,18 @@ def _full(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray
     return _all_rounds(setup, pulls, sums, squares, noise=True)
 
 
-def _known_mean(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray) -> Contribution:
+def _known_mean(
+    setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray
+) -> Contribution:
     centred = _all_rounds(
-        setup, pulls, sums - pulls * setup.mean, squares - 2.0 * setup.mean * sums + pulls * setup.mean**2
+        setup,
+        pulls,
+        sums - pulls * setup.mean,
+        squares - 2.0 * setup.mean * sums + pulls * setup.mean**2,
     )  # of r - nu
-    return Contribution(np.broadcast_to(setup.mean, centred.x.shape), centred.z, centred.tasks, centred.design)
+    return Contribution(
+        np.broadcast_to(setup.mean, centred.x.shape), centred.z, centred.tasks, centred.design
+    )
 
 
 def _no_cov(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray) -> Contribution:
@@ -72,11 +96,14 @@ def _no_cov(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArr
     return Contribution(arms / n.sum(axis=1)[:, None] * s, z, len(pulls), design_sums(pulls))
 
 
-def _difference(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray) -> Contribution:
+def _difference(
+    setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray
+) -> Contribution:
     """Pairs of consecutive tasks with equal pulls.
 
-    Off the diagonal ``(S - S~)_a (S - S~)_b``. On it ``S^2 - Q + S~^2 - Q~ - 2 (n - 1)/n S S~``, which averages the products of
-    differences over the orders in which the second task could have made its n pulls of the arm.
+    Off the diagonal ``(S - S~)_a (S - S~)_b``. On it ``S^2 - Q + S~^2 - Q~ - 2 (n - 1)/n S S~``,
+    which averages the products of differences over the orders in which the second task could have
+    made its n pulls of the arm.
     """
     even = len(pulls) // 2 * 2
     (n, m), (s, t), (q, p) = ((each[:even:2], each[1:even:2]) for each in (pulls, sums, squares))

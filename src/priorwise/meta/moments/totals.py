@@ -1,12 +1,13 @@
-"""What the moment estimators of normal priors share: sums over tasks, and from them a mean and a covariance with their errors.
+"""What the moment estimators of normal priors share: sums over tasks, and from them a mean and a
+covariance with their errors.
 
 Each task gives an unbiased estimate x of the prior mean and z of the second moments. With T tasks
 
     mean = sum_t x_t / T,     cov = sum_t z_t / T - sum_{t != t'} x_t x_t'' / (T (T - 1)),
 
-where the second term is a U-statistic over pairs of different tasks: it estimates ``mean mean'`` without the O(1/T) bias that the
-product of two estimated means has. To first order ``cov`` is the average of ``z - mean x' - x mean'``, which gives its sampling
-covariance over tasks.
+where the second term is a U-statistic over pairs of different tasks: it estimates ``mean mean'``
+without the O(1/T) bias that the product of two estimated means has. To first order ``cov`` is the
+average of ``z - mean x' - x mean'``, which gives its sampling covariance over tasks.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ from priorwise.meta.modified import with_moments
 from priorwise.meta.numerics import ROUNDING, project_psd
 
 CHUNK: Final = 256
-"""Tasks summed at once; even, so that pairs of tasks stay together. Sums do not depend on what comes after a task."""
+"""Tasks summed at once; even, so that pairs of tasks stay together. Sums do not depend on what
+comes after a task.
+"""
 
 LARGEST_JOINT: Final = 20
-"""Beyond this many parameters of the mean, the joint law of all moments is not kept (its size grows with the fourth power)."""
+"""Beyond this many parameters of the mean, the joint law of all moments is not kept (its size grows
+with the fourth power).
+"""
 
 
 @cache
@@ -42,7 +47,9 @@ def lower_triangle(k: int) -> tuple[IntArray, IntArray]:
 @final
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """What some tasks say: estimates of the mean ``x`` (task, k) and of the second moments ``z`` (task, k, k)."""
+    """What some tasks say: estimates of the mean ``x`` (task, k) and of the second moments ``z``
+    (task, k, k).
+    """
 
     x: FloatArray
     z: FloatArray
@@ -60,7 +67,8 @@ class Totals:
     x: FloatArray  # (k,)
     z: FloatArray  # (k, k)
     xx: FloatArray  # (k, k)
-    spread: tuple[FloatArray, ...]  # products of (x, z): jointly, or (sum z_ab^2, sum z_ab x_a) for many parameters; empty: unknown
+    # products of (x, z): jointly, or (sum z_ab^2, sum z_ab x_a) for many parameters; empty: unknown
+    spread: tuple[FloatArray, ...]
     design: FloatArray
 
     @classmethod
@@ -79,7 +87,13 @@ class Totals:
         """Merge."""
         spread = tuple(a + b for a, b in zip(self.spread, other.spread, strict=True))
         mine = (self.x + other.x, self.z + other.z, self.xx + other.xx)
-        return Totals(self.rows + other.rows, self.tasks + other.tasks, *mine, spread, self.design + other.design)
+        return Totals(
+            self.rows + other.rows,
+            self.tasks + other.tasks,
+            *mine,
+            spread,
+            self.design + other.design,
+        )
 
 
 def prefix_sizes(sizes: Sequence[int], tasks: int) -> list[int]:
@@ -93,7 +107,9 @@ def prefix_sizes(sizes: Sequence[int], tasks: int) -> list[int]:
 
 
 def prefix_totals(read: Callable[[slice], Contribution], sizes: Sequence[int]) -> list[Totals]:
-    """Sums over the first ``size`` tasks for each size, in one pass, each the same to the last bit as if it were the only one."""
+    """Sums over the first ``size`` tasks for each size, in one pass, each the same to the last bit
+    as if it were the only one.
+    """
     wanted: dict[int, Totals] = {}
     running: Totals | None = None
 
@@ -112,7 +128,9 @@ def prefix_totals(read: Callable[[slice], Contribution], sizes: Sequence[int]) -
 @final
 @dataclass(frozen=True, eq=False)
 class MomentEstimate:
-    """Mean and covariance before projection, their standard errors, and the covariance of all of them (mean, lower triangle)."""
+    """Mean and covariance before projection, their standard errors, and the covariance of all of
+    them (mean, lower triangle).
+    """
 
     mean: FloatArray
     cov: FloatArray
@@ -122,7 +140,9 @@ class MomentEstimate:
 
 
 def estimate(totals: Totals, *, subtract: bool) -> MomentEstimate:
-    """Estimate the mean, and the covariance: the average of z, less the U-statistic of ``mean mean'`` if ``subtract``."""
+    """Estimate the mean, and the covariance: the average of z, less the U-statistic of ``mean
+    mean'`` if ``subtract``.
+    """
     rows, k = totals.rows, totals.x.size
     mean, second = totals.x / rows, totals.z / rows
     cov = second
@@ -136,7 +156,8 @@ def estimate(totals: Totals, *, subtract: bool) -> MomentEstimate:
     if len(totals.spread) == 1:
         centre = np.concatenate([mean, second[lower]])
         raw = (totals.spread[0] / rows - np.outer(centre, centre)) / (rows - 1)
-        constant = np.diag(raw) * (rows - 1) <= ROUNDING * centre**2  # a known mean, an assumed covariance
+        # a known mean, an assumed covariance
+        constant = np.diag(raw) * (rows - 1) <= ROUNDING * centre**2
         raw[constant], raw[:, constant] = 0.0, 0.0
         # d cov_ab / d mean_c = -(mean_a [b = c] + mean_b [a = c])
         jacobian = np.eye(centre.size)
@@ -157,17 +178,20 @@ def estimate(totals: Totals, *, subtract: bool) -> MomentEstimate:
     squares = zz + own + own.T - 2.0 * (across + across.T) + 2.0 * np.outer(slope, slope) * xx
     variance = squares - (second - 2.0 * np.outer(slope, mean)) ** 2
     mean_variance = np.diag(xx) - mean**2
-    mean_error, cov_error = (np.sqrt(np.maximum(each, 0.0) / (rows - 1)) for each in (mean_variance, variance))
+    mean_error, cov_error = (
+        np.sqrt(np.maximum(each, 0.0) / (rows - 1)) for each in (mean_variance, variance)
+    )
     return MomentEstimate(mean, cov, mean_error, cov_error, None)
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class MomentUncertainty(Uncertainty):
-    """Normal law of the estimated mean and covariance, with the sampling covariance of the moments over tasks.
+    """Normal law of the estimated mean and covariance, with the sampling covariance of the moments
+    over tasks.
 
-    Draws are projected on the positive semi-definite matrices, as the fit is. The law is centred at the estimate before its
-    projection.
+    Draws are projected on the positive semi-definite matrices, as the fit is. The law is centred at
+    the estimate before its projection.
 
     Parameters
     ----------
@@ -191,7 +215,9 @@ class MomentUncertainty(Uncertainty):
         object.__setattr__(self, "mean", checked)
         object.__setattr__(self, "cov", validation.matrix("cov", cov, (k, k)))
         size = k + k * (k + 1) // 2
-        object.__setattr__(self, "covariance", validation.matrix("covariance", covariance, (size, size)))
+        object.__setattr__(
+            self, "covariance", validation.matrix("covariance", covariance, (size, size))
+        )
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(mean, cov) ~ N``, then project."""
@@ -204,5 +230,7 @@ class MomentUncertainty(Uncertainty):
             change = np.zeros((k, k))
             change[lower] = draw[k:]
             change = change + np.tril(change, -1).T
-            out.append(with_moments(prior, self.mean + draw[:k], project_psd(self.cov + change).matrix))
+            out.append(
+                with_moments(prior, self.mean + draw[:k], project_psd(self.cov + change).matrix)
+            )
         return out

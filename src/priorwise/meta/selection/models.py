@@ -25,9 +25,11 @@ from priorwise.simulate.results import Run
 @final
 @dataclass(frozen=True, eq=False)
 class ModelComparison(Paired):
-    """Held-out log marginal likelihood of each task under each model, ``scores[name]`` ``(task,)``, and each model's fit to all.
+    """Held-out log marginal likelihood of each task under each model, ``scores[name]`` ``(task,)``,
+    and each model's fit to all.
 
-    Standard errors are those of independent tasks; that tasks share the data which their priors were fitted to is not counted.
+    Standard errors are those of independent tasks; that tasks share the data which their priors
+    were fitted to is not counted.
     """
 
     candidate: ClassVar[str] = "model"
@@ -36,12 +38,16 @@ class ModelComparison(Paired):
     fits: dict[str, PriorFit] = field(repr=False)
 
 
-def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5, seed: int) -> ModelComparison:
-    """Score estimators by how well priors fitted to some tasks predict others: K-fold cross-validation over tasks.
+def compare_models(
+    models: Mapping[str, Estimator], data: Any, *, folds: int = 5, seed: int
+) -> ModelComparison:
+    """Score estimators by how well priors fitted to some tasks predict others: K-fold
+    cross-validation over tasks.
 
-    Each task's score is ``log p(its rewards given its actions)`` under the prior that was fitted without its fold: all rewards of
-    the task, also for estimators that read only some of them. So models with more parameters pay for what they overfit, and
-    families, structures and regularisers can be compared on equal terms.
+    Each task's score is ``log p(its rewards given its actions)`` under the prior that was fitted
+    without its fold: all rewards of the task, also for estimators that read only some of them. So
+    models with more parameters pay for what they overfit, and families, structures and regularisers
+    can be compared on equal terms.
 
     Parameters
     ----------
@@ -60,7 +66,10 @@ def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5
     >>> from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
     >>> truth = pw.BetaPrior(alpha=[1, 8, 4], beta=[8, 1, 4])
     >>> run = pw.simulate(truth, pw.ThompsonSampling(), horizon=10, tasks=200, seed=0, keep=True)
-    >>> models = {"own": BetaMarginalLikelihood(), "one for all": BetaMarginalLikelihood("exchangeable")}
+    >>> models = {
+    ...     "own": BetaMarginalLikelihood(),
+    ...     "one for all": BetaMarginalLikelihood("exchangeable"),
+    ... }
     >>> compare_models(models, run, seed=0).best
     'own'
 
@@ -69,7 +78,9 @@ def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5
         raise TypeError("models must be a mapping with at least one {name: estimator}")
     for name, estimator in models.items():
         if not isinstance(name, str):
-            raise TypeError(f"models must have names that are strings, got {validation.shown(name)}")
+            raise TypeError(
+                f"models must have names that are strings, got {validation.shown(name)}"
+            )
         doors.role(f"models[{name!r}]", estimator, "an estimator", "fit")
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     statistics = {name: _per_task(name, fit) for name, fit in fits.items()}
@@ -90,13 +101,18 @@ def compare_models(models: Mapping[str, Estimator], data: Any, *, folds: int = 5
 
 
 def _whole(prior: Any, data: Any) -> PerTask:
-    """All that the tasks saw, whatever part of it an estimator reads: only so are scores those of the same data."""
+    """All that the tasks saw, whatever part of it an estimator reads: only so are scores those of
+    the same data.
+    """
     return all_pulls(prior, data) if isinstance(data, Run) else data
 
 
 def _folds(tasks: int, folds: int, seed: int) -> IntArray:
     """Fold of each task: as many in one as in another, up to one, in an order drawn at random."""
-    order = np.argsort(Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 0).uniform(), kind="stable")
+    order = np.argsort(
+        Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 0).uniform(),
+        kind="stable",
+    )
     fold = np.empty(tasks, dtype=np.int64)
     fold[order] = np.arange(tasks) % folds
     return fold
@@ -105,7 +121,8 @@ def _folds(tasks: int, folds: int, seed: int) -> IntArray:
 def _per_task(name: str, fit: PriorFit) -> PerTask:
     if not isinstance(fit.statistics, PerTask):
         raise TypeError(
-            f"model {name!r} read {type(fit.statistics).__name__}, which cannot be split into tasks; pass a kept run or per-task "
+            f"model {name!r} read {type(fit.statistics).__name__}, which cannot be split into "
+            "tasks; pass a kept run or per-task "
             "statistics, not groups"
         )
     return fit.statistics
@@ -113,12 +130,16 @@ def _per_task(name: str, fit: PriorFit) -> PerTask:
 
 def _measure(prior: Any, statistics: PerTask) -> str:
     """What the likelihood is a density of: only like can be compared with like."""
-    if isinstance(prior, (BetaPrior, ExchangeableBetaPrior)) or (isinstance(prior, FinitePrior) and prior.noise == "bernoulli"):
+    if isinstance(prior, (BetaPrior, ExchangeableBetaPrior)) or (
+        isinstance(prior, FinitePrior) and prior.noise == "bernoulli"
+    ):
         return "probabilities of rewards 0 and 1"
     if isinstance(prior, FinitePrior) and prior.noise == "none":
         return "probabilities of noiseless rewards"
     if isinstance(statistics, GaussianStatistics) and statistics.squares is None:
-        return f"densities of mean rewards with noise variance {np.unique(prior.noise_var).tolist()}"
+        return (
+            f"densities of mean rewards with noise variance {np.unique(prior.noise_var).tolist()}"
+        )
     return "densities of real rewards"
 
 
@@ -127,6 +148,7 @@ def _comparable(measures: dict[str, str]) -> None:
     for name, measure in measures.items():
         if measure != measures[first]:
             raise ValueError(
-                f"models {first!r} and {name!r} cannot be compared: one gives {measures[first]}, the other {measure}; "
+                f"models {first!r} and {name!r} cannot be compared: one gives {measures[first]}, "
+                f"the other {measure}; "
                 "compare models of one kind"
             )

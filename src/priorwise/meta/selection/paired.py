@@ -16,7 +16,9 @@ from priorwise.simulate.results import Estimate
 
 @dataclass(frozen=True, eq=False)
 class Paired(Tabular):
-    """Scores of several candidates on the same items, ``(item,)`` each, so that differences are paired."""
+    """Scores of several candidates on the same items, ``(item,)`` each, so that differences are
+    paired.
+    """
 
     candidate: ClassVar[str] = "candidate"
     """What is compared, and what its score is, as tables call them."""
@@ -29,7 +31,9 @@ class Paired(Tabular):
         return mean_estimate(self.scores[self._known(name)])
 
     def difference(self, first: str, second: str) -> Estimate:
-        """Mean of the score of ``first`` minus that of ``second``, with the standard error of the paired difference."""
+        """Mean of the score of ``first`` minus that of ``second``, with the standard error of the
+        paired difference.
+        """
         a, b = self.scores[self._known(first)], self.scores[self._known(second)]
         with np.errstate(invalid="ignore"):
             return mean_estimate(np.where(a == b, 0.0, a - b))
@@ -40,12 +44,20 @@ class Paired(Tabular):
         return max(self.scores, key=lambda name: self.estimate(name).mean)
 
     def table(self) -> Table:
-        """Columns by name, one row for each candidate; ``minus_best`` is the paired difference from the best."""
+        """Columns by name, one row for each candidate; ``minus_best`` is the paired difference from
+        the best.
+        """
         rows = []
         for name in self.scores:
             own, gap = self.estimate(name), self.difference(name, self.best)
             rows.append((name, own.mean, own.std_error, gap.mean, gap.std_error))
-        titles = (self.candidate, self.score.replace(" ", "_"), "std_error", "minus_best", "minus_best_std_error")
+        titles = (
+            self.candidate,
+            self.score.replace(" ", "_"),
+            "std_error",
+            "minus_best",
+            "minus_best_std_error",
+        )
         return {title: [row[k] for row in rows] for k, title in enumerate(titles)}
 
     def __str__(self) -> str:
@@ -59,5 +71,8 @@ class Paired(Tabular):
 
     def _known(self, name: str) -> str:
         if not isinstance(name, str) or name not in self.scores:
-            raise KeyError(f"no {validation.shown(name)} in this comparison; there are {', '.join(self.scores)}")
+            raise KeyError(
+                f"no {validation.shown(name)} in this comparison; there are "
+                f"{', '.join(self.scores)}"
+            )
         return name

@@ -33,7 +33,9 @@ class PolicyComparison(Paired):
     priors: list[Any] = field(repr=False)
 
     def spread(self, name: str) -> float:
-        """Standard deviation of a policy's mean reward over plausible priors: how much hangs on what is not known of the prior."""
+        """Standard deviation of a policy's mean reward over plausible priors: how much hangs on
+        what is not known of the prior.
+        """
         values = self.scores[self._known(name)]
         return float(values.std(ddof=1)) if len(values) > 1 else np.inf
 
@@ -54,10 +56,12 @@ def compare_policies(
     arms: int | None = None,
     progress: bool | None = None,
 ) -> PolicyComparison:
-    """Compare policies that hold the fitted prior, on tasks drawn from the priors that the data leave plausible.
+    """Compare policies that hold the fitted prior, on tasks drawn from the priors that the data
+    leave plausible.
 
-    A policy that is best if the fitted prior were the truth may not be best on average over what the truth may be: what
-    is simulated here is ``R(theta, alg(theta^))`` with theta drawn from the fit's uncertainty.
+    A policy that is best if the fitted prior were the truth may not be best on average over what
+    the truth may be: what is simulated here is ``R(theta, alg(theta^))`` with theta drawn from the
+    fit's uncertainty.
 
     Parameters
     ----------
@@ -98,8 +102,11 @@ def compare_policies(
     scores: dict[str, list[float]] = {name: [] for name in policies}
     with progress_of(draws, "plausible priors", shown=progress) as bar:
         for number, prior in enumerate(priors):
-            own = mix(mix(seed) ^ number)  # fresh tasks for each prior, so that their errors are independent
-            runs = compare(prior, policies, horizon=horizon, tasks=tasks, seed=own, believed=believed).runs
+            # fresh tasks for each prior, so that their errors are independent
+            own = mix(mix(seed) ^ number)
+            runs = compare(
+                prior, policies, horizon=horizon, tasks=tasks, seed=own, believed=believed
+            ).runs
             for name, run in runs.items():
                 scores[name].append(run.mean_reward)
             bar.advance(1)
@@ -112,5 +119,7 @@ def _with_arms(prior: Any, arms: int | None) -> Any:
             raise ValueError("the fitted prior has no fixed number of arms: pass arms=...")
         return prior.for_arms(arms)
     if arms is not None and validation.count("arms", arms) != prior.arms:
-        raise ValueError(f"arms={arms} was asked for, but the fitted prior has {prior.arms}: leave arms out")
+        raise ValueError(
+            f"arms={arms} was asked for, but the fitted prior has {prior.arms}: leave arms out"
+        )
     return prior

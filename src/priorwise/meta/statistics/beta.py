@@ -13,7 +13,9 @@ from priorwise.meta.statistics.tasks import PerTask, Steps, by_arm, counts, play
 from priorwise.simulate.results import Run
 
 MOST_PULLS: Final = (1 << 31) - 1
-"""Pulls of one arm in one task: pairs of successes and pulls up to this are told apart by one integer."""
+"""Pulls of one arm in one task: pairs of successes and pulls up to this are told apart by one
+integer.
+"""
 
 
 @final
@@ -43,7 +45,8 @@ class BetaStatistics(PerTask):
         if (s > n).any():
             task, arm = np.argwhere(s > n)[0]
             raise ValueError(
-                f"successes must not exceed pulls, but task {task} has {s[task, arm]:g} of {n[task, arm]:g} on arm {arm}"
+                f"successes must not exceed pulls, but task {task} has {s[task, arm]:g} of "
+                f"{n[task, arm]:g} on arm {arm}"
             )
         for name, array in (("successes", s), ("pulls", n)):
             whole = array.astype(np.int64)
@@ -60,7 +63,9 @@ class BetaStatistics(PerTask):
         """Sum up actions and rewards ``(task, step)``; rewards are 0 or 1."""
         chosen, earned = trajectory(actions, rewards, arms)
         if not np.isin(earned, (0.0, 1.0)).all():
-            raise ValueError("rewards must be 0 or 1 for Bernoulli arms; GaussianStatistics takes real rewards")
+            raise ValueError(
+                "rewards must be 0 or 1 for Bernoulli arms; GaussianStatistics takes real rewards"
+            )
         return cls(by_arm(chosen, earned, arms), by_arm(chosen, None, arms))
 
     @classmethod
@@ -71,7 +76,9 @@ class BetaStatistics(PerTask):
 
     @classmethod
     def of(cls, data: Any, *, arms: int | None = None) -> Self:
-        """Return statistics as they are, and those of a kept run; without ``arms`` these are the largest action plus 1."""
+        """Return statistics as they are, and those of a kept run; without ``arms`` these are the
+        largest action plus 1.
+        """
         if isinstance(data, Run):
             return cls.from_run(data, arms=int(data.actions.max()) + 1 if arms is None else arms)
         if not isinstance(data, cls):
@@ -81,11 +88,15 @@ class BetaStatistics(PerTask):
         return data
 
     def grouped(self) -> BetaGroups:
-        """Count the tasks with equal successes and pulls, arm by arm, which loses nothing: the arms are independent."""
+        """Count the tasks with equal successes and pulls, arm by arm, which loses nothing: the arms
+        are independent.
+        """
         rows = []
         for arm in range(self.arms):
             base = int(self.pulls[:, arm].max()) + 1
-            keys, tasks = np.unique(self.pulls[:, arm] * base + self.successes[:, arm], return_counts=True)
+            keys, tasks = np.unique(
+                self.pulls[:, arm] * base + self.successes[:, arm], return_counts=True
+            )
             rows.append(np.stack([np.full(len(keys), arm), keys % base, keys // base, tasks]))
         return BetaGroups(*np.concatenate(rows, axis=1))
 
@@ -93,7 +104,8 @@ class BetaStatistics(PerTask):
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class BetaGroups:
-    """Number of tasks for each arm and each distinct pair of successes and pulls, rows without pulls among them; ``a + b`` merges.
+    """Number of tasks for each arm and each distinct pair of successes and pulls, rows without
+    pulls among them; ``a + b`` merges.
 
     ``arm``, ``successes``, ``pulls`` and ``tasks`` are ``(row,)``, ordered by arm.
     """
@@ -103,25 +115,38 @@ class BetaGroups:
     pulls: IntArray
     tasks: IntArray
 
-    def __init__(self, arm: ArrayLike, successes: ArrayLike, pulls: ArrayLike, tasks: ArrayLike) -> None:
+    def __init__(
+        self, arm: ArrayLike, successes: ArrayLike, pulls: ArrayLike, tasks: ArrayLike
+    ) -> None:
         """Check and freeze the rows."""
         columns = {"arm": arm, "successes": successes, "pulls": pulls, "tasks": tasks}
-        checked = {name: counts(name, column, (None,), MOST_PULLS).astype(np.int64) for name, column in columns.items()}
+        checked = {
+            name: counts(name, column, (None,), MOST_PULLS).astype(np.int64)
+            for name, column in columns.items()
+        }
         if len({len(column) for column in checked.values()}) != 1:
-            raise ValueError("arm, successes, pulls and tasks must have one entry per row, but their lengths differ")
+            raise ValueError(
+                "arm, successes, pulls and tasks must have one entry per row, but their lengths "
+                "differ"
+            )
         if (checked["successes"] > checked["pulls"]).any():
             raise ValueError("successes must not exceed pulls")
         order = np.lexsort([checked["successes"], checked["pulls"], checked["arm"]])
         for name, column in checked.items():
             object.__setattr__(self, name, column[order])
         if not np.array_equal(np.unique(self.arm), np.arange(self.arm[-1] + 1)):
-            raise ValueError("each arm from 0 to the largest needs a row; an arm without pulls has successes=0, pulls=0")
+            raise ValueError(
+                "each arm from 0 to the largest needs a row; an arm without pulls has successes=0, "
+                "pulls=0"
+            )
         totals = np.bincount(self.arm, self.tasks)
         if (totals != totals[0]).any():
             wrong = int((totals != totals[0]).argmax())
             raise ValueError(
-                f"tasks must add up to the same number for each arm, but arm 0 has {totals[0]:g} and arm {wrong} has "
-                f"{totals[wrong]:g}; tasks that did not pull an arm have a row of it with successes=0, pulls=0"
+                f"tasks must add up to the same number for each arm, but arm 0 has {totals[0]:g} "
+                f"and arm {wrong} has "
+                f"{totals[wrong]:g}; tasks that did not pull an arm have a row of it with "
+                "successes=0, pulls=0"
             )
 
     @property
@@ -150,7 +175,9 @@ class BetaGroups:
         if self.arms != other.arms:
             raise ValueError(f"cannot merge {self.arms} arms with {other.arms}")
         names = ("arm", "pulls", "successes")
-        rows = np.concatenate([np.stack([getattr(each, name) for name in names], axis=1) for each in (self, other)])
+        rows = np.concatenate(
+            [np.stack([getattr(each, name) for name in names], axis=1) for each in (self, other)]
+        )
         distinct, place = np.unique(rows, axis=0, return_inverse=True)
         tasks = np.bincount(place.ravel(), np.concatenate([self.tasks, other.tasks]))
         return BetaGroups(distinct[:, 0], distinct[:, 2], distinct[:, 1], tasks)

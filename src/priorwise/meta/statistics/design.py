@@ -1,4 +1,6 @@
-"""Were the pulls uniform? A test of the pull counts, which moment estimators run before they trust a log."""
+"""Were the pulls uniform? A test of the pull counts, which moment estimators run before they trust
+a log.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,12 @@ FEWEST_TASKS: Final = 10
 
 
 def design_sums(pulls: FloatArray, tasks: FloatArray | None = None) -> FloatArray:
-    """Sums over tasks that :func:`uniformity_p_value` reads, ``(arm + 3,)``; they add up. ``tasks``: how many have each row.
+    """Sums over tasks that :func:`uniformity_p_value` reads, ``(arm + 3,)``; they add up.
+    ``tasks``: how many have each row.
 
     Pulls of each arm, number of tasks with at least two pulls, and over those the sum of Pearson's
-    ``X^2 = sum_a (n_a - n/A)^2 A/n`` and of its variance ``2 (A - 1) (1 - 1/n)`` under uniform pulls.
+    ``X^2 = sum_a (n_a - n/A)^2 A/n`` and of its variance ``2 (A - 1) (1 - 1/n)`` under uniform
+    pulls.
     """
     arms = pulls.shape[1]
     weight = np.ones(len(pulls)) if tasks is None else tasks
@@ -35,10 +39,11 @@ def design_sums(pulls: FloatArray, tasks: FloatArray | None = None) -> FloatArra
 def uniformity_p_value(design: FloatArray) -> float:
     """p-value of the hypothesis that every pull was drawn uniformly, whatever was seen before.
 
-    Two tests, with Bonferroni's correction: the arms' totals (chi-square), and how pulls spread over arms within tasks (X^2 summed
-    over tasks, against a gamma law with its mean and variance, on both sides). A policy that learns repeats arms within a task, one
-    that takes turns repeats them too rarely. Where fewer than ten tasks have two pulls, the totals alone; 1 where these say too
-    little.
+    Two tests, with Bonferroni's correction: the arms' totals (chi-square), and how pulls spread
+    over arms within tasks (X^2 summed over tasks, against a gamma law with its mean and variance,
+    on both sides). A policy that learns repeats arms within a task, one that takes turns repeats
+    them too rarely. Where fewer than ten tasks have two pulls, the totals alone; 1 where these say
+    too little.
     """
     pulls, (tasks, pearson, variance) = design[:-3], design[-3:]
     arms = pulls.size
@@ -55,12 +60,15 @@ def uniformity_p_value(design: FloatArray) -> float:
 
 
 def uniformity_warnings(design: FloatArray, instead: str) -> tuple[str, ...]:
-    """One sentence where the pulls were not uniform (false alarms with probability 1e-3), none otherwise."""
+    """One sentence where the pulls were not uniform (false alarms with probability 1e-3), none
+    otherwise.
+    """
     p_value = uniformity_p_value(design)
     if p_value >= FALSE_ALARM:
         return ()
     message = (
-        f"the pulls were not uniform (p = {p_value:.1e}): moments assume that they were, and overstate the spread between tasks "
+        f"the pulls were not uniform (p = {p_value:.1e}): moments assume that they were, and "
+        "overstate the spread between tasks "
         f"where pulls followed rewards; {instead} does not care how arms were chosen"
     )
     return (message,)

@@ -24,6 +24,10 @@ def as_run(played: Trajectory) -> Run:
     tasks, horizon = played.rewards.shape
     columns = np.column_stack([played.rewards, played.rewards.sum(axis=1)])
     mean = columns.mean(axis=0)
-    error = columns.std(axis=0, ddof=1) / np.sqrt(tasks) if tasks > 1 else np.full(horizon + 1, np.inf)
+    error = (
+        columns.std(axis=0, ddof=1) / np.sqrt(tasks) if tasks > 1 else np.full(horizon + 1, np.inf)
+    )
     curves = StepCurves(mean[:-1], error[:-1], None, None)
-    return Run(float(mean[-1]), float(error[-1]), None, None, curves, tasks, horizon, 0, "meta", 0, played)
+    return Run(
+        float(mean[-1]), float(error[-1]), None, None, curves, tasks, horizon, 0, "meta", 0, played
+    )

@@ -19,7 +19,9 @@ from priorwise.simulate.results import Run
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class FiniteStatistics(PerTask):
-    """Log likelihood of each candidate task, ``(task, support)``; minus infinity where a candidate is excluded."""
+    """Log likelihood of each candidate task, ``(task, support)``; minus infinity where a candidate
+    is excluded.
+    """
 
     log_likelihood: FloatArray
 
@@ -38,20 +40,29 @@ class FiniteStatistics(PerTask):
         return self.log_likelihood.shape[1]
 
     @classmethod
-    def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, candidates: FinitePrior) -> Self:
-        """Add up the log densities of actions and rewards ``(task, step)`` under each candidate of a prior's support.
+    def from_trajectory(
+        cls, actions: ArrayLike, rewards: ArrayLike, candidates: FinitePrior
+    ) -> Self:
+        """Add up the log densities of actions and rewards ``(task, step)`` under each candidate of
+        a prior's support.
 
-        The prior's probabilities are not used. Densities are exact, normal ones with their constant, so that they can be
-        compared with those of other families; noiseless rewards have probability 1 or 0.
+        The prior's probabilities are not used. Densities are exact, normal ones with their
+        constant, so that they can be compared with those of other families; noiseless rewards have
+        probability 1 or 0.
         """
         if not isinstance(candidates, FinitePrior):
-            raise TypeError(f"candidates must be a FinitePrior, whose support and noise are used, got {type(candidates).__name__}")
+            raise TypeError(
+                "candidates must be a FinitePrior, whose support and noise are used, got "
+                f"{type(candidates).__name__}"
+            )
         chosen, earned = trajectory(actions, rewards, candidates.arms)
         total = np.zeros((len(chosen), candidates.support))
         for step in range(chosen.shape[1]):
             total += candidates.log_likelihood(chosen[:, step], earned[:, step])
         if candidates.noise_var is not None:
-            total -= 0.5 * np.log(2.0 * np.pi * candidates.noise_var)[chosen].sum(axis=1, keepdims=True)
+            total -= 0.5 * np.log(2.0 * np.pi * candidates.noise_var)[chosen].sum(
+                axis=1, keepdims=True
+            )
         return cls(total)
 
     @classmethod
@@ -62,7 +73,9 @@ class FiniteStatistics(PerTask):
 
 
 def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks) -> None:
-    """Refuse tasks that are none of the candidates: other arms, another noise, or a start with other means."""
+    """Refuse tasks that are none of the candidates: other arms, another noise, or a start with
+    other means.
+    """
     name = type(estimator).__name__
     known.check_arms(estimator, candidates=candidates.arms)
     if candidates.noise == "bernoulli":
@@ -71,9 +84,13 @@ def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks)
         known.noise_for(estimator, candidates.noise_var, one_for_all=False)
     elif known.noise_var is not None:
         raise TypeError(
-            f"{name} has candidates with noise={candidates.noise!r}, but rewards of a {known.family} are normal: take an estimator "
+            f"{name} has candidates with noise={candidates.noise!r}, but rewards of a "
+            f"{known.family} are normal: take an estimator "
             "for that prior, or candidates with noise='gaussian'"
         )
     means = getattr(known.start, "means", candidates.means)
     if not np.array_equal(means, candidates.means):
-        raise ValueError(f"{name} has other candidates than the prior that the learner starts from: give both the same means")
+        raise ValueError(
+            f"{name} has other candidates than the prior that the learner starts from: give both "
+            "the same means"
+        )

@@ -40,25 +40,33 @@ class LinearStatistics(PerTask):
     squares: FloatArray
     pulls: FloatArray
 
-    def __init__(self, gram: ArrayLike, moments: ArrayLike, squares: ArrayLike, pulls: ArrayLike) -> None:
+    def __init__(
+        self, gram: ArrayLike, moments: ArrayLike, squares: ArrayLike, pulls: ArrayLike
+    ) -> None:
         """Check and freeze the arrays."""
         m = table("moments", moments, (None, None))
         tasks, dim = m.shape
         g = table("gram", gram, (tasks, dim, dim))
         gap = np.abs(g - g.transpose(0, 2, 1)).max()
         if gap > 1e-8 * np.abs(g).max():
-            raise ValueError(f"gram must be symmetric in each task, but entries differ by up to {gap:g}")
+            raise ValueError(
+                f"gram must be symmetric in each task, but entries differ by up to {gap:g}"
+            )
         q = table("squares", squares, (tasks,))
         if q.min() < 0:
             raise ValueError(f"squares must not be negative, got {q.min():g}")
         n = counts("pulls", pulls, (tasks,))
         for task in np.flatnonzero(n == 0):
             if g[task].any() or m[task].any() or q[task]:
-                raise ValueError(f"gram, moments and squares must be 0 where pulls is 0, but task {task} has some")
+                raise ValueError(
+                    f"gram, moments and squares must be 0 where pulls is 0, but task {task} has "
+                    "some"
+                )
         g, m, q = (np.ascontiguousarray(array) for array in (g, m, q))
         if (first := int(impossible(g, m, q, ROUNDING))) >= 0:
             raise ValueError(
-                f"no features and rewards have the gram, moments and squares of task {first}: gram must be positive semi-definite, "
+                f"no features and rewards have the gram, moments and squares of task {first}: gram "
+                "must be positive semi-definite, "
                 "and squares at least what the regression on the features explains"
             )
         for name, array in (("gram", g), ("moments", m), ("squares", q), ("pulls", n)):
@@ -72,7 +80,9 @@ class LinearStatistics(PerTask):
 
     @classmethod
     def from_trajectory(cls, features: ArrayLike, rewards: ArrayLike) -> Self:
-        """Sum up the features of the pulled arms ``(task, step, dim)`` and their rewards ``(task, step)``."""
+        """Sum up the features of the pulled arms ``(task, step, dim)`` and their rewards ``(task,
+        step)``.
+        """
         x = table("features", features, (None, None, None))
         r = table("rewards", rewards, x.shape[:2])
         gram = x.transpose(0, 2, 1) @ x
@@ -85,7 +95,9 @@ class LinearStatistics(PerTask):
         _, rewards, chosen = played(run, steps)
         features = None if run.trajectory is None else run.trajectory.log
         if features is None:
-            raise ValueError("the run has no features: it must come from a linear contextual bandit")
+            raise ValueError(
+                "the run has no features: it must come from a linear contextual bandit"
+            )
         return cls.from_trajectory(features[:, chosen], rewards)
 
     @classmethod

@@ -14,7 +14,9 @@ READ_ROW, READ_ROWS, READ_CUBE = (types.Array(F, axes, "C", readonly=True) for a
 
 
 def _impossible(gram: FloatArray, moments: FloatArray, squares: FloatArray, slack: float) -> int:
-    """First task whose ``[X'X, X'r; r'X, r'r]`` has a negative eigenvalue, its diagonal scaled to 1; -1 if there is none."""
+    """First task whose ``[X'X, X'r; r'X, r'r]`` has a negative eigenvalue, its diagonal scaled to
+    1; -1 if there is none.
+    """
     tasks, d = moments.shape
     H, scale = np.empty((d + 1, d + 1)), np.empty(d + 1)
     for t in range(tasks):

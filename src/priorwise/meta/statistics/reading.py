@@ -28,16 +28,21 @@ def beta_statistics(played: Trajectory, arms: int) -> BetaStatistics:
 
 def _linear(played: Trajectory) -> LinearStatistics:
     if played.log is None:
-        raise ValueError("these tasks have no features: they do not come from a linear contextual bandit")
+        raise ValueError(
+            "these tasks have no features: they do not come from a linear contextual bandit"
+        )
     return LinearStatistics.from_trajectory(played.log, played.rewards)
 
 
 _READERS: Final[dict[type, tuple[type, Callable[[Any, Trajectory], Any]]]] = {
-    GaussianPrior: (GaussianStatistics, lambda prior, played: gaussian_statistics(played, prior.arms)),
+    GaussianPrior: (
+        GaussianStatistics, lambda prior, played: gaussian_statistics(played, prior.arms)
+    ),
     BetaPrior: (BetaStatistics, lambda prior, played: beta_statistics(played, prior.arms)),
     LinearGaussianPrior: (LinearStatistics, lambda prior, played: _linear(played)),
     FinitePrior: (
-        FiniteStatistics, lambda prior, played: FiniteStatistics.from_trajectory(played.actions, played.rewards, prior)
+        FiniteStatistics,
+        lambda prior, seen: FiniteStatistics.from_trajectory(seen.actions, seen.rewards, prior),
     ),
 }  # fmt: skip
 
@@ -46,7 +51,10 @@ def statistics_kind(name: str, prior: Any) -> type:
     """Class of the statistics of a prior's family; refuse a prior whose family has none."""
     if type(prior) not in _READERS:
         known = ", ".join(each.__name__ for each in _READERS)
-        raise TypeError(f"{name} must be a prior whose statistics are known ({known}), got a {type(prior).__name__}")
+        raise TypeError(
+            f"{name} must be a prior whose statistics are known ({known}), got a "
+            f"{type(prior).__name__}"
+        )
     return _READERS[type(prior)][0]
 
 
@@ -56,6 +64,8 @@ def has_statistics(prior: Any, kind: type | None) -> bool:
 
 
 def statistics(prior: Any, played: Trajectory) -> Any:
-    """Sufficient statistics of tasks for the family of a prior, with its number of arms (or features, or candidates)."""
+    """Sufficient statistics of tasks for the family of a prior, with its number of arms (or
+    features, or candidates).
+    """
     statistics_kind("prior", prior)
     return _READERS[type(prior)][1](prior, played)

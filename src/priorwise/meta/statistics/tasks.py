@@ -1,4 +1,6 @@
-"""What all per-task statistics share: a task axis that comes first, subsets of tasks, and joining two sets of them."""
+"""What all per-task statistics share: a task axis that comes first, subsets of tasks, and joining
+two sets of them.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ MOST_COUNTED: Final = 1 << 53
 
 
 class PerTask:
-    """A frozen dataclass whose array fields all have the task axis first; other fields hold for all tasks.
+    """A frozen dataclass whose array fields all have the task axis first; other fields hold for all
+    tasks.
 
-    ``a + b`` has the tasks of both, ``len(a)`` is their number, ``a[i:j]`` and ``a.take(index)`` are some of them.
+    ``a + b`` has the tasks of both, ``len(a)`` is their number, ``a[i:j]`` and ``a.take(index)``
+    are some of them.
     """
 
     __array_ufunc__ = None  # NumPy arrays do not add themselves to the tasks, one by one
@@ -33,7 +37,14 @@ class PerTask:
 
     def __repr__(self) -> str:
         """Sizes, not entries: there may be millions."""
-        width = next((f", {name}={getattr(self, name)}" for name in ("arms", "dim", "support") if hasattr(self, name)), "")
+        width = next(
+            (
+                f", {name}={getattr(self, name)}"
+                for name in ("arms", "dim", "support")
+                if hasattr(self, name)
+            ),
+            "",
+        )
         pulls = getattr(self, "pulls", None)
         total = "" if pulls is None else f", pulls={pulls.sum():,.15g}"
         return f"{type(self).__name__}(tasks={self.tasks:,}{width}{total})"
@@ -44,16 +55,29 @@ class PerTask:
         return len(next(array for array in self._columns().values() if array is not None))
 
     def take(self, index: ArrayLike | slice) -> Self:
-        """Return some of the tasks: a slice, a mask, or indices, which may repeat (for a bootstrap)."""
+        """Return some of the tasks: a slice, a mask, or indices, which may repeat (for a
+        bootstrap).
+        """
         rows = np.atleast_1d(np.arange(self.tasks)[_index(index, self.tasks)])
         if rows.size == 0:
-            raise IndexError(f"index {validation.shown(index)} leaves none of the {self.tasks} tasks; statistics need at least one")
-        return self._with({name: None if array is None else array[rows] for name, array in self._columns().items()})
+            raise IndexError(
+                f"index {validation.shown(index)} leaves none of the {self.tasks} tasks; "
+                "statistics need at least one"
+            )
+        return self._with(
+            {
+                name: None if array is None else array[rows]
+                for name, array in self._columns().items()
+            }
+        )
 
     def __getitem__(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks."""
         if isinstance(index, tuple):
-            raise IndexError(f"index has one axis, the tasks, got {validation.shown(index)}; a list of numbers chooses several")
+            raise IndexError(
+                f"index has one axis, the tasks, got {validation.shown(index)}; a list of numbers "
+                "chooses several"
+            )
         return self.take(index)
 
     def __add__(self, other: Self) -> Self:
@@ -70,18 +94,28 @@ class PerTask:
         for name, mine in self._columns().items():
             yours = theirs[name]
             if (mine is None) != (yours is None):
-                raise ValueError(f"cannot join: one of the two has {name} and the other has not; leave them out of both")
+                raise ValueError(
+                    f"cannot join: one of the two has {name} and the other has not; leave them out "
+                    "of both"
+                )
             if mine is None or yours is None:
                 joined[name] = None
                 continue
             if mine.shape[1:] != yours.shape[1:]:
-                raise ValueError(f"cannot join: {name} is {mine.shape} here and {yours.shape} there; all but the tasks must agree")
+                raise ValueError(
+                    f"cannot join: {name} is {mine.shape} here and {yours.shape} there; all but "
+                    "the tasks must agree"
+                )
             joined[name] = np.concatenate([mine, yours])
         return self._with(joined)
 
     def _columns(self) -> dict[str, Any]:
         """Fields with a task axis; None where one was not given."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}  # type: ignore[arg-type]
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if not each.name.startswith("_")
+        }  # type: ignore[arg-type]
 
     def _with(self, columns: dict[str, Any]) -> Self:
         return type(self)(**columns)
@@ -92,12 +126,15 @@ def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatAr
     given = validation.plain_array(name, value)
     if given.ndim and len(given) == 0:
         raise ValueError(f"{name} holds no task; statistics need at least one")
-    array = np.ascontiguousarray(validation.matrix(name, given, shape))  # row by row, as compiled code reads it
+    # row by row, as compiled code reads it
+    array = np.ascontiguousarray(validation.matrix(name, given, shape))
     array.setflags(write=False)
     return array
 
 
-def counts(name: str, value: ArrayLike, shape: tuple[int | None, ...], most: int = MOST_COUNTED) -> FloatArray:
+def counts(
+    name: str, value: ArrayLike, shape: tuple[int | None, ...], most: int = MOST_COUNTED
+) -> FloatArray:
     """Return non-negative whole numbers, as floats, with the task axis first."""
     array = table(name, value, shape)
     if array.min() < 0 or not np.array_equal(array, np.rint(array)):
@@ -115,12 +152,20 @@ def _index(index: ArrayLike | slice, tasks: int) -> IntArray | BoolArray | slice
         return index
     rows: IntArray | BoolArray = validation.plain_array("index", index)
     if rows.dtype == np.bool_ and rows.shape != (tasks,):
-        raise IndexError(f"index is a mask, which needs one entry for each of the {tasks} tasks, got shape {rows.shape}")
+        raise IndexError(
+            f"index is a mask, which needs one entry for each of the {tasks} tasks, got shape "
+            f"{rows.shape}"
+        )
     if rows.dtype.kind not in "biu" or rows.ndim > 1:
-        raise IndexError(f"index must be a slice, a mask or whole numbers, got {rows.dtype} of shape {rows.shape}")
+        raise IndexError(
+            f"index must be a slice, a mask or whole numbers, got {rows.dtype} of shape "
+            f"{rows.shape}"
+        )
     if rows.size and rows.dtype.kind != "b" and not -tasks <= rows.min() <= rows.max() < tasks:
         wrong = rows.min() if rows.min() < -tasks else rows.max()
-        raise IndexError(f"there are {tasks} tasks, so that an index runs from 0 to {tasks - 1}, got {wrong}")
+        raise IndexError(
+            f"there are {tasks} tasks, so that an index runs from 0 to {tasks - 1}, got {wrong}"
+        )
     return rows
 
 
@@ -128,7 +173,9 @@ def _check_slice(name: str, value: slice) -> None:
     try:
         value.indices(1)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be a slice of whole numbers, got {validation.shown(value)}: {error}") from None
+        raise TypeError(
+            f"{name} must be a slice of whole numbers, got {validation.shown(value)}: {error}"
+        ) from None
 
 
 def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> FloatArray:
@@ -136,17 +183,26 @@ def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> Floa
     bad = (pulls == 0) & (value != 0)
     if bad.any():
         task, arm = np.argwhere(bad)[0]
-        raise ValueError(f"{name} must be 0 where pulls is 0, but task {task} has {value[task, arm]:g} on arm {arm}")
+        raise ValueError(
+            f"{name} must be 0 where pulls is 0, but task {task} has {value[task, arm]:g} on arm "
+            f"{arm}"
+        )
     return value
 
 
 def played(run: Run, steps: Steps) -> tuple[IntArray, FloatArray, slice]:
-    """Return actions and rewards ``(task, step)`` of a kept run, and the slice of the steps that they are."""
+    """Return actions and rewards ``(task, step)`` of a kept run, and the slice of the steps that
+    they are.
+    """
     if not isinstance(run, Run):
         raise TypeError(f"run must be a Run of simulate(..., keep=True), got {type(run).__name__}")
     if isinstance(steps, slice):
         _check_slice("steps", steps)
-    chosen = steps if isinstance(steps, slice) else slice(None if steps is None else validation.count("steps", steps))
+    chosen = (
+        steps
+        if isinstance(steps, slice)
+        else slice(None if steps is None else validation.count("steps", steps))
+    )
     actions = run.actions[:, chosen]
     if actions.shape[1] == 0:
         raise ValueError(f"steps={steps!r} leaves no pull of the {run.horizon} that each task has")
@@ -164,7 +220,11 @@ def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntAr
         wrong = chosen.min() if chosen.min() < 0 else chosen.max()
         raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {wrong}")
     cells = sizes.as_float(arms) * len(chosen)
-    sizes.check_memory(f"arms={sizes.amount(arms)} for {len(chosen):,} tasks", 8.0 * sizes.ARRAYS * cells, "lower arms")
+    sizes.check_memory(
+        f"arms={sizes.amount(arms)} for {len(chosen):,} tasks",
+        8.0 * sizes.ARRAYS * cells,
+        "lower arms",
+    )
     return chosen, earned
 
 
@@ -173,4 +233,8 @@ def by_arm(actions: IntArray, weights: FloatArray | None, arms: int) -> FloatArr
     tasks = len(actions)
     cells = (np.arange(tasks)[:, None] * arms + actions).ravel()
     flat = None if weights is None else weights.ravel()
-    return np.bincount(cells, flat, minlength=tasks * arms).reshape(tasks, arms).astype(np.float64, copy=False)
+    return (
+        np.bincount(cells, flat, minlength=tasks * arms)
+        .reshape(tasks, arms)
+        .astype(np.float64, copy=False)
+    )

@@ -1,4 +1,6 @@
-"""Fit of one arm: the maximum or the limit that the likelihood points to, why it is one, and how sure it is."""
+"""Fit of one arm: the maximum or the limit that the likelihood points to, why it is one, and how
+sure it is.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from typing import final
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.meta.likelihood.beta.counts import LARGEST, SMALLEST, ArmCounts, BetaObjective, Maximum, alpha_beta, maximise
+from priorwise.meta.likelihood.beta.counts import (
+    LARGEST,
+    SMALLEST,
+    ArmCounts,
+    BetaObjective,
+    Maximum,
+    alpha_beta,
+    maximise,
+)
 
 
 @final
@@ -26,7 +36,9 @@ class ArmFit:
 
 
 def fit_arm(counts: ArmCounts, regulariser: float, start: FloatArray | None) -> ArmFit:
-    """Maximise the likelihood of one arm, or find the limit it points to; ``start`` is (log odds, log concentration)."""
+    """Maximise the likelihood of one arm, or find the limit it points to; ``start`` is (log odds,
+    log concentration).
+    """
     reason = counts.why_boundary()
     rho = min(max(counts.spread(), 1e-3), 0.9)
     odds = np.log((counts.total_successes + 0.5) / (counts.total_failures + 0.5))
@@ -38,10 +50,17 @@ def fit_arm(counts: ArmCounts, regulariser: float, start: FloatArray | None) -> 
     at, information = found.at, found.information if safe and not found.held else None
     if reason is not None and regulariser == 0:
         limit = _limit(counts, found.at)
-        at, information = (found.at if limit is None else limit.at), None if limit is None or limit.held else limit.information
+        at, information = (
+            (found.at if limit is None else limit.at),
+            None if limit is None or limit.held else limit.information,
+        )
         reason = reason if information is None else None
-    centre, centred = (at, information) if information is not None else (found.at, found.information)
-    return ArmFit(at, information, centre, _covariance(centred), reason, found.converged, found.iterations)
+    centre, centred = (
+        (at, information) if information is not None else (found.at, found.information)
+    )
+    return ArmFit(
+        at, information, centre, _covariance(centred), reason, found.converged, found.iterations
+    )
 
 
 def _limit(counts: ArmCounts, near: FloatArray) -> Maximum | None:
@@ -55,17 +74,23 @@ def _limit(counts: ArmCounts, near: FloatArray) -> Maximum | None:
 
 
 def _covariance(information: FloatArray) -> FloatArray:
-    """Inverse information with standard deviations of at most pi: that of a log odds under Beta(1/2, 1/2)."""
+    """Inverse information with standard deviations of at most pi: that of a log odds under
+    Beta(1/2, 1/2).
+    """
     values, axes = np.linalg.eigh(information)
     return np.asarray(axes / np.maximum(values, np.pi**-2) @ axes.T)
 
 
 def std_errors(fit: ArmFit) -> list[float]:
-    """Standard errors of alpha, beta, the mean and the concentration, by the delta method; NaN at a limit."""
+    """Standard errors of alpha, beta, the mean and the concentration, by the delta method; NaN at a
+    limit.
+    """
     if fit.information is None or np.linalg.eigvalsh(fit.information)[0] <= 0:
         return [np.nan] * 4
     alpha, beta = alpha_beta(fit.at)
     c = alpha + beta
     m, rest = alpha / c, beta / c
     jacobian = np.array([[alpha * rest, alpha], [-beta * m, beta], [m * rest, 0.0], [0.0, c]])
-    return np.sqrt(np.einsum("ki,ij,kj->k", jacobian, np.linalg.inv(fit.information), jacobian)).tolist()
+    return np.sqrt(
+        np.einsum("ki,ij,kj->k", jacobian, np.linalg.inv(fit.information), jacobian)
+    ).tolist()

@@ -1,11 +1,15 @@
-"""Beta-binomial likelihood of one arm: a function of three histograms, maximised by Newton's method.
+"""Beta-binomial likelihood of one arm: a function of three histograms, maximised by Newton's
+method.
 
-With ``s`` successes and ``f`` failures in ``n = s + f`` pulls and ``mu ~ Beta(alpha, beta)``, whichever way the pulls were chosen,
+With ``s`` successes and ``f`` failures in ``n = s + f`` pulls and ``mu ~ Beta(alpha, beta)``,
+whichever way the pulls were chosen,
 
-    log P = log (alpha)_s + log (beta)_f - log (alpha + beta)_n,      (x)_k = x (x + 1) ... (x + k - 1),
+    log P = log (alpha)_s + log (beta)_f - log (alpha + beta)_n,      (x)_k = x (x + 1) ... (x + k -
+    1),
 
-so that the sum over tasks needs only how often each s, each f and each n occurs. The coordinates are the log odds of the mean
-``m = alpha / (alpha + beta)`` and the log of the concentration ``c = alpha + beta``.
+so that the sum over tasks needs only how often each s, each f and each n occurs. The coordinates
+are the log odds of the mean ``m = alpha / (alpha + beta)`` and the log of the concentration ``c =
+alpha + beta``.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ from priorwise.meta.likelihood.beta.rising import RisingSums
 
 SMALLEST: Final = 1e-4
 LARGEST: Final = 1e8
-"""Range of concentrations: at the ends the arm's mean is 0 or 1, or the same in all tasks to 4 digits."""
+"""Range of concentrations: at the ends the arm's mean is 0 or 1, or the same in all tasks to 4
+digits.
+"""
 
 LEAST: Final = 1e-6  # of alpha and beta, as BetaPrior has it
 FURTHEST: Final = 16.0  # log odds
@@ -43,7 +49,8 @@ class ArmCounts:
     def of(cls, s: IntArray, n: IntArray, tasks: IntArray | None = None) -> ArmCounts:
         """Count from successes and pulls, one entry per task or ``tasks`` each."""
         most = int(n.max(initial=0)) + 1
-        if tasks is None and most * most < len(s):  # many tasks with few pulls: first count the distinct pairs
+        # many tasks with few pulls: first count the distinct pairs
+        if tasks is None and most * most < len(s):
             pairs = np.bincount(n * most + s, minlength=most * most)
             (seen,) = pairs.nonzero()
             n, s, tasks = seen // most, seen % most, pairs[seen]
@@ -69,10 +76,12 @@ class ArmCounts:
         return self.total_successes == 0 or self.total_failures == 0
 
     def spread(self) -> float:
-        """Moment estimate of the correlation ``1 / (c + 1)`` between two pulls of a task; not above 0 without over-dispersion.
+        """Moment estimate of the correlation ``1 / (c + 1)`` between two pulls of a task; not above
+        0 without over-dispersion.
 
-        ``E[s (s - 1) / m + f (f - 1) / (1 - m)] = n (n - 1) (1 + 1 / (c + 1))``. The same number, at the pooled mean, decides
-        whether the likelihood still rises as the concentration goes to infinity (Levin and Reeds 1977).
+        ``E[s (s - 1) / m + f (f - 1) / (1 - m)] = n (n - 1) (1 + 1 / (c + 1))``. The same number,
+        at the pooled mean, decides whether the likelihood still rises as the concentration goes to
+        infinity (Levin and Reeds 1977).
         """
         pairs = self.pulls.pairs()
         if pairs == 0 or self.one_sided:
@@ -91,16 +100,24 @@ class ArmCounts:
         if self.pulls.pairs() == 0:
             return "was never pulled twice in a task, which leaves its concentration open"
         if self.mixed == 0:
-            return "had only successes or only failures in each task, so that its means look like 0 or 1"
+            return (
+                "had only successes or only failures in each task, so that its means look like 0 "
+                "or 1"
+            )
         if self.spread() <= 0:
-            return "varies no more between tasks than chance alone would make it, so that its concentration is infinite"
+            return (
+                "varies no more between tasks than chance alone would make it, so that its "
+                "concentration is infinite"
+            )
         return None
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class BetaObjective:
-    """Log likelihood of one arm plus ``regulariser / 2 * (log m (1 - m) + log rho (1 - rho))`` with ``rho = 1 / (c + 1)``."""
+    """Log likelihood of one arm plus ``regulariser / 2 * (log m (1 - m) + log rho (1 - rho))`` with
+    ``rho = 1 / (c + 1)``.
+    """
 
     counts: ArmCounts
     regulariser: float
@@ -110,25 +127,45 @@ class BetaObjective:
         m, rest, c = _mean(log_odds), _mean(-log_odds), exp(log_concentration)
         counts = self.counts
         chance = counts.total_successes * log(m) + counts.total_failures * log(rest)
-        return float(chance + counts.successes.value(c * m) + counts.failures.value(c * rest) - counts.pulls.value(c))
+        return float(
+            chance
+            + counts.successes.value(c * m)
+            + counts.failures.value(c * rest)
+            - counts.pulls.value(c)
+        )
 
     def value(self, at: FloatArray) -> float:
         """Objective at (log odds, log concentration)."""
         log_odds, log_c = float(at[0]), float(at[1])
-        weak = log(_mean(log_odds) * _mean(-log_odds) * _mean(log_c) * _mean(-log_c))  # log m (1 - m) rho (1 - rho)
+        # log m (1 - m) rho (1 - rho)
+        weak = log(_mean(log_odds) * _mean(-log_odds) * _mean(log_c) * _mean(-log_c))
         return self.log_likelihood(log_odds, log_c) + 0.5 * self.regulariser * weak
 
     def slopes(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Gradient ``(2,)`` and Hessian ``(2, 2)``, by the chain rule through ``log alpha = log c + log m`` and so on."""
+        """Gradient ``(2,)`` and Hessian ``(2, 2)``, by the chain rule through ``log alpha = log c +
+        log m`` and so on.
+        """
         m, rest, c = _mean(float(at[0])), _mean(-float(at[0])), exp(at[1])
-        (s1, s2), (f1, f2) = self.counts.successes.slopes(c * m), self.counts.failures.slopes(c * rest)
+        (s1, s2), (f1, f2) = (
+            self.counts.successes.slopes(c * m),
+            self.counts.failures.slopes(c * rest),
+        )
         n1, n2 = self.counts.pulls.slopes(c)
         total_s, total_f = self.counts.total_successes, self.counts.total_failures
         rho, half = _mean(-float(at[1])), 0.5 * self.regulariser
-        gradient = np.array([(total_s + s1 + half) * rest - (total_f + f1 + half) * m, s1 + f1 - n1 + half * (2.0 * rho - 1.0)])
+        gradient = np.array(
+            [
+                (total_s + s1 + half) * rest - (total_f + f1 + half) * m,
+                s1 + f1 - n1 + half * (2.0 * rho - 1.0),
+            ]
+        )
         across = s2 * rest - f2 * m
-        mean_curve = s2 * rest**2 + f2 * m**2 - m * rest * (total_s + s1 + total_f + f1 + 2.0 * half)
-        hessian = np.array([[mean_curve, across], [across, s2 + f2 - n2 - 2.0 * half * rho * (1.0 - rho)]])
+        mean_curve = (
+            s2 * rest**2 + f2 * m**2 - m * rest * (total_s + s1 + total_f + f1 + 2.0 * half)
+        )
+        hessian = np.array(
+            [[mean_curve, across], [across, s2 + f2 - n2 - 2.0 * half * rho * (1.0 - rho)]]
+        )
         return gradient, hessian
 
 
@@ -146,7 +183,9 @@ class Maximum:
 
 
 def maximise(objective: BetaObjective, start: FloatArray, limit: int = 200) -> Maximum:
-    """Newton's method with curvatures turned positive, steps of bounded length and backtracking: never a step down."""
+    """Newton's method with curvatures turned positive, steps of bounded length and backtracking:
+    never a step down.
+    """
     low, high = np.array([-FURTHEST, np.log(SMALLEST)]), np.array([FURTHEST, np.log(LARGEST)])
     at = np.clip(start, low, high)
     value = objective.value(at)
@@ -160,10 +199,13 @@ def maximise(objective: BetaObjective, start: FloatArray, limit: int = 200) -> M
             break
         curves, axes = np.linalg.eigh(hessian[np.ix_(free, free)])
         step = np.zeros(2)
-        step[free] = axes @ ((axes.T @ gradient[free]) / np.maximum(np.abs(curves), 1e-12 * (1.0 + abs(value))))
+        step[free] = axes @ (
+            (axes.T @ gradient[free]) / np.maximum(np.abs(curves), 1e-12 * (1.0 + abs(value)))
+        )
         step *= min(1.0, 3.0 / np.abs(step).max()) if step.any() else 1.0
         gain = float(gradient @ step) / 2.0
-        converged = gain < 1e-10 + 1e-14 * abs(value)  # within rounding of the value: the step itself is still good
+        # within rounding of the value: the step itself is still good
+        converged = gain < 1e-10 + 1e-14 * abs(value)
         scale = 1.0
         while scale > 1e-12:
             proposed = np.clip(at + scale * step, low, high)
@@ -176,7 +218,9 @@ def maximise(objective: BetaObjective, start: FloatArray, limit: int = 200) -> M
             converged = gain < 1e-9 * (1.0 + abs(value))  # no step up within rounding
             break
     _, hessian = objective.slopes(at)
-    return Maximum(at, value, -hessian, bool(((at <= low) | (at >= high)).any()), converged, iterations)
+    return Maximum(
+        at, value, -hessian, bool(((at <= low) | (at >= high)).any()), converged, iterations
+    )
 
 
 def _mean(log_odds: float) -> float:

@@ -11,14 +11,19 @@ from priorwise.priors.beta import BetaPrior
 from priorwise.priors.exchangeable import ExchangeableBetaPrior
 
 
-def log_marginal_likelihood(prior: BetaPrior | ExchangeableBetaPrior, statistics: BetaStatistics) -> FloatArray:
-    """Log probability of each task's rewards, given which arms were pulled, ``(task,)``: exact, whatever chose the arms.
+def log_marginal_likelihood(
+    prior: BetaPrior | ExchangeableBetaPrior, statistics: BetaStatistics
+) -> FloatArray:
+    """Log probability of each task's rewards, given which arms were pulled, ``(task,)``: exact,
+    whatever chose the arms.
 
     The rewards are a sequence of zeros and ones, so that there are no binomial coefficients.
     """
     arms = prior.for_arms(statistics.arms) if isinstance(prior, ExchangeableBetaPrior) else prior
     if arms.arms != statistics.arms:
-        raise ValueError(f"the prior has {arms.arms} arms, but the statistics have {statistics.arms}")
+        raise ValueError(
+            f"the prior has {arms.arms} arms, but the statistics have {statistics.arms}"
+        )
     total = np.zeros(statistics.tasks)
     for arm, (alpha, beta) in enumerate(zip(arms.alpha.tolist(), arms.beta.tolist(), strict=True)):
         s, n = statistics.successes[:, arm], statistics.pulls[:, arm]

@@ -1,7 +1,9 @@
-"""Logarithms of rising factorials ``(x)_k = x (x + 1) ... (x + k - 1)``, of which Beta-binomial likelihoods are made.
+"""Logarithms of rising factorials ``(x)_k = x (x + 1) ... (x + k - 1)``, of which Beta-binomial
+likelihoods are made.
 
-The part beyond ``k log x`` is kept apart: it and its derivatives vanish as x grows, and are computed so that they keep their
-digits there. A difference of log-gammas would lose them, and with them the answer to whether a Beta law has any spread.
+The part beyond ``k log x`` is kept apart: it and its derivatives vanish as x grows, and are
+computed so that they keep their digits there. A difference of log-gammas would lose them, and with
+them the answer to whether a Beta law has any spread.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ LARGE: Final = 20.0
 @final
 @dataclass(frozen=True, eq=False)
 class RisingSums:
-    """Sum over tasks of ``log (x)_k - k log x = sum_{j < k} log(1 + j / x)`` as a function of ``log x``, for given whole k."""
+    """Sum over tasks of ``log (x)_k - k log x = sum_{j < k} log(1 + j / x)`` as a function of ``log
+    x``, for given whole k.
+    """
 
     steps: FloatArray  # j = 1, 2, ... below the largest k of the table
     above: FloatArray  # number of tasks with k > j, those with k beyond the table not among them
@@ -39,7 +43,9 @@ class RisingSums:
         if not near.all():
             distinct, place = np.unique(k[~near], return_inverse=True)
             far = distinct.astype(np.float64)
-            far_tasks = np.bincount(place, None if tasks is None else tasks[~near]).astype(np.float64)
+            far_tasks = np.bincount(place, None if tasks is None else tasks[~near]).astype(
+                np.float64
+            )
             k, tasks = k[near], None if tasks is None else tasks[near]
         histogram = np.bincount(k, tasks, minlength=1).astype(np.float64)
         above = histogram[::-1].cumsum()[::-1] - histogram  # k > j, for j = 0, 1, ...
@@ -47,7 +53,9 @@ class RisingSums:
 
     def pairs(self) -> float:
         """Sum of ``k (k - 1)``: twice the number of pairs."""
-        return float(2.0 * (self.above @ self.steps) + self.far_tasks @ (self.far * (self.far - 1.0)))
+        return float(
+            2.0 * (self.above @ self.steps) + self.far_tasks @ (self.far * (self.far - 1.0))
+        )
 
     def value(self, x: float) -> float:
         """Return the sum."""
@@ -61,7 +69,9 @@ class RisingSums:
         first, second = -float(weighted.sum()), float(weighted @ (1.0 - share))
         if self.far.size:
             far_first, far_second = _excess_slopes(x, self.far)
-            return first + float(self.far_tasks @ far_first), second + float(self.far_tasks @ far_second)
+            return first + float(self.far_tasks @ far_first), second + float(
+                self.far_tasks @ far_second
+            )
         return first, second
 
 
@@ -81,13 +91,16 @@ def _excess(x: float, k: FloatArray) -> FloatArray:
 
 
 def _excess_slopes(x: float, k: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Derivatives of ``log (x)_k - k log x`` in ``log x``: ``x (psi(x + k) - psi(x)) - k``, and so on."""
+    """Derivatives of ``log (x)_k - k log x`` in ``log x``: ``x (psi(x + k) - psi(x)) - k``, and so
+    on.
+    """
     if x < LARGE:
         first, second = digamma(x + k) - digamma(x), polygamma(1, x + k) - polygamma(1, x)
         return x * first - k, x * first + x * x * second
     y = x + k
     first = x * (np.log1p(k / x) - 0.5 / y + 0.5 / x + _tail_slope(y) - _tail_slope(x)) - k
-    # psi' = 1/x + 1/(2 x^2) + 1/(6 x^3) - ...; x psi'(x) = 1 + 1/(2 x) + ..., and the ones cancel against x^2 / y - x = -x k / y
+    # psi' = 1/x + 1/(2 x^2) + 1/(6 x^3) - ...; x psi'(x) = 1 + 1/(2 x) + ..., and the ones cancel
+    # against x^2 / y - x = -x k / y
     curve = -x * k / y + 0.5 * (x / y) ** 2 - 0.5 + x * x * (_tail_curve(y) - _tail_curve(x))
     return first, first + k + curve
 

@@ -19,15 +19,17 @@ from priorwise.priors.exchangeable import ExchangeableBetaPrior
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class BetaUncertainty(Uncertainty):
-    """Normal law of each arm's log odds of the mean and log concentration, independent between arms.
+    """Normal law of each arm's log odds of the mean and log concentration, independent between
+    arms.
 
     Parameters
     ----------
     centre
-        ``(arm, 2)``: the fit; where the likelihood has no finite maximum, that with the default regulariser.
+        ``(arm, 2)``: the fit; where the likelihood has no finite maximum, that with the default
+        regulariser.
     covariance
-        ``(arm, 2, 2)``: inverse of the observed information there, with standard deviations of at most pi, those of
-        Jeffreys' rule without any data.
+        ``(arm, 2, 2)``: inverse of the observed information there, with standard deviations of at
+        most pi, those of Jeffreys' rule without any data.
 
     """
 
@@ -39,7 +41,11 @@ class BetaUncertainty(Uncertainty):
     def __init__(self, centre: ArrayLike, covariance: ArrayLike) -> None:
         """Check and freeze the law."""
         object.__setattr__(self, "centre", validation.matrix("centre", centre, (None, 2)))
-        object.__setattr__(self, "covariance", validation.matrix("covariance", covariance, (len(self.centre), 2, 2)))
+        object.__setattr__(
+            self,
+            "covariance",
+            validation.matrix("covariance", covariance, (len(self.centre), 2, 2)),
+        )
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(log odds, log concentration) ~ N``, within the range of concentrations."""
@@ -49,5 +55,9 @@ class BetaUncertainty(Uncertainty):
         for drawn in points:
             alpha, beta = np.array([alpha_beta(at) for at in drawn]).T
             exchangeable = isinstance(prior, ExchangeableBetaPrior)
-            out.append(ExchangeableBetaPrior(float(alpha[0]), float(beta[0])) if exchangeable else BetaPrior(alpha, beta))
+            out.append(
+                ExchangeableBetaPrior(float(alpha[0]), float(beta[0]))
+                if exchangeable
+                else BetaPrior(alpha, beta)
+            )
         return out

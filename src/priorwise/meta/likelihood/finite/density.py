@@ -11,9 +11,14 @@ from priorwise.priors.finite import FinitePrior
 
 
 def log_marginal_likelihood(prior: FinitePrior, statistics: FiniteStatistics) -> FloatArray:
-    """``log sum_s p_s L_ts``, ``(task,)``: exact, whatever chose the arms; minus infinity where no candidate fits."""
+    """``log sum_s p_s L_ts``, ``(task,)``: exact, whatever chose the arms; minus infinity where no
+    candidate fits.
+    """
     if prior.support != statistics.support:
-        raise ValueError(f"the prior has {prior.support} candidates, but the statistics have {statistics.support}")
+        raise ValueError(
+            f"the prior has {prior.support} candidates, but the statistics have "
+            f"{statistics.support}"
+        )
     weights = np.broadcast_to(prior.probs, statistics.log_likelihood.shape)
     with np.errstate(divide="ignore"):
         return np.asarray(logsumexp(statistics.log_likelihood, axis=1, b=weights))

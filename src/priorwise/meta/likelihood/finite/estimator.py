@@ -1,4 +1,5 @@
-"""Probabilities of finitely many known tasks by maximum marginal likelihood: the weights of a mixture with known components.
+"""Probabilities of finitely many known tasks by maximum marginal likelihood: the weights of a
+mixture with known components.
 
 The likelihood and its maximisation stand in ``weights``.
 """
@@ -28,20 +29,22 @@ REGULARISER: Final = 0.5
 @final
 @dataclass(frozen=True)
 class FiniteMarginalLikelihood:
-    """Probabilities of known candidate tasks by maximum marginal likelihood (type II, empirical Bayes).
+    """Probabilities of known candidate tasks by maximum marginal likelihood (type II, empirical
+    Bayes).
 
-    Tasks whose rewards leave one candidate are counted; others are shared between the candidates they leave, in the
-    proportions that make the whole most likely.
+    Tasks whose rewards leave one candidate are counted; others are shared between the candidates
+    they leave, in the proportions that make the whole most likely.
 
     Parameters
     ----------
     candidates
         A finite prior with the possible tasks and the noise; its probabilities are not used.
     regulariser
-        Pseudo-count of each candidate: c in ``c sum_s log p_s``, added to the log likelihood. The default 1/2 is the rule of
-        Jeffreys, and of Krichevsky and Trofimov, for which no true law costs much more than another; it keeps candidates that
-        were not seen yet possible. 0 is plain maximum likelihood: where every task is identified, relative frequencies; where
-        no task tells the candidates apart, equal probabilities with a warning.
+        Pseudo-count of each candidate: c in ``c sum_s log p_s``, added to the log likelihood. The
+        default 1/2 is the rule of Jeffreys, and of Krichevsky and Trofimov, for which no true law
+        costs much more than another; it keeps candidates that were not seen yet possible. 0 is
+        plain maximum likelihood: where every task is identified, relative frequencies; where no
+        task tells the candidates apart, equal probabilities with a warning.
 
     Examples
     --------
@@ -61,9 +64,15 @@ class FiniteMarginalLikelihood:
     def __post_init__(self) -> None:
         """Check the candidates and the pseudo-count."""
         if not isinstance(self.candidates, FinitePrior):
-            raise TypeError(f"candidates must be a FinitePrior, whose support is used, got {type(self.candidates).__name__}")
+            raise TypeError(
+                "candidates must be a FinitePrior, whose support is used, got "
+                f"{type(self.candidates).__name__}"
+            )
         if validation.number("regulariser", self.regulariser) < 0:
-            raise ValueError(f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum likelihood")
+            raise ValueError(
+                f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum "
+                "likelihood"
+            )
 
     def for_tasks(self, known: KnownTasks) -> FiniteMarginalLikelihood:
         """Refuse tasks with other arms, another noise, or candidates other than these."""
@@ -71,30 +80,47 @@ class FiniteMarginalLikelihood:
         return self
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
-        """Fit a kept run or :class:`FiniteStatistics` of these candidates; ``start`` is a fit or prior to begin from."""
+        """Fit a kept run or :class:`FiniteStatistics` of these candidates; ``start`` is a fit or
+        prior to begin from.
+        """
         statistics = self.statistics(data)
         table = statistics.log_likelihood
         possible = np.isfinite(table).any(axis=1)
         telling = possible & (table != table[:, :1]).any(axis=1)
         silent = not telling.any()
-        objective = MixtureObjective.of(table[telling], REGULARISER if silent and self.regulariser == 0 else self.regulariser)
+        objective = MixtureObjective.of(
+            table[telling], REGULARISER if silent and self.regulariser == 0 else self.regulariser
+        )
         probs, converged, iterations = objective.maximise(_start(start, self.candidates))
-        prior = FinitePrior(self.candidates.means, probs, self.candidates.noise, self.candidates.noise_var)
+        prior = FinitePrior(
+            self.candidates.means, probs, self.candidates.noise, self.candidates.noise_var
+        )
         spreads, determined = objective.spreads(probs)
-        variances = np.maximum(probs**2 * (np.diag(spreads) - (probs > 0) / objective.total), 0.0)  # given that they sum to 1
+        # given that they sum to 1
+        variances = np.maximum(probs**2 * (np.diag(spreads) - (probs > 0) / objective.total), 0.0)
         if silent and self.regulariser == 0 and len(probs) > 1:
             variances = np.full(len(probs), np.nan)
         boundary = objective.without_each(probs) >= 0
         notes = []
         if not possible.all():
-            notes.append(f"{(~possible).sum():,} tasks are impossible under every candidate: the support or the noise may be wrong")
+            notes.append(
+                f"{(~possible).sum():,} tasks are impossible under every candidate: the support or "
+                "the noise may be wrong"
+            )
         if silent and len(probs) > 1:
-            notes.append("no task tells the candidates apart: all probabilities are as likely, and the fitted ones are equal")
+            notes.append(
+                "no task tells the candidates apart: all probabilities are as likely, and the "
+                "fitted ones are equal"
+            )
         elif boundary.any():
-            which = ", ".join(str(s) for s in np.flatnonzero(boundary)[:8]) + ", ..." * int(boundary.sum() > 8)
+            which = ", ".join(str(s) for s in np.flatnonzero(boundary)[:8]) + ", ..." * int(
+                boundary.sum() > 8
+            )
             notes.append(f"the tasks are at least as likely without candidate {which}")
         if not determined:
-            notes.append("the tasks do not tell some candidates apart: other probabilities are as likely")
+            notes.append(
+                "the tasks do not tell some candidates apart: other probabilities are as likely"
+            )
         return PriorFit(
             prior,
             type(self).__name__,
@@ -111,13 +137,20 @@ class FiniteMarginalLikelihood:
         )
 
     def statistics(self, data: Any) -> FiniteStatistics:
-        """Return the log likelihood of each candidate in each task of a kept run; statistics stay as they are."""
+        """Return the log likelihood of each candidate in each task of a kept run; statistics stay
+        as they are.
+        """
         if isinstance(data, Run):
             return FiniteStatistics.from_run(data, self.candidates)
         if not isinstance(data, FiniteStatistics):
-            raise TypeError(f"data must be a kept Run or FiniteStatistics, got {type(data).__name__}")
+            raise TypeError(
+                f"data must be a kept Run or FiniteStatistics, got {type(data).__name__}"
+            )
         if data.support != self.candidates.support:
-            raise ValueError(f"the statistics have {data.support} candidates, but this estimator has {self.candidates.support}")
+            raise ValueError(
+                f"the statistics have {data.support} candidates, but this estimator has "
+                f"{self.candidates.support}"
+            )
         return data
 
 
@@ -126,9 +159,10 @@ class FiniteMarginalLikelihood:
 class SimplexUncertainty(Uncertainty):
     """Law of probabilities: gammas divided by their sum.
 
-    Where all tasks are identified the gammas are independent, which is the Dirichlet law of counts plus pseudo-counts. Where they
-    are not, shapes are the smaller the less is known, and a normal copula gives the correlations. To first order the covariance is
-    the inverse of the observed information within the simplex.
+    Where all tasks are identified the gammas are independent, which is the Dirichlet law of counts
+    plus pseudo-counts. Where they are not, shapes are the smaller the less is known, and a normal
+    copula gives the correlations. To first order the covariance is the inverse of the observed
+    information within the simplex.
 
     Parameters
     ----------
@@ -149,14 +183,23 @@ class SimplexUncertainty(Uncertainty):
         """Check and freeze the law."""
         checked = validation.positive("probs", validation.vector("probs", probs))
         object.__setattr__(self, "probs", checked)
-        object.__setattr__(self, "shapes", validation.positive("shapes", validation.vector("shapes", shapes, checked.size)))
-        object.__setattr__(self, "correlation", validation.covariance("correlation", correlation, checked.size))
+        object.__setattr__(
+            self,
+            "shapes",
+            validation.positive("shapes", validation.vector("shapes", shapes, checked.size)),
+        )
+        object.__setattr__(
+            self, "correlation", validation.covariance("correlation", correlation, checked.size)
+        )
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``p_s = g_s / sum g`` with ``g_s ~ probs_s Gamma(shapes_s) / shapes_s``."""
         z = rng.standard_normal((n, self.probs.size)) @ validation.square_root(self.correlation).T
         gammas = gammaincinv(self.shapes, ndtr(z)) / self.shapes * self.probs + 1e-300
-        return [FinitePrior(prior.means, each / each.sum(), prior.noise, prior.noise_var) for each in gammas]
+        return [
+            FinitePrior(prior.means, each / each.sum(), prior.noise, prior.noise_var)
+            for each in gammas
+        ]
 
 
 def _uncertainty(probs: FloatArray, spreads: FloatArray, total: float) -> SimplexUncertainty:
@@ -173,7 +216,11 @@ def _start(start: Any, candidates: FinitePrior) -> FloatArray:
         return np.full(candidates.support, 1.0 / candidates.support)
     prior = start.prior if isinstance(start, PriorFit) else start
     if not isinstance(prior, FinitePrior):
-        raise TypeError(f"start must be a fit or prior on finitely many tasks, got {type(prior).__name__}")
+        raise TypeError(
+            f"start must be a fit or prior on finitely many tasks, got {type(prior).__name__}"
+        )
     if prior.support != candidates.support:
-        raise ValueError(f"start has {prior.support} candidates, but this estimator has {candidates.support}")
+        raise ValueError(
+            f"start has {prior.support} candidates, but this estimator has {candidates.support}"
+        )
     return 0.99 * prior.probs + 0.01 / candidates.support

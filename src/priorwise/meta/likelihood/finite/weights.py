@@ -1,7 +1,8 @@
 """Weights of a mixture with known components: likelihood, maximum and information.
 
-The likelihood ``sum_t log sum_s p_s L_ts`` is concave, so there is one maximum. With M tasks, maximising it over the simplex is the
-same as maximising it minus ``M sum_s p_s`` over positive p, which Newton's method does without a constraint.
+The likelihood ``sum_t log sum_s p_s L_ts`` is concave, so there is one maximum. With M tasks,
+maximising it over the simplex is the same as maximising it minus ``M sum_s p_s`` over positive p,
+which Newton's method does without a constraint.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ import numpy as np
 from priorwise.core.types import BoolArray, FloatArray
 
 UNKNOWN: Final = 0.25
-"""What the data are taken to say, in tasks, where they say nothing: a relative standard error of 2."""
+"""What the data are taken to say, in tasks, where they say nothing: a relative standard error of
+2.
+"""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class MixtureObjective:
-    """``sum_s counts_s log p_s + sum_t log sum_s p_s L_ts``: identified tasks and pseudo-counts first, then the others."""
+    """``sum_s counts_s log p_s + sum_t log sum_s p_s L_ts``: identified tasks and pseudo-counts
+    first, then the others.
+    """
 
     counts: FloatArray  # (support,), identified tasks plus the pseudo-count
     pseudo: float
@@ -32,7 +37,9 @@ class MixtureObjective:
         identified = np.isfinite(table).sum(axis=1) == 1
         counts = np.isfinite(table[identified]).sum(axis=0) + pseudo
         others = table[~identified]
-        return cls(counts, pseudo, np.exp(others - others.max(axis=1, initial=-np.inf, keepdims=True)))
+        return cls(
+            counts, pseudo, np.exp(others - others.max(axis=1, initial=-np.inf, keepdims=True))
+        )
 
     @property
     def total(self) -> float:
@@ -54,17 +61,22 @@ class MixtureObjective:
         return gradient, np.diag(weights / p**2) + ratio.T @ ratio
 
     def maximise(self, start: FloatArray, limit: int = 500) -> tuple[FloatArray, bool, int]:
-        """Newton's method with backtracking; where probabilities may be 0, through ever smaller pseudo-counts."""
+        """Newton's method with backtracking; where probabilities may be 0, through ever smaller
+        pseudo-counts.
+        """
         if not len(self.likelihoods):
             return self.counts / self.total, True, 0
         vanishing = bool((self.counts == 0).any())
         p, iterations, converged = start, 0, True
-        for extra in np.append(self.total * 10.0 ** -np.arange(2, 13, 2.0), 0.0)[0 if vanishing else -1 :]:
+        for extra in np.append(self.total * 10.0 ** -np.arange(2, 13, 2.0), 0.0)[
+            0 if vanishing else -1 :
+        ]:
             if vanishing and extra == 0.0:
                 break
             p, done, steps = self._newton(p, float(extra), limit)
             converged, iterations = converged and done, iterations + steps
-        if vanishing:  # p_s times its slack is now the last pseudo-count: the smaller of the two is 0
+        # p_s times its slack is now the last pseudo-count: the smaller of the two is 0
+        if vanishing:
             slack = -self.slopes(p)[0] / self.total
             p = np.where((self.counts == 0) & (p < slack), 0.0, p)
         return p / p.sum(), converged, iterations
@@ -75,7 +87,9 @@ class MixtureObjective:
             gradient, information = self.slopes(p, extra)
             # in units of p, where the information is well scaled
             scaled = information * np.outer(p, p)
-            step = p * np.linalg.solve(scaled + 1e-14 * np.trace(scaled) * np.eye(len(p)), p * gradient)
+            step = p * np.linalg.solve(
+                scaled + 1e-14 * np.trace(scaled) * np.eye(len(p)), p * gradient
+            )
             gain = float(gradient @ step) / 2.0
             done = gain < 1e-10 + 1e-14 * abs(value)
             step = step * min(1.0, 0.95 / max(float((-step / p).max()), 1e-300))  # stay positive
@@ -92,11 +106,13 @@ class MixtureObjective:
         return p, False, limit
 
     def spreads(self, p: FloatArray) -> tuple[FloatArray, bool]:
-        """Covariance of relative errors of unscaled probabilities, ``(support, support)``, and whether all of it is known.
+        """Covariance of relative errors of unscaled probabilities, ``(support, support)``, and
+        whether all of it is known.
 
-        It is the inverse of the information in units of p, ``diag(counts) + sum_t q_t q_t'`` with q_t the posterior of a task: over
-        positive p that need not sum to 1, so that identified tasks give independent gammas. Eigenvalues count as at least
-        a quarter of a task. Entries of probabilities that are 0 are 0.
+        It is the inverse of the information in units of p, ``diag(counts) + sum_t q_t q_t'`` with
+        q_t the posterior of a task: over positive p that need not sum to 1, so that identified
+        tasks give independent gammas. Eigenvalues count as at least a quarter of a task. Entries of
+        probabilities that are 0 are 0.
         """
         kept: BoolArray = p > 0
         posteriors = self.likelihoods[:, kept] * p[kept]
@@ -107,7 +123,9 @@ class MixtureObjective:
         return out, bool(values[0] > 1e-9 * values[-1])
 
     def without_each(self, p: FloatArray) -> FloatArray:
-        """How much the log likelihood, pseudo-counts aside, gains when a candidate is left out, ``(support,)``; 0 if p is 0."""
+        """How much the log likelihood, pseudo-counts aside, gains when a candidate is left out,
+        ``(support,)``; 0 if p is 0.
+        """
         identified = self.counts - self.pseudo
         rest = 1.0 - p
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -11,7 +11,9 @@ from priorwise.core.types import FloatArray
 from priorwise.meta.likelihood.gaussian.objective import Objective, Point
 
 NEWTON_ARMS: Final = 40
-"""Beyond, second derivatives in the whole covariance cost too much, and a quasi-Newton method takes over."""
+"""Beyond, second derivatives in the whole covariance cost too much, and a quasi-Newton method takes
+over.
+"""
 
 
 REACH: Final = 10.0
@@ -20,7 +22,9 @@ REACH: Final = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """Where an ascent ended; ``values`` holds the objective at each iteration, which never falls."""
+    """Where an ascent ended; ``values`` holds the objective at each iteration, which never
+    falls.
+    """
 
     point: Point
     converged: bool
@@ -33,11 +37,14 @@ class Ascent:
         return len(self.values) - 1
 
 
-def ascend(objective: Objective, start: FloatArray, *, tolerance: float, max_iterations: int) -> Ascent:
+def ascend(
+    objective: Objective, start: FloatArray, *, tolerance: float, max_iterations: int
+) -> Ascent:
     """Climb until a Newton step promises less than ``tolerance``, in units of the log likelihood.
 
-    The step is ``H^-1 g`` with H the observed information where that is positive definite and the expected one otherwise, halved
-    until the objective rises. Being scale-free, the promise ``g' H^-1 g / 2`` says how far, in standard errors, the end is.
+    The step is ``H^-1 g`` with H the observed information where that is positive definite and the
+    expected one otherwise, halved until the objective rises. Being scale-free, the promise ``g'
+    H^-1 g / 2`` says how far, in standard errors, the end is.
     """
     if objective.data.arms > NEWTON_ARMS:
         return _quasi_newton(objective, start, tolerance, max_iterations)
@@ -89,7 +96,9 @@ def _search(objective: Objective, point: Point, step: FloatArray, promise: float
     return None
 
 
-def _quasi_newton(objective: Objective, start: FloatArray, tolerance: float, max_iterations: int) -> Ascent:
+def _quasi_newton(
+    objective: Objective, start: FloatArray, tolerance: float, max_iterations: int
+) -> Ascent:
     from scipy.optimize import minimize
 
     values = [objective.at(start).value]
@@ -104,6 +113,11 @@ def _quasi_newton(objective: Objective, start: FloatArray, tolerance: float, max
         values.append(visited[x.tobytes()])
 
     relative = tolerance / max(abs(values[0]), 1.0)
-    options = {"maxiter": 20 * max_iterations, "maxfun": 40 * max_iterations, "ftol": relative, "gtol": 1e-6}
+    options = {
+        "maxiter": 20 * max_iterations,
+        "maxfun": 40 * max_iterations,
+        "ftol": relative,
+        "gtol": 1e-6,
+    }
     found = minimize(descent, start, jac=True, method="L-BFGS-B", callback=keep, options=options)
     return Ascent(objective.at(found.x), bool(found.success), tuple(values))

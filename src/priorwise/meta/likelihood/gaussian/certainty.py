@@ -1,4 +1,6 @@
-"""What comes after the ascent: variances that are zero or would be, standard errors, and the law of plausible priors."""
+"""What comes after the ascent: variances that are zero or would be, standard errors, and the law of
+plausible priors.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from priorwise.meta.likelihood.gaussian.rotated_chart import RotatedChart
 from priorwise.meta.numerics import positive_root
 
 DIFFERENCES: Final = 150
-"""Most coordinates for which standard errors are found by differences of the gradient, where arms are too many for formulas."""
+"""Most coordinates for which standard errors are found by differences of the gradient, where arms
+are too many for formulas.
+"""
 
 
 def to_boundary(objective: Objective, ascent: Ascent, tolerance: float) -> tuple[Ascent, bool]:
@@ -40,10 +44,14 @@ def to_boundary(objective: Objective, ascent: Ascent, tolerance: float) -> tuple
 
 
 def would_be_on_edge(objective: Objective, ascent: Ascent, groups: int) -> bool:
-    """Whether the first so many groups, the data without what regularises, are likelier with the smallest variance at zero."""
+    """Whether the first so many groups, the data without what regularises, are likelier with the
+    smallest variance at zero.
+    """
     begin, end = objective.cuts
     x = ascent.point.x.copy()
-    x[begin:end] = objective.chart.trim(x[begin:end], (1.0 + 1e-6) * objective.chart.least(x[begin:end]))
+    x[begin:end] = objective.chart.trim(
+        x[begin:end], (1.0 + 1e-6) * objective.chart.least(x[begin:end])
+    )
     trial = replace(objective, avoid=0.0).at(x)
     return objective.of_data(trial, groups) >= objective.of_data(ascent.point, groups)
 
@@ -57,7 +65,8 @@ def certainty(
     noise: FloatArray,
     on_edge: bool,
 ) -> tuple[dict[str, FloatArray], GaussianUncertainty | None, list[str]]:
-    """Standard errors and the law of plausible priors, from the observed information, and what to warn of.
+    """Standard errors and the law of plausible priors, from the observed information, and what to
+    warn of.
 
     ``noise`` is that of all arms, in the unit of the rewards.
     """
@@ -88,7 +97,9 @@ def certainty(
         active,
         data.shift + data.scale * point.parameters.nu,
         data.scale * (objective.mean_map @ beta),
-        *centred(data.scale * chart.root(point.x[slice(*objective.cuts)]), data.scale * moves, chart.axes),
+        *centred(
+            data.scale * chart.root(point.x[slice(*objective.cuts)]), data.scale * moves, chart.axes
+        ),
         noise,
         objective.noise_map @ tau,
     )
@@ -104,10 +115,12 @@ def _rotated(objective: Objective, point: Point) -> tuple[Objective, Point]:
 
 
 def _widen_edge(objective: Objective, point: Point, information: FloatArray) -> None:
-    """Add to the information about roots of variances at zero, whose slope N may be flat, what curvature has to say.
+    """Add to the information about roots of variances at zero, whose slope N may be flat, what
+    curvature has to say.
 
-    With ``y = x^2`` the likelihood falls as ``exp(-N x^2 - c x^4 / 2)``. For small N the fourth power limits x: it is counted as
-    a further precision ``2 sqrt(c)``, for which ``c = sum P^2 / 2`` is replaced by ``(sum P)^2 / 2T``, its least value.
+    With ``y = x^2`` the likelihood falls as ``exp(-N x^2 - c x^4 / 2)``. For small N the fourth
+    power limits x: it is counted as a further precision ``2 sqrt(c)``, for which ``c = sum P^2 /
+    2`` is replaced by ``(sum P)^2 / 2T``, its least value.
     """
     begin, end = objective.cuts
     idle = ~objective.chart.jacobian(point.x[begin:end]).any(axis=(1, 2))
@@ -119,7 +132,10 @@ def _widen_edge(objective: Objective, point: Point, information: FloatArray) -> 
 
 def _by_differences(objective: Objective, x: FloatArray) -> FloatArray:
     step = 1e-5
-    columns = [objective.at(x - step * e).gradient - objective.at(x + step * e).gradient for e in np.eye(x.size)]
+    columns = [
+        objective.at(x - step * e).gradient - objective.at(x + step * e).gradient
+        for e in np.eye(x.size)
+    ]
     return np.stack(columns) / (2.0 * step)
 
 

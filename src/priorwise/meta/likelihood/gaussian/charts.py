@@ -1,6 +1,8 @@
-"""Coordinates of structured covariances in which every vector is allowed: ``Psi = R R'`` with R linear in them.
+"""Coordinates of structured covariances in which every vector is allowed: ``Psi = R R'`` with R
+linear in them.
 
-A variance of zero is an ordinary point of these coordinates, so that a fit at the boundary is found like any other.
+A variance of zero is an ordinary point of these coordinates, so that a fit at the boundary is found
+like any other.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Chart(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class EntryChart:
-    """The free entries of R: a triangle (full), a diagonal, or loadings beside a diagonal (factor)."""
+    """The free entries of R: a triangle (full), a diagonal, or loadings beside a diagonal
+    (factor).
+    """
 
     arms: int
     columns: int
@@ -71,11 +75,16 @@ class EntryChart:
 
     @classmethod
     def of(cls, arms: int, factors: int, *, diagonal: bool) -> EntryChart:
-        """Loadings with zeros above their diagonal, which removes rotations, and a diagonal beside them."""
+        """Loadings with zeros above their diagonal, which removes rotations, and a diagonal beside
+        them.
+        """
         rows, cols = np.tril_indices(arms)
         rows, cols = rows[cols < factors], cols[cols < factors]
         if diagonal:
-            rows, cols = np.append(rows, np.arange(arms)), np.append(cols, factors + np.arange(arms))
+            rows, cols = (
+                np.append(rows, np.arange(arms)),
+                np.append(cols, factors + np.arange(arms)),
+            )
         return cls(arms, factors + arms * diagonal, factors, rows, cols)
 
     @property
@@ -107,10 +116,14 @@ class EntryChart:
 
     def bend(self, grad: FloatArray) -> FloatArray:
         """``2 grad_ik`` for entries in rows i and k of one column."""
-        return np.where(self.cols[:, None] == self.cols, 2.0 * grad[np.ix_(self.rows, self.rows)], 0.0)
+        return np.where(
+            self.cols[:, None] == self.cols, 2.0 * grad[np.ix_(self.rows, self.rows)], 0.0
+        )
 
     def coordinates(self, cov: FloatArray) -> FloatArray:
-        """Triangular root; for a factor model the leading eigenvectors, with the rest of the variances on the diagonal."""
+        """Triangular root; for a factor model the leading eigenvectors, with the rest of the
+        variances on the diagonal.
+        """
         root = np.zeros((self.arms, self.columns))
         if self.factors == self.columns:
             root[:, : self.factors] = _triangular(validation.square_root(cov))
@@ -119,7 +132,9 @@ class EntryChart:
             own = variances.copy()
             if self.factors:
                 values, vectors = np.linalg.eigh(cov - 0.3 * np.diag(variances))
-                leading = vectors[:, -self.factors :] * np.sqrt(np.maximum(values[-self.factors :], 0.01 * variances.mean()))
+                leading = vectors[:, -self.factors :] * np.sqrt(
+                    np.maximum(values[-self.factors :], 0.01 * variances.mean())
+                )
                 root[:, : self.factors] = _triangular(leading)
                 own = np.maximum(variances - (leading**2).sum(axis=1), 0.1 * variances)
             root[np.arange(self.arms), self.factors + np.arange(self.arms)] = np.sqrt(own)
@@ -130,7 +145,11 @@ class EntryChart:
         root = self.root(x)
         if self.factors == self.columns:
             left, sizes, _ = np.linalg.svd(root)
-            root = _triangular(left * np.where(sizes**2 < small, 0.0, sizes)) if (sizes**2 < small).any() else root
+            root = (
+                _triangular(left * np.where(sizes**2 < small, 0.0, sizes))
+                if (sizes**2 < small).any()
+                else root
+            )
         else:
             own = root[:, self.factors :]
             own[own**2 < small] = 0.0
@@ -147,7 +166,9 @@ class EntryChart:
 @final
 @dataclass(frozen=True, eq=False)
 class ExchangeableChart:
-    """``Psi = a^2 (I - 11'/n) + b^2 11'/n``: spread of the arms around their task's mean, and of that mean."""
+    """``Psi = a^2 (I - 11'/n) + b^2 11'/n``: spread of the arms around their task's mean, and of
+    that mean.
+    """
 
     arms: int
 
@@ -185,7 +206,11 @@ class ExchangeableChart:
 
     def coordinates(self, cov: FloatArray) -> FloatArray:
         """Mean variance along each projection."""
-        return np.sqrt(np.maximum(np.einsum("pij,ij->p", self.parts, cov) / np.einsum("pii->p", self.parts), 0.0))
+        return np.sqrt(
+            np.maximum(
+                np.einsum("pij,ij->p", self.parts, cov) / np.einsum("pii->p", self.parts), 0.0
+            )
+        )
 
     def trim(self, x: FloatArray, small: float) -> FloatArray:
         """Drop small variances."""
@@ -206,7 +231,9 @@ def chart_of(structure: Structure, arms: int, factors: int) -> Chart:
 
 
 def _triangular(root: FloatArray) -> FloatArray:
-    """Rotate the columns of a root so that it has zeros above its diagonal and none below zero on it."""
+    """Rotate the columns of a root so that it has zeros above its diagonal and none below zero on
+    it.
+    """
     lower = np.tril(root @ np.linalg.qr(root[: root.shape[1]].T)[0])
     signs = np.sign(np.diag(lower))
     return np.asarray(lower * np.where(signs == 0.0, 1.0, signs))

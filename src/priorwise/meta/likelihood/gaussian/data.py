@@ -19,8 +19,9 @@ WORTH_GROUPING: Final = 1024
 class GaussianData:
     """Mean rewards ``y`` by group, with rewards replaced by ``(r - shift) / scale``.
 
-    ``means`` and ``scatter`` are the mean and the sum of squared deviations of ``y`` over the tasks of a group. Of the rewards
-    around their task's mean it keeps, for each arm, the sum of squares and their degrees of freedom.
+    ``means`` and ``scatter`` are the mean and the sum of squared deviations of ``y`` over the tasks
+    of a group. Of the rewards around their task's mean it keeps, for each arm, the sum of squares
+    and their degrees of freedom.
     """
 
     pulls: FloatArray  # (group, arm)
@@ -33,7 +34,8 @@ class GaussianData:
     left_out: int
     shift: float
     scale: float
-    unit: float | None  # variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of pulls
+    # variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of pulls
+    unit: float | None
     lossy: bool  # whether rounding of large squares is a good part of what remains around the means
 
     @property
@@ -58,9 +60,21 @@ class GaussianData:
         lossy = _lossy(statistics.squares, centred.squares, statistics.pulls.sum(axis=0))
         if len(centred) > WORTH_GROUPING:
             g = centred.grouped()
-            return cls._standardise(g.pulls, g.tasks, g.sums, g.products, g.squares, shift, own, unit=g.unit, lossy=lossy)
+            return cls._standardise(
+                g.pulls,
+                g.tasks,
+                g.sums,
+                g.products,
+                g.squares,
+                shift,
+                own,
+                unit=g.unit,
+                lossy=lossy,
+            )
         n, s, q = centred.pulls, centred.sums, centred.squares
-        return cls._standardise(n, np.ones(len(n)), s, None, q, shift, own, unit=centred.unit, lossy=lossy)
+        return cls._standardise(
+            n, np.ones(len(n)), s, None, q, shift, own, unit=centred.unit, lossy=lossy
+        )
 
     @classmethod
     def _of_groups(cls, groups: GaussianGroups, arms: int | None) -> Self:
@@ -72,11 +86,17 @@ class GaussianData:
         crossed = s[:, :, None] * (own * n)[:, None, :]
         products = groups.products - crossed - crossed.transpose(0, 2, 1)
         products += tasks[:, :, None] * (own * n)[:, :, None] * (own * n)[:, None, :]
-        squares = None if groups.squares is None else groups.squares - 2.0 * own * s + own**2 * n * tasks
+        squares = (
+            None if groups.squares is None else groups.squares - 2.0 * own * s + own**2 * n * tasks
+        )
         lossy = _lossy(groups.squares, squares, (tasks * n).sum(axis=0))
-        lossy |= _lossy(_diagonals(groups.products), _diagonals(products), (tasks * (n > 0.0)).sum(axis=0))
+        lossy |= _lossy(
+            _diagonals(groups.products), _diagonals(products), (tasks * (n > 0.0)).sum(axis=0)
+        )
         sums = s - own * n * tasks
-        return cls._standardise(n, groups.tasks, sums, products, squares, shift, own, unit=groups.unit, lossy=lossy)
+        return cls._standardise(
+            n, groups.tasks, sums, products, squares, shift, own, unit=groups.unit, lossy=lossy
+        )
 
     @classmethod
     def _standardise(
@@ -101,7 +121,8 @@ class GaussianData:
         else:
             second = np.einsum("gaa->ga", products) * share**2
             scatter = (
-                products * share[:, :, None] * share[:, None, :] - tasks[:, None, None] * means[:, :, None] * means[:, None, :]
+                products * share[:, :, None] * share[:, None, :]
+                - tasks[:, None, None] * means[:, :, None] * means[:, None, :]
             )
             scatter[tasks == 1.0] = 0.0
         within = None
@@ -122,7 +143,9 @@ class GaussianData:
             means=means / scale,
             scatter=np.ascontiguousarray(scatter / scale**2),
             within=None if within is None else within / scale**2,
-            freedom=tasks[used] @ np.maximum(n - 1.0, 0.0) if unit is None else np.zeros(n.shape[1]),
+            freedom=tasks[used] @ np.maximum(n - 1.0, 0.0)
+            if unit is None
+            else np.zeros(n.shape[1]),
             total=round(float(tasks[used].sum())),
             left_out=round(float(tasks[~used].sum())),
             shift=shift,
@@ -131,8 +154,12 @@ class GaussianData:
             lossy=lossy,
         )
 
-    def with_pseudo_tasks(self, tasks: float, pulls: FloatArray, mean: FloatArray, cov: FloatArray) -> Self:
-        """Add a group of so many tasks, pulled so often, whose mean rewards have this mean and covariance."""
+    def with_pseudo_tasks(
+        self, tasks: float, pulls: FloatArray, mean: FloatArray, cov: FloatArray
+    ) -> Self:
+        """Add a group of so many tasks, pulled so often, whose mean rewards have this mean and
+        covariance.
+        """
         return type(self)(
             **{
                 **vars(self),
@@ -158,7 +185,9 @@ class GaussianData:
         )
 
     def log_constant(self) -> float:
-        """Return what the log density of the rewards has beyond that of their scaled means and of what is around them."""
+        """Return what the log density of the rewards has beyond that of their scaled means and of
+        what is around them.
+        """
         seen = self.pulls > 0.0
         observed = float(self.tasks @ seen.sum(axis=1))
         if self.within is None:
@@ -174,7 +203,9 @@ def _mean_reward(sums: FloatArray, pulls: FloatArray, tasks: FloatArray | float)
     return float(sums.sum()) / total
 
 
-def _own_rewards(sums: FloatArray, pulls: FloatArray, tasks: FloatArray | float, otherwise: float) -> FloatArray:
+def _own_rewards(
+    sums: FloatArray, pulls: FloatArray, tasks: FloatArray | float, otherwise: float
+) -> FloatArray:
     """Mean reward of each arm, ``(arm,)``; that of all for arms never pulled."""
     total = (pulls * tasks).sum(axis=0)
     return np.where(total > 0.0, sums.sum(axis=0) / np.where(total > 0.0, total, 1.0), otherwise)
@@ -185,7 +216,9 @@ def _diagonals(products: FloatArray) -> FloatArray:
 
 
 def _lossy(squares: FloatArray | None, centred: FloatArray | None, counts: FloatArray) -> bool:
-    """Whether rounding of sums of so many squares exceeds, for some arm, a twentieth of what centring leaves of all of them."""
+    """Whether rounding of sums of so many squares exceeds, for some arm, a twentieth of what
+    centring leaves of all of them.
+    """
     if squares is None or centred is None:
         return False
     rounding = np.finfo(np.float64).eps * squares.sum(axis=0)

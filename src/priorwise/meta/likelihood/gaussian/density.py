@@ -16,21 +16,30 @@ from priorwise.priors.gaussian import GaussianPrior
 BLOCK: Final = 8192
 
 
-def log_marginal_likelihood(prior: GaussianPrior | ExchangeableGaussianPrior, statistics: Any) -> FloatArray:
-    """Log density of what each task saw under a normal prior, ``(task,)``, for held-out comparison of priors.
+def log_marginal_likelihood(
+    prior: GaussianPrior | ExchangeableGaussianPrior, statistics: Any
+) -> FloatArray:
+    """Log density of what each task saw under a normal prior, ``(task,)``, for held-out comparison
+    of priors.
 
-    With the squares it is the density of all rewards in their order, ``N(r; nu_a, Z Psi Z' + noise)`` with Z picking the pulled
-    arms, computed as that of the mean rewards y times that of the rewards around them,
+    With the squares it is the density of all rewards in their order, ``N(r; nu_a, Z Psi Z' +
+    noise)`` with Z picking the pulled arms, computed as that of the mean rewards y times that of
+    the rewards around them,
 
-    ``N(y; nu_O, Psi_OO + diag(noise_var / n)) prod_a n_a^(-1/2) (2 pi noise_var_a)^(-(n_a - 1)/2) exp(-ss_a / 2 noise_var_a)``,
+    ``N(y; nu_O, Psi_OO + diag(noise_var / n)) prod_a n_a^(-1/2) (2 pi noise_var_a)^(-(n_a - 1)/2)
+    exp(-ss_a / 2 noise_var_a)``,
 
-    and can be compared with that of any other family. Without squares it is the density of y alone, which can be compared only
-    with other priors of the same noise. Tasks without a pull have log density 0.
+    and can be compared with that of any other family. Without squares it is the density of y alone,
+    which can be compared only with other priors of the same noise. Tasks without a pull have log
+    density 0.
     """
     data = GaussianStatistics.of(statistics)
     normal = prior.for_arms(data.arms) if isinstance(prior, ExchangeableGaussianPrior) else prior
     if not isinstance(normal, GaussianPrior) or normal.arms != data.arms:
-        raise ValueError(f"prior must be a normal prior of {data.arms} arms, as the statistics have, got {prior!r}")
+        raise ValueError(
+            f"prior must be a normal prior of {data.arms} arms, as the statistics have, got "
+            f"{prior!r}"
+        )
     check_unit(data.unit, normal.noise_var, "the prior")
     n, arms, noise = data.pulls, data.arms, np.array(normal.noise_var)
     centred = data.shifted(float(normal.mean.mean()))

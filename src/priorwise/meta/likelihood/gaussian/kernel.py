@@ -1,10 +1,12 @@
 """Compiled marginal likelihood of a normal prior, group by group, with what its derivatives need.
 
-A group is t tasks with one vector of pulls n. With O the arms that were pulled, the mean rewards of a task are
-``y ~ N(nu_O, S)``, ``S = Psi_OO + diag(noise_var / n)_O``. S is inverted and never Psi, which may be singular.
+A group is t tasks with one vector of pulls n. With O the arms that were pulled, the mean rewards of
+a task are ``y ~ N(nu_O, S)``, ``S = Psi_OO + diag(noise_var / n)_O``. S is inverted and never Psi,
+which may be singular.
 
-Groups run in lockstep, :data:`LANES` at a time. An arm that was not pulled stands in S as a row and column of the identity, with
-a residual of zero, which changes neither the determinant nor the rest of the inverse; its own entry of the inverse is removed.
+Groups run in lockstep, :data:`LANES` at a time. An arm that was not pulled stands in S as a row and
+column of the identity, with a residual of zero, which changes neither the determinant nor the rest
+of the inverse; its own entry of the inverse is removed.
 """
 
 from __future__ import annotations
@@ -31,13 +33,19 @@ def _evaluate(
     values: FloatArray,  # out (group,): log density of the y of all tasks of the group
     w: FloatArray,  # out (group, arm): sum over tasks of S^-1 (y - nu); 0 where not pulled
     P: FloatArray,  # out (group, arm, arm): S^-1; 0 where not pulled
-    W: FloatArray,  # out (group, arm, arm): S^-1 (sum over tasks of (y - nu)(y - nu)') S^-1; 0 where not pulled
+    # out (group, arm, arm): S^-1 (sum over tasks of (y - nu)(y - nu)') S^-1; 0 where not pulled
+    W: FloatArray,
     grad_nu: FloatArray,  # in and out (arm,): plus the sum over groups of w
     grad_psi: FloatArray,  # in and out (arm, arm): plus that of (W - t P) / 2
     grad_noise: FloatArray,  # in and out (arm,): plus that of (W - t P)_aa / 2 n_a
 ) -> None:
     arms, groups = nu.size, tasks.size
-    seen, share, r, z = np.empty((arms, LANES)), np.empty((arms, LANES)), np.empty((arms, LANES)), np.empty((arms, LANES))
+    seen, share, r, z = (
+        np.empty((arms, LANES)),
+        np.empty((arms, LANES)),
+        np.empty((arms, LANES)),
+        np.empty((arms, LANES)),
+    )
     root, inverse = np.empty((arms, arms, LANES)), np.empty((arms, arms, LANES))
     block, product = np.empty((arms, arms, LANES)), np.empty((arms, arms, LANES))
     s, t, det, quadratic = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
@@ -130,7 +138,9 @@ def _evaluate(
                     grad_psi[i, j] += 0.5 * (W[g, i, j] - t[l] * P[g, i, j])
                 if seen[i, l] > 0.0:
                     grad_noise[i] += 0.5 * (W[g, i, i] - t[l] * P[g, i, i]) / pulls[g, i]
-            values[g] = -0.5 * (t[l] * (entries[l] * np.log(2.0 * np.pi) + log_det[l]) + quadratic[l])
+            values[g] = -0.5 * (
+                t[l] * (entries[l] * np.log(2.0 * np.pi) + log_det[l]) + quadratic[l]
+            )
 
 
 def _curvature(
@@ -139,7 +149,8 @@ def _curvature(
     w: FloatArray,  # (group, arm), as above
     P: FloatArray,  # (group, arm, arm), as above
     W: FloatArray,  # (group, arm, arm), as above
-    observed: float,  # 1: Q = W - t P / 2, the observed information; 0: Q = t P / 2, the expected one
+    # 1: Q = W - t P / 2, the observed information; 0: Q = t P / 2, the expected one
+    observed: float,
     noisy: float,  # 1: with the terms of the noise
     mean_mean: FloatArray,  # out (i, j): sum over groups of t P_ij
     mean_cov: FloatArray,  # out (i, j, k): P_ij w_k
@@ -180,5 +191,9 @@ def _curvature(
                 cov_cov[j, i, m] = cov_cov[i, j, m]
 
 
-evaluate: Any = entry(types.void(ROWS, ROW, ROWS, CUBE, ROW, ROWS, ROW, ROW, ROWS, CUBE, CUBE, ROW, ROWS, ROW))(_evaluate)
-curvature: Any = entry(types.void(ROWS, ROW, ROWS, CUBE, CUBE, F, F, ROWS, CUBE, CUBE, ROWS, CUBE, ROWS))(_curvature)
+evaluate: Any = entry(
+    types.void(ROWS, ROW, ROWS, CUBE, ROW, ROWS, ROW, ROW, ROWS, CUBE, CUBE, ROW, ROWS, ROW)
+)(_evaluate)
+curvature: Any = entry(
+    types.void(ROWS, ROW, ROWS, CUBE, CUBE, F, F, ROWS, CUBE, CUBE, ROWS, CUBE, ROWS)
+)(_curvature)

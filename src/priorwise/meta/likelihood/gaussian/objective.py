@@ -1,4 +1,6 @@
-"""Log marginal likelihood of a normal prior in unconstrained coordinates, with its gradient and information."""
+"""Log marginal likelihood of a normal prior in unconstrained coordinates, with its gradient and
+information.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from priorwise.meta.likelihood.gaussian.data import GaussianData
 from priorwise.meta.likelihood.gaussian.kernel import curvature, evaluate
 
 BLOCK: Final = 8192  # groups at a time, for bounded memory
-LARGEST_LOG: Final = 100.0  # of a variance in the unit of the data; steps that overshoot stay in the range of floats
+# of a variance in the unit of the data; steps that overshoot stay in the range of floats
+LARGEST_LOG: Final = 100.0
 
 
 Parts = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -31,7 +34,9 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The objective somewhere: its value and gradient, and the gradient in Psi that curved coordinates need again."""
+    """The objective somewhere: its value and gradient, and the gradient in Psi that curved
+    coordinates need again.
+    """
 
     x: FloatArray
     parameters: Parameters
@@ -44,16 +49,18 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """``sum_t log N(y_t; nu_O, Psi_OO + diag(noise / n)_O)``, the density of the rewards around ``y``, and ``avoid log det Psi``.
+    """``sum_t log N(y_t; nu_O, Psi_OO + diag(noise / n)_O)``, the density of the rewards around
+    ``y``, and ``avoid log det Psi``.
 
-    Coordinates are those of the mean (one each, or one for all arms), of Psi (its chart), and the logarithms of the noise if it is
-    estimated (one for all arms, or one each).
+    Coordinates are those of the mean (one each, or one for all arms), of Psi (its chart), and the
+    logarithms of the noise if it is estimated (one for all arms, or one each).
     """
 
     data: GaussianData
     chart: Chart
     mean_map: FloatArray  # (arm, coordinate)
-    noise_map: FloatArray  # (arm, coordinate); no column if the noise is known, a row of zeros for an arm whose noise is
+    # (arm, coordinate); no column if the noise is known, a row of zeros for an arm whose noise is
+    noise_map: FloatArray
     known_noise: FloatArray  # (arm,), read where it is known
     avoid: float = 0.0
     cuts: tuple[int, int] = field(init=False)  # where the coordinates of Psi begin and end
@@ -71,7 +78,11 @@ class Objective:
     def coordinates(self, parameters: Parameters) -> FloatArray:
         """Coordinates of given parameters, or of the nearest that the model has."""
         beta = np.linalg.lstsq(self.mean_map, parameters.nu)[0]
-        tau = np.linalg.lstsq(self.noise_map, np.log(parameters.noise))[0] if self.noise_map.size else np.empty(0)
+        tau = (
+            np.linalg.lstsq(self.noise_map, np.log(parameters.noise))[0]
+            if self.noise_map.size
+            else np.empty(0)
+        )
         return np.concatenate([beta, self.chart.coordinates(parameters.psi), tau])
 
     def parameters(self, x: FloatArray) -> Parameters:
@@ -86,7 +97,9 @@ class Objective:
         return Parameters(self.mean_map @ beta, root @ root.T, noise)
 
     def at(self, x: FloatArray) -> Point:
-        """Value and gradient. With ``S = Psi + D``, ``P = S^-1`` and residuals r: ``dPsi: (P r r' P - P) / 2``, ``dnu: P r``."""
+        """Value and gradient. With ``S = Psi + D``, ``P = S^-1`` and residuals r: ``dPsi: (P r r' P
+        - P) / 2``, ``dnu: P r``.
+        """
         at, data = self.parameters(x), self.data
         value, (grad_nu, grad_psi, grad_noise) = 0.0, self._zeros()
         for block in self._blocks():
@@ -109,7 +122,15 @@ class Objective:
                 self.noise_map.T @ (grad_noise * at.noise),
             ]
         )
-        return Point(x, at, value, gradient, grad_psi, grad_noise, parts if len(data.tasks) <= BLOCK else None)
+        return Point(
+            x,
+            at,
+            value,
+            gradient,
+            grad_psi,
+            grad_noise,
+            parts if len(data.tasks) <= BLOCK else None,
+        )
 
     def of_data(self, point: Point, groups: int) -> float:
         """Log likelihood of the first so many groups and of the noise, without what regularises."""
@@ -123,30 +144,50 @@ class Objective:
         return value + self._around_means(at)
 
     def _around_means(self, at: Parameters) -> float:
-        """Log density of the rewards around their task's mean, (2 pi v)^(-f/2) exp(-within / 2v), where squares are given."""
+        """Log density of the rewards around their task's mean, (2 pi v)^(-f/2) exp(-within / 2v),
+        where squares are given.
+        """
         if self.data.within is None:
             return 0.0
-        return -0.5 * float((self.data.freedom * np.log(2.0 * np.pi * at.noise) + self.data.within / at.noise).sum())
+        return -0.5 * float(
+            (self.data.freedom * np.log(2.0 * np.pi * at.noise) + self.data.within / at.noise).sum()
+        )
 
     def _zeros(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         arms = self.data.arms
         return np.zeros(arms), np.zeros((arms, arms)), np.zeros(arms)
 
     def information(self, point: Point, *, observed: bool = True) -> FloatArray:
-        """Minus the Hessian in the coordinates; or the expected one, plus what curved coordinates add where that is positive.
+        """Minus the Hessian in the coordinates; or the expected one, plus what curved coordinates
+        add where that is positive.
 
-        With ``Q = P r r' P - P / 2`` (expected: ``P / 2``), minus the second derivative in directions E and F of Psi is
-        ``tr(Q E P F)``.
+        With ``Q = P r r' P - P / 2`` (expected: ``P / 2``), minus the second derivative in
+        directions E and F of Psi is ``tr(Q E P F)``.
         """
         at, data, arms = point.parameters, self.data, self.data.arms
         cube = (arms, arms, arms)
         nn, nc, cc, ns, sc, ss = (
-            np.zeros(s) for s in ((arms, arms), cube, (arms, arms, arms**2), (arms, arms), cube, (arms, arms))
+            np.zeros(s)
+            for s in ((arms, arms), cube, (arms, arms, arms**2), (arms, arms), cube, (arms, arms))
         )
         noisy = float(self.noise_map.size > 0)
         for block in self._blocks():
             _, w, P, W = point.parts or self._evaluate(block, at, *self._zeros())
-            curvature(data.pulls[block], data.tasks[block], w, P, W, float(observed), noisy, nn, nc, cc, ns, sc, ss)
+            curvature(
+                data.pulls[block],
+                data.tasks[block],
+                w,
+                P,
+                W,
+                float(observed),
+                noisy,
+                nn,
+                nc,
+                cc,
+                ns,
+                sc,
+                ss,
+            )
         if self.avoid:
             inverse = np.linalg.inv(at.psi)
             cc += self.avoid * inverse[:, :, None] * inverse.ravel()
@@ -155,12 +196,17 @@ class Objective:
         theta = point.x[slice(*self.cuts)]
         J = self.chart.jacobian(theta)
         flat = J.reshape(len(J), -1)
-        Q = cc.reshape(arms, arms, arms, arms).transpose(1, 2, 3, 0).reshape(arms**2, arms**2)  # (jk, li) of Q_ij P_kl
+        # (jk, li) of Q_ij P_kl
+        Q = cc.reshape(arms, arms, arms, arms).transpose(1, 2, 3, 0).reshape(arms**2, arms**2)
         # the noise of arm a in units of its logarithm: direction noise_a / n_a at (a, a)
         M, V = self.mean_map, self.noise_map * at.noise[:, None]
         within = np.zeros(arms)
         if data.within is not None:
-            within = (data.within / at.noise - 0.5 * data.freedom) / at.noise**2 if observed else 0.5 * data.freedom / at.noise**2
+            within = (
+                (data.within / at.noise - 0.5 * data.freedom) / at.noise**2
+                if observed
+                else 0.5 * data.freedom / at.noise**2
+            )
         begin, end = self.cuts
         H = np.zeros((self.size, self.size))
         H[:begin, :begin] = M.T @ nn @ M
@@ -174,7 +220,9 @@ class Objective:
         bend = self.chart.bend(point.grad_psi if observed else _negative_part(point.grad_psi))
         H[begin:end, begin:end] -= bend
         if self.noise_map.size and observed:
-            H[end:, end:] -= self.noise_map.T @ (self.noise_map * (point.grad_noise * at.noise)[:, None])
+            H[end:, end:] -= self.noise_map.T @ (
+                self.noise_map * (point.grad_noise * at.noise)[:, None]
+            )
         return np.asarray((H + H.T) / 2.0)
 
     def mean_information(self, point: Point) -> FloatArray:
@@ -192,7 +240,12 @@ class Objective:
     def _evaluate(self, block: slice, at: Parameters, *gradients: FloatArray) -> Parts:
         data = self.data
         groups, arms = block.stop - block.start, data.arms
-        out = (np.empty(groups), np.empty((groups, arms)), np.empty((groups, arms, arms)), np.empty((groups, arms, arms)))
+        out = (
+            np.empty(groups),
+            np.empty((groups, arms)),
+            np.empty((groups, arms, arms)),
+            np.empty((groups, arms, arms)),
+        )
         arrays = (each[block] for each in (data.pulls, data.tasks, data.means, data.scatter))
         evaluate(*arrays, at.nu, at.psi, at.noise, *out, *gradients)
         return out

@@ -17,10 +17,12 @@ ZERO: Final = 1e-12
 @final
 @dataclass(frozen=True, eq=False)
 class RotatedChart:
-    """Entries of ``V' R`` for a full covariance near one with eigenvectors V, from the largest eigenvalue to the smallest.
+    """Entries of ``V' R`` for a full covariance near one with eigenvectors V, from the largest
+    eigenvalue to the smallest.
 
-    The entries are a triangle, and all of the block that belongs to eigenvalues of zero. Unlike a triangle in the arms, the chart
-    does not depend on their order, and what moves the eigenvectors adds to the smaller of two variances only.
+    The entries are a triangle, and all of the block that belongs to eigenvalues of zero. Unlike a
+    triangle in the arms, the chart does not depend on their order, and what moves the eigenvectors
+    adds to the smaller of two variances only.
     """
 
     vectors: FloatArray  # (arm, eigenvalue)
@@ -36,7 +38,9 @@ class RotatedChart:
         rows, cols = np.tril_indices(arms)
         more_rows, more_cols = np.triu_indices(arms - positive, 1)
         rows, cols = np.append(rows, positive + more_rows), np.append(cols, positive + more_cols)
-        return cls(vectors, EntryChart(arms, arms, arms, rows, cols)), np.where(rows == cols, np.sqrt(values)[rows], 0.0)
+        return cls(vectors, EntryChart(arms, arms, arms, rows, cols)), np.where(
+            rows == cols, np.sqrt(values)[rows], 0.0
+        )
 
     @property
     def axes(self) -> FloatArray:

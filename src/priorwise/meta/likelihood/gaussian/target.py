@@ -1,4 +1,6 @@
-"""Where a fit to few tasks leans: independent arms with one variance, around what is known of each arm's mean."""
+"""Where a fit to few tasks leans: independent arms with one variance, around what is known of each
+arm's mean.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,16 @@ class _Cells:
 
 
 def target(data: GaussianData, noise: FloatArray, *, alike: bool) -> Target:
-    """Fit ``mu_a ~ N(mean_a, var)``, independent over tasks and arms, with one variance for all arms.
+    """Fit ``mu_a ~ N(mean_a, var)``, independent over tasks and arms, with one variance for all
+    arms.
 
-    ``alike`` arms (exchangeable ones) share one mean. Others have means of their own, ``mean_a ~ N(centre, between)``: each is
-    shrunk towards the centre as far as the arms' means agree, so that an arm with few pulls leans on the others, and an offset
-    between arms does not count as variance. With a single task the two cannot be told apart, and all is variance.
-    The variance gets one standard error more, and that of the arm's mean, which keeps it positive when few tasks happen to agree,
-    and vanishes as tasks come in. With a single mean reward, which tells nothing of the variance, it is that of a pull.
+    ``alike`` arms (exchangeable ones) share one mean. Others have means of their own, ``mean_a ~
+    N(centre, between)``: each is shrunk towards the centre as far as the arms' means agree, so that
+    an arm with few pulls leans on the others, and an offset between arms does not count as
+    variance. With a single task the two cannot be told apart, and all is variance. The variance
+    gets one standard error more, and that of the arm's mean, which keeps it positive when few tasks
+    happen to agree, and vanishes as tasks come in. With a single mean reward, which tells nothing
+    of the variance, it is that of a pull.
     """
     seen = data.pulls > 0.0
     pulls = float((data.tasks @ data.pulls).sum()) / (data.total * data.arms)
@@ -77,10 +82,11 @@ def _one_mean(cells: _Cells) -> tuple[float, float, float]:
 
 
 def _own_means(cells: _Cells, overall: float) -> tuple[FloatArray, FloatArray, float, float]:
-    """Each arm's mean and its variance given the data, the variance of tasks around them and its standard error.
+    """Each arm's mean and its variance given the data, the variance of tasks around them and its
+    standard error.
 
-    Given ``var``, the variance between arms is the moment estimate of DerSimonian and Laird; given that, ``var`` takes a step of
-    Fisher scoring with the arms' means integrated out.
+    Given ``var``, the variance between arms is the moment estimate of DerSimonian and Laird; given
+    that, ``var`` takes a step of Fisher scoring with the arms' means integrated out.
     """
     t, y, s = cells.tasks, cells.means, cells.scatter
     count = t.sum(axis=0)  # (arm,)
@@ -88,7 +94,11 @@ def _own_means(cells: _Cells, overall: float) -> tuple[FloatArray, FloatArray, f
     var = overall
     if freedom > 0.0:
         centred = y - (t * y).sum(axis=0) / count
-        var = max(float((t * centred**2 + s).sum()) / freedom - float((t * cells.error).sum() / count.sum()), 0.01 * overall)
+        var = max(
+            float((t * centred**2 + s).sum()) / freedom
+            - float((t * cells.error).sum() / count.sum()),
+            0.01 * overall,
+        )
     for _ in range(ROUNDS):
         spread = var + cells.error
         precision = (t / spread).sum(axis=0)
@@ -102,7 +112,9 @@ def _own_means(cells: _Cells, overall: float) -> tuple[FloatArray, FloatArray, f
         mean = centre + trust * (own - centre)
         more = between / (1.0 + between * precision) + (1.0 - trust) ** 2 / weight.sum()
         score = 0.5 * float(((t * ((y - mean) ** 2 + more) + s) / spread**2 - t / spread).sum())
-        information = max(0.5 * float(((t / spread**2).sum(axis=0) * (1.0 - trust / count)).sum()), 1e-300)
+        information = max(
+            0.5 * float(((t / spread**2).sum(axis=0) * (1.0 - trust / count)).sum()), 1e-300
+        )
         before, var = var, max(var + score / information, 0.0)
         if abs(var - before) < 1e-3 * (var + information**-0.5):
             break

@@ -1,10 +1,11 @@
 """How sure a linear fit is: standard errors, and the law of plausible priors.
 
-Covariances are drawn around the fitted S as ``A M^-1/2 exp(E) M^-1/2 A'``. Here A = D S^1/2, with S in the data's units and D those
-units; E is symmetric and normal; M is the mean of exp(E). So draws are positive definite, do not depend on the order of the
-features, and have the fit as their mean. Where little is known an exponential would spread too far; so a principal component of E
-whose standard deviation is s by the delta method has ``log(1 + s^2)^(1/2)`` instead, as the log-normal variable has whose
-relative error is s.
+Covariances are drawn around the fitted S as ``A M^-1/2 exp(E) M^-1/2 A'``. Here A = D S^1/2, with S
+in the data's units and D those units; E is symmetric and normal; M is the mean of exp(E). So draws
+are positive definite, do not depend on the order of the features, and have the fit as their mean.
+Where little is known an exponential would spread too far; so a principal component of E whose
+standard deviation is s by the delta method has ``log(1 + s^2)^(1/2)`` instead, as the log-normal
+variable has whose relative error is s.
 """
 
 from __future__ import annotations
@@ -24,27 +25,32 @@ from priorwise.meta.numerics import symmetric
 from priorwise.priors.linear import LinearGaussianPrior
 
 UNKNOWN: Final = 0.5
-"""Least information, in units of the data: what the default regulariser alone says about the log of a variance."""
+"""Least information, in units of the data: what the default regulariser alone says about the log of
+a variance.
+"""
 
 PAIRS: Final = 2048
-"""Fixed normal variables, and their negatives, over which M is averaged: its error is about 2 % where s is 1."""
+"""Fixed normal variables, and their negatives, over which M is averaged: its error is about 2 %
+where s is 1.
+"""
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class LinearUncertainty(Uncertainty):
-    """Normal law of the mean, of the logarithm E of the covariance, and of the log noise variance where that was estimated.
+    """Normal law of the mean, of the logarithm E of the covariance, and of the log noise variance
+    where that was estimated.
 
     Parameters
     ----------
     root
-        A, ``(dim, dim)``: a root of the covariance at the fit; where the likelihood has no maximum in the interior, at that with
-        the default regulariser.
+        A, ``(dim, dim)``: a root of the covariance at the fit; where the likelihood has no maximum
+        in the interior, at that with the default regulariser.
     diagonal
         Whether only the diagonal of E varies.
     information
-        Observed information, ``(parameter, parameter)``, in units of the data: mean, then E in :func:`basis`, then the log noise.
-        Eigenvalues count as at least 1/2.
+        Observed information, ``(parameter, parameter)``, in units of the data: mean, then E in
+        :func:`basis`, then the log noise. Eigenvalues count as at least 1/2.
     units
         Units of the mean, ``(dim,)``.
 
@@ -57,7 +63,9 @@ class LinearUncertainty(Uncertainty):
     information: FloatArray
     units: FloatArray
 
-    def __init__(self, root: ArrayLike, diagonal: bool, information: ArrayLike, units: ArrayLike) -> None:
+    def __init__(
+        self, root: ArrayLike, diagonal: bool, information: ArrayLike, units: ArrayLike
+    ) -> None:
         """Check and freeze the law."""
         object.__setattr__(self, "root", validation.matrix("root", root))
         object.__setattr__(self, "diagonal", bool(diagonal))
@@ -66,7 +74,9 @@ class LinearUncertainty(Uncertainty):
 
     @cached_property
     def deviations(self) -> FloatArray:
-        """A root of the inverse information: by the delta method, draws are this times standard normals."""
+        """A root of the inverse information: by the delta method, draws are this times standard
+        normals.
+        """
         if definite(self.information - UNKNOWN * np.eye(len(self.information))):
             root = np.linalg.inv(np.linalg.cholesky(self.information)).T
         else:
@@ -84,7 +94,8 @@ class LinearUncertainty(Uncertainty):
         free = d + len(directions)
         out[free:] = _log_normal(out[free:])[0]
         out[d:free], left, sizes = _log_normal(out[d:free])
-        z = np.random.Generator(np.random.Philox(key=0)).standard_normal((PAIRS, len(sizes)))  # of the principal components
+        # of the principal components
+        z = np.random.Generator(np.random.Philox(key=0)).standard_normal((PAIRS, len(sizes)))
         values, axes = np.linalg.eigh(np.tensordot(z * sizes @ left.T, directions, axes=1))
         mean = np.einsum("zij,zj,zkj->ik", axes, np.cosh(values), axes) / PAIRS
         values, axes = np.linalg.eigh(mean)
@@ -101,13 +112,23 @@ class LinearUncertainty(Uncertainty):
         for change in rng.standard_normal((n, deviations.shape[1])) @ deviations.T:
             values, axes = np.linalg.eigh(np.tensordot(change[d:free], directions, axes=1))
             half = root @ axes * np.exp(values / 2.0)
-            noise = prior.noise_var * np.exp(change[free] + shift) if len(change) > free else prior.noise_var
-            out.append(LinearGaussianPrior(prior.mean + change[:d], symmetric(half @ half.T), noise, prior.contexts))
+            noise = (
+                prior.noise_var * np.exp(change[free] + shift)
+                if len(change) > free
+                else prior.noise_var
+            )
+            out.append(
+                LinearGaussianPrior(
+                    prior.mean + change[:d], symmetric(half @ half.T), noise, prior.contexts
+                )
+            )
         return out
 
 
 def _log_normal(deviations: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Principal components, and their sizes, of a normal vector whose exponentials have the given relative errors."""
+    """Principal components, and their sizes, of a normal vector whose exponentials have the given
+    relative errors.
+    """
     left, sizes, right = np.linalg.svd(deviations, full_matrices=False)
     sizes = np.sqrt(np.log1p(sizes**2))
     return left * sizes @ right, left, sizes
@@ -118,13 +139,20 @@ def basis(dim: int, *, diagonal: bool) -> FloatArray:
     rows, columns = (np.arange(dim), np.arange(dim)) if diagonal else np.tril_indices(dim)
     out = np.zeros((len(rows), dim, dim))
     places = np.arange(len(rows))
-    out[places, rows, columns] = out[places, columns, rows] = np.where(rows == columns, 1.0, np.sqrt(0.5))
+    out[places, rows, columns] = out[places, columns, rows] = np.where(
+        rows == columns, 1.0, np.sqrt(0.5)
+    )
     return out
 
 
 def uncertainty(top: Point, units: FloatArray) -> LinearUncertainty:
     """Law of plausible priors from the observed information at a maximum."""
-    d, like, diagonal, v = top.tasks.dim, top.likelihood, len(top.chart.rows) == top.tasks.dim, top.noise_var
+    d, like, diagonal, v = (
+        top.tasks.dim,
+        top.likelihood,
+        len(top.chart.rows) == top.tasks.dim,
+        top.noise_var,
+    )
     values, axes = np.linalg.eigh(top.root @ top.root.T)
     root = axes * np.sqrt(np.maximum(values, 0.0)) @ axes.T
     directions = basis(d, diagonal=diagonal)
@@ -136,19 +164,31 @@ def uncertainty(top: Point, units: FloatArray) -> LinearUncertainty:
     information = jacobian @ like.information @ jacobian.T
     # the second derivatives of R exp(E) R are R (B C + C B) R / 2, those of log det are 0
     slope = root @ (like.cov_gradient() - top.regulariser / (2.0 * FAR) * np.eye(d)) @ root
-    information[d:free, d:free] -= symmetric(np.einsum("kab,bc,lca->kl", directions, slope, directions))
+    information[d:free, d:free] -= symmetric(
+        np.einsum("kab,bc,lca->kl", directions, slope, directions)
+    )
     information[-1, -1] -= v * like.noise_gradient()
     if not top.chart.noise:
         information = information[:-1, :-1]
     return LinearUncertainty(units[:, None] * root, diagonal, symmetric(information), units)
 
 
-def std_errors(top: Point, units: FloatArray, reward: float, *, interior: bool) -> dict[str, FloatArray]:
-    """Standard errors from the observed information in the chart of the climb, by the delta method; NaN at the boundary."""
+def std_errors(
+    top: Point, units: FloatArray, reward: float, *, interior: bool
+) -> dict[str, FloatArray]:
+    """Standard errors from the observed information in the chart of the climb, by the delta method;
+    NaN at the boundary.
+    """
     d, chart = top.tasks.dim, top.chart
     nothing = np.full((d, d), np.nan)
     if not interior or not definite(top.information):
-        means = np.sqrt(np.where(np.diag(top.likelihood.mean_precision) > 0, np.diag(top.likelihood.mean_covariance), np.nan))
+        means = np.sqrt(
+            np.where(
+                np.diag(top.likelihood.mean_precision) > 0,
+                np.diag(top.likelihood.mean_covariance),
+                np.nan,
+            )
+        )
         errors = {"mean": means * units, "cov": nothing}
         return errors | ({"noise_var": np.array(np.nan)} if chart.noise else {})
     covariance = np.linalg.inv(top.information)
@@ -159,4 +199,8 @@ def std_errors(top: Point, units: FloatArray, reward: float, *, interior: bool) 
         "mean": np.sqrt(np.diag(covariance)[:d]) * units,
         "cov": np.sqrt(np.maximum(spread, 0.0)) * np.outer(units, units),
     }
-    return errors | ({"noise_var": np.sqrt(covariance[-1, -1]) * top.noise_var * reward**2} if chart.noise else {})
+    return errors | (
+        {"noise_var": np.sqrt(covariance[-1, -1]) * top.noise_var * reward**2}
+        if chart.noise
+        else {}
+    )

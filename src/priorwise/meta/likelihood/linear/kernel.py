@@ -1,8 +1,10 @@
 """Compiled marginal likelihood of normal weights, task by task, with what its derivatives need.
 
-With ``S = L L'`` and v the noise variance, ``H H' = I + L'X'X L / v`` and ``R = H^-1 L'``, the posterior covariance is ``R'R``, and
+With ``S = L L'`` and v the noise variance, ``H H' = I + L'X'X L / v`` and ``R = H^-1 L'``, the
+posterior covariance is ``R'R``, and
 
-    P = X'V^-1 X = (X'X - B'B / v) / v,  B = R X'X;      g = X'V^-1 e = (X'e - B'R X'e / v) / v,  e = r - X m.
+    P = X'V^-1 X = (X'X - B'B / v) / v,  B = R X'X;      g = X'V^-1 e = (X'e - B'R X'e / v) / v,  e
+    = r - X m.
 
 L may be singular. Tasks run in lockstep, :data:`LANES` at a time.
 """
@@ -34,14 +36,26 @@ def _evaluate(
     packed: FloatArray,  # out (task, pair): lower triangle of P, row by row
     weights: FloatArray,  # out (task, pair): that of g g' - P / 2
     double: FloatArray,  # out (task, dim): X'V^-2 e
-    noise: FloatArray,  # out (task, 4): |V^-1 e|^2 v^2, tr C X'X, g'C g, tr (C X'X)^2, with C the posterior covariance
+    # out (task, 4): |V^-1 e|^2 v^2, tr C X'X, g'C g, tr (C X'X)^2, with C the posterior covariance
+    noise: FloatArray,
     inner: FloatArray,  # in and out (dim, dim): plus the sum over tasks of X'V^-2 X
 ) -> None:
     tasks, d = moments.shape
     G, H, R = np.empty((d, d, LANES)), np.empty((d, d, LANES)), np.empty((d, d, LANES))
     B, P, N = np.empty((d, d, LANES)), np.empty((d, d, LANES)), np.empty((d, d, LANES))
-    e, h, g, k = np.empty((d, LANES)), np.empty((d, LANES)), np.empty((d, LANES)), np.empty((d, LANES))
-    q, det, log_det, hh, kk = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    e, h, g, k = (
+        np.empty((d, LANES)),
+        np.empty((d, LANES)),
+        np.empty((d, LANES)),
+        np.empty((d, LANES)),
+    )
+    q, det, log_det, hh, kk = (
+        np.empty(LANES),
+        np.empty(LANES),
+        np.empty(LANES),
+        np.empty(LANES),
+        np.empty(LANES),
+    )
     size, trace, fourth, s = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
     for first in range(0, tasks, LANES):
         here = min(LANES, tasks - first)
@@ -128,7 +142,9 @@ def _evaluate(
                     P[i, j, l] = P[j, i, l] = (G[i, j, l] - s[l] / v) / v
         for l in range(here):
             t = first + l
-            values[t] = -0.5 * (pulls[t] * np.log(2.0 * np.pi * v) + log_det[l] + (max(q[l], 0.0) - hh[l] / v) / v)
+            values[t] = -0.5 * (
+                pulls[t] * np.log(2.0 * np.pi * v) + log_det[l] + (max(q[l], 0.0) - hh[l] / v) / v
+            )
             pair = 0
             for i in range(d):
                 scores[t, i] = g[i, l]
@@ -179,7 +195,12 @@ def _evaluate(
                     inner[i, j] += (P[i, j, l] - s[l] / v) / v
         for l in range(here):
             t = first + l
-            noise[t, 0], noise[t, 1], noise[t, 2], noise[t, 3] = max(size[l], 0.0), trace[l], kk[l], fourth[l]
+            noise[t, 0], noise[t, 1], noise[t, 2], noise[t, 3] = (
+                max(size[l], 0.0),
+                trace[l],
+                kk[l],
+                fourth[l],
+            )
             pair = 0
             for i in range(d):
                 double[t, i] = (g[i, l] - h[i, l] / v) / v
@@ -189,5 +210,21 @@ def _evaluate(
 
 
 evaluate: Any = entry(
-    types.void(READ_CUBE, READ_ROWS, READ_ROW, READ_ROW, READ_ROWS, F, READ_ROW, I, ROW, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
+    types.void(
+        READ_CUBE,
+        READ_ROWS,
+        READ_ROW,
+        READ_ROW,
+        READ_ROWS,
+        F,
+        READ_ROW,
+        I,
+        ROW,
+        ROWS,
+        ROWS,
+        ROWS,
+        ROWS,
+        ROWS,
+        ROWS,
+    )
 )(_evaluate)

@@ -1,12 +1,14 @@
-"""Marginal likelihood of normal weights, from normal equations: value, gradient and observed information.
+"""Marginal likelihood of normal weights, from normal equations: value, gradient and observed
+information.
 
-A task with features X and rewards r has ``r ~ N(X m, V)``, ``V = X S X' + v I``, for ``w ~ N(m, S)`` and noise variance v. All that
-is needed follows from X'X, X'r and r'r (see ``kernel``):
+A task with features X and rewards r has ``r ~ N(X m, V)``, ``V = X S X' + v I``, for ``w ~ N(m,
+S)`` and noise variance v. All that is needed follows from X'X, X'r and r'r (see ``kernel``):
 
     P = X'V^-1 X,      g = X'V^-1 (r - X m),      d log p = g'dm + tr((g g' - P) dS) / 2.
 
-The mean is profiled out: for each (S, v) it is the generalised least-squares estimate, ``m = (sum P)^-1 sum g`` with the g of
-a mean of 0. Sums over tasks are taken in blocks, so small that a matrix product of one block is not worth a second thread.
+The mean is profiled out: for each (S, v) it is the generalised least-squares estimate, ``m = (sum
+P)^-1 sum g`` with the g of a mean of 0. Sums over tasks are taken in blocks, so small that a matrix
+product of one block is not worth a second thread.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class LinearTasks:
     def rescaled(self, units: FloatArray, reward: float) -> LinearTasks:
         """Features in ``units`` (dim,) and rewards in units of ``reward``."""
         gram = self.gram * (1.0 / np.outer(units, units))
-        return LinearTasks(gram, self.moments / (units * reward), self.squares / reward**2, self.pulls)
+        return LinearTasks(
+            gram, self.moments / (units * reward), self.squares / reward**2, self.pulls
+        )
 
     def centred(self, mean: FloatArray) -> LinearTasks:
         """Rewards minus ``X mean``."""
@@ -54,16 +58,25 @@ class LinearTasks:
     def regression(self) -> FloatArray:
         """Weights of a regression common to all tasks; 0 in directions never seen."""
         gram = self.gram.sum(axis=0)
-        return np.asarray(np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ self.moments.sum(axis=0))
+        return np.asarray(
+            np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ self.moments.sum(axis=0)
+        )
 
     def every(self, step: int) -> LinearTasks:
         """Every so many of the tasks."""
-        return LinearTasks(*(np.ascontiguousarray(each[::step]) for each in (self.gram, self.moments, self.squares, self.pulls)))
+        return LinearTasks(
+            *(
+                np.ascontiguousarray(each[::step])
+                for each in (self.gram, self.moments, self.squares, self.pulls)
+            )
+        )
 
     def units(self) -> tuple[FloatArray, float]:
-        """Root mean square of each feature, and of what a regression common to all tasks leaves of the rewards.
+        """Root mean square of each feature, and of what a regression common to all tasks leaves of
+        the rewards.
 
-        A feature that was never seen has the unit of the others, and rewards without any spread a unit of 1e-6 of their size.
+        A feature that was never seen has the unit of the others, and rewards without any spread a
+        unit of 1e-6 of their size.
         """
         pulls = self.pulls.sum()
         gram, moments, square = self.gram.sum(axis=0), self.moments.sum(axis=0), self.squares.sum()
@@ -95,7 +108,9 @@ class _Sums:
 @final
 @dataclass(frozen=True, eq=False)
 class LinearLikelihood:
-    """The likelihood at a root L of the covariance, ``S = L L'``, and a noise variance; the mean is the best one unless given."""
+    """The likelihood at a root L of the covariance, ``S = L L'``, and a noise variance; the mean is
+    the best one unless given.
+    """
 
     tasks: LinearTasks
     root: FloatArray  # (dim, dim)
@@ -119,17 +134,23 @@ class LinearLikelihood:
         pairs = int(place.max()) + 1
         block = min(max(SINGLE // pairs**2 // LANES, 1), 16) * LANES
         root = np.ascontiguousarray(self.root)
-        packed, weights, noise = np.empty((block, pairs)), np.empty((block, pairs)), np.empty((block, 4))
+        packed, weights, noise = (
+            np.empty((block, pairs)),
+            np.empty((block, pairs)),
+            np.empty((block, 4)),
+        )
         g, z = np.empty((block, d)), np.empty((block, d))
         out = _Sums(
-            np.empty(len(tasks.pulls)), np.zeros(d), np.zeros(pairs), np.zeros((d, d)), np.zeros((pairs, pairs)),
+            np.empty(len(tasks.pulls)), np.zeros(d), np.zeros(pairs), np.zeros((d, d)),
+            np.zeros((pairs, pairs)),
             np.zeros((pairs, d)), np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.zeros(4),
         )  # fmt: skip
         for first in range(0, len(tasks.pulls), block):
             here = slice(first, first + block)
             n = len(tasks.pulls[here])
             evaluate(
-                tasks.gram[here], tasks.moments[here], tasks.squares[here], tasks.pulls[here], root, float(self.noise_var), mean,
+                tasks.gram[here], tasks.moments[here], tasks.squares[here], tasks.pulls[here], root,
+                float(self.noise_var), mean,
                 int(detail), out.values[here], g, packed, weights, z, noise, out.double_precision,
             )  # fmt: skip
             p, own, other = packed[:n], g[:n], z[:n]
@@ -159,17 +180,29 @@ class LinearLikelihood:
     @cached_property
     def mean(self) -> FloatArray:
         """Given mean, or the generalised least-squares estimate."""
-        return np.asarray(self.mean_covariance @ self._values.scores) if self.given_mean is None else self.given_mean
+        return (
+            np.asarray(self.mean_covariance @ self._values.scores)
+            if self.given_mean is None
+            else self.given_mean
+        )
 
     def by_task(self) -> FloatArray:
         """Log marginal likelihood of each task."""
-        return self._values.values if self.given_mean is not None else self._sum(self.mean, detail=False).values
+        return (
+            self._values.values
+            if self.given_mean is not None
+            else self._sum(self.mean, detail=False).values
+        )
 
     @cached_property
     def value(self) -> float:
         """Log marginal likelihood of all tasks."""
         total = float(self._values.values.sum())
-        return total if self.given_mean is not None else total + 0.5 * float(self._values.scores @ self.mean)
+        return (
+            total
+            if self.given_mean is not None
+            else total + 0.5 * float(self._values.scores @ self.mean)
+        )
 
     def cov_gradient(self) -> FloatArray:
         """Gradient in S, ``sum (g g' - P) / 2``."""
@@ -181,15 +214,26 @@ class LinearLikelihood:
         return float(0.5 * (size / v**2 - (self.tasks.pulls.sum() - trace / v) / v))
 
     def expectations(self) -> tuple[FloatArray, float]:
-        """Posterior mean of ``sum (w - m)(w - m)'``, which is ``S + S (g g' - P) S`` in each task, and of ``sum |r - X w|^2``."""
+        """Posterior mean of ``sum (w - m)(w - m)'``, which is ``S + S (g g' - P) S`` in each task,
+        and of ``sum |r - X w|^2``.
+        """
         cov = self.root @ self.root.T
         size, trace, _, _ = self._details.noise
-        return len(self.tasks.pulls) * cov + 2.0 * cov @ self.cov_gradient() @ cov, float(size + trace)
+        return len(self.tasks.pulls) * cov + 2.0 * cov @ self.cov_gradient() @ cov, float(
+            size + trace
+        )
 
     @cached_property
     def information(self) -> FloatArray:
-        """Observed information of (m, vec S, v), ``(dim + dim^2 + 1)`` squared; S enters through symmetric changes only."""
-        d, v, sums, place = self.tasks.dim, self.noise_var, self._details, _places(self.tasks.dim).ravel()
+        """Observed information of (m, vec S, v), ``(dim + dim^2 + 1)`` squared; S enters through
+        symmetric changes only.
+        """
+        d, v, sums, place = (
+            self.tasks.dim,
+            self.noise_var,
+            self._details,
+            _places(self.tasks.dim).ravel(),
+        )
         out = np.zeros((d + d * d + 1, d + d * d + 1))
         cov, noise = slice(d, d + d * d), -1
         out[:d, :d] = sums.precision
@@ -200,7 +244,9 @@ class LinearLikelihood:
         out[:d, cov], out[cov, :d] = across, across.T
         out[:d, noise] = out[noise, :d] = sums.double
         mixed = sums.double_outer
-        out[cov, noise] = out[noise, cov] = ((mixed + mixed.T - sums.double_precision) / 2.0).ravel()
+        out[cov, noise] = out[noise, cov] = (
+            (mixed + mixed.T - sums.double_precision) / 2.0
+        ).ravel()
         size, trace, spread, fourth = sums.noise
         third = (size - v * spread) / v**3  # e'V^-3 e
         traces = (self.tasks.pulls.sum() - 2.0 * trace / v + fourth / v**2) / v**2  # tr V^-2
