@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.files import replace_file
-from priorwise.core.style import INK, look, new_figure, style
+from priorwise.figures.style import INK, look, new_figure, style
 
 TITLES = {"arms": "By arms, 10 pulls", "pulls": "By pulls, 6 arms"}
 

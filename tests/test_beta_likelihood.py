@@ -15,13 +15,13 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2
 
 import priorwise as pw
-from priorwise.meta.fit import PriorFit
-from priorwise.meta.likelihood.beta.counts import ArmCounts, BetaObjective, maximise
-from priorwise.meta.likelihood.beta.density import log_marginal_likelihood
-from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
-from priorwise.meta.likelihood.beta.rising import TABLE, RisingSums, log_rising
-from priorwise.meta.likelihood.beta.uncertainty import BetaUncertainty
-from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
+from priorwise.core.fits import PriorFit
+from priorwise.families.beta.likelihood.counts import ArmCounts, BetaObjective, maximise
+from priorwise.families.beta.likelihood.density import log_marginal_likelihood
+from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
+from priorwise.families.beta.likelihood.rising import TABLE, RisingSums, log_rising
+from priorwise.families.beta.likelihood.uncertainty import BetaUncertainty
+from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 
 PLAIN = BetaMarginalLikelihood(regulariser=0.0)
 

@@ -14,15 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorwise as pw
+from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
+from priorwise.core.rewards import BanditEnvironment, NoiselessRewards
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.experiments import problems
-from priorwise.priors.rewards import BanditEnvironment, NoiselessRewards
-from priorwise.sensitivity.bounds import Bound, reward_bound, trajectory_bound
-from priorwise.sensitivity.comparison import kveton_comparison
-from priorwise.sensitivity.conditions import Bounded, SubGamma, SubGaussian
-from priorwise.sensitivity.distance import Distance, total_variation
-from priorwise.sensitivity.pomdp import pomdp_reward_bound, pomdp_trajectory_bound, reward_tails
-from priorwise.sensitivity.tail import tail_expectation
+from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
+from priorwise.sensitivity.bounds.kveton import kveton_comparison
+from priorwise.sensitivity.bounds.pomdp import (
+    pomdp_reward_bound,
+    pomdp_trajectory_bound,
+    reward_tails,
+)
+from priorwise.sensitivity.distance.measures import Distance, total_variation
+from priorwise.sensitivity.tails.expectation import tail_expectation
 
 TS = pw.ThompsonSampling()
 

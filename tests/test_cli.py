@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 import priorwise as pw
 from priorwise.cli import app, files
 from priorwise.cli.policies import WORDS, parse_policy
-from priorwise.core.style import spread
 from priorwise.experiments import problems
+from priorwise.figures.style import spread
 from priorwise.testing import base_seed
 
 SEED = base_seed() + 3

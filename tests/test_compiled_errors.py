@@ -12,7 +12,7 @@ import pytest
 
 import priorwise as pw
 from priorwise.core.streams import streams
-from priorwise.kernels.beta import one_beta
+from priorwise.families.beta.tiles import one_beta
 from priorwise.kernels.loop import run_beliefs, run_compiled
 from priorwise.testing import base_seed
 

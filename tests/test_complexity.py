@@ -11,13 +11,13 @@ from scipy.linalg import eigh
 
 import priorwise as pw
 from priorwise.core.streams import mix
+from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.meta.complexity.moment_errors import errors_by_arms, moment_errors
 from priorwise.meta.complexity.sample_complexity import SampleComplexity, sample_complexity
 from priorwise.meta.complexity.theory import gaussian_constants, kl_lemma, theory_rate
-from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms
-from priorwise.meta.exploration.policies import UniformThen
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.sensitivity.distance import kl
+from priorwise.meta.exploration import OneArmBlocks, PairedArms
+from priorwise.policies.exploration import UniformThen
+from priorwise.sensitivity.distance.measures import kl
 
 PRIOR = pw.GaussianPrior([0.5, -0.2, 0.0], [[1.0, 0.5, 0.1], [0.5, 2.0, 0.0], [0.1, 0.0, 0.7]], 1.5)
 

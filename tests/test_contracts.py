@@ -10,8 +10,8 @@ import pytest
 from registry import POLICIES, PRIORS, SAMPLING_POLICIES, VALUES
 
 import priorwise as pw
+from priorwise.core.fits import PriorFit, Uncertainty
 from priorwise.core.serial import Serializable
-from priorwise.meta.fit import PriorFit, Uncertainty
 from priorwise.testing import (
     JsonContract,
     PolicyContract,

@@ -18,13 +18,14 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2, multivariate_normal, norm
 
 from priorwise.experiments import problems
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.contexts import GivenContexts, SphereContexts
-from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.sensitivity.distance import Distance, hellinger, kl, total_variation
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.contexts import GivenContexts, SphereContexts
+from priorwise.families.linear.prior import LinearGaussianPrior
+from priorwise.sensitivity.distance.measures import Distance, hellinger, kl, total_variation
 
 FEW = 2_000
 reals = st.floats(-3.0, 3.0)
@@ -551,8 +552,8 @@ def test_upper_holds_where_the_value_is_known(
     a1: float, b1: float, a2: float, b2: float, a3: float, b3: float
 ) -> None:
     """Product bounds for two arms, against nested quadrature."""
-    from priorwise.sensitivity.beta_product import BetaPair
-    from priorwise.sensitivity.distance import _upper
+    from priorwise.families.beta.distance import BetaPair
+    from priorwise.sensitivity.distance.measures import _upper
 
     columns = [np.array(x) for x in ([a1, a2], [b1, b2], [a3, b3], [a2, a1])]
     pair = BetaPair.of(*columns)

@@ -303,7 +303,7 @@ def test_doctests_are_found() -> None:
     assert (
         sum(
             bool(test.examples)
-            for test in finder.find(importlib.import_module("priorwise.priors.gaussian"))
+            for test in finder.find(importlib.import_module("priorwise.families.gaussian.prior"))
         )
         >= 1
     )

@@ -18,9 +18,9 @@ import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.experiments import problems
-from priorwise.meta.exploration.policies import PlayArms
-from priorwise.priors.contexts import _best_direction
-from priorwise.priors.normal import expected_maximum
+from priorwise.families.linear.contexts import _best_direction
+from priorwise.families.normal.arithmetic import expected_maximum
+from priorwise.policies.exploration import PlayArms
 from priorwise.testing import base_seed
 
 

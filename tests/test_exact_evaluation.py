@@ -20,15 +20,19 @@ import priorwise as pw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
-from priorwise.sensitivity.enumeration import (
+from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
+from priorwise.sensitivity.exact.enumeration import (
     multiset_count,
     multisets,
     outcome_probabilities,
     reward_likelihoods,
 )
-from priorwise.sensitivity.exact import exact_evaluation, exact_rewards, exact_trajectory_tv
-from priorwise.sensitivity.finite_actions import drawn_law, finite_action_law
-from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
+from priorwise.sensitivity.exact.evaluation import (
+    exact_evaluation,
+    exact_rewards,
+    exact_trajectory_tv,
+)
+from priorwise.sensitivity.exact.finite_actions import drawn_law, finite_action_law
 from priorwise.testing import PolicyContract
 
 TABLE = [[0.9, 0.1, 0.5], [0.2, 0.8, 0.5], [0.3, 0.3, 0.9], [0.0, 1.0, 0.4]]

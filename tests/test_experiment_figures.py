@@ -14,7 +14,6 @@ from counting import calls
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from priorwise.core import style
 from priorwise.experiments import first_pulls_figure, problems
 from priorwise.experiments.boxes_figure import performance_boxes
 from priorwise.experiments.curves_figure import KNOWN, learning_curves, looks
@@ -22,7 +21,8 @@ from priorwise.experiments.envelope import envelope
 from priorwise.experiments.first_pulls_figure import first_pull_map
 from priorwise.experiments.instance_figure import instance_map
 from priorwise.experiments.work import Files, Table
-from priorwise.priors.finite import FinitePrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.figures import style
 
 CURVE_COLUMNS = ("algorithm", "t0", "replicate", "episode", "average")
 GAUSSIAN = {

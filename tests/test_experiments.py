@@ -13,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import priorwise as pw
+from priorwise.core.fits import PriorFit
 from priorwise.experiments import discrete, gaussian, linear
 from priorwise.experiments.curves_figure import KNOWN
 from priorwise.experiments.envelope import envelope
@@ -20,7 +21,6 @@ from priorwise.experiments.learning import Exploring, LearningCurves, Sweep
 from priorwise.experiments.ours.experiment import Ours
 from priorwise.experiments.ours.sweep import SWEEPS
 from priorwise.experiments.work import Block
-from priorwise.meta.fit import PriorFit
 from priorwise.testing import base_seed
 
 KG = pw.KnowledgeGradient(10, 10, ties="random", when_certain="best")

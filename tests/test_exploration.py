@@ -7,8 +7,8 @@ import pytest
 
 import priorwise as pw
 from priorwise.meta.complexity.explored import explored
-from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms, segments
-from priorwise.meta.exploration.policies import PlayArms, UniformThen
+from priorwise.meta.exploration import OneArmBlocks, PairedArms, segments
+from priorwise.policies.exploration import PlayArms, UniformThen
 from priorwise.testing import PolicyContract
 from priorwise.testing.laws import uniform_p_value
 

@@ -11,12 +11,12 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2, kstest
 
 import priorwise as pw
+from priorwise.core.fits import PriorFit
 from priorwise.experiments import problems
-from priorwise.meta.fit import PriorFit
-from priorwise.meta.likelihood.finite.density import log_marginal_likelihood
-from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
-from priorwise.meta.likelihood.finite.weights import MixtureObjective
-from priorwise.meta.statistics.finite import FiniteStatistics
+from priorwise.families.finite.likelihood.density import log_marginal_likelihood
+from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
+from priorwise.families.finite.likelihood.weights import MixtureObjective
+from priorwise.families.finite.statistics import FiniteStatistics
 
 MEANS = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.3], [0.4, 0.4, 0.9], [0.2, 0.7, 0.1]])
 

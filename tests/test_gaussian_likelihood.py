@@ -12,15 +12,15 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import priorwise as pw
-from priorwise.meta.fit import PriorFit
-from priorwise.meta.likelihood.gaussian.ascent import ascend
-from priorwise.meta.likelihood.gaussian.charts import chart_of
-from priorwise.meta.likelihood.gaussian.data import GaussianData
-from priorwise.meta.likelihood.gaussian.density import log_marginal_likelihood
-from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-from priorwise.meta.likelihood.gaussian.model import Model
-from priorwise.meta.likelihood.gaussian.objective import Parameters
-from priorwise.meta.statistics.gaussian import GaussianStatistics
+from priorwise.core.fits import PriorFit
+from priorwise.families.gaussian.likelihood.ascent import ascend
+from priorwise.families.gaussian.likelihood.charts import chart_of
+from priorwise.families.gaussian.likelihood.data import GaussianData
+from priorwise.families.gaussian.likelihood.density import log_marginal_likelihood
+from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.likelihood.model import Model
+from priorwise.families.gaussian.likelihood.objective import Parameters
+from priorwise.families.gaussian.statistics import GaussianStatistics
 
 BAND = 4.5
 STRUCTURES = ["full", "diagonal", "exchangeable", "factor"]

@@ -15,10 +15,10 @@ from scipy.stats import chisquare
 import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
-from priorwise.sensitivity.exact import exact_trajectory_tv
-from priorwise.sensitivity.exact_chain import ExactChain, exact_chain
-from priorwise.sensitivity.finite_actions import finite_action_law
-from priorwise.sensitivity.lower_bounds import exact_gap, noiseless_instance, two_point_instance
+from priorwise.sensitivity.bounds.lower import exact_gap, noiseless_instance, two_point_instance
+from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
+from priorwise.sensitivity.exact.evaluation import exact_trajectory_tv
+from priorwise.sensitivity.exact.finite_actions import finite_action_law
 
 ROUNDING = 1e-9
 

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.sensitivity.bounds import trajectory_bound
-from priorwise.sensitivity.conditions import Bounded
-from priorwise.sensitivity.diameter import diameter_law
-from priorwise.sensitivity.pomdp import pomdp_reward_bound, reward_tails
+from priorwise.core.conditions import Bounded
+from priorwise.sensitivity.bounds.bandits import trajectory_bound
+from priorwise.sensitivity.bounds.pomdp import pomdp_reward_bound, reward_tails
+from priorwise.sensitivity.tails.diameter import diameter_law
 from priorwise.testing import PriorContract, base_seed
 from priorwise.testing.playing import same_signals
 

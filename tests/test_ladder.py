@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import priorwise as pw
+from priorwise.core.estimates import Estimate
 from priorwise.experiments import problems
-from priorwise.meta.exploration.policies import PlayArms
+from priorwise.policies.exploration import PlayArms
 from priorwise.sensitivity.break_even import break_even
-from priorwise.sensitivity.ladder import (
+from priorwise.sensitivity.ladder.ladder import (
     ACTIONS,
     COMMON,
     COUPLED,
@@ -20,9 +21,8 @@ from priorwise.sensitivity.ladder import (
     WORST,
     sensitivity_ladder,
 )
-from priorwise.sensitivity.rungs import Ladder, Rung
-from priorwise.sensitivity.walk import walk
-from priorwise.simulate.results import Estimate
+from priorwise.sensitivity.ladder.rungs import Ladder, Rung
+from priorwise.sensitivity.ladder.walk import walk
 from priorwise.testing import base_seed
 
 

@@ -16,15 +16,25 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
+from priorwise.core.episodes import as_run, joined
+from priorwise.core.fits import PriorFit
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.experiments import problems
+from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
+from priorwise.families.beta.moments import BetaMoments
+from priorwise.families.finite.counts import FiniteCounts
+from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
+from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
+from priorwise.families.linear.moments import LinearMoments
 from priorwise.meta.evidence.alarm import Alarm
 from priorwise.meta.evidence.mixture import MixturePrior
 from priorwise.meta.evidence.predictive import information, log_marginal, log_predictive
 from priorwise.meta.evidence.watch import Watch, Watched
-from priorwise.meta.exploration.plans import OneArmBlocks
-from priorwise.meta.exploration.policies import UniformThen
-from priorwise.meta.fit import PriorFit
+from priorwise.meta.exploration import OneArmBlocks
 from priorwise.meta.learners.ada_thompson import AdaThompson
 from priorwise.meta.learners.empirical_bayes import EmpiricalBayes, Every, Geometric
 from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
@@ -35,18 +45,8 @@ from priorwise.meta.learners.meta_thompson import MetaThompson
 from priorwise.meta.learners.robust import AsFitted, Drawn, Mixed, Widened, mean_covariance
 from priorwise.meta.learners.running_mean import RunningMean
 from priorwise.meta.learners.simulate_meta import simulate_meta
-from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
-from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
-from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
-from priorwise.meta.moments.beta import BetaMoments
-from priorwise.meta.moments.finite import FiniteCounts
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.moments.linear import LinearMoments
-from priorwise.meta.statistics.episodes import as_run, joined
-from priorwise.meta.statistics.gaussian import GaussianStatistics
+from priorwise.policies.exploration import UniformThen
 from priorwise.simulate.engine import plan, run_held
-from priorwise.simulate.results import Trajectory
 from priorwise.testing import PriorContract
 
 THOMPSON = pw.ThompsonSampling()

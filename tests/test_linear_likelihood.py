@@ -12,14 +12,14 @@ from counting import calls
 from scipy.stats import chi2, multivariate_normal
 
 import priorwise as pw
+from priorwise.core.fits import PriorFit
 from priorwise.experiments import problems
-from priorwise.meta.fit import PriorFit
-from priorwise.meta.likelihood.linear.certainty import basis
-from priorwise.meta.likelihood.linear.climb import Chart, Point, climb
-from priorwise.meta.likelihood.linear.density import log_marginal_likelihood
-from priorwise.meta.likelihood.linear.estimator import FEW, LinearMarginalLikelihood
-from priorwise.meta.likelihood.linear.model import LinearLikelihood, LinearTasks
-from priorwise.meta.statistics.linear import LinearStatistics
+from priorwise.families.linear.likelihood.certainty import basis
+from priorwise.families.linear.likelihood.climb import Chart, Point, climb
+from priorwise.families.linear.likelihood.density import log_marginal_likelihood
+from priorwise.families.linear.likelihood.estimator import FEW, LinearMarginalLikelihood
+from priorwise.families.linear.likelihood.model import LinearLikelihood, LinearTasks
+from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.testing import base_seed
 
 # Reaction times (ms) of 18 subjects over 10 days of little sleep: Belenky et al. 2003, Journal of

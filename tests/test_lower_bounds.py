@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import priorwise as pw
-from priorwise.sensitivity.exact import exact_rewards, exact_trajectory_tv
-from priorwise.sensitivity.lower_bounds import (
+from priorwise.sensitivity.bounds.lower import (
     exact_gap,
     improved_gap,
     lower_bound_gap,
@@ -20,7 +19,8 @@ from priorwise.sensitivity.lower_bounds import (
     two_point_instance,
     two_point_tv,
 )
-from priorwise.sensitivity.revealing import simulated_rewards
+from priorwise.sensitivity.bounds.lower_simulation import simulated_rewards
+from priorwise.sensitivity.exact.evaluation import exact_rewards, exact_trajectory_tv
 
 SIGMAS = 4.6  # false alarms with probability 4e-6
 
@@ -166,7 +166,7 @@ def test_bound_approaches_half_of_k_eps_h_squared() -> None:
 
 def test_simulation_does_not_depend_on_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = simulated_rewards(2, 5, 20, 0.05, 0.05, tasks=300, seed=seed)
-    monkeypatch.setattr("priorwise.sensitivity.revealing.BLOCK", 64)
+    monkeypatch.setattr("priorwise.sensitivity.bounds.lower_simulation.BLOCK", 64)
     blocks = simulated_rewards(2, 5, 20, 0.05, 0.05, tasks=300, seed=seed)
     fewer = simulated_rewards(2, 5, 20, 0.05, 0.05, tasks=100, seed=seed)
     np.testing.assert_array_equal(whole, blocks)

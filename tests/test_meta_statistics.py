@@ -14,13 +14,13 @@ import pytest
 
 import priorwise as pw
 import priorwise.meta
-from priorwise.meta.fit import PriorFit, Uncertainty
-from priorwise.meta.numerics import positive_root, project_psd
-from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
-from priorwise.meta.statistics.finite import FiniteStatistics
-from priorwise.meta.statistics.gaussian import GaussianStatistics
-from priorwise.meta.statistics.gaussian_groups import GaussianGroups, distinct_rows
-from priorwise.meta.statistics.linear import LinearStatistics
+from priorwise.core.fits import PriorFit, Uncertainty
+from priorwise.core.numerics import positive_root, project_psd
+from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
+from priorwise.families.finite.statistics import FiniteStatistics
+from priorwise.families.gaussian.groups import GaussianGroups, distinct_rows
+from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.linear.statistics import LinearStatistics
 
 ARMS = 3
 

@@ -16,23 +16,23 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
+from priorwise.core.design import FALSE_ALARM, design_sums, uniformity_p_value
+from priorwise.core.fits import PriorFit
 from priorwise.experiments import problems
+from priorwise.families.beta.moments import BetaMoments, beta_of_moments
+from priorwise.families.beta.statistics import BetaStatistics
+from priorwise.families.finite.counts import FiniteCounts
+from priorwise.families.finite.statistics import FiniteStatistics
+from priorwise.families.gaussian.moment_variants import READERS, rows_of
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.linear.moments import LinearMoments
+from priorwise.families.linear.statistics import LinearStatistics
+from priorwise.families.normal import totals as moment_totals
 from priorwise.meta.complexity.explored import explored, replicate_seed
 from priorwise.meta.complexity.moment_errors import moment_errors
-from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms
-from priorwise.meta.exploration.policies import UniformThen
-from priorwise.meta.fit import PriorFit
-from priorwise.meta.moments import totals as moment_totals
-from priorwise.meta.moments.beta import BetaMoments, beta_of_moments
-from priorwise.meta.moments.finite import FiniteCounts
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.moments.gaussian_variants import READERS, rows_of
-from priorwise.meta.moments.linear import LinearMoments
-from priorwise.meta.statistics.beta import BetaStatistics
-from priorwise.meta.statistics.design import FALSE_ALARM, design_sums, uniformity_p_value
-from priorwise.meta.statistics.finite import FiniteStatistics
-from priorwise.meta.statistics.gaussian import GaussianStatistics
-from priorwise.meta.statistics.linear import LinearStatistics
+from priorwise.meta.exploration import OneArmBlocks, PairedArms
+from priorwise.policies.exploration import UniformThen
 
 PRIOR = pw.GaussianPrior(
     [0.5, -0.3, 0.2],

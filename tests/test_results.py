@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.core.style import Picture
-from priorwise.simulate.figure import Curve, learning_curves
+from priorwise.figures.curves import Curve, learning_curves
+from priorwise.figures.style import Picture
 
 BETA = pw.BetaPrior([2.0, 2.0, 2.0], [30.0, 30.0, 30.0])
 POLICIES = {"ts": pw.ThompsonSampling(), "greedy": pw.Greedy(), "uniform": pw.Uniform()}
@@ -110,7 +110,7 @@ def test_figures_of_runs_and_comparisons(
 ) -> None:
     png(comparison.figure())
     png(comparison.runs["ts"].figure(label="ts"))
-    shown = Noted(monkeypatch, "priorwise.simulate.figure")
+    shown = Noted(monkeypatch, "priorwise.figures.curves")
     comparison.figure("Headlines in June", note="Mine.")
     for text in (
         *POLICIES,
@@ -131,7 +131,7 @@ def test_the_figure_of_clicks_is_not_noise(
     """Rewards of 0 and 1 scatter from pull to pull; the expected reward of the chosen arm does so
     far less.
     """
-    shown = Noted(monkeypatch, "priorwise.simulate.figure")
+    shown = Noted(monkeypatch, "priorwise.figures.curves")
     comparison.figure()
     for drawn, run in zip(
         shown.lines["Reward of each pull"], comparison.runs.values(), strict=True
@@ -148,7 +148,7 @@ def test_without_a_best_arm_the_figure_shows_rewards(
         by_step=type(run.by_step)(run.by_step.reward, run.by_step.reward_std_error),
         mean_regret=None,
     )
-    shown = Noted(monkeypatch, "priorwise.simulate.figure")
+    shown = Noted(monkeypatch, "priorwise.figures.curves")
     learning_curves([Curve("ts", plain, "ts")], "Title")
     assert "Cumulative reward" in shown.said
     np.testing.assert_array_equal(shown.lines["Reward of each pull"][0], run.by_step.reward)
@@ -194,7 +194,7 @@ def test_figure_of_a_meta_run(
     run, oracle = learned.values()
     png(run.figure())
     png(run.figure("Learning", label="ts", others={"oracle": oracle}))
-    shown = Noted(monkeypatch, "priorwise.meta.learners.meta_figure")
+    shown = Noted(monkeypatch, "priorwise.figures.episodes")
     run.figure("Learning", label="ts", others={"oracle": oracle})
     for text in ("Learning", "ts", "oracle", "Short of oracle", "standard errors over replicates"):
         assert text in shown.said
@@ -328,7 +328,7 @@ def test_a_fit_is_one_row_for_each_number() -> None:
 def test_figure_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     fit = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
     png(fit.figure())
-    shown = Noted(monkeypatch, "priorwise.meta.fit_figure")
+    shown = Noted(monkeypatch, "priorwise.figures.fit")
     fit.figure("Headlines")
     for text in ("Headlines", "any arm", f"{fit.prior.mean:.3g}", "20 priors that the data leave"):
         assert text in shown.said
@@ -364,7 +364,7 @@ def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(
     )
     assert ladder.summary == f"{first} {second}"
     assert str(ladder).startswith(f"{first}\n{second}\n")
-    shown = Noted(monkeypatch, "priorwise.sensitivity.ladder_figure")
+    shown = Noted(monkeypatch, "priorwise.figures.ladder")
     ladder.figure()
     assert first in shown.said
     unseen = replace(ladder, gap=pw.Estimate(0.001, 0.002))

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 
 import priorwise as pw
+from priorwise.core.fits import PriorFit
 from priorwise.core.streams import mix
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments import problems
-from priorwise.meta.fit import PriorFit
-from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
-from priorwise.meta.likelihood.families import log_marginal_likelihood
-from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
-from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
+from priorwise.families.beta.statistics import BetaStatistics
+from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
+from priorwise.families.finite.statistics import FiniteStatistics
+from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.linear.statistics import LinearStatistics
+from priorwise.meta.marginals import log_marginal_likelihood
 from priorwise.meta.selection.models import compare_models
 from priorwise.meta.selection.policies import compare_policies
-from priorwise.meta.statistics.beta import BetaStatistics
-from priorwise.meta.statistics.finite import FiniteStatistics
-from priorwise.meta.statistics.gaussian import GaussianStatistics
-from priorwise.meta.statistics.linear import LinearStatistics
 
 OWN, POOLED = BetaMarginalLikelihood(), BetaMarginalLikelihood("exchangeable")
 DIFFERENT = pw.BetaPrior([1.0, 6.0, 3.0], [6.0, 2.0, 3.0])

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import priorwise as pw
+from priorwise.core.estimates import mean_estimate
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.experiments import problems
 from priorwise.meta.learners import simulate_meta as module
 from priorwise.meta.learners.learner import FixedPrior, Play, Setting
 from priorwise.meta.learners.meta_run import MetaRun
 from priorwise.meta.learners.simulate_meta import NUMBERS, simulate_meta
-from priorwise.meta.numerics import mean_estimate
 from priorwise.simulate.engine import plan
-from priorwise.simulate.results import Trajectory
 
 GAUSSIAN = pw.GaussianPrior([0.5, 0.0, 0.1], [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
 BETA = pw.BetaPrior([1.0, 2.0, 0.5], [1.0, 3.0, 1.5])

@@ -25,7 +25,7 @@ from priorwise.core.streams import (
     slot_keys,
     task_keys,
 )
-from priorwise.kernels import beta as beta_kernels
+from priorwise.families.beta import tiles as beta_kernels
 from priorwise.kernels import random as kernels
 from priorwise.kernels.compiling import KEYS, LANES, ROWS, F, U, entry
 

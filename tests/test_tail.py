@@ -18,22 +18,23 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2, foldnorm, norm
 from scipy.stats import gamma as gamma_law
 
+from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
+from priorwise.core.rewards import BanditEnvironment, NoiselessRewards
 from priorwise.core.streams import Stream
 from priorwise.experiments import problems
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.contexts import SphereContexts
-from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.priors.rewards import BanditEnvironment, NoiselessRewards
-from priorwise.sensitivity import diameter
-from priorwise.sensitivity.conditions import Bounded, SubGamma, SubGaussian
-from priorwise.sensitivity.diameter import diameter_law
-from priorwise.sensitivity.known_tails import conditions_of
-from priorwise.sensitivity.normal_tail import log_loss
-from priorwise.sensitivity.tail import TailExpectation, tail_expectation
-from priorwise.sensitivity.tail_laws import FiniteLaw, SampleLaw
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.contexts import SphereContexts
+from priorwise.families.linear.prior import LinearGaussianPrior
+from priorwise.families.normal.tails import log_loss
+from priorwise.sensitivity.tails import diameter
+from priorwise.sensitivity.tails.diameter import diameter_law
+from priorwise.sensitivity.tails.expectation import TailExpectation, tail_expectation
+from priorwise.sensitivity.tails.known import conditions_of
+from priorwise.sensitivity.tails.laws import FiniteLaw, SampleLaw
 from priorwise.testing import base_seed
 
 LEVELS = [1e-3, 0.04, 0.3, 0.75, 1.0]

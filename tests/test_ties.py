@@ -14,9 +14,9 @@ import priorwise as pw
 from priorwise.core.choosing import level, ties
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
-from priorwise.sensitivity.enumeration import tied_law
-from priorwise.sensitivity.finite_actions import drawn_law, finite_action_law
-from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
+from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
+from priorwise.sensitivity.exact.enumeration import tied_law
+from priorwise.sensitivity.exact.finite_actions import drawn_law, finite_action_law
 from priorwise.testing.twins import same_run, some_arms
 
 FALSE_ALARM = 1e-5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.kernels import gaussian_wide
+from priorwise.families.gaussian import tiles_wide as gaussian_wide
 
 
 @pytest.mark.slow

@@ -10,9 +10,19 @@ import priorwise._starting  # noqa: F401 - before all that takes time
 from typing import TYPE_CHECKING, Any
 
 from priorwise.core.choosing import pick
+from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import Seen
+from priorwise.core.runs import Run
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
+from priorwise.families import load_prior
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.contexts import GivenContexts, SphereContexts
+from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.policies.baselines import (
     BayesUCB,
     ExactKnowledgeGradient,
@@ -27,24 +37,29 @@ from priorwise.policies.sampling import (
     SamplingPolicy,
     ThompsonSampling,
 )
-from priorwise.priors import load_prior
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.contexts import GivenContexts, SphereContexts
-from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Comparison, Estimate, Run
+from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import compare, simulate
 
 if TYPE_CHECKING:
+    from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
+    from priorwise.core.fits import PriorFit
+    from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
+    from priorwise.families.beta.moments import BetaMoments
+    from priorwise.families.beta.statistics import BetaStatistics
+    from priorwise.families.finite.counts import FiniteCounts
+    from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
+    from priorwise.families.finite.statistics import FiniteStatistics
+    from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+    from priorwise.families.gaussian.moments import GaussianMoments
+    from priorwise.families.gaussian.statistics import GaussianStatistics
+    from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
+    from priorwise.families.linear.moments import LinearMoments
+    from priorwise.families.linear.statistics import LinearStatistics
     from priorwise.meta.complexity.sample_complexity import SampleComplexity, sample_complexity
     from priorwise.meta.evidence.alarm import Alarm
     from priorwise.meta.evidence.mixture import MixturePrior
     from priorwise.meta.evidence.watch import Watch
-    from priorwise.meta.exploration.plans import OneArmBlocks, PairedArms
-    from priorwise.meta.exploration.policies import UniformThen
-    from priorwise.meta.fit import PriorFit
+    from priorwise.meta.exploration import OneArmBlocks, PairedArms
     from priorwise.meta.learners.ada_thompson import AdaThompson
     from priorwise.meta.learners.empirical_bayes import EmpiricalBayes, Every, Geometric
     from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
@@ -56,37 +71,33 @@ if TYPE_CHECKING:
     from priorwise.meta.learners.robust import AsFitted, Drawn, Mixed, Widened
     from priorwise.meta.learners.running_mean import RunningMean
     from priorwise.meta.learners.simulate_meta import simulate_meta
-    from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
-    from priorwise.meta.likelihood.families import log_marginal_likelihood
-    from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
-    from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-    from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
-    from priorwise.meta.moments.beta import BetaMoments
-    from priorwise.meta.moments.finite import FiniteCounts
-    from priorwise.meta.moments.gaussian import GaussianMoments
-    from priorwise.meta.moments.linear import LinearMoments
+    from priorwise.meta.marginals import log_marginal_likelihood
     from priorwise.meta.selection.models import ModelComparison, compare_models
     from priorwise.meta.selection.policies import PolicyComparison, compare_policies
-    from priorwise.meta.statistics.beta import BetaStatistics
-    from priorwise.meta.statistics.finite import FiniteStatistics
-    from priorwise.meta.statistics.gaussian import GaussianStatistics
-    from priorwise.meta.statistics.linear import LinearStatistics
-    from priorwise.sensitivity.bounds import Bound, reward_bound, trajectory_bound
-    from priorwise.sensitivity.break_even import BreakEven, break_even
-    from priorwise.sensitivity.comparison import kveton_comparison
-    from priorwise.sensitivity.conditions import Bounded, SubGamma, SubGaussian
-    from priorwise.sensitivity.distance import Distance, hellinger, kl, total_variation
-    from priorwise.sensitivity.exact import exact_evaluation, exact_rewards, exact_trajectory_tv
-    from priorwise.sensitivity.ladder import sensitivity_ladder
-    from priorwise.sensitivity.lower_bounds import (
+    from priorwise.policies.exploration import UniformThen
+    from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
+    from priorwise.sensitivity.bounds.kveton import kveton_comparison
+    from priorwise.sensitivity.bounds.lower import (
         lower_bound_gap,
         noiseless_instance,
         two_point_instance,
     )
-    from priorwise.sensitivity.optimal import BayesOptimalPolicy, bayes_optimal
-    from priorwise.sensitivity.pomdp import pomdp_reward_bound, pomdp_trajectory_bound, reward_tails
-    from priorwise.sensitivity.rungs import Ladder, Rung
-    from priorwise.sensitivity.tail import TailExpectation, tail_expectation
+    from priorwise.sensitivity.bounds.pomdp import (
+        pomdp_reward_bound,
+        pomdp_trajectory_bound,
+        reward_tails,
+    )
+    from priorwise.sensitivity.break_even import BreakEven, break_even
+    from priorwise.sensitivity.distance.measures import Distance, hellinger, kl, total_variation
+    from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
+    from priorwise.sensitivity.exact.evaluation import (
+        exact_evaluation,
+        exact_rewards,
+        exact_trajectory_tv,
+    )
+    from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
+    from priorwise.sensitivity.ladder.rungs import Ladder, Rung
+    from priorwise.sensitivity.tails.expectation import TailExpectation, tail_expectation
 
 __version__ = "0.1.0"
 
@@ -201,7 +212,7 @@ __all__ = [
 # What a simulation does without is imported when first used: bounds and ladders, estimators,
 # optimisers, process pools.
 _LATER = {
-    "priorwise.sensitivity.bounds": (
+    "priorwise.sensitivity.bounds.bandits": (
         "Bound",
         "reward_bound",
         "trajectory_bound",
@@ -210,43 +221,43 @@ _LATER = {
         "BreakEven",
         "break_even",
     ),
-    "priorwise.sensitivity.comparison": ("kveton_comparison",),
-    "priorwise.sensitivity.conditions": (
+    "priorwise.sensitivity.bounds.kveton": ("kveton_comparison",),
+    "priorwise.core.conditions": (
         "Bounded",
         "SubGamma",
         "SubGaussian",
     ),
-    "priorwise.sensitivity.distance": (
+    "priorwise.sensitivity.distance.measures": (
         "Distance",
         "hellinger",
         "kl",
         "total_variation",
     ),
-    "priorwise.sensitivity.exact": (
+    "priorwise.sensitivity.exact.evaluation": (
         "exact_evaluation",
         "exact_rewards",
         "exact_trajectory_tv",
     ),
-    "priorwise.sensitivity.ladder": ("sensitivity_ladder",),
-    "priorwise.sensitivity.lower_bounds": (
+    "priorwise.sensitivity.ladder.ladder": ("sensitivity_ladder",),
+    "priorwise.sensitivity.bounds.lower": (
         "lower_bound_gap",
         "noiseless_instance",
         "two_point_instance",
     ),
-    "priorwise.sensitivity.optimal": (
+    "priorwise.sensitivity.exact.bayes_optimal": (
         "BayesOptimalPolicy",
         "bayes_optimal",
     ),
-    "priorwise.sensitivity.pomdp": (
+    "priorwise.sensitivity.bounds.pomdp": (
         "pomdp_reward_bound",
         "pomdp_trajectory_bound",
         "reward_tails",
     ),
-    "priorwise.sensitivity.rungs": (
+    "priorwise.sensitivity.ladder.rungs": (
         "Ladder",
         "Rung",
     ),
-    "priorwise.sensitivity.tail": (
+    "priorwise.sensitivity.tails.expectation": (
         "TailExpectation",
         "tail_expectation",
     ),
@@ -257,12 +268,12 @@ _LATER = {
     "priorwise.meta.evidence.alarm": ("Alarm",),
     "priorwise.meta.evidence.mixture": ("MixturePrior",),
     "priorwise.meta.evidence.watch": ("Watch",),
-    "priorwise.meta.exploration.plans": (
+    "priorwise.meta.exploration": (
         "OneArmBlocks",
         "PairedArms",
     ),
-    "priorwise.meta.exploration.policies": ("UniformThen",),
-    "priorwise.meta.fit": ("PriorFit",),
+    "priorwise.policies.exploration": ("UniformThen",),
+    "priorwise.core.fits": ("PriorFit",),
     "priorwise.meta.learners.ada_thompson": ("AdaThompson",),
     "priorwise.meta.learners.empirical_bayes": (
         "EmpiricalBayes",
@@ -291,15 +302,15 @@ _LATER = {
     ),
     "priorwise.meta.learners.running_mean": ("RunningMean",),
     "priorwise.meta.learners.simulate_meta": ("simulate_meta",),
-    "priorwise.meta.likelihood.beta.estimator": ("BetaMarginalLikelihood",),
-    "priorwise.meta.likelihood.families": ("log_marginal_likelihood",),
-    "priorwise.meta.likelihood.finite.estimator": ("FiniteMarginalLikelihood",),
-    "priorwise.meta.likelihood.gaussian.estimator": ("GaussianMarginalLikelihood",),
-    "priorwise.meta.likelihood.linear.estimator": ("LinearMarginalLikelihood",),
-    "priorwise.meta.moments.beta": ("BetaMoments",),
-    "priorwise.meta.moments.finite": ("FiniteCounts",),
-    "priorwise.meta.moments.gaussian": ("GaussianMoments",),
-    "priorwise.meta.moments.linear": ("LinearMoments",),
+    "priorwise.families.beta.likelihood.estimator": ("BetaMarginalLikelihood",),
+    "priorwise.meta.marginals": ("log_marginal_likelihood",),
+    "priorwise.families.finite.likelihood.estimator": ("FiniteMarginalLikelihood",),
+    "priorwise.families.gaussian.likelihood.estimator": ("GaussianMarginalLikelihood",),
+    "priorwise.families.linear.likelihood.estimator": ("LinearMarginalLikelihood",),
+    "priorwise.families.beta.moments": ("BetaMoments",),
+    "priorwise.families.finite.counts": ("FiniteCounts",),
+    "priorwise.families.gaussian.moments": ("GaussianMoments",),
+    "priorwise.families.linear.moments": ("LinearMoments",),
     "priorwise.meta.selection.models": (
         "ModelComparison",
         "compare_models",
@@ -308,24 +319,24 @@ _LATER = {
         "PolicyComparison",
         "compare_policies",
     ),
-    "priorwise.meta.statistics.beta": ("BetaStatistics",),
-    "priorwise.meta.statistics.finite": ("FiniteStatistics",),
-    "priorwise.meta.statistics.gaussian": ("GaussianStatistics",),
-    "priorwise.meta.statistics.linear": ("LinearStatistics",),
+    "priorwise.families.beta.statistics": ("BetaStatistics",),
+    "priorwise.families.finite.statistics": ("FiniteStatistics",),
+    "priorwise.families.gaussian.statistics": ("GaussianStatistics",),
+    "priorwise.families.linear.statistics": ("LinearStatistics",),
 }
 _HOMES = {name: module for module, names in _LATER.items() for name in names}
 
 # Fits and their laws of plausible priors, which JSON files name.
 Serializable.found_in(
     {
-        "prior-fit": "priorwise.meta.fit",
-        "beta-moment-uncertainty": "priorwise.meta.moments.beta",
-        "beta-uncertainty": "priorwise.meta.likelihood.beta.uncertainty",
-        "dirichlet-uncertainty": "priorwise.meta.moments.finite",
-        "gaussian-uncertainty": "priorwise.meta.likelihood.gaussian.law",
-        "linear-uncertainty": "priorwise.meta.likelihood.linear.certainty",
-        "moment-uncertainty": "priorwise.meta.moments.totals",
-        "simplex-uncertainty": "priorwise.meta.likelihood.finite.estimator",
+        "prior-fit": "priorwise.core.fits",
+        "beta-moment-uncertainty": "priorwise.families.beta.moments",
+        "beta-uncertainty": "priorwise.families.beta.likelihood.uncertainty",
+        "dirichlet-uncertainty": "priorwise.families.finite.counts",
+        "gaussian-uncertainty": "priorwise.families.gaussian.likelihood.law",
+        "linear-uncertainty": "priorwise.families.linear.likelihood.certainty",
+        "moment-uncertainty": "priorwise.families.normal.totals",
+        "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
     }
 )
 

@@ -17,14 +17,14 @@ from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
 from priorwise.cli.output import counted, output
 from priorwise.cli.policies import parse_policy
 from priorwise.core.validation import shown
-from priorwise.sensitivity.bounds import reward_bound
-from priorwise.sensitivity.ladder import sensitivity_ladder
-from priorwise.sensitivity.rungs import Ladder, Rung
+from priorwise.sensitivity.bounds.bandits import reward_bound
+from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
+from priorwise.sensitivity.ladder.rungs import Ladder, Rung
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from priorwise.sensitivity.bound import Bound
+    from priorwise.sensitivity.bounds.bound import Bound
 
 DEFAULT_OUT: Final = "out"
 FILES: Final = ("bound.png", "bound.svg", "bound.json")

@@ -11,8 +11,9 @@ import typer
 from priorwise.cli.errors import fail
 from priorwise.core.serial import Serializable
 from priorwise.experiments import problems
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 
 
 class Kind(StrEnum):

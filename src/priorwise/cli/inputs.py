@@ -15,8 +15,8 @@ from priorwise.cli.errors import fail
 from priorwise.cli.policies import parse_policy
 from priorwise.core import validation
 from priorwise.core.protocols import Policy, Prior
+from priorwise.families import load_prior
 from priorwise.policies.baselines import Uniform
-from priorwise.priors import load_prior
 from priorwise.simulate.run import simulate
 from priorwise.simulate.sizes import check_run
 

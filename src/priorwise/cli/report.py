@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from priorwise.cli.inputs import Entry
 from priorwise.cli.output import counted
+from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import Prior, monte_carlo_n
+from priorwise.core.runs import Run
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
-from priorwise.simulate.figure import Curve, learning_curves
-from priorwise.simulate.results import Comparison, Estimate, Run
+from priorwise.figures.curves import Curve, learning_curves
+from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import simulate
 
 TIMED_SECONDS: Final = 0.05

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from priorwise.cli.output import counted
 from priorwise.cli.report import Line
-from priorwise.simulate.results import Estimate, Run
+from priorwise.core.estimates import Estimate
+from priorwise.core.runs import Run
 
 if TYPE_CHECKING:
     from rich.table import Table

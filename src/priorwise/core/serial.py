@@ -71,6 +71,11 @@ class Serializable:
             },
         }
 
+    def replaced(self, **changes: Any) -> Self:
+        """Return a copy with some parameters changed, checked as any new value is."""
+        names = inspect.signature(type(self)).parameters
+        return type(self)(**{name: getattr(self, name) for name in names} | changes)
+
     def __eq__(self, other: object) -> bool:
         """Equal if of one class with equal fields."""
         return (

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from priorwise.core.style import (
+from priorwise.core.types import FloatArray
+from priorwise.experiments.curves_figure import BAND, GOLDEN, Look, looks
+from priorwise.experiments.envelope import checked, codes, panels
+from priorwise.experiments.work import Files, Table
+from priorwise.figures.style import (
     INK,
     LABEL_SIZE,
     NOTE,
@@ -21,10 +25,6 @@ from priorwise.core.style import (
     write_note,
     write_title,
 )
-from priorwise.core.types import FloatArray
-from priorwise.experiments.curves_figure import BAND, GOLDEN, Look, looks
-from priorwise.experiments.envelope import checked, codes, panels
-from priorwise.experiments.work import Files, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

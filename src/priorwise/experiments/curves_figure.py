@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from priorwise.core.style import (
+from priorwise.experiments.envelope import CURVES, checked, codes, envelope, panels
+from priorwise.experiments.work import Files, Table
+from priorwise.figures.style import (
     COLOURS,
     MARKERS,
     NOTE_LINE,
@@ -23,8 +25,6 @@ from priorwise.core.style import (
     write_note,
     write_title,
 )
-from priorwise.experiments.envelope import CURVES, checked, codes, envelope, panels
-from priorwise.experiments.work import Files, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

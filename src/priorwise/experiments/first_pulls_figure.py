@@ -9,7 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.style import (
+from priorwise.experiments.curves_figure import looks
+from priorwise.experiments.envelope import checked, codes
+from priorwise.experiments.instance_figure import CELL, IDENTIFYING, grid, heat, name_arms
+from priorwise.experiments.work import Files, Table
+from priorwise.figures.style import (
     NOTE_LINE,
     new_figure,
     note_lines,
@@ -18,10 +22,6 @@ from priorwise.core.style import (
     write_note,
     write_title,
 )
-from priorwise.experiments.curves_figure import looks
-from priorwise.experiments.envelope import checked, codes
-from priorwise.experiments.instance_figure import CELL, IDENTIFYING, grid, heat, name_arms
-from priorwise.experiments.work import Files, Table
 
 FIRST_PULLS: Final = {"algorithm": "text", "arm": "whole", "count": "whole"}
 POWER: Final = 0.4

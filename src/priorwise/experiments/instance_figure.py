@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.style import (
+from priorwise.core.types import FloatArray
+from priorwise.experiments.envelope import checked
+from priorwise.experiments.work import Files, Table
+from priorwise.figures.style import (
     COLOURS,
     FAINT,
     INK,
@@ -26,9 +29,6 @@ from priorwise.core.style import (
     write_note,
     write_title,
 )
-from priorwise.core.types import FloatArray
-from priorwise.experiments.envelope import checked
-from priorwise.experiments.work import Files, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,9 @@ from typing import Final, final
 
 import numpy as np
 
+from priorwise.core.estimates import Estimate
 from priorwise.core.types import FloatArray
 from priorwise.experiments.work import Claim, Table
-from priorwise.simulate.results import Estimate
 
 SIGMAS: Final = 5.0
 """Standard errors of the replicate mean within which a known value must lie; chance alone misses

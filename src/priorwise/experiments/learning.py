@@ -26,16 +26,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from priorwise.core.episodes import as_run
+from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.runs import Run, Trajectory
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments.problems import Problem
 from priorwise.experiments.work import Arrays, Block, Table, ranges, stacked
 from priorwise.kernels.loop import Block as Ran
-from priorwise.meta.fit import PriorFit
 from priorwise.meta.learners.simulate_meta import NUMBERS
-from priorwise.meta.statistics.episodes import as_run
 from priorwise.simulate.engine import Engine, plan, run_held
-from priorwise.simulate.results import Run, Trajectory
 
 
 class PrefixEstimator(Protocol):

@@ -9,10 +9,10 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from priorwise.core.protocols import Prior
-from priorwise.priors.contexts import SphereContexts
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.contexts import SphereContexts
+from priorwise.families.linear.prior import LinearGaussianPrior
 
 P = TypeVar("P", bound=Prior)
 

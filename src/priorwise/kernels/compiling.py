@@ -34,11 +34,12 @@ KEYS = types.Array(U, 1, "C")
 
 @cache
 def sources_stamp() -> str:
-    """Hash of every kernel source: Numba by itself watches only the file of the function it
-    compiles.
+    """Hash of every source of tile functions: Numba by itself watches only the file of the function
+    it compiles.
     """
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    package = Path(__file__).parent.parent
+    for path in sorted([*package.glob("kernels/*.py"), *package.glob("families/*/tiles*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -21,18 +21,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.style import Picture
 from priorwise.core.types import FloatArray
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.prior import LinearGaussianPrior
+from priorwise.figures.break_even import break_even_figure
+from priorwise.figures.style import Picture
 from priorwise.policies.baselines import Uniform
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.sensitivity.break_even_figure import break_even_figure
-from priorwise.simulate.results import Estimate
 from priorwise.simulate.run import compare
 
 Path = Callable[[float], Any]

@@ -1,21 +1,23 @@
-"""What a simulation returns: numbers with their standard errors, and trajectories when kept."""
+"""From blocks of tasks to runs, and several policies on the same tasks side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular, frame
-from priorwise.core.style import Picture
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.runs import Run, StepCurves, Trajectory, numbers_of, title_of
+from priorwise.core.types import FloatArray
+from priorwise.figures.curves import Curve, learning_curves
+from priorwise.figures.style import Picture
 from priorwise.kernels.loop import Block, Columns
 from priorwise.kernels.tally import merge_tiles, tally
-from priorwise.simulate.figure import Curve, learning_curves
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,148 +50,6 @@ class Tally:
         if self.count < 2:
             return np.full(self.mean.shape, np.inf)
         return np.asarray(np.sqrt(self.square / (self.count - 1) / self.count))
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over tasks with its standard error."""
-
-    mean: float
-    std_error: float
-
-    def __str__(self) -> str:
-        """Mean plus or minus its standard error."""
-        return f"{self.mean:.4f} ± {self.std_error:.4f}"
-
-
-@dataclass(frozen=True, eq=False)
-class StepCurves(Tabular):
-    """Means over tasks at each step, ``(step,)``, with their standard errors.
-
-    ``expected_reward`` is the expected reward of the chosen arm, ``reward`` what it earned: the
-    same on average, but with the noise of the rewards. It is None where arms have no expected
-    rewards. ``regret`` and ``cumulative_regret`` (up to and with each step) are None where there is
-    no best arm.
-    """
-
-    reward: FloatArray
-    reward_std_error: FloatArray
-    expected_reward: FloatArray | None = None
-    expected_reward_std_error: FloatArray | None = None
-    regret: FloatArray | None = None
-    regret_std_error: FloatArray | None = None
-    cumulative_regret: FloatArray | None = None
-    cumulative_regret_std_error: FloatArray | None = None
-
-    def table(self) -> Table:
-        """Columns by name, one row for each step; NaN for what the problem does not have."""
-        missing = np.full(self.reward.size, np.nan)
-        names = {"reward_std_error": "std_error"}  # as in every table
-        curves = {
-            names.get(name, name): missing if values is None else values
-            for name, values in vars(self).items()
-        }
-        return {"step": np.arange(1, self.reward.size + 1), **curves}
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """What every task did, as columns with the task axis first."""
-
-    actions: IntArray  # (task, step)
-    rewards: FloatArray  # (task, step)
-    # (task, step, entry): features of the chosen arm, or what else the environment logs
-    log: FloatArray | None
-
-
-@dataclass(frozen=True, eq=False)
-class Run(Tabular):
-    """Result of a simulation.
-
-    ``mean_reward`` is the mean over tasks of a task's total reward, ``std_error`` its standard
-    error (infinite for one task). ``mean_regret`` is the mean total gap to the best available arm
-    in hindsight, None where the problem has no best arm: expected rewards are not known, or actions
-    influence later signals. ``by_step`` holds the curves.
-    """
-
-    mean_reward: float
-    std_error: float
-    mean_regret: float | None
-    regret_std_error: float | None
-    by_step: StepCurves
-    tasks: int
-    horizon: int
-    seed: int
-    engine: str
-    resets: int
-    """Tasks whose belief met a trajectory that its prior deems impossible, and started again from
-    that prior.
-    """
-    trajectory: Trajectory | None = field(default=None, repr=False)
-
-    @property
-    def rewards(self) -> FloatArray:
-        """Rewards, ``(task, step)``; needs ``keep=True``."""
-        return self._kept.rewards
-
-    @property
-    def actions(self) -> IntArray:
-        """Actions, ``(task, step)``; needs ``keep=True``."""
-        return self._kept.actions
-
-    @property
-    def _kept(self) -> Trajectory:
-        if self.trajectory is None:
-            raise ValueError("trajectories were not kept: call simulate(..., keep=True)")
-        return self.trajectory
-
-    def table(self) -> Table:
-        """Columns by name, one row; ``by_step.table()`` has one row for each step."""
-        return {name: [value] for name, value in _numbers(self).items()}
-
-    def figure(self, title: str = "", label: str = "") -> Picture:
-        """Draw the learning curves, pull by pull."""
-        label = validation.text("label", label)
-        return learning_curves(
-            [Curve(label, self, label)],
-            validation.text("title", title) or f"{self}, seed {self.seed}",
-        )
-
-    def __str__(self) -> str:
-        """Reward and regret in one line."""
-        regret = (
-            ""
-            if self.mean_regret is None
-            else f", regret {self.mean_regret:.4f} ± {self.regret_std_error:.4f}"
-        )
-        return (
-            f"reward {self.mean_reward:.4f} ± {self.std_error:.4f}{regret} over {self.tasks:,} "
-            f"tasks of {self.horizon} pulls"
-        )
-
-
-def _numbers(run: Run) -> dict[str, Any]:
-    """What a table says of a run, under the names that every table uses; NaN where there is no
-    regret.
-    """
-    return {
-        "reward": run.mean_reward,
-        "std_error": run.std_error,
-        "regret": np.nan if run.mean_regret is None else run.mean_regret,
-        "regret_std_error": np.nan if run.regret_std_error is None else run.regret_std_error,
-        "tasks": run.tasks,
-        "horizon": run.horizon,
-        "seed": run.seed,
-        "engine": run.engine,
-        "resets": run.resets,
-    }
-
-
-def _title(run: Run) -> str:
-    return (
-        f"{run.tasks:,} tasks of {run.horizon:,} pull{'s' if run.horizon > 1 else ''}, seed "
-        f"{run.seed}"
-    )
 
 
 class RunBuilder:
@@ -296,7 +156,7 @@ class Comparison(Tabular):
         for name, run in self.runs.items():
             gap = self.difference(name, self.best)
             difference = {"minus_best": gap.mean, "minus_best_std_error": gap.std_error}
-            rows.append({"policy": name} | _numbers(run) | difference)
+            rows.append({"policy": name} | numbers_of(run) | difference)
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def table_by_step(self) -> Table:
@@ -315,7 +175,7 @@ class Comparison(Tabular):
         regret.
         """
         curves = [Curve(name, run, name) for name, run in self.runs.items()]
-        title = validation.text("title", title) or _title(next(iter(self.runs.values())))
+        title = validation.text("title", title) or title_of(next(iter(self.runs.values())))
         return learning_curves(curves, title, validation.text("note", note))
 
     def __str__(self) -> str:

@@ -10,13 +10,14 @@ from typing import Any, Final
 from priorwise.core import doors, sizes, validation
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.rewards import BernoulliRewards, NormalRewards
+from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.kernels.compiling import LANES
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.priors.rewards import BernoulliRewards, NormalRewards
 from priorwise.simulate.engine import (
     Clock,
     Engine,
@@ -27,7 +28,7 @@ from priorwise.simulate.engine import (
     plan,
     run_blocks,
 )
-from priorwise.simulate.results import Comparison, PairTally, Run, RunBuilder
+from priorwise.simulate.results import Comparison, PairTally, RunBuilder
 from priorwise.simulate.sizes import check_block, check_run
 
 MOST_THREADS: Final = 4096

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from priorwise.core.protocols import Belief, Policy, Prior, Seen, monte_carlo_n
+from priorwise.core.runs import Run
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.policies.sampling import SamplingPolicy
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.simulate.results import Run
 from priorwise.simulate.run import simulate
 from priorwise.testing.laws import bonferroni, same_law_p_value
 from priorwise.testing.playing import play

@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray
 from priorwise.policies.baselines import Greedy, Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
 from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
 from priorwise.simulate.engine import plan
-from priorwise.simulate.results import Run
 from priorwise.simulate.run import simulate
 
 TASKS: Final = 200

@@ -8,7 +8,7 @@ from typing import Final
 
 from priorwise.experiments import problems
 from priorwise.experiments.learning import Exploring, Sweep
-from priorwise.meta.moments.finite import FiniteCounts
+from priorwise.families.finite.counts import FiniteCounts
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.sampling import ThompsonSampling

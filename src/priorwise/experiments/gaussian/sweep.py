@@ -8,10 +8,10 @@ import numpy as np
 
 from priorwise.experiments import problems
 from priorwise.experiments.learning import Exploring, Sweep
-from priorwise.meta.exploration.policies import UniformThen
+from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.meta.learners.running_mean import RunningMean
-from priorwise.meta.moments.gaussian import GaussianMoments
 from priorwise.policies.baselines import Uniform
+from priorwise.policies.exploration import UniformThen
 from priorwise.policies.sampling import ThompsonSampling
 
 TS: Final = ThompsonSampling()

@@ -8,10 +8,10 @@ from typing import Final
 
 from priorwise.experiments import problems
 from priorwise.experiments.learning import Exploring, Sweep
-from priorwise.meta.moments.linear import LinearMoments
+from priorwise.families.linear.contexts import SphereContexts
+from priorwise.families.linear.moments import LinearMoments
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import ThompsonSampling
-from priorwise.priors.contexts import SphereContexts
 
 TS: Final = ThompsonSampling()
 SIZES: Final = tuple(range(100, 1001, 100))

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 from priorwise.experiments import problems
 from priorwise.experiments.problems import Problem
+from priorwise.families.finite.counts import FiniteCounts
+from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
+from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.linear.contexts import SphereContexts
+from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
+from priorwise.families.linear.moments import LinearMoments
 from priorwise.meta.learners.empirical_bayes import EmpiricalBayes
 from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
 from priorwise.meta.learners.learner import FixedPrior, MetaLearner
-from priorwise.meta.likelihood.finite.estimator import FiniteMarginalLikelihood
-from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-from priorwise.meta.likelihood.linear.estimator import LinearMarginalLikelihood
-from priorwise.meta.moments.finite import FiniteCounts
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.moments.linear import LinearMoments
 from priorwise.policies.baselines import ExactKnowledgeGradient
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.sampling import PosteriorSampling, ThompsonSampling
-from priorwise.priors.contexts import SphereContexts
 
 TS: Final = ThompsonSampling()
 SUM: Final = PosteriorSampling(8, "sum")

@@ -8,19 +8,21 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from priorwise.core.episodes import as_run
+from priorwise.core.fits import Estimator
+from priorwise.core.runs import Run, Trajectory
 from priorwise.core.streams import mix
 from priorwise.experiments import problems
 from priorwise.experiments.theory import sweep
 from priorwise.experiments.theory.claims import claims
 from priorwise.experiments.theory.figures import figures
 from priorwise.experiments.work import Arrays, Block, Claim, Files, Table, Tables, ranges, stacked
-from priorwise.meta.fit import Estimator
-from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.statistics.episodes import as_run
+from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.policies.baselines import Uniform
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.sensitivity.ladder import (
+from priorwise.sensitivity.bounds.lower import lower_bound_gap
+from priorwise.sensitivity.ladder.ladder import (
     ACTIONS,
     COMMON,
     COUPLED,
@@ -28,8 +30,6 @@ from priorwise.sensitivity.ladder import (
     WORST,
     sensitivity_ladder,
 )
-from priorwise.sensitivity.lower_bounds import lower_bound_gap
-from priorwise.simulate.results import Run, Trajectory
 from priorwise.simulate.run import simulate
 
 RUNGS: Final = (WORST, POSTERIORS, ACTIONS, COUPLED, COMMON)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from priorwise.core.style import COLOURS, INK, MARKERS, EndLabel, new_figure, render, style
 from priorwise.experiments.work import Files, Table, Tables
+from priorwise.figures.style import COLOURS, INK, MARKERS, EndLabel, new_figure, render, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,7 @@ def _plain_ticks(axes: Axes, ticks: list[float]) -> None:
 
 def _label_log(axes: Axes, ends: list[EndLabel]) -> None:
     """Write names beside a logarithmic axis, apart from each other."""
-    from priorwise.core.style import LABEL_SIZE, spread
+    from priorwise.figures.style import LABEL_SIZE, spread
 
     low, high = np.log(axes.get_ylim())
     known = sorted((each for each in ends if np.isfinite(each.y)), key=lambda each: each.y)

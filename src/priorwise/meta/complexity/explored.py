@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.episodes import joined
+from priorwise.core.fits import Estimator
 from priorwise.core.protocols import Policy
+from priorwise.core.runs import Run
 from priorwise.core.streams import mix
-from priorwise.meta.exploration.plans import Exploration, segments
-from priorwise.meta.fit import Estimator
-from priorwise.meta.moments.beta import BetaMoments
-from priorwise.meta.moments.finite import FiniteCounts
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.moments.linear import LinearMoments
-from priorwise.meta.statistics.episodes import joined
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Run
+from priorwise.families.beta.moments import BetaMoments
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.counts import FiniteCounts
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.moments import LinearMoments
+from priorwise.families.linear.prior import LinearGaussianPrior
+from priorwise.meta.exploration import Exploration, segments
 from priorwise.simulate.run import simulate
 
 

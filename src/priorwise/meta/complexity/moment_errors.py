@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.known import KnownTasks
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.moments import LinearMoments
 from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
 from priorwise.meta.complexity.theory import whitened_errors
-from priorwise.meta.known import KnownTasks
 from priorwise.meta.learners.estimators import run_for
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.moments.linear import LinearMoments
 from priorwise.policies.baselines import Uniform
-from priorwise.priors.gaussian import GaussianPrior
 
 
 @dataclass(frozen=True, eq=False)

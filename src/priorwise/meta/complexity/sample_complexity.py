@@ -10,22 +10,22 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.family import for_arms
+from priorwise.core.fits import Estimator
+from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
+from priorwise.families.beta.prior import BetaPrior
 from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
 from priorwise.meta.complexity.theory import Rate, covered_rate, open_share
-from priorwise.meta.exploration.plans import Exploration
-from priorwise.meta.fit import Estimator
-from priorwise.meta.known import KnownTasks, adapted
+from priorwise.meta.exploration import Exploration
 from priorwise.meta.learners.estimators import check_estimator, run_for
-from priorwise.meta.modified import with_arms
 from priorwise.policies.baselines import Uniform
-from priorwise.priors.beta import BetaPrior
-from priorwise.sensitivity.bound import Bound
-from priorwise.sensitivity.bounds import reward_bound
-from priorwise.sensitivity.distance import total_variation
-from priorwise.sensitivity.pairs import ordered_pair
+from priorwise.sensitivity.bounds.bandits import reward_bound
+from priorwise.sensitivity.bounds.bound import Bound
+from priorwise.sensitivity.distance.measures import total_variation
+from priorwise.sensitivity.distance.pairs import ordered_pair
 from priorwise.simulate.run import check_prior
 from priorwise.simulate.sizes import check_run
 
@@ -120,7 +120,7 @@ def sample_complexity(
     estimator
         By default the moment estimator of the family (all rounds).
     exploration
-        A policy or an :class:`~priorwise.meta.exploration.plans.Exploration`; by default uniform.
+        A policy or an :class:`~priorwise.meta.exploration.Exploration`; by default uniform.
     replicates
         Simulated meta-learners.
     least, most
@@ -167,7 +167,7 @@ def sample_complexity(
                 key = replicate_seed(seed, r)
                 run = explored(prior, explore, tasks, horizon, seed=key)
                 fitted = used.fit(run_for(used, run, arms=prior.arms)).prior
-                errors[r] = _distance(prior, with_arms(fitted, prior.arms), key, draws)
+                errors[r] = _distance(prior, for_arms(fitted, prior.arms), key, draws)
                 bar.advance(1)
         tried[tasks] = Tried(
             tasks,

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.fits import Estimator
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
-from priorwise.meta.exploration.plans import Exploration, OneArmBlocks, PairedArms
-from priorwise.meta.exploration.policies import UniformThen
-from priorwise.meta.fit import Estimator
-from priorwise.meta.moments.beta import BetaMoments
-from priorwise.meta.moments.gaussian import GaussianMoments
+from priorwise.families.beta.moments import BetaMoments
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.meta.exploration import Exploration, OneArmBlocks, PairedArms
 from priorwise.policies.baselines import Uniform
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.sensitivity.distance import kl
+from priorwise.policies.exploration import UniformThen
+from priorwise.sensitivity.distance.measures import kl
 
 
 @dataclass(frozen=True)

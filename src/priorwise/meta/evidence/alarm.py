@@ -9,8 +9,8 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.protocols import Prior
+from priorwise.core.runs import Trajectory
 from priorwise.meta.evidence.predictive import check_known, log_marginal
-from priorwise.simulate.results import Trajectory
 
 
 @final

@@ -17,12 +17,12 @@ from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Seen, Signal
+from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.linear.prior import LinearEnvironment, LinearGaussianPrior
 from priorwise.meta.evidence.predictive import log_marginal, log_predictive, register
-from priorwise.priors.linear import LinearEnvironment, LinearGaussianPrior
-from priorwise.priors.rewards import BanditEnvironment
-from priorwise.simulate.results import Trajectory
 
 
 @final
@@ -39,7 +39,7 @@ class MixturePrior:
 
     Examples
     --------
-    >>> from priorwise.priors.beta import BetaPrior
+    >>> from priorwise.families.beta.prior import BetaPrior
     >>> MixturePrior([BetaPrior([2, 8], [8, 2]), BetaPrior([1, 1], [1, 1])], [0.9, 0.1]).arms
     2
 

@@ -15,14 +15,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from priorwise.core.protocols import Prior, Seen
+from priorwise.core.runs import Trajectory
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.meta.likelihood.families import log_marginal_likelihood
-from priorwise.meta.statistics.reading import statistics
-from priorwise.priors.beta import BetaBelief, BetaPrior
-from priorwise.priors.finite import FiniteBelief, FinitePrior
-from priorwise.priors.gaussian import GaussianBelief, GaussianPrior
-from priorwise.priors.linear import LinearBelief, LinearGaussianPrior
-from priorwise.simulate.results import Trajectory
+from priorwise.families.beta.prior import BetaBelief, BetaPrior
+from priorwise.families.finite.prior import FiniteBelief, FinitePrior
+from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
+from priorwise.families.linear.prior import LinearBelief, LinearGaussianPrior
+from priorwise.meta.marginals import log_marginal_likelihood
+from priorwise.meta.reading import statistics
 
 NormalPrior = GaussianPrior | LinearGaussianPrior
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Prior
+from priorwise.core.runs import Trajectory
 from priorwise.meta.evidence.predictive import log_marginal
-from priorwise.simulate.results import Trajectory
 
 
 @final

@@ -12,26 +12,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, final
 
 from priorwise.core import doors, validation
+from priorwise.core.family import for_arms
+from priorwise.core.fits import Estimator, PriorFit
+from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
+from priorwise.families.beta.moments import BetaMoments
+from priorwise.families.finite.counts import FiniteCounts
+from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.moments import LinearMoments
+from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.meta.evidence.watch import Watch, Watched
-from priorwise.meta.fit import Estimator, PriorFit
-from priorwise.meta.known import KnownTasks, adapted
 from priorwise.meta.learners.estimators import check_estimator, check_reads
 from priorwise.meta.learners.learner import Play, Setting
 from priorwise.meta.learners.robust import AsFitted, PriorRule, Widened
-from priorwise.meta.modified import with_arms
-from priorwise.meta.moments.beta import BetaMoments
-from priorwise.meta.moments.finite import FiniteCounts
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.moments.linear import LinearMoments
-from priorwise.meta.statistics.reading import statistics
+from priorwise.meta.reading import statistics
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import SamplingPolicy, ThompsonSampling
-from priorwise.priors.exchangeable import ExchangeableGaussianPrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Trajectory
 
 PATIENCE: Final = 50
 """With fewer tasks, an estimator that raises a ValueError is taken to have too little data, and the
@@ -201,7 +201,7 @@ class EmpiricalBayes:
         believed = (
             state.start
             if state.fit is None
-            else with_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
+            else for_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
         )
         return Play(self.policy, believed, left)
 

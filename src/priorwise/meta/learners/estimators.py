@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from priorwise.meta.fit import Estimator
-from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
-from priorwise.meta.likelihood.gaussian.estimator import GaussianMarginalLikelihood
-from priorwise.meta.moments.beta import BetaMoments
-from priorwise.meta.moments.gaussian import GaussianMoments
-from priorwise.meta.statistics.episodes import as_run
-from priorwise.meta.statistics.reading import beta_statistics, gaussian_statistics, statistics_kind
-from priorwise.simulate.results import Run, Trajectory
+from priorwise.core.episodes import as_run
+from priorwise.core.fits import Estimator
+from priorwise.core.runs import Run, Trajectory
+from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
+from priorwise.families.beta.moments import BetaMoments
+from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.meta.reading import beta_statistics, gaussian_statistics, statistics_kind
 
 
 def data_for(estimator: Estimator, played: Trajectory, *, arms: int) -> Any:

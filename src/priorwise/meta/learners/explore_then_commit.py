@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, replace
 from typing import final
 
 from priorwise.core import doors, validation
+from priorwise.core.episodes import joined
+from priorwise.core.family import for_arms
+from priorwise.core.fits import Estimator, PriorFit
+from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
-from priorwise.meta.exploration.plans import Exploration, Segment, segments
-from priorwise.meta.fit import Estimator, PriorFit
-from priorwise.meta.known import KnownTasks, adapted
+from priorwise.meta.exploration import Exploration, Segment, segments
 from priorwise.meta.learners.estimators import check_estimator, data_for
 from priorwise.meta.learners.learner import FOREVER, Play, Setting
 from priorwise.meta.learners.running_mean import RunningMean
-from priorwise.meta.modified import with_arms
-from priorwise.meta.statistics.episodes import joined
-from priorwise.meta.statistics.reading import has_statistics
+from priorwise.meta.reading import has_statistics
 from priorwise.policies.baselines import Uniform
 from priorwise.policies.sampling import ThompsonSampling
-from priorwise.simulate.results import Trajectory
 from priorwise.simulate.run import check_policy
 
 
@@ -70,8 +70,8 @@ class ExploreThenCommit:
     The paper's MetaTS:no-cov, which draws only its first pull uniformly and learns only the mean:
 
     >>> import numpy as np
-    >>> from priorwise.meta.exploration.policies import UniformThen
-    >>> from priorwise.meta.moments.gaussian import GaussianMoments
+    >>> from priorwise.policies.exploration import UniformThen
+    >>> from priorwise.families.gaussian.moments import GaussianMoments
     >>> estimator = GaussianMoments("no-cov", cov=np.eye(6))
     >>> learner = ExploreThenCommit(
     ...     200,
@@ -118,7 +118,7 @@ class ExploreThenCommit:
     def plan(self, state: Explored, rng: Stream) -> Play:
         """Explore the next segment, or hold the fitted prior."""
         if state.fit is not None:
-            return Play(self.policy, with_arms(state.fit.prior, state.arms), FOREVER)
+            return Play(self.policy, for_arms(state.fit.prior, state.arms), FOREVER)
         policy, episodes = state.left[0]
         held = state.held
         if isinstance(held, RunningMean):

@@ -17,8 +17,11 @@ import numpy as np
 
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy, Seen, Signal
+from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.linear.prior import LinearEnvironment, LinearGaussianPrior
 from priorwise.meta.learners.hyper import (
     GaussianHyperPosterior,
     GaussianHyperPrior,
@@ -27,9 +30,6 @@ from priorwise.meta.learners.hyper import (
 )
 from priorwise.meta.learners.learner import Play, Setting
 from priorwise.policies.sampling import ThompsonSampling
-from priorwise.priors.linear import LinearEnvironment, LinearGaussianPrior
-from priorwise.priors.rewards import BanditEnvironment
-from priorwise.simulate.results import Trajectory
 
 
 @final

@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.numerics import symmetric
 from priorwise.core.protocols import Prior
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.meta.evidence.mixture import MixturePrior, check_components
 from priorwise.meta.evidence.predictive import NormalPrior, information, log_marginal
 from priorwise.meta.learners.learner import Setting
-from priorwise.meta.modified import with_moments
-from priorwise.meta.numerics import symmetric
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Trajectory
 
 ROUNDING: Final = 1e-15
 """Candidates less probable than this are out of question."""
@@ -128,12 +127,12 @@ class GaussianHyperPosterior:
         """``N(nu, task_cov)`` with ``nu ~ N(m, V)``."""
         mean, cov = self.moments()
         nu = mean + validation.square_root(cov) @ rng.normal(mean.size)[0]
-        return with_moments(self.blank, nu, self.hyper.task_cov)
+        return self.blank.replaced(mean=nu, cov=self.hyper.task_cov)
 
     def predictive(self) -> NormalPrior:
         """``N(m, task_cov + V)``."""
         mean, cov = self.moments()
-        return with_moments(self.blank, mean, self.hyper.task_cov + cov)
+        return self.blank.replaced(mean=mean, cov=self.hyper.task_cov + cov)
 
 
 def messages(p: FloatArray, b: FloatArray, task_cov: FloatArray) -> tuple[FloatArray, FloatArray]:

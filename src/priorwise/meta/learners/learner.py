@@ -16,12 +16,12 @@ import numpy as np
 
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
-from priorwise.simulate.results import Trajectory
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.linear.prior import LinearGaussianPrior
 
 FOREVER: Final = 1 << 62
 """More episodes than any run has."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.estimates import Estimate, mean_estimate, std_error
 from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.style import Picture
+from priorwise.core.runs import Trajectory
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.meta.learners.meta_figure import Averages, episode_curves
-from priorwise.meta.numerics import mean_estimate, std_error
-from priorwise.simulate.results import Estimate, Trajectory
+from priorwise.figures.episodes import Averages, episode_curves
+from priorwise.figures.style import Picture
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,11 +13,11 @@ from typing import final
 
 from priorwise.core import doors
 from priorwise.core.protocols import Policy
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.meta.learners.hyper import HyperPosterior, HyperPrior
 from priorwise.meta.learners.learner import Play, Setting
 from priorwise.policies.sampling import ThompsonSampling
-from priorwise.simulate.results import Trajectory
 
 
 @final

@@ -14,22 +14,22 @@ from typing import Any, Final, Protocol, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.family import for_arms
+from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Prior
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.groups import GaussianGroups
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.linear.prior import LinearGaussianPrior
+from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.meta.evidence.mixture import MixturePrior
-from priorwise.meta.fit import PriorFit
 from priorwise.meta.learners.hyper import messages
 from priorwise.meta.learners.learner import generator
-from priorwise.meta.modified import with_arms, with_moments, with_noise_of
-from priorwise.meta.statistics.beta import BetaGroups, BetaStatistics
-from priorwise.meta.statistics.gaussian import GaussianStatistics
-from priorwise.meta.statistics.gaussian_groups import GaussianGroups
-from priorwise.meta.statistics.linear import LinearStatistics
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.priors.gaussian import GaussianPrior
-from priorwise.priors.linear import LinearGaussianPrior
 
 BLOCK: Final = 1024
 """Tasks, or groups of them, whose matrices are held at once."""
@@ -106,9 +106,9 @@ class Widened:
         if isinstance(prior, (GaussianPrior, LinearGaussianPrior)):
             v = mean_covariance(fit)
             raised = self.raised * np.sqrt(np.diag(v)) if isinstance(prior, GaussianPrior) else 0.0
-            return with_moments(prior, prior.mean + raised, prior.cov + self.widened * v)
+            return prior.replaced(mean=prior.mean + raised, cov=prior.cov + self.widened * v)
         plausible = fit.draw(generator(rng), DRAWS)
-        return _averaged(prior, [with_arms(each, prior.arms) for each in plausible])
+        return _averaged(prior, [for_arms(each, prior.arms) for each in plausible])
 
 
 def mean_covariance(fit: PriorFit) -> FloatArray:
@@ -147,7 +147,7 @@ def _with_arms_of(fit: PriorFit) -> Any:
     """Return the fitted prior; of exchangeable arms, for as many as the data have."""
     data = fit.statistics
     known = isinstance(data, (GaussianStatistics, GaussianGroups, BetaStatistics, BetaGroups))
-    return with_arms(fit.prior, data.arms) if known else fit.prior
+    return for_arms(fit.prior, data.arms) if known else fit.prior
 
 
 def _averaged(prior: Any, plausible: list[Any]) -> Prior:
@@ -191,9 +191,9 @@ class Mixed:
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """``(1 - share) P_fit + share P_vague``."""
-        learned, vague = with_arms(fit.prior, self.vague.arms), self.vague
+        learned, vague = for_arms(fit.prior, self.vague.arms), self.vague
         if isinstance(vague, (GaussianPrior, LinearGaussianPrior)) and isinstance(
             learned, type(vague)
         ):
-            vague = with_noise_of(learned, vague)
+            vague = vague.replaced(noise_var=learned.noise_var)
         return MixturePrior([learned, vague], [1.0 - self.share, self.share])

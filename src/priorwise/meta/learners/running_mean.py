@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.known import KnownTasks
 from priorwise.core.protocols import Environment, Seen, Signal
+from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.kernels import gaussian
+from priorwise.families.gaussian import tiles as gaussian
+from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
 from priorwise.kernels.compiling import LANES, START, UPDATE, tile
 from priorwise.kernels.loop import FamilyTiles
-from priorwise.meta.known import KnownTasks
-from priorwise.priors.gaussian import GaussianBelief, GaussianPrior
-from priorwise.simulate.results import Trajectory
 
 
 @tile(START)
@@ -71,7 +71,8 @@ class RunningMean:
 
     For :class:`~priorwise.meta.learners.explore_then_commit.ExploreThenCommit` with
     ``UniformThen(1, policy)`` as exploration; the variant ``"no-cov"`` of
-    :class:`~priorwise.meta.moments.gaussian.GaussianMoments` is the estimator that belongs to it.
+    :class:`~priorwise.families.gaussian.moments.GaussianMoments` is the estimator that belongs to
+    it.
 
     Parameters
     ----------

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.fits import Estimator, PriorFit
+from priorwise.core.runs import Run
+from priorwise.core.statistics import PerTask
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import IntArray
-from priorwise.meta.fit import Estimator, PriorFit
-from priorwise.meta.likelihood.families import all_pulls, log_marginal_likelihood
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.meta.marginals import all_pulls, log_marginal_likelihood
 from priorwise.meta.selection.paired import Paired
-from priorwise.meta.statistics.gaussian import GaussianStatistics
-from priorwise.meta.statistics.tasks import PerTask
-from priorwise.priors.beta import BetaPrior
-from priorwise.priors.exchangeable import ExchangeableBetaPrior
-from priorwise.priors.finite import FinitePrior
-from priorwise.simulate.results import Run
 
 
 @final
@@ -63,7 +63,7 @@ def compare_models(
     Examples
     --------
     >>> import priorwise as pw
-    >>> from priorwise.meta.likelihood.beta.estimator import BetaMarginalLikelihood
+    >>> from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
     >>> truth = pw.BetaPrior(alpha=[1, 8, 4], beta=[8, 1, 4])
     >>> run = pw.simulate(truth, pw.ThompsonSampling(), horizon=10, tasks=200, seed=0, keep=True)
     >>> models = {

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
-from priorwise.meta.numerics import mean_estimate
-from priorwise.simulate.results import Estimate
 
 
 @dataclass(frozen=True, eq=False)

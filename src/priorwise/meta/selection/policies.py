@@ -9,12 +9,13 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.fits import PriorFit
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import mix
-from priorwise.meta.fit import PriorFit
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.meta.selection.paired import Paired
-from priorwise.priors.exchangeable import ExchangeableBetaPrior, ExchangeableGaussianPrior
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
 

@@ -1,0 +1,171 @@
+"""A family of priors as a value that tools ask.
+
+Everything a family knows about itself stands in one folder, and one call of :func:`register` makes
+it known. ``simulate``, ``sensitivity``, ``meta`` and the command line never test for a family: they
+ask for a part, and where it is missing the error names the part, the family and the tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Final, final
+
+from priorwise.core.serial import Serializable
+
+GROUP: Final = "priorwise.families"
+"""Entry points of other packages; each names a module that registers its family when imported."""
+
+
+@final
+@dataclass(frozen=True)
+class Later:
+    """A part that is imported when it is first asked for, written ``"module:name"``."""
+
+    place: str
+
+    def load(self) -> Any:
+        """Import it."""
+        module, _, name = self.place.partition(":")
+        return getattr(import_module(module), name)
+
+
+_WORDS: Final = {
+    "statistics": "statistics of a task",
+    "read": "a reader of played tasks",
+    "blank": "a vague prior to start from",
+    "log_marginal": "a marginal likelihood",
+    "measure": "the measure of its marginal likelihood",
+    "moments": "a moment estimator",
+    "widened": "a wider prior for an uncertain fit",
+    "pair": "a distance between two priors",
+    "posteriors": "the distance between two posteriors",
+    "parameters": "parameters with names",
+    "tail_conditions": "conditions on the tails",
+    "diameter": "the law of the diameter",
+}
+"""How errors call the parts."""
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Family:
+    """What a family offers. Every part but its name and its priors is optional, and may be
+    :class:`Later`.
+
+    Parameters
+    ----------
+    name
+        How errors call it.
+    priors
+        Its classes of priors: those of a fixed number of arms, and those with ``for_arms``.
+    homes
+        Modules of further values that JSON may name, by the name in the JSON.
+
+    Other parameters are the parts; see the comment at each.
+
+    """
+
+    name: str
+    priors: tuple[type, ...]
+    homes: Mapping[str, str] = field(default_factory=dict)
+
+    # -- tasks and what is kept of them
+    # class of the statistics
+    statistics: Any = None
+    # (prior, trajectory) -> statistics
+    read: Any = None
+    # (prior) -> the vague prior of the same tasks, with all that is known of them but their law
+    blank: Any = None
+
+    # -- evidence
+    # (prior, statistics) -> log density of each task's rewards given its actions, (task,)
+    log_marginal: Any = None
+    # what the density is one of: densities are compared only where they have one measure
+    measure: Any = None
+
+    # -- learning
+    # (prior) -> the estimator of such priors that explores uniformly
+    moments: Any = None
+    # (fit, how) -> the fitted prior, wider by what is not known of it
+    widened: Any = None
+
+    # -- how far two priors are apart
+    # (p, q) -> Pair; refuses what cannot be compared
+    pair: Any = None
+    # (p, q, tasks) -> PosteriorPair
+    posteriors: Any = None
+    # names of the parameters that a straight path between two priors moves
+    parameters: Any = None
+
+    # -- what a task can cost
+    # (prior) -> conditions on the tail of the diameter
+    tail_conditions: Any = None
+    # (prior) -> law of the diameter, or None where this prior's is not known
+    diameter: Any = None
+
+    def ask(self, part: str, tool: str) -> Any:
+        """Return a part; refuse in the name of the tool that needs it."""
+        value = getattr(self, part)
+        if value is None:
+            raise TypeError(
+                f"{tool} needs {_WORDS[part]}, which the family {self.name!r} does not have: "
+                f"register it with Family({part}=...)"
+            )
+        return value.load() if isinstance(value, Later) else value
+
+
+_FAMILIES: dict[type, Family] = {}
+
+
+def register(family: Family) -> Family:
+    """Make a family known to every tool, and to JSON."""
+    if not isinstance(family, Family):
+        raise TypeError(f"family must be a Family, got {type(family).__name__}")
+    for prior in family.priors:
+        known = _FAMILIES.get(prior)
+        if known is not None and known.name != family.name:
+            raise ValueError(f"{prior.__name__} is of the family {known.name!r} already")
+    _FAMILIES.update(dict.fromkeys(family.priors, family))
+    Serializable.found_in(family.homes)
+    return family
+
+
+def family_of(prior: Any) -> Family | None:
+    """Return the family of a prior; None for a stranger whose family nobody registered."""
+    return next(
+        (_FAMILIES[each] for each in type(prior).__mro__ if each in _FAMILIES),
+        None,
+    )
+
+
+def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
+    """Ask the family of a prior for a part; ``name`` is the argument that the prior came by."""
+    family = family_of(prior)
+    if family is None:
+        known = ", ".join(sorted({each.__name__ for each in _FAMILIES}))
+        raise TypeError(
+            f"{name} must be a prior of a registered family ({known}) for {tool}, got a "
+            f"{type(prior).__name__}: register its family with priorwise.register(Family(...))"
+        )
+    return family.ask(part, tool)
+
+
+def offers(prior: Any, part: str) -> bool:
+    """Whether the family of a prior is known and has a part."""
+    family = family_of(prior)
+    return family is not None and getattr(family, part) is not None
+
+
+def discover() -> None:
+    """Import the packages that say in their metadata that they bring families."""
+    for entry in entry_points(group=GROUP):
+        entry.load()
+
+
+def for_arms(prior: Any, arms: int) -> Any:
+    """Return a prior without a fixed number of arms for this many of them, others as they are."""
+    make: Callable[[int], Any] | None = getattr(prior, "for_arms", None)
+    return prior if make is None else make(arms)

@@ -1,0 +1,403 @@
+"""What an estimator returns: a prior, how it was found, and how sure it is."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import sizes, validation
+from priorwise.core.frames import Table, Tabular
+from priorwise.core.serial import Serializable
+from priorwise.core.types import FloatArray
+from priorwise.figures.fit import PLAUSIBLE, fit_figure
+from priorwise.figures.style import Picture
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+BYTES_OF_A_PRIOR: Final = 1_000.0
+"""What a drawn prior takes at least."""
+
+SHOWN: Final = 8
+"""Rows and columns of a parameter that are printed."""
+
+
+class Uncertainty(Serializable, ABC):
+    """The law of the prior's parameters given the data; each family of estimators has its own, with
+    a ``family`` name.
+    """
+
+    @abstractmethod
+    def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
+        """Return ``n`` plausible priors around the fitted one."""
+
+
+@runtime_checkable
+class ReadablePrior(Protocol):
+    """A prior that says in words what its fitted parameters mean."""
+
+    def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
+        """Sentences, given the standard errors by parameter."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class PriorFit(Serializable, Tabular):
+    """A fitted prior with its certainty; round-trips through JSON, except for ``statistics``.
+
+    Parameters
+    ----------
+    prior
+        The fitted prior, always usable.
+    estimator
+        Name of the estimator.
+    tasks
+        Number of tasks that the fit used.
+    left_out
+        Number of tasks given that say nothing about the prior, such as those without a pull.
+    at_boundary
+        Whether the data by themselves, without any regulariser, would rather have parameters on the
+        edge of the model than the fitted ones: a variance of zero, a singular covariance, a Beta
+        law without spread, a candidate of probability zero. Without a regulariser the fitted
+        parameters then lie on that edge; with one it is the regulariser that keeps them off it, and
+        how far off is its choice more than the data's.
+    converged
+        Whether the iterations came to rest; True for closed forms.
+    std_errors
+        Standard errors by parameter, in the parameter's own shape, a float for a number; NaN where
+        there is none, as for a variance fitted at zero or an arm never pulled. In JSON, NaN is
+        written as null and an infinity as "inf".
+    log_likelihood
+        Log marginal likelihood of the data at the fit, without any regulariser; None for estimators
+        without one.
+    iterations
+        Number of iterations; 0 for closed forms.
+    warnings
+        What the user should know, in sentences.
+    uncertainty
+        How to draw plausible priors; None where the estimator has no law for them.
+    statistics
+        What was fitted, for refits and checks; None after loading.
+
+    """
+
+    family: ClassVar[str] = "prior-fit"
+
+    prior: Any
+    estimator: str
+    tasks: int
+    left_out: int
+    at_boundary: bool
+    converged: bool
+    std_errors: Mapping[str, Any]
+    log_likelihood: float | None
+    iterations: int
+    warnings: tuple[str, ...]
+    uncertainty: Uncertainty | None
+    statistics: Any = field(repr=False)
+
+    def __init__(
+        self,
+        prior: Any,
+        estimator: str,
+        tasks: int,
+        left_out: int = 0,
+        at_boundary: bool = False,
+        converged: bool = True,
+        std_errors: Mapping[str, ArrayLike] | None = None,
+        log_likelihood: float | None = None,
+        iterations: int = 0,
+        warnings: Sequence[str] = (),
+        uncertainty: Uncertainty | None = None,
+        statistics: Any = None,
+    ) -> None:
+        """Check and freeze the results."""
+        if not callable(getattr(prior, "belief", None)):
+            raise TypeError(f"prior must be a prior, got {type(prior).__name__}")
+        if not (uncertainty is None or isinstance(uncertainty, Uncertainty)):
+            raise TypeError(
+                f"uncertainty must be None or an Uncertainty, got {type(uncertainty).__name__}"
+            )
+        values = {
+            "prior": prior,
+            "estimator": validation.word("estimator", estimator),
+            "tasks": validation.count("tasks", tasks, least=0),
+            "left_out": validation.count("left_out", left_out, least=0),
+            "at_boundary": validation.flag("at_boundary", at_boundary),
+            "converged": validation.flag("converged", converged),
+            "std_errors": _errors({} if std_errors is None else std_errors),
+            "log_likelihood": None
+            if log_likelihood is None
+            else _extended("log_likelihood", log_likelihood),
+            "iterations": validation.count("iterations", iterations, least=0),
+            "warnings": _sentences(warnings),
+            "uncertainty": uncertainty,
+            "statistics": statistics,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
+        """Return ``n`` priors that the data leave plausible."""
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(
+                "rng must be a numpy.random.Generator, such as np.random.default_rng(seed), got "
+                f"{type(rng).__name__}"
+            )
+        if self.uncertainty is None:
+            raise ValueError(
+                f"a fit by {self.estimator} has no law of plausible priors; fit by marginal "
+                "likelihood to get one"
+            )
+        n = validation.count("n", n)
+        sizes.check_memory(f"n={sizes.amount(n)}", BYTES_OF_A_PRIOR * sizes.as_float(n), "lower n")
+        return self.uncertainty.draw(self.prior, rng, n)
+
+    def _fields(self) -> dict[str, Any]:
+        if self.statistics is not None:
+            kept = {
+                each.name: getattr(self, each.name)
+                for each in fields(self)
+                if each.name != "statistics"
+            }
+            return PriorFit(**kept)._fields()
+        content = super()._fields()
+        content["std_errors"] = {
+            name: _standard(np.asarray(error).tolist(), None)
+            for name, error in self.std_errors.items()
+        }
+        content["log_likelihood"] = _standard(self.log_likelihood, "nan")
+        return content
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        if fields.get("statistics") is not None:
+            raise ValueError("statistics are not kept in files; leave the field out or null")
+        fit = super()._from_fields(fields)
+        fit._check_uncertainty()
+        return fit
+
+    def _check_uncertainty(self) -> None:
+        """Refuse a law of plausible priors that belongs to another fit: one draw tells of which
+        kind and size they are.
+        """
+        if self.uncertainty is None:
+            return
+        name = type(self.uncertainty).__name__
+        try:
+            drawn = self.draw(np.random.default_rng(0), 1)[0]
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"uncertainty: {name} draws no priors around this {type(self.prior).__name__} "
+                f"({error})"
+            ) from error
+        if _form(drawn) != _form(self.prior):
+            raise ValueError(
+                f"uncertainty: {name} draws priors of another kind or size than this "
+                f"{type(self.prior).__name__}; take both from "
+                "one fit"
+            )
+
+    def table(self) -> Table:
+        """Columns by name, one row for each number of each parameter that was estimated.
+
+        ``row`` and ``column`` say where it stands in a vector (an arm, a feature, a candidate) or
+        matrix, and are None otherwise.
+        """
+        rows = []
+        for name, (value, error) in self._parameters().items():
+            for place in np.ndindex(value.shape):
+                row, column = (*place, None, None)[:2]
+                rows.append((name, row, column, float(value[place]), float(error[place])))
+        return {
+            title: [row[k] for row in rows]
+            for k, title in enumerate(("parameter", "row", "column", "value", "std_error"))
+        }
+
+    def to_frame(self) -> DataFrame:
+        """Return the table as a pandas DataFrame."""
+        # integers also where some are missing
+        return super().to_frame().astype({"row": "Int64", "column": "Int64"})
+
+    def figure(self, title: str = "") -> Picture:
+        """Draw where the fitted prior puts the mean reward of each arm, and how sure the data are
+        of it.
+        """
+        plausible = (
+            [] if self.uncertainty is None else self.draw(np.random.default_rng(0), PLAUSIBLE)
+        )
+        head = f"{type(self.prior).__name__} learned from {self.tasks:,} tasks"
+        return fit_figure(self.prior, plausible, validation.text("title", title) or head)
+
+    def __str__(self) -> str:
+        """The parameters with their standard errors, what they mean in words, and whatever is out
+        of the ordinary.
+        """
+        left_out = f", {self.left_out:,} left out" if self.left_out else ""
+        lines = [
+            f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks{left_out}"
+        ]
+        parameters = self._parameters()
+        width = max(map(len, parameters), default=0)
+        for name, (value, error) in parameters.items():
+            first, *more = _written(value, error)
+            lines += [f"  {name:{width}}  {first}", *(f"  {'':{width}}  {line}" for line in more)]
+        if isinstance(self.prior, ReadablePrior):
+            lines += [f"  {sentence}" for sentence in self.prior.in_words(self.std_errors)]
+        lines += [
+            (
+                "  at the boundary: the data by themselves would rather have parameters on the "
+                "edge of the model"
+            )
+        ] * self.at_boundary
+        lines += ["  not converged"] * (not self.converged)
+        return "\n".join([*lines, *(f"  warning: {each}" for each in self.warnings)])
+
+    def _parameters(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Each parameter with a standard error, or all numbers of the prior where there is none:
+        value and error, of one shape.
+        """
+        out = {}
+        for name in list(self.std_errors) or _numbers(self.prior):
+            value = np.asarray(getattr(self.prior, name, np.nan), dtype=np.float64)
+            error = np.asarray(self.std_errors.get(name, np.nan))
+            if error.ndim < value.ndim and np.all(value == value.flat[0]):
+                value = np.asarray(value.flat[0])  # one number for all arms
+            value, error = np.broadcast_arrays(value, error)
+            out[name] = value, error
+        return out
+
+
+def _form(prior: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
+    """Family of a prior, and the shapes of its numbers."""
+    return type(prior), {name: np.shape(getattr(prior, name)) for name in _numbers(prior)}
+
+
+def _numbers(prior: Any) -> list[str]:
+    """Names of a prior's numbers and arrays."""
+    return [
+        name
+        for name, each in vars(prior).items()
+        if isinstance(each, (float, np.ndarray)) and name[0] != "_"
+    ]
+
+
+def _written(value: FloatArray, error: FloatArray) -> list[str]:
+    """A number, a vector or a matrix with its standard errors, in lines."""
+    if value.ndim == 0:
+        return [_plus_minus(float(value), float(error))]
+    if value.ndim == 1:
+        shown = [
+            _plus_minus(float(v), float(e))
+            for v, e in zip(value[:SHOWN], error[:SHOWN], strict=True)
+        ]
+        return [", ".join(shown) + (f", ... ({value.size} in all)" if value.size > SHOWN else "")]
+    flat, known = value.reshape(len(value), -1), error[np.isfinite(error) & (error > 0.0)]
+    digits = _digits(float(known.min())) if known.size else 4
+    cells = [[f"{each:.{digits}f}" for each in row[:SHOWN]] for row in flat[:SHOWN]]
+    width = max(len(cell) for row in cells for cell in row)
+    lines = [
+        "  ".join(f"{cell:>{width}}" for cell in row) + "  ..." * (flat.shape[1] > SHOWN)
+        for row in cells
+    ]
+    lines += [f"... ({len(flat)} rows)"] * (len(flat) > SHOWN)
+    return [
+        *lines,
+        f"(standard errors {known.min():.2g} to {known.max():.2g})"
+        if known.size
+        else "(no standard errors)",
+    ]
+
+
+def _plus_minus(value: float, error: float) -> str:
+    """Write a number to two digits of its standard error."""
+    if not math.isfinite(error) or error <= 0.0:
+        return f"{value:.4g}" + (" ± inf" if math.isinf(error) else "")
+    digits = _digits(error)
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def _digits(error: float) -> int:
+    """Decimals that show two digits of a standard error."""
+    return min(max(1 - math.floor(math.log10(error)), 0), 12)
+
+
+def _errors(value: Any) -> dict[str, Any]:
+    """Arrays or floats by parameter, of numbers that are not negative; in JSON, None stands for NaN
+    and "inf" for an infinity.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"std_errors must be arrays by name, such as {{'mean': [0.1, 0.2]}}, got "
+            f"{validation.shown(value)}"
+        )
+    out = {}
+    for name, each in value.items():
+        label = f"std_errors[{validation.shown(name)}]"
+        validation.word("a name in std_errors", name)
+        array = validation.numbers(label, _unwritten(label, each))
+        if (array < 0.0).any():
+            raise ValueError(f"{label} must not be negative, got {np.nanmin(array):g}")
+        array.setflags(write=False)
+        out[name] = array if array.ndim else float(array)
+    return out
+
+
+def _unwritten(name: str, value: Any) -> Any:
+    """Undo ``_standard``."""
+    if isinstance(value, (list, tuple)):
+        return [_unwritten(name, each) for each in value]
+    return (
+        math.nan
+        if value is None
+        else _extended(name, value)
+        if isinstance(value, (str, bool))
+        else value
+    )
+
+
+def _extended(name: str, value: Any) -> float:
+    """Return a number, infinite or NaN ones included, which JSON has as words."""
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {validation.shown(value)}")
+    return float(value)
+
+
+def _sentences(value: Any) -> tuple[str, ...]:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not all(isinstance(each, str) for each in value)
+    ):
+        raise TypeError(f"warnings must be a list of sentences, got {validation.shown(value)}")
+    return tuple(value)
+
+
+def _standard(value: Any, nan: str | None) -> Any:
+    """Replace what standard JSON has no number for: infinities become "inf" and "-inf", NaN what is
+    given for it.
+    """
+    if isinstance(value, list):
+        return [_standard(each, nan) for each in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return nan if math.isnan(value) else str(value)
+
+
+class Estimator(Protocol):
+    """A frozen value of hyper-parameters that turns data into a :class:`PriorFit`."""
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        """Fit a kept run or statistics; ``start`` is a fit or prior to begin from, which closed
+        forms ignore.
+        """
+        ...

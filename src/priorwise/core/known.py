@@ -1,0 +1,150 @@
+"""What is known of tasks before the first one is met, and how an estimator is asked whether it can
+fit them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, final, runtime_checkable
+
+import numpy as np
+
+from priorwise.core.rewards import NoiselessRewards, NormalRewards
+from priorwise.core.types import FloatArray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KnownTasks:
+    """All but the law that tasks are drawn from: an estimator takes from here what it left open,
+    and refuses what it cannot fit.
+
+    Parameters
+    ----------
+    family
+        Name of the prior that the tasks are drawn from.
+    arms
+        Number of arms.
+    noise_var
+        Variance of a reward, ``(arm,)``: that of the prior held before the first fit, otherwise
+        that of the tasks; None where rewards are not normal.
+    binary
+        Whether rewards are 0 or 1; None where nothing says so.
+    features
+        Whether each pull shows features; None where nothing says so.
+    contexts
+        Their law.
+    start
+        The prior that a fit begins from, where the learner has one.
+
+    """
+
+    family: str
+    arms: int
+    noise_var: FloatArray | None
+    binary: bool | None
+    features: bool | None
+    contexts: Any
+    start: Any = None
+
+    @classmethod
+    def of(cls, prior: Any, *, held: Any = None, start: Any = None) -> Self:
+        """Read what a prior says of its tasks, with the noise that ``held`` states, if it does."""
+        law, contexts = getattr(prior, "reward_law", None), getattr(prior, "contexts", None)
+        binary = None if law is None else not isinstance(law, NormalRewards)
+        if isinstance(law, NoiselessRewards):
+            binary = bool(np.isin(getattr(prior, "means", 0.5), (0.0, 1.0)).all())
+        features = None if law is None and contexts is None else contexts is not None
+        noise = next(
+            (
+                each.noise_var
+                for each in (held, prior)
+                if getattr(each, "noise_var", None) is not None
+            ),
+            None,
+        )
+        if noise is not None:
+            noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), (prior.arms,))
+        return cls(type(prior).__name__, prior.arms, noise, binary, features, contexts, start)
+
+    def check_arms(self, estimator: Any, **sizes: int | None) -> None:
+        """Refuse arguments of an estimator that are made for another number of arms."""
+        for argument, size in sizes.items():
+            if size is not None and size != self.arms:
+                raise ValueError(
+                    f"{type(estimator).__name__} has {argument} for {size} arms, but the tasks "
+                    f"have {self.arms}"
+                )
+
+    def check_contexts(self, estimator: Any, contexts: Any) -> None:
+        """Refuse tasks without features, or with features of another law than an estimator's."""
+        name = type(estimator).__name__
+        if self.features is False:
+            raise TypeError(
+                f"{name} reads features, but tasks of a {self.family} show none: take an estimator "
+                "for that prior"
+            )
+        if self.contexts is not None and self.contexts != contexts:
+            raise ValueError(
+                f"{name} and the tasks must share the law of contexts: pass "
+                f"contexts={self.contexts!r} to it"
+            )
+
+    def check_binary(self, estimator: Any) -> None:
+        """Refuse rewards other than 0 and 1."""
+        if self.binary is False:
+            name = type(estimator).__name__
+            raise TypeError(
+                f"{name} reads rewards that are 0 or 1, but those of a {self.family} are not: take "
+                "an estimator for that prior"
+            )
+
+    def noise_for(self, estimator: Any, given: Any, *, one_for_all: bool) -> Any:
+        """Variance of a reward that an estimator is to take for known; ``given`` as it is where
+        that is no contradiction.
+
+        None stays None, to be estimated, where nothing is known, or where the arms differ and the
+        estimator takes ``one_for_all``.
+        """
+        if self.noise_var is None or isinstance(given, str):
+            return given
+        alike = np.ptp(self.noise_var) == 0.0
+        if given is None:
+            return float(self.noise_var[0]) if alike else None if one_for_all else self.noise_var
+        name, size = type(estimator).__name__, np.size(given)
+        if np.ndim(given) and size != self.arms:
+            raise ValueError(
+                f"{name} has a noise_var for {size} arms, but the tasks have {self.arms}"
+            )
+        if not np.allclose(given, self.noise_var, rtol=1e-9, atol=0.0):
+            said, needed = (_shown(each) for each in (given, self.noise_var))
+            raise ValueError(
+                f"{name} has noise_var={said}, but the variance of a reward is {needed} before the "
+                "first fit: leave noise_var out "
+                "to take it from there, or let the learner start from a prior with the noise that "
+                "you mean"
+            )
+        return given
+
+
+@runtime_checkable
+class ForTasks(Protocol):
+    """An estimator that says before the first task whether it can fit such tasks."""
+
+    def for_tasks(self, known: KnownTasks) -> Any:
+        """Return the estimator for these tasks, with what it left open taken from them; raise where
+        it cannot fit them.
+        """
+        ...
+
+
+def adapted(estimator: Any, known: KnownTasks) -> Any:
+    """Ask an estimator for the one that fits such tasks; one that cannot be asked is taken as it
+    is.
+    """
+    return estimator.for_tasks(known) if isinstance(estimator, ForTasks) else estimator
+
+
+def _shown(values: Any) -> str:
+    array = np.asarray(values, dtype=np.float64)
+    return f"{array.flat[0]:g}" if np.ptp(array) == 0.0 else str(array.tolist())

@@ -1,0 +1,1 @@
+"""Independent arms with Beta means and rewards of 0 or 1."""

@@ -1,0 +1,74 @@
+"""Bernoulli arms that are new in every task: exchangeable, so that a prior learned on past arms
+speaks about new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from priorwise.core import sizes, validation
+from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.families.beta.prior import BetaBelief, BetaPrior
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class ExchangeableBetaPrior(Serializable):
+    """Independent Bernoulli arms with one Beta law for all.
+
+    Examples
+    --------
+    >>> ExchangeableBetaPrior(2, 8).for_arms(3).alpha.tolist()
+    [2.0, 2.0, 2.0]
+
+    """
+
+    family: ClassVar[str] = "exchangeable-beta"
+
+    alpha: float
+    beta: float
+
+    def __init__(self, alpha: float, beta: float) -> None:
+        """Check and freeze the parameters."""
+        one = BetaPrior([validation.number("alpha", alpha)], [validation.number("beta", beta)])
+        object.__setattr__(self, "alpha", float(one.alpha[0]))
+        object.__setattr__(self, "beta", float(one.beta[0]))
+
+    @property
+    def mean(self) -> float:
+        """Mean of every arm's success probability."""
+        return self.alpha / (self.alpha + self.beta)
+
+    @property
+    def concentration(self) -> float:
+        """``alpha + beta``: how many pulls the prior is worth."""
+        return self.alpha + self.beta
+
+    def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
+        """Say what this family leaves out."""
+        return [
+            (
+                "arms of one task are taken as independent: what they share counts as difference "
+                "between arms"
+            )
+        ]
+
+    def for_arms(self, arms: int) -> BetaPrior:
+        """Return the prior of a task with this many arms."""
+        arms = validation.count("arms", arms)
+        sizes.check_memory(f"arms={sizes.amount(arms)}", 64.0 * sizes.as_float(arms), "lower arms")
+        return BetaPrior(np.full(arms, self.alpha), np.full(arms, self.beta))
+
+    def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:
+        """Environments with this many arms."""
+        return self.for_arms(arms).sample(rng, tasks)
+
+    def belief(self, tasks: int, *, arms: int) -> BetaBelief:
+        """Belief about tasks with this many arms."""
+        return self.for_arms(arms).belief(tasks)

@@ -1,0 +1,1 @@
+"""The marginal likelihood of Beta priors and its maximum."""

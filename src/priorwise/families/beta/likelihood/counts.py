@@ -1,0 +1,234 @@
+"""Beta-binomial likelihood of one arm: a function of three histograms, maximised by Newton's
+method.
+
+With ``s`` successes and ``f`` failures in ``n = s + f`` pulls and ``mu ~ Beta(alpha, beta)``,
+whichever way the pulls were chosen,
+
+    log P = log (alpha)_s + log (beta)_f - log (alpha + beta)_n,      (x)_k = x (x + 1) ... (x + k -
+    1),
+
+so that the sum over tasks needs only how often each s, each f and each n occurs. The coordinates
+are the log odds of the mean ``m = alpha / (alpha + beta)`` and the log of the concentration ``c =
+alpha + beta``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+from typing import Final, final
+
+import numpy as np
+
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.beta.likelihood.rising import RisingSums
+
+SMALLEST: Final = 1e-4
+LARGEST: Final = 1e8
+"""Range of concentrations: at the ends the arm's mean is 0 or 1, or the same in all tasks to 4
+digits.
+"""
+
+LEAST: Final = 1e-6  # of alpha and beta, as BetaPrior has it
+FURTHEST: Final = 16.0  # log odds
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ArmCounts:
+    """What the likelihood of one arm reads of the data."""
+
+    successes: RisingSums
+    failures: RisingSums
+    pulls: RisingSums
+    total_successes: float
+    total_failures: float
+    mixed: int  # tasks with both a success and a failure
+
+    @classmethod
+    def of(cls, s: IntArray, n: IntArray, tasks: IntArray | None = None) -> ArmCounts:
+        """Count from successes and pulls, one entry per task or ``tasks`` each."""
+        most = int(n.max(initial=0)) + 1
+        # many tasks with few pulls: first count the distinct pairs
+        if tasks is None and most * most < len(s):
+            pairs = np.bincount(n * most + s, minlength=most * most)
+            (seen,) = pairs.nonzero()
+            n, s, tasks = seen // most, seen % most, pairs[seen]
+        f = n - s
+        weights = np.ones(len(s)) if tasks is None else tasks
+        return cls(
+            RisingSums.of(s, tasks),
+            RisingSums.of(f, tasks),
+            RisingSums.of(n, tasks),
+            float((s * weights).sum()),
+            float((f * weights).sum()),
+            int(weights[(s > 0) & (f > 0)].sum()),
+        )
+
+    @property
+    def mean(self) -> float:
+        """Share of successes among all pulls."""
+        return self.total_successes / (self.total_successes + self.total_failures)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether there are no successes or no failures (or neither)."""
+        return self.total_successes == 0 or self.total_failures == 0
+
+    def spread(self) -> float:
+        """Moment estimate of the correlation ``1 / (c + 1)`` between two pulls of a task; not above
+        0 without over-dispersion.
+
+        ``E[s (s - 1) / m + f (f - 1) / (1 - m)] = n (n - 1) (1 + 1 / (c + 1))``. The same number,
+        at the pooled mean, decides whether the likelihood still rises as the concentration goes to
+        infinity (Levin and Reeds 1977).
+        """
+        pairs = self.pulls.pairs()
+        if pairs == 0 or self.one_sided:
+            return 0.0
+        within = self.successes.pairs() / self.mean + self.failures.pairs() / (1.0 - self.mean)
+        rounding = 1e-13 * within / pairs
+        spread = (within - pairs) / pairs
+        return 0.0 if abs(spread) < rounding else spread
+
+    def why_boundary(self) -> str | None:
+        """Why the likelihood has no maximum in the interior, if that is known beforehand."""
+        if self.total_successes + self.total_failures == 0:
+            return "was never pulled"
+        if self.one_sided:
+            return f"has only {'failures' if self.total_successes == 0 else 'successes'}"
+        if self.pulls.pairs() == 0:
+            return "was never pulled twice in a task, which leaves its concentration open"
+        if self.mixed == 0:
+            return (
+                "had only successes or only failures in each task, so that its means look like 0 "
+                "or 1"
+            )
+        if self.spread() <= 0:
+            return (
+                "varies no more between tasks than chance alone would make it, so that its "
+                "concentration is infinite"
+            )
+        return None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BetaObjective:
+    """Log likelihood of one arm plus ``regulariser / 2 * (log m (1 - m) + log rho (1 - rho))`` with
+    ``rho = 1 / (c + 1)``.
+    """
+
+    counts: ArmCounts
+    regulariser: float
+
+    def log_likelihood(self, log_odds: float, log_concentration: float) -> float:
+        """Without the regulariser."""
+        m, rest, c = _mean(log_odds), _mean(-log_odds), exp(log_concentration)
+        counts = self.counts
+        chance = counts.total_successes * log(m) + counts.total_failures * log(rest)
+        return float(
+            chance
+            + counts.successes.value(c * m)
+            + counts.failures.value(c * rest)
+            - counts.pulls.value(c)
+        )
+
+    def value(self, at: FloatArray) -> float:
+        """Objective at (log odds, log concentration)."""
+        log_odds, log_c = float(at[0]), float(at[1])
+        # log m (1 - m) rho (1 - rho)
+        weak = log(_mean(log_odds) * _mean(-log_odds) * _mean(log_c) * _mean(-log_c))
+        return self.log_likelihood(log_odds, log_c) + 0.5 * self.regulariser * weak
+
+    def slopes(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient ``(2,)`` and Hessian ``(2, 2)``, by the chain rule through ``log alpha = log c +
+        log m`` and so on.
+        """
+        m, rest, c = _mean(float(at[0])), _mean(-float(at[0])), exp(at[1])
+        (s1, s2), (f1, f2) = (
+            self.counts.successes.slopes(c * m),
+            self.counts.failures.slopes(c * rest),
+        )
+        n1, n2 = self.counts.pulls.slopes(c)
+        total_s, total_f = self.counts.total_successes, self.counts.total_failures
+        rho, half = _mean(-float(at[1])), 0.5 * self.regulariser
+        gradient = np.array(
+            [
+                (total_s + s1 + half) * rest - (total_f + f1 + half) * m,
+                s1 + f1 - n1 + half * (2.0 * rho - 1.0),
+            ]
+        )
+        across = s2 * rest - f2 * m
+        mean_curve = (
+            s2 * rest**2 + f2 * m**2 - m * rest * (total_s + s1 + total_f + f1 + 2.0 * half)
+        )
+        hessian = np.array(
+            [[mean_curve, across], [across, s2 + f2 - n2 - 2.0 * half * rho * (1.0 - rho)]]
+        )
+        return gradient, hessian
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Maximum:
+    """Where the climb ended."""
+
+    at: FloatArray  # (log odds, log concentration)
+    value: float
+    information: FloatArray  # minus the Hessian, (2, 2)
+    held: bool  # at an end of the range
+    converged: bool
+    iterations: int
+
+
+def maximise(objective: BetaObjective, start: FloatArray, limit: int = 200) -> Maximum:
+    """Newton's method with curvatures turned positive, steps of bounded length and backtracking:
+    never a step down.
+    """
+    low, high = np.array([-FURTHEST, np.log(SMALLEST)]), np.array([FURTHEST, np.log(LARGEST)])
+    at = np.clip(start, low, high)
+    value = objective.value(at)
+    iterations, converged = 0, False
+    while not converged and iterations < limit:
+        iterations += 1
+        gradient, hessian = objective.slopes(at)
+        free = ~(((at <= low) & (gradient < 0)) | ((at >= high) & (gradient > 0)))
+        if not free.any():
+            converged = True
+            break
+        curves, axes = np.linalg.eigh(hessian[np.ix_(free, free)])
+        step = np.zeros(2)
+        step[free] = axes @ (
+            (axes.T @ gradient[free]) / np.maximum(np.abs(curves), 1e-12 * (1.0 + abs(value)))
+        )
+        step *= min(1.0, 3.0 / np.abs(step).max()) if step.any() else 1.0
+        gain = float(gradient @ step) / 2.0
+        # within rounding of the value: the step itself is still good
+        converged = gain < 1e-10 + 1e-14 * abs(value)
+        scale = 1.0
+        while scale > 1e-12:
+            proposed = np.clip(at + scale * step, low, high)
+            reached = objective.value(proposed)
+            if converged or reached >= value:
+                at, value = proposed, reached
+                break
+            scale /= 2.0
+        else:
+            converged = gain < 1e-9 * (1.0 + abs(value))  # no step up within rounding
+            break
+    _, hessian = objective.slopes(at)
+    return Maximum(
+        at, value, -hessian, bool(((at <= low) | (at >= high)).any()), converged, iterations
+    )
+
+
+def _mean(log_odds: float) -> float:
+    return 1.0 / (1.0 + exp(-log_odds)) if log_odds > 0 else exp(log_odds) / (1.0 + exp(log_odds))
+
+
+def alpha_beta(at: FloatArray) -> tuple[float, float]:
+    """Alpha and beta."""
+    c = float(np.clip(np.exp(np.clip(at[1], -50.0, 50.0)), SMALLEST, LARGEST))
+    m, rest = np.exp(-np.logaddexp(0.0, -at[0])), np.exp(-np.logaddexp(0.0, at[0]))
+    return max(c * float(m), LEAST), max(c * float(rest), LEAST)

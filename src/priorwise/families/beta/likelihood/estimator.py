@@ -1,0 +1,210 @@
+"""Beta priors by maximum marginal likelihood: right however the pulls were chosen, and with arms
+that tasks lack.
+
+The likelihood of one arm and its maximisation stand in ``counts``, its fit in ``arm``. Compound
+laws of this kind have one maximum along each ray of fixed mean, which is finite only with
+over-dispersion (Levin and Reeds 1977, Annals of Statistics 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, final, get_args
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.fits import PriorFit
+from priorwise.core.known import KnownTasks
+from priorwise.core.types import FloatArray
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.beta.likelihood.arm import fit_arm, std_errors
+from priorwise.families.beta.likelihood.counts import ArmCounts, BetaObjective, alpha_beta
+from priorwise.families.beta.likelihood.uncertainty import BetaUncertainty
+from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
+
+Structure = Literal["separate", "exchangeable"]
+
+
+@final
+@dataclass(frozen=True)
+class BetaMarginalLikelihood:
+    """Beta prior of Bernoulli arms by maximum marginal likelihood (type II, empirical Bayes).
+
+    Parameters
+    ----------
+    structure
+        ``"separate"``: each arm has its own Beta law, and the fit holds a :class:`BetaPrior`.
+        ``"exchangeable"``: one law for all arms of all tasks, as where arms are new in every task,
+        and the fit holds an :class:`ExchangeableBetaPrior`.
+    arms
+        Number of arms; by default that of the statistics, or the largest action of a run plus 1.
+    regulariser
+        Weight r of ``r / 2 * (log m (1 - m) + log rho (1 - rho))`` that is added to the log
+        likelihood, with m the mean and ``rho = 1 / (alpha + beta + 1)`` the correlation between two
+        pulls of an arm in one task. With the default 1, half a success and half a failure are added
+        to each of the two shares (Jeffreys' rule on the log odds), which decides only where the
+        data do not: an arm never pulled has Beta(1/2, 1/2), and an arm without over-dispersion a
+        finite concentration, with the tail (alpha + beta)^(-1/2) that is customary for it. 0 is
+        plain maximum likelihood.
+
+    Notes
+    -----
+    Where plain maximum likelihood has no maximum in the interior, the fit says ``at_boundary``,
+    whatever the regulariser, and why. Without a regulariser it then holds the limit that the
+    likelihood points to (a concentration of 1e8 or 1e-4); and if the data do not even point to one
+    (only successes, only failures, no task with two pulls) what the default regulariser gives.
+
+    Examples
+    --------
+    >>> data = BetaStatistics(successes=[[3], [0], [1], [4]], pulls=[[5], [5], [5], [5]])
+    >>> fit = BetaMarginalLikelihood(regulariser=0.0).fit(data)
+    >>> fit.prior.alpha.round(2).tolist(), fit.prior.beta.round(2).tolist(), fit.at_boundary
+    ([1.09], [1.7], False)
+
+    """
+
+    reads: ClassVar[type] = BetaStatistics
+
+    structure: Structure = "separate"
+    _: KW_ONLY
+    arms: int | None = None
+    regulariser: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.structure not in get_args(Structure):
+            raise ValueError(
+                f"structure must be one of {', '.join(get_args(Structure))}, got {self.structure!r}"
+            )
+        if self.arms is not None:
+            validation.count("arms", self.arms)
+        if validation.number("regulariser", self.regulariser) < 0:
+            raise ValueError(
+                f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum "
+                "likelihood"
+            )
+
+    def for_tasks(self, known: KnownTasks) -> BetaMarginalLikelihood:
+        """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
+        known.check_binary(self)
+        known.check_arms(self, arms=self.arms)
+        return self
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        """Fit a kept run of Bernoulli arms, :class:`BetaStatistics` or their groups; ``start`` is a
+        fit or prior to begin from.
+        """
+        statistics = self._statistics(data)
+        counts, tasks, left_out = self._counts(statistics)
+        if tasks == 0:
+            raise ValueError("no task has a pull, so there is nothing to fit")
+        begins = _starts(start, len(counts))
+        fits = [
+            fit_arm(each, self.regulariser, begin)
+            for each, begin in zip(counts, begins, strict=True)
+        ]
+        parameters = np.array([alpha_beta(each.at) for each in fits])  # (arm, alpha and beta)
+        errors = np.array([std_errors(each) for each in fits])
+        prior: Any = BetaPrior(parameters[:, 0], parameters[:, 1])
+        if self.structure == "exchangeable":
+            prior = ExchangeableBetaPrior(*parameters[0].tolist())
+            errors = errors[0]
+        log_likelihood = sum(
+            BetaObjective(count, 0.0).log_likelihood(*each.at)
+            for count, each in zip(counts, fits, strict=True)
+        )
+        return PriorFit(
+            prior,
+            type(self).__name__,
+            tasks,
+            left_out,
+            at_boundary=any(each.reason is not None for each in fits),
+            converged=all(each.converged for each in fits),
+            std_errors=dict(
+                zip(
+                    ("alpha", "beta", "mean", "concentration"),
+                    np.moveaxis(errors, -1, 0),
+                    strict=True,
+                )
+            ),
+            log_likelihood=log_likelihood,
+            iterations=max(each.iterations for each in fits),
+            warnings=_warnings(
+                [each.reason for each in fits], separate=self.structure == "separate"
+            ),
+            uncertainty=BetaUncertainty(
+                [each.centre for each in fits], [each.covariance for each in fits]
+            ),
+            statistics=statistics,
+        )
+
+    def _statistics(self, data: Any) -> BetaStatistics | BetaGroups:
+        if not isinstance(data, BetaGroups):
+            return BetaStatistics.of(data, arms=self.arms)
+        if self.arms is not None and data.arms != self.arms:
+            raise ValueError(
+                f"the groups have {data.arms} arms, but arms={self.arms} was asked for"
+            )
+        return data
+
+    def _counts(self, statistics: BetaStatistics | BetaGroups) -> tuple[list[ArmCounts], int, int]:
+        """What each Beta law is fitted to, the number of tasks with a pull and of those without."""
+        if isinstance(statistics, BetaGroups):
+            # groups do not say which rows were one task
+            left_out = statistics.total if not statistics.pulls.any() else 0
+            if self.structure == "exchangeable":
+                return (
+                    [ArmCounts.of(statistics.successes, statistics.pulls, statistics.tasks)],
+                    statistics.total - left_out,
+                    left_out,
+                )
+            rows = [statistics.of_arm(arm) for arm in range(statistics.arms)]
+            return [ArmCounts.of(*row) for row in rows], statistics.total - left_out, left_out
+        pulled = int(statistics.pulls.any(axis=1).sum())
+        if self.structure == "exchangeable":
+            return (
+                [ArmCounts.of(statistics.successes.ravel(), statistics.pulls.ravel())],
+                pulled,
+                statistics.tasks - pulled,
+            )
+        columns = zip(
+            np.ascontiguousarray(statistics.successes.T),
+            np.ascontiguousarray(statistics.pulls.T),
+            strict=True,
+        )
+        return [ArmCounts.of(s, n) for s, n in columns], pulled, statistics.tasks - pulled
+
+
+def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
+    """Where to begin, arm by arm."""
+    if start is None:
+        return [None] * arms
+    prior = start.prior if isinstance(start, PriorFit) else start
+    if not isinstance(prior, (BetaPrior, ExchangeableBetaPrior)):
+        raise TypeError(f"start must be a fit or prior of Beta arms, got {type(prior).__name__}")
+    alpha, beta = np.atleast_1d(prior.alpha), np.atleast_1d(prior.beta)
+    if arms == 1:
+        alpha, beta = alpha.mean(keepdims=True), beta.mean(keepdims=True)
+    if alpha.size not in (1, arms):
+        raise ValueError(f"start has {alpha.size} arms, but the data have {arms}")
+    return list(
+        np.broadcast_to(np.stack([np.log(alpha / beta), np.log(alpha + beta)], axis=1), (arms, 2))
+    )
+
+
+def _warnings(reasons: list[str | None], *, separate: bool) -> list[str]:
+    """One sentence per reason, naming the arms."""
+    lines = []
+    for reason in dict.fromkeys(each for each in reasons if each is not None):
+        arms = [str(arm) for arm, each in enumerate(reasons) if each == reason]
+        named = f"{', '.join(arms[:8])}{f' and {len(arms) - 8} more' if len(arms) > 8 else ''}"
+        who = (
+            (f"arm {named}" if len(arms) == 1 else f"each of the arms {named}")
+            if separate
+            else "the pooled arm"
+        )
+        lines.append(f"{who} {reason}: the likelihood has no maximum in the interior")
+    return lines

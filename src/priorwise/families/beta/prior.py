@@ -1,0 +1,191 @@
+"""Independent Bernoulli arms with Beta priors: mu_a ~ Beta(alpha_a, beta_a), r ~
+Bernoulli(mu_a).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.beta import tiles as kernels
+from priorwise.kernels.bandit import arm_values, never_certain, no_signal
+from priorwise.kernels.loop import FamilyTiles
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class BetaPrior(Serializable):
+    """Independent Beta priors over the arms' success probabilities, with rewards 0 or 1.
+
+    Parameters
+    ----------
+    alpha, beta
+        Parameters of each arm's Beta law, ``(arm,)``, positive; a number stands for all arms of the
+        other.
+
+    Examples
+    --------
+    >>> BetaPrior(alpha=[1, 2, 2], beta=8).arms
+    3
+
+    """
+
+    family: ClassVar[str] = "beta"
+
+    alpha: FloatArray
+    beta: FloatArray
+
+    def __init__(self, alpha: ArrayLike, beta: ArrayLike) -> None:
+        """Check and freeze the parameters."""
+        alpha, beta = validation.numbers("alpha", alpha), validation.numbers("beta", beta)
+        arms = max(np.size(alpha), np.size(beta))
+        if np.ndim(alpha) == np.ndim(beta) == 1 and np.size(alpha) != np.size(beta):
+            raise ValueError(
+                f"alpha and beta must have one entry for each arm, got {np.size(alpha)} and "
+                f"{np.size(beta)}"
+            )
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if (value[np.isfinite(value)] > 1e12).any():
+                raise ValueError(
+                    f"{name} must not exceed 1e12, got {value.max():g}: that arm's mean is known "
+                    "to 6 digits"
+                )
+            checked = validation.positive(
+                name, validation.per_arm(name, value, arms), smallest=1e-6
+            )
+            object.__setattr__(self, name, checked)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.alpha.size
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of each arm's success probability, ``(arm,)``."""
+        return np.asarray(self.alpha / (self.alpha + self.beta))
+
+    @property
+    def concentration(self) -> FloatArray:
+        """``alpha + beta``: how many pulls the prior is worth, ``(arm,)``."""
+        return np.asarray(self.alpha + self.beta)
+
+    @property
+    def reward_law(self) -> BernoulliRewards:
+        """How rewards scatter around their means."""
+        return BernoulliRewards()
+
+    def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
+        """``mu_a ~ Beta(alpha_a, beta_a)``."""
+        shape = (doors.batch(rng, tasks), self.arms)
+        means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))[
+            :, 0
+        ]
+        return BanditEnvironment(means, self.reward_law)
+
+    def belief(self, tasks: int) -> BetaBelief:
+        """Start at the prior."""
+        shape = (doors.tasks_of(tasks), self.arms)
+        return BetaBelief(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
+
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
+        """Tile functions for the compiled loop."""
+        arms = self.arms
+        return FamilyTiles(
+            p=np.concatenate([self.alpha, self.beta]),
+            n=np.array([arms]),
+            arms=arms,
+            environment_rows=arms,
+            signal_rows=0,
+            belief_rows=kernels.ROWS_PER_ARM * arms,
+            scratch_rows=kernels.scratch_rows(arms),
+            resets_row=-1,
+            sample=kernels.sample,
+            signal=no_signal,
+            values=arm_values,
+            reward=kernels.reward,
+            start=kernels.start,
+            draw=kernels.draw,
+            mean=kernels.mean,
+            update=kernels.update,
+            look=kernels.look,
+            certain=never_certain,
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BetaBelief:
+    """Posterior Beta(a, b) of each arm of each task."""
+
+    a: FloatArray  # (task, arm)
+    b: FloatArray  # (task, arm)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.a.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.a.shape[1]
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """``mu_a ~ Beta(a, b)``, ``(task, draw, arm)``."""
+        return rng.beta(self.a, self.b, doors.drawing(self, rng, draws))
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``draws`` draws."""
+        return self.sample(rng, draws, seen).mean(axis=1)
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means."""
+        return self.a / (self.a + self.b)
+
+    def quantile(self, level: float, seen: Seen) -> FloatArray:
+        """Posterior quantiles of the means."""
+        from scipy.special import betaincinv
+
+        return np.asarray(betaincinv(self.a, self.b, doors.level(level)))
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a
+        success.
+        """
+        return self._given(*doors.played(self, seen, actions, rewards, low=0.0, high=1.0))
+
+    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
+        chosen = np.arange(self.a.shape[1]) == actions[:, None]
+        success = rewards[:, None]
+        return type(self)(self.a + chosen * success, self.b + chosen * (1.0 - success))
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked
+        at.
+        """
+        rows = np.arange(len(actions))
+        value = rng.beta(self.a[rows, actions][:, None], self.b[rows, actions][:, None])[:, 0, 0]
+        reward = (rng.uniform() < value).astype(np.float64)
+        return Imagined(value, self._given(actions, reward), seen)
+
+    def best_after(self, seen: Seen) -> FloatArray:
+        """Average the best posterior mean over the two rewards an arm may show, exactly."""
+        total = self.a + self.b
+        mean = self.a / total
+        arms = mean.shape[1]
+        masked = seen.masked(mean)
+        # best of the rest, by pulled arm
+        others = np.where(np.eye(arms, dtype=bool), -np.inf, masked[:, None, :]).max(axis=2)
+        success = np.maximum(others, seen.masked((self.a + 1.0) / (total + 1.0)))
+        failure = np.maximum(others, seen.masked(self.a / (total + 1.0)))
+        return np.where(np.isfinite(masked), mean * success + (1.0 - mean) * failure, -np.inf)

@@ -1,0 +1,187 @@
+"""Successes and pulls: what estimators of Beta priors read of past tasks, and their histogram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core.runs import Run
+from priorwise.core.statistics import PerTask, Steps, by_arm, counts, played, trajectory
+from priorwise.core.types import IntArray
+
+MOST_PULLS: Final = (1 << 31) - 1
+"""Pulls of one arm in one task: pairs of successes and pulls up to this are told apart by one
+integer.
+"""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class BetaStatistics(PerTask):
+    """Successes and pulls of each arm in each task.
+
+    Parameters
+    ----------
+    successes, pulls
+        Whole numbers ``(task, arm)``; 0 pulls for an arm that a task did not pull or does not have.
+
+    Examples
+    --------
+    >>> BetaStatistics(successes=[[1, 0], [2, 1]], pulls=[[3, 1], [3, 1]]).tasks
+    2
+
+    """
+
+    successes: IntArray
+    pulls: IntArray
+
+    def __init__(self, successes: ArrayLike, pulls: ArrayLike) -> None:
+        """Check and freeze the arrays."""
+        n = counts("pulls", pulls, (None, None), MOST_PULLS)
+        s = counts("successes", successes, n.shape, MOST_PULLS)
+        if (s > n).any():
+            task, arm = np.argwhere(s > n)[0]
+            raise ValueError(
+                f"successes must not exceed pulls, but task {task} has {s[task, arm]:g} of "
+                f"{n[task, arm]:g} on arm {arm}"
+            )
+        for name, array in (("successes", s), ("pulls", n)):
+            whole = array.astype(np.int64)
+            whole.setflags(write=False)
+            object.__setattr__(self, name, whole)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.pulls.shape[1]
+
+    @classmethod
+    def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
+        """Sum up actions and rewards ``(task, step)``; rewards are 0 or 1."""
+        chosen, earned = trajectory(actions, rewards, arms)
+        if not np.isin(earned, (0.0, 1.0)).all():
+            raise ValueError(
+                "rewards must be 0 or 1 for Bernoulli arms; GaussianStatistics takes real rewards"
+            )
+        return cls(by_arm(chosen, earned, arms), by_arm(chosen, None, arms))
+
+    @classmethod
+    def from_run(cls, run: Run, *, arms: int, steps: Steps = None) -> Self:
+        """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
+        actions, rewards, _ = played(run, steps)
+        return cls.from_trajectory(actions, rewards, arms=arms)
+
+    @classmethod
+    def of(cls, data: Any, *, arms: int | None = None) -> Self:
+        """Return statistics as they are, and those of a kept run; without ``arms`` these are the
+        largest action plus 1.
+        """
+        if isinstance(data, Run):
+            return cls.from_run(data, arms=int(data.actions.max()) + 1 if arms is None else arms)
+        if not isinstance(data, cls):
+            raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
+        if arms is not None and data.arms != arms:
+            raise ValueError(f"the statistics have {data.arms} arms, but arms={arms} was asked for")
+        return data
+
+    def grouped(self) -> BetaGroups:
+        """Count the tasks with equal successes and pulls, arm by arm, which loses nothing: the arms
+        are independent.
+        """
+        rows = []
+        for arm in range(self.arms):
+            base = int(self.pulls[:, arm].max()) + 1
+            keys, tasks = np.unique(
+                self.pulls[:, arm] * base + self.successes[:, arm], return_counts=True
+            )
+            rows.append(np.stack([np.full(len(keys), arm), keys % base, keys // base, tasks]))
+        return BetaGroups(*np.concatenate(rows, axis=1))
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class BetaGroups:
+    """Number of tasks for each arm and each distinct pair of successes and pulls, rows without
+    pulls among them; ``a + b`` merges.
+
+    ``arm``, ``successes``, ``pulls`` and ``tasks`` are ``(row,)``, ordered by arm.
+    """
+
+    arm: IntArray
+    successes: IntArray
+    pulls: IntArray
+    tasks: IntArray
+
+    def __init__(
+        self, arm: ArrayLike, successes: ArrayLike, pulls: ArrayLike, tasks: ArrayLike
+    ) -> None:
+        """Check and freeze the rows."""
+        columns = {"arm": arm, "successes": successes, "pulls": pulls, "tasks": tasks}
+        checked = {
+            name: counts(name, column, (None,), MOST_PULLS).astype(np.int64)
+            for name, column in columns.items()
+        }
+        if len({len(column) for column in checked.values()}) != 1:
+            raise ValueError(
+                "arm, successes, pulls and tasks must have one entry per row, but their lengths "
+                "differ"
+            )
+        if (checked["successes"] > checked["pulls"]).any():
+            raise ValueError("successes must not exceed pulls")
+        order = np.lexsort([checked["successes"], checked["pulls"], checked["arm"]])
+        for name, column in checked.items():
+            object.__setattr__(self, name, column[order])
+        if not np.array_equal(np.unique(self.arm), np.arange(self.arm[-1] + 1)):
+            raise ValueError(
+                "each arm from 0 to the largest needs a row; an arm without pulls has successes=0, "
+                "pulls=0"
+            )
+        totals = np.bincount(self.arm, self.tasks)
+        if (totals != totals[0]).any():
+            wrong = int((totals != totals[0]).argmax())
+            raise ValueError(
+                f"tasks must add up to the same number for each arm, but arm 0 has {totals[0]:g} "
+                f"and arm {wrong} has "
+                f"{totals[wrong]:g}; tasks that did not pull an arm have a row of it with "
+                "successes=0, pulls=0"
+            )
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.arm[-1]) + 1
+
+    @property
+    def total(self) -> int:
+        """Number of tasks."""
+        return int(self.tasks[self.arm == 0].sum())
+
+    def __repr__(self) -> str:
+        """Sizes, not entries."""
+        return f"BetaGroups(rows={len(self.arm):,}, tasks={self.total:,}, arms={self.arms})"
+
+    def of_arm(self, arm: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Successes, pulls and number of tasks of one arm, ``(row,)`` each."""
+        own = self.arm == arm
+        return self.successes[own], self.pulls[own], self.tasks[own]
+
+    def __add__(self, other: BetaGroups) -> BetaGroups:
+        """Merge: equal rows add their tasks."""
+        if not isinstance(other, BetaGroups):
+            return NotImplemented
+        if self.arms != other.arms:
+            raise ValueError(f"cannot merge {self.arms} arms with {other.arms}")
+        names = ("arm", "pulls", "successes")
+        rows = np.concatenate(
+            [np.stack([getattr(each, name) for name in names], axis=1) for each in (self, other)]
+        )
+        distinct, place = np.unique(rows, axis=0, return_inverse=True)
+        tasks = np.bincount(place.ravel(), np.concatenate([self.tasks, other.tasks]))
+        return BetaGroups(distinct[:, 0], distinct[:, 2], distinct[:, 1], tasks)
+
+    def __radd__(self, other: Any) -> BetaGroups:
+        """Let ``sum`` merge many, which starts from 0."""
+        return self if type(other) is int and other == 0 else NotImplemented

@@ -1,0 +1,172 @@
+"""Counting tasks: with finitely many possible ones, how often exploration told that it was this
+one.
+
+The paper's discrete experiment: an episode whose posterior collapses on one task adds one to that
+task's counter, the others count nothing, and the prior is the counters' shares. These are unbiased
+if every task is as likely to be told apart as every other; otherwise the marginal likelihood, which
+uses all episodes, is the one to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import softmax
+
+from priorwise.core import validation
+from priorwise.core.design import design_sums, uniformity_warnings
+from priorwise.core.fits import PriorFit, Uncertainty
+from priorwise.core.known import KnownTasks
+from priorwise.core.runs import Run
+from priorwise.core.statistics import by_arm
+from priorwise.core.types import FloatArray
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.finite.statistics import FiniteStatistics, check_candidates
+from priorwise.families.normal.totals import prefix_sizes
+
+
+@final
+@dataclass(frozen=True)
+class FiniteCounts:
+    """Finite prior from the episodes that told their task: ``probs = (counts + smoothing) / (sum of
+    counts + smoothing)``.
+
+    Parameters
+    ----------
+    candidates
+        A finite prior with the possible tasks and the noise; its probabilities are not used.
+    smoothing
+        Added to each task's counter. By default ``1 / support``, together the weight of one task:
+        no possible task is ruled out because it was not met yet, and the shares move by at most ``1
+        / (n + 1)``, less than their standard error. 0 gives the paper's shares.
+    level
+        An episode tells its task if that has at least this posterior probability under a uniform
+        prior. By default 1: all other tasks are excluded, which only noiseless rewards (and
+        impossible Bernoulli ones) do.
+
+    """
+
+    reads: ClassVar[type] = FiniteStatistics
+
+    candidates: FinitePrior
+    smoothing: float | None = None
+    level: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if not isinstance(self.candidates, FinitePrior):
+            raise TypeError(
+                "candidates must be a FinitePrior, whose support is used, got "
+                f"{type(self.candidates).__name__}"
+            )
+        if self.smoothing is not None and validation.number("smoothing", self.smoothing) < 0.0:
+            raise ValueError(f"smoothing must not be negative, got {self.smoothing:g}")
+        if not 0.5 < validation.number("level", self.level) <= 1.0:
+            raise ValueError(
+                "level must lie in (0.5, 1], so that one task at most reaches it, got "
+                f"{self.level:g}"
+            )
+
+    def for_tasks(self, known: KnownTasks) -> FiniteCounts:
+        """Refuse tasks with other arms, another noise, or candidates other than these."""
+        check_candidates(self, self.candidates, known)
+        return self
+
+    def fit(self, data: Run | FiniteStatistics, *, start: Any = None) -> PriorFit:
+        """Fit a kept run or statistics; ``start`` is ignored. Only a run shows the arms, so only
+        there are they tested.
+        """
+        statistics = self._statistics(data)
+        warnings: list[str] = []
+        if isinstance(data, Run):
+            warnings += uniformity_warnings(
+                design_sums(by_arm(data.actions, None, self.candidates.arms)),
+                "FiniteMarginalLikelihood",
+            )
+        return self._count(statistics, warnings)
+
+    def fit_prefixes(self, data: Run | FiniteStatistics, sizes: Sequence[int]) -> list[PriorFit]:
+        """Fit the first ``size`` tasks for each size; the arms are not tested."""
+        statistics = self._statistics(data)
+        return [
+            self._count(statistics[:size], []) for size in prefix_sizes(sizes, statistics.tasks)
+        ]
+
+    def _statistics(self, data: Any) -> FiniteStatistics:
+        if isinstance(data, Run):
+            return FiniteStatistics.from_run(data, self.candidates)
+        if not isinstance(data, FiniteStatistics):
+            raise TypeError(
+                f"data must be a kept Run or FiniteStatistics, got {type(data).__name__}"
+            )
+        if data.support != self.candidates.support:
+            raise ValueError(
+                f"the statistics have {data.support} candidates, but this estimator has "
+                f"{self.candidates.support}"
+            )
+        return data
+
+    def _count(self, statistics: FiniteStatistics, warnings: list[str]) -> PriorFit:
+        values = statistics.log_likelihood
+        support = statistics.support
+        finite = np.isfinite(values)
+        possible = np.asarray(finite.any(axis=1))
+        weights = softmax(np.where(possible[:, None], values, 0.0), axis=1)
+        alone = finite.sum(axis=1) == 1
+        told = np.asarray(
+            possible & (alone | ((self.level < 1.0) & (weights.max(axis=1) >= self.level)))
+        )
+        counts = np.bincount(weights[told].argmax(axis=1), minlength=support).astype(np.float64)
+        smoothing = 1.0 / support if self.smoothing is None else self.smoothing
+        raised = counts + smoothing
+        n = int(told.sum())
+        if (impossible := int((~possible).sum())) > 0:
+            warnings.append(f"{impossible} tasks are none of the candidates")
+        if n == 0:
+            warnings.append("no episode told its task: the prior is uniform")
+            raised = np.ones(support)
+        probs = raised / raised.sum()
+        errors = np.sqrt(probs * (1.0 - probs) / n) if n else np.full(support, np.inf)
+        c = self.candidates
+        return PriorFit(
+            FinitePrior(c.means, probs, c.noise, c.noise_var),
+            type(self).__name__,
+            n,
+            statistics.tasks - n,
+            at_boundary=n == 0 or bool((probs == 0.0).any()),
+            std_errors={"probs": errors},
+            warnings=warnings,
+            uncertainty=DirichletUncertainty(raised),
+            statistics=statistics,
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class DirichletUncertainty(Uncertainty):
+    """Dirichlet law of the probabilities, with the (smoothed) counts as its weights; tasks of
+    weight 0 stay at 0.
+    """
+
+    family: ClassVar[str] = "dirichlet-uncertainty"
+
+    weights: FloatArray
+
+    def __init__(self, weights: ArrayLike) -> None:
+        """Check and freeze the weights."""
+        checked = validation.vector("weights", weights)
+        if (checked < 0.0).any() or not checked.any():
+            raise ValueError("weights must not be negative, and not all 0")
+        object.__setattr__(self, "weights", checked)
+
+    def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
+        """``probs ~ Dirichlet(weights)``."""
+        probs = np.zeros((n, self.weights.size))
+        probs[:, self.weights > 0.0] = rng.dirichlet(self.weights[self.weights > 0.0], size=n)
+        return [
+            FinitePrior(prior.means, row / row.sum(), prior.noise, prior.noise_var) for row in probs
+        ]

@@ -1,0 +1,1 @@
+"""The marginal likelihood of finite priors and its maximum."""

@@ -1,0 +1,369 @@
+"""A prior on finitely many mean vectors: mu = means[s] with probability probs[s].
+
+Rewards are noiseless, Bernoulli or normal. A noiseless trajectory may be impossible under the held
+prior (it holds the wrong support or a probability of zero); the belief then starts again from that
+prior, and counts that it did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal, Self, final, get_args
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.rewards import (
+    BanditEnvironment,
+    BernoulliRewards,
+    NoiselessRewards,
+    NormalRewards,
+    RewardLaw,
+)
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.families.finite import tiles as kernels
+from priorwise.families.finite import tiles_look as finite_look
+from priorwise.families.finite.tiles_tables import look_tables
+from priorwise.kernels.bandit import arm_values, no_signal
+from priorwise.kernels.loop import FamilyTiles
+from priorwise.kernels.simd import WIDTH
+
+Noise = Literal["none", "bernoulli", "gaussian"]
+
+SAME_REWARD: Final = 1e-9
+"""Noiseless rewards this close, relative to the largest mean, are the same."""
+
+HERMITE_NODES: Final = 64
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class FinitePrior(Serializable):
+    """Finitely many possible tasks.
+
+    Parameters
+    ----------
+    means
+        The tasks' mean vectors, ``(support, arm)``.
+    probs
+        Their probabilities, ``(support,)``, summing to 1.
+    noise
+        ``"none"``: the reward is the mean; ``"bernoulli"``: 0 or 1 with that mean; ``"gaussian"``:
+        normal with ``noise_var``.
+    noise_var
+        Variance of normal rewards: one for all arms, or ``(arm,)``.
+
+    Examples
+    --------
+    >>> FinitePrior(means=[[1.0, 0.0], [0.0, 1.0]], probs=[0.5, 0.5]).arms
+    2
+
+    """
+
+    family: ClassVar[str] = "finite"
+
+    means: FloatArray
+    probs: FloatArray
+    noise: Noise
+    noise_var: FloatArray | None
+
+    def __init__(
+        self,
+        means: ArrayLike,
+        probs: ArrayLike,
+        noise: Noise = "none",
+        noise_var: ArrayLike | None = None,
+    ) -> None:
+        """Check and freeze the parameters."""
+        table = validation.matrix("means", means)
+        if noise not in get_args(Noise):
+            raise ValueError(
+                f"noise must be one of {', '.join(get_args(Noise))}, got {validation.shown(noise)}"
+            )
+        if noise == "bernoulli" and (table.min() < 0 or table.max() > 1):
+            raise ValueError(
+                f"means must lie in [0, 1] with Bernoulli noise, got {table.min():g} to "
+                f"{table.max():g}"
+            )
+        if (noise == "gaussian") != (noise_var is not None):
+            raise ValueError(
+                "noise='gaussian' needs noise_var=..., the variance of a reward; other noise takes "
+                "none"
+            )
+        object.__setattr__(self, "means", table)
+        object.__setattr__(self, "probs", validation.probabilities("probs", probs, table.shape[0]))
+        object.__setattr__(self, "noise", noise)
+        if noise_var is not None:
+            variances = validation.per_arm("noise_var", noise_var, table.shape[1])
+            noise_var = validation.positive("noise_var", variances)
+        object.__setattr__(self, "noise_var", noise_var)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.means.shape[1]
+
+    @property
+    def support(self) -> int:
+        """Number of possible tasks."""
+        return self.means.shape[0]
+
+    @property
+    def _signed(self) -> bool:
+        """Whether means may cancel."""
+        return bool(self.means.min() < 0.0)
+
+    @property
+    def tolerance(self) -> float:
+        """How close two noiseless rewards must be to count as the same."""
+        return SAME_REWARD * float(np.abs(self.means).max())
+
+    @property
+    def reward_law(self) -> RewardLaw:
+        """How rewards scatter around their means."""
+        if self.noise == "none":
+            return NoiselessRewards()
+        if self.noise_var is None:
+            return BernoulliRewards()
+        return NormalRewards(tuple(self.noise_var.tolist()))
+
+    def log_likelihood(self, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """Log likelihood of each possible task, ``(task, support)``, up to a constant of the
+        reward.
+        """
+        means = self.means.T[actions]
+        r = rewards[:, None]
+        if self.noise_var is not None:
+            return np.asarray(-0.5 * (r - means) ** 2 / self.noise_var[actions][:, None])
+        with np.errstate(divide="ignore"):
+            if self.noise == "bernoulli":
+                return np.asarray(np.log(np.where(r > 0.5, means, 1.0 - means)))
+            return np.log((np.abs(r - means) <= self.tolerance).astype(np.float64))
+
+    def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
+        """Draw which task it is."""
+        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        return BanditEnvironment(self.means[index], self.reward_law)
+
+    def belief(self, tasks: int) -> FiniteBelief:
+        """Start at the prior."""
+        tasks = doors.tasks_of(tasks)
+        return FiniteBelief(
+            self,
+            np.broadcast_to(_log(self.probs), (tasks, self.support)),
+            np.zeros(tasks, dtype=np.int64),
+        )
+
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
+        """Tile functions for the compiled loop."""
+        arms, support = self.arms, self.support
+        variances = np.zeros(arms) if self.noise_var is None else self.noise_var
+        p = np.concatenate(
+            [
+                self.means.ravel(),
+                _log(self.probs),
+                variances,
+                np.sqrt(variances),
+                [self.tolerance],
+                np.zeros(WIDTH),
+            ]
+        )
+        n = np.array([arms, support, get_args(Noise).index(self.noise)])
+        if looks_ahead:
+            numbers, sizes = look_tables(
+                self.means, np.sqrt(variances), number_cells=self.noise == "none"
+            )
+            p, n = np.concatenate([p, numbers]), np.concatenate([n, sizes])
+        return FamilyTiles(
+            p=p,
+            n=n,
+            arms=arms,
+            environment_rows=arms,
+            signal_rows=0,
+            belief_rows=2 * support + 1,
+            scratch_rows=1,
+            resets_row=2 * support,
+            sample=kernels.sample,
+            signal=no_signal,
+            values=arm_values,
+            reward=kernels.reward,
+            start=kernels.start,
+            draw=kernels.draw,
+            mean=kernels.mean,
+            update=kernels.update,
+            look=finite_look.look,
+            certain=kernels.certain,
+            mean_size=kernels.mean_size if self._signed else None,
+            draws_cancel=self._signed,
+            look_keeps_keys=True,
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FiniteBelief:
+    """Posterior weights of the possible tasks, as logarithms with a largest of 0."""
+
+    prior: FinitePrior
+    log_weights: FloatArray  # (task, support)
+    resets: IntArray  # (task,)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.log_weights.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.prior.arms
+
+    def weights(self) -> FloatArray:
+        """Posterior probabilities up to a factor, ``(task, support)``."""
+        return np.exp(self.log_weights)
+
+    def probabilities(self) -> FloatArray:
+        """Posterior probabilities, ``(task, support)``."""
+        weights = self.weights()
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def certain(self) -> BoolArray:
+        """Whether one possible task is left."""
+        return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean vectors of drawn tasks, ``(task, draw, arm)``."""
+        return self.prior.means[rng.choice(self.weights(), doors.drawing(self, rng, draws))]
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
+        return self._average(rng.counts(self.weights(), draws) / draws, self.prior.means)
+
+    def sample_mean_and_size(
+        self, rng: Stream, draws: int, seen: Seen
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean of ``draws`` drawn mean vectors, and of their absolute values."""
+        shares = rng.counts(self.weights(), draws) / draws
+        mean = self._average(shares, self.prior.means)
+        return mean, self._average(shares, np.abs(self.prior.means)) if self.prior._signed else mean
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means."""
+        return self._average(self.probabilities(), self.prior.means)
+
+    def mean_size(self, seen: Seen) -> FloatArray:
+        """Posterior means of the absolute means."""
+        return (
+            self._average(self.probabilities(), np.abs(self.prior.means))
+            if self.prior._signed
+            else self.mean(seen)
+        )
+
+    @staticmethod
+    def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
+        return np.einsum("ts,sa->ta", weights, table)
+
+    def quantile(self, level: float, seen: Seen) -> FloatArray:
+        """Posterior quantiles of the means: the least value with at least that much probability at
+        or below it.
+        """
+        level = doors.level(level)
+        order = np.argsort(self.prior.means, axis=0, kind="stable")
+        cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
+        place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)
+        return np.take_along_axis(self.prior.means, order, axis=0)[
+            place, np.arange(self.prior.arms)
+        ]
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on the reward; where no task is left that could have given it, start again from
+        the prior.
+        """
+        between = {"low": 0.0, "high": 1.0} if self.prior.noise == "bernoulli" else {}
+        return self._given(*doors.played(self, seen, actions, rewards, **between))
+
+    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
+        log_weights = self.log_weights + self.prior.log_likelihood(actions, rewards)
+        best = log_weights.max(axis=1, keepdims=True)
+        impossible = np.isneginf(best)
+        log_weights = np.where(
+            impossible, _log(self.prior.probs), log_weights - np.where(impossible, 0.0, best)
+        )
+        return type(self)(self.prior, log_weights, self.resets + impossible[:, 0])
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw a task and its reward."""
+        value = self.prior.means[rng.choice(self.weights()), actions]
+        reward = self.prior.reward_law.draw(value, actions, rng)
+        return Imagined(value, self._given(actions, reward), seen)
+
+    def best_after(self, seen: Seen) -> FloatArray:
+        """Average the best posterior mean over the rewards an arm may show.
+
+        Exact for noiseless and Bernoulli rewards, by enumeration; by Gauss-Hermite quadrature
+        around each possible mean for normal ones.
+        """
+        prior, p = self.prior, self.probabilities()
+        out = np.zeros((len(p), prior.arms))
+        for arm in range(prior.arms):
+            if prior.noise_var is not None:
+                out[:, arm] = self._best_after_normal(
+                    p, arm, float(np.sqrt(prior.noise_var[arm])), seen
+                )
+                continue
+            for joint in self._joint(p, arm):
+                best = seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(
+                    axis=1
+                )
+                out[:, arm] += joint.sum(axis=1) * best
+        return seen.masked(out)
+
+    def _joint(self, p: FloatArray, arm: int) -> list[FloatArray]:
+        """Weights ``(task, support)`` for each reward the arm may show; they sum to ``p`` over the
+        rewards.
+        """
+        prior, column = self.prior, self.prior.means[:, arm]
+        if prior.noise == "none":
+            return [
+                p * (np.abs(column - r) <= prior.tolerance)
+                for r in _distinct(column, prior.tolerance)
+            ]
+        return [p * column, p * (1.0 - column)]
+
+    def _best_after_normal(self, p: FloatArray, arm: int, std: float, seen: Seen) -> FloatArray:
+        """Average the best posterior mean over normal rewards around each possible mean."""
+        column = self.prior.means[:, arm]
+        nodes, weights = hermegauss(HERMITE_NODES)
+        total = np.zeros(len(p))
+        for s, centre in enumerate(column):
+            # (node, support)
+            log_likelihood = -0.5 * ((centre - column) / std + nodes[:, None]) ** 2
+            likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+            posterior = _normalised(p[:, None, :] * likelihood)
+            best = seen.masked(posterior @ self.prior.means).max(axis=2)  # (task, node)
+            total += p[:, s] * np.einsum("tn,n->t", best, weights / weights.sum())
+        return total
+
+
+def _normalised(weights: FloatArray) -> FloatArray:
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(weights / np.where(total > 0.0, total, 1.0))
+
+
+def _distinct(values: FloatArray, tolerance: float) -> list[float]:
+    kept: list[float] = []
+    for value in np.sort(values):
+        if not kept or value - kept[-1] > tolerance:
+            kept.append(float(value))
+    return kept
+
+
+def _log(probs: FloatArray) -> FloatArray:
+    """Logarithms of probabilities, shifted to a largest of 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probs / probs.max()))

@@ -1,0 +1,281 @@
+"""Tile functions of priors on finitely many mean vectors.
+
+A belief holds the log weights of the possible tasks, then their weights, then the count of
+impossible trajectories. ``p`` holds the mean vectors, the log weights of the prior, the arms' noise
+variances and deviations, and the tolerance for equal rewards; ``n`` the number of arms, of possible
+tasks, and the kind of noise. What the look-ahead needs follows
+(``priorwise.families.finite.tiles_tables``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorwise.kernels.compiling import (
+    CERTAIN,
+    DRAW,
+    LANES,
+    MEAN,
+    REWARD,
+    SAMPLE,
+    START,
+    UPDATE,
+    inline,
+    tile,
+)
+from priorwise.kernels.random import call_key, mix, one_normal, slot_key, uniforms, unit
+from priorwise.kernels.simd import (
+    WIDTH,
+    fma,
+    gather,
+    iota,
+    largest,
+    load,
+    maximum,
+    peek,
+    poke,
+    splat,
+    store,
+    where_at_least,
+    zeros,
+)
+
+NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
+
+
+@inline
+def locate(cumulative, count, target):
+    """How many running sums are at or below the target, at most count - 1."""
+    place = 0
+    for k in range(count):
+        place += 1 if cumulative[k] <= target else 0
+    return min(place, count - 1)
+
+
+@inline
+def log_likelihood(p, n, mean, arm, reward):
+    """Log likelihood of a noisy reward under a mean, up to a constant of the reward."""
+    if n[2] == BERNOULLI:
+        return np.log(mean if reward > 0.5 else 1.0 - mean)
+    deviation = reward - mean
+    return -0.5 * deviation * deviation / p[n[1] * n[0] + n[1] + arm]
+
+
+@tile(SAMPLE)
+def sample(p, n, keys, environment):
+    """Draw which task it is; the environment is its mean vector."""
+    arms, support = n[0], n[1]
+    cumulative = np.empty(support)
+    ids = np.empty(support, np.int64)
+    active = 0
+    total = 0.0
+    for s in range(support):
+        weight = np.exp(p[support * arms + s])
+        if weight > 0.0:
+            total += weight
+            cumulative[active] = total
+            ids[active] = s
+            active += 1
+    slot = slot_key(call_key(0, 0), 0, 0)
+    for lane in range(LANES):
+        s = ids[locate(cumulative, active, unit(mix(keys[lane] + slot)) * total)]
+        for arm in range(arms):
+            environment[arm, lane] = p[s * arms + arm]
+
+
+@tile(REWARD)
+def reward(p, n, keys, step, chosen, actions, spare, rewards):
+    """Reward of the chosen arms: the mean, 0 or 1, or the mean with normal noise; one number a
+    step, whatever the arm.
+    """
+    at = call_key(step, 0)
+    if n[2] == BERNOULLI:
+        uniforms(keys, at, 0, 0, rewards)
+        for lane in range(LANES):
+            rewards[lane] = 1.0 if rewards[lane] < chosen[lane] else 0.0
+    elif n[2] == GAUSSIAN:
+        deviations = n[1] * n[0] + n[1] + n[0]
+        one_normal(keys, step, spare, rewards)
+        for lane in range(LANES):
+            rewards[lane] = chosen[lane] + p[deviations + actions[lane]] * rewards[lane]
+    else:
+        for lane in range(LANES):
+            rewards[lane] = chosen[lane]
+
+
+@inline
+def restart(p, n, state, lane):
+    """Set a lane to the prior."""
+    support = n[1]
+    for s in range(support):
+        state[s, lane] = p[support * n[0] + s]
+        state[support + s, lane] = np.exp(state[s, lane])
+
+
+@tile(START)
+def start(p, n, state):
+    """Start the belief at the prior."""
+    support = n[1]
+    for s in range(support):
+        state[s] = p[support * n[0] + s]
+        state[support + s] = np.exp(p[support * n[0] + s])
+    state[2 * support] = 0.0
+
+
+@tile(DRAW)
+def draw(p, n, keys, at, draw, state, signal, scratch, values):
+    """Return the mean vector of one drawn task: the first whose running weight exceeds a uniform
+    share of the total.
+    """
+    arms, support = n[0], n[1]
+    slot = slot_key(at, 0, draw)
+    chosen = scratch[0]
+    one, zero = splat(1.0), splat(0.0)
+    for g in range(0, LANES, WIDTH):
+        total = zero
+        for s in range(support):
+            total = total + load(state, (support + s) * LANES + g)
+        target = unit(mix(load(keys, g) + slot)) * total
+        running, place, last = zero, zero, zero
+        for s in range(support):
+            weight = load(state, (support + s) * LANES + g)
+            running = running + weight
+            place = place + where_at_least(target, running, one, zero)
+            # rounding must not pick a weight of 0
+            last = where_at_least(zero, weight, last, splat(float(s)))
+        store(chosen, g, where_at_least(place, last, last, place))
+    for lane in range(LANES):
+        first = np.int64(peek(chosen, lane)) * arms
+        for arm in range(arms):
+            poke(values, arm * LANES + lane, peek(p, first + arm))
+
+
+@inline
+def averages(p, n, state, values, absolute):
+    """Write the posterior means of the arms' means, or of their absolute values."""
+    arms, support = n[0], n[1]
+    for g in range(0, LANES, WIDTH):
+        total = splat(0.0)
+        for s in range(support):
+            total = total + load(state, (support + s) * LANES + g)
+        for arm in range(arms):
+            value = splat(0.0)
+            for s in range(support):
+                each = peek(p, s * arms + arm)
+                value = fma(
+                    load(state, (support + s) * LANES + g),
+                    splat(abs(each) if absolute else each),
+                    value,
+                )
+            store(values, arm * LANES + g, value / total)
+
+
+@tile(MEAN)
+def mean(p, n, state, signal, scratch, values):
+    """Posterior means."""
+    averages(p, n, state, values, False)
+
+
+@tile(MEAN)
+def mean_size(p, n, state, signal, scratch, values):
+    """Posterior means of the absolute means."""
+    averages(p, n, state, values, True)
+
+
+@inline
+def possible_tasks(state, support, g):
+    """Return how many tasks are possible, and the last of them, for a group of lanes."""
+    zero, one = splat(0.0), splat(1.0)
+    count, last = zero, zeros()
+    for s in range(support):
+        weight = load(state, (support + s) * LANES + g)
+        count = count + where_at_least(zero, weight, zero, one)
+        last = where_at_least(zero, weight, last, zeros() + np.uint64(s))
+    return count, last
+
+
+@tile(CERTAIN)
+def certain(p, n, state, out):
+    """Tell whether one possible task is left."""
+    one, zero = splat(1.0), splat(0.0)
+    for g in range(0, LANES, WIDTH):
+        count, _ = possible_tasks(state, n[1], g)
+        store(out, g, where_at_least(one, count, count, zero))
+
+
+@inline
+def rule_out(p, n, state, actions, rewards, best):
+    """Without noise: rule out the tasks whose mean is not the reward, and write the best log weight
+    that is left.
+
+    Where one task is possible it is left as it is, or nothing is.
+    """
+    arms, support = n[0], n[1]
+    zero, never, tolerance = (
+        splat(0.0),
+        splat(-np.inf),
+        splat(p[support * arms + support + 2 * arms]),
+    )
+    for g in range(0, LANES, WIDTH):
+        reward, place, most = load(rewards, g), load(actions, g), never
+        count, last = possible_tasks(state, support, g)
+        if largest(count) <= 1.0:
+            apart = gather(p, last * np.uint64(arms) + place) - reward
+            own = gather(state, last * np.uint64(LANES) + iota() + np.uint64(g))
+            store(best, g, where_at_least(tolerance, maximum(apart, 0.0 - apart), own, never))
+            continue
+        for s in range(support):
+            apart = gather(p, place + np.uint64(s * arms)) - reward
+            apart = maximum(apart, 0.0 - apart)
+            row = where_at_least(tolerance, apart, load(state, s * LANES + g), never)
+            store(state, s * LANES + g, row)
+            weight = (support + s) * LANES + g
+            store(state, weight, where_at_least(tolerance, apart, load(state, weight), zero))
+            most = maximum(most, row)
+        store(best, g, most)
+
+
+@inline
+def add_log_likelihoods(p, n, state, actions, rewards, best):
+    """Add the log likelihoods of the rewards, and write the best log weight."""
+    arms = n[0]
+    best[:] = -np.inf
+    for s in range(n[1]):
+        row = state[s]
+        for lane in range(LANES):
+            if row[lane] > -np.inf:
+                arm = actions[lane]
+                row[lane] += log_likelihood(p, n, peek(p, s * arms + arm), arm, rewards[lane])
+                best[lane] = max(best[lane], row[lane])
+
+
+@inline
+def rescale(state, support, best, lane):
+    """Shift the log weights of a lane to a largest of 0, and write the weights."""
+    for s in range(support):
+        shifted = peek(state, s * LANES + lane) - best
+        poke(state, s * LANES + lane, shifted)
+        poke(
+            state,
+            (support + s) * LANES + lane,
+            0.0 if shifted == -np.inf else np.exp(shifted) if shifted < 0.0 else 1.0,
+        )
+
+
+@tile(UPDATE)
+def update(p, n, state, signal, scratch, actions, rewards):
+    """Condition on the chosen arms' rewards; where no task could have given it, start again from
+    the prior and count it.
+    """
+    support, best = n[1], scratch[0]
+    if n[2] == NONE:
+        rule_out(p, n, state, actions, rewards, best)
+    else:
+        add_log_likelihoods(p, n, state, actions, rewards, best)
+    for lane in range(LANES):
+        if best[lane] == -np.inf:
+            restart(p, n, state, lane)
+            poke(state, 2 * support * LANES + lane, peek(state, 2 * support * LANES + lane) + 1.0)
+        # without noise a weight that is left only changes by the common factor
+        elif best[lane] != 0.0 or n[2] != NONE:
+            rescale(state, support, best[lane], lane)

@@ -1,0 +1,89 @@
+"""What the look-ahead of a finite prior needs to know of its means, computed once a run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.finite.tiles_counts import BATCH
+from priorwise.kernels.simd import WIDTH
+
+MOST_MULTIPLES: Final = 1 << 16
+"""Means are counted in multiples of a common part if they are less than this."""
+
+MOST_CELL_MEANS: Final = 1 << 18
+"""Cells are numbered if they have no more means of tasks than this: more would not stay in the
+cache.
+"""
+
+
+def look_tables(
+    means: FloatArray, deviations: FloatArray, *, number_cells: bool
+) -> tuple[FloatArray, IntArray]:
+    """Return what follows in ``p`` and ``n`` of a family that looks ahead.
+
+    Numbers: the common part; the tasks' means and the arms' deviations, repeated beyond the last
+    arm so that vectors of pulls can start at any arm; the means that the cells show, and the means
+    of the tasks on the arm of each cell, a task a row. Sizes: the largest multiple of the part; the
+    number of cells, or 0 if they are not numbered; the words of a cell's record; the records of the
+    tasks' means, repeated likewise.
+    """
+    support, arms = means.shape
+    part, multiple = common_part(means)
+    repeated = np.arange(arms + WIDTH) % arms
+    numbers = [[part], means[:, repeated].ravel(), deviations[repeated]]
+    size = record_size(support)
+    cells = cells_of(means)
+    count = int(cells.max()) + 1
+    if not number_cells or count * support > MOST_CELL_MEANS:
+        return np.concatenate(numbers), np.array([multiple, 0, size])
+    shown, arm_of = (
+        np.zeros(-(-count // BATCH) * BATCH),
+        np.zeros(-(-count // BATCH) * BATCH, dtype=np.int64),
+    )
+    shown[cells] = means
+    arm_of[cells] = np.arange(arms)
+    sizes = np.concatenate([[multiple, count, size], (size * cells)[:, repeated].ravel()])
+    return np.concatenate([*numbers, shown, means[:, arm_of].ravel()]), sizes
+
+
+def record_size(support: int) -> int:
+    """Words of a cell's record: tops, four a word, rounded up to the 16 that are looked up at once,
+    and the mean it shows.
+    """
+    return -(-support // 16) * 4 + 1
+
+
+def cells_of(means: FloatArray) -> IntArray:
+    """Number the distinct means of each arm, ``(support, arm)``: what a noiseless pull can show."""
+    order = np.argsort(means, axis=0)
+    ordered = np.take_along_axis(means, order, axis=0)
+    new = np.vstack([np.ones(means.shape[1], dtype=bool), ordered[1:] != ordered[:-1]])
+    cells = np.empty(means.shape, dtype=np.int64)
+    np.put_along_axis(cells, order, np.cumsum(new.T).reshape(new.T.shape).T - 1, axis=0)
+    return cells
+
+
+def common_part(means: FloatArray) -> tuple[float, int]:
+    """Find a number that all means are multiples of, but for rounding, and the largest multiple; or
+    zeros if there is none.
+
+    Euclid's algorithm. Means below 0 have none: where sums cancel, rounding counts.
+    """
+    largest = float(means.max())
+    if means.min() < 0.0 or largest < 1e-290:
+        return 0.0, 0
+    part, rest = largest, np.unique(means)
+    while (
+        part * MOST_MULTIPLES > largest
+        and (rest := rest[rest > part * 0.5 / MOST_MULTIPLES]).size > 0
+    ):
+        part = float(rest.min())
+        rest = rest % part
+        rest = np.minimum(rest, part - rest)
+    multiple = round(largest / part)
+    part = largest / multiple
+    exact = np.allclose(np.rint(means / part) * part, means, rtol=1e-14, atol=0.0)
+    return (part, multiple) if exact and multiple < MOST_MULTIPLES else (0.0, 0)

@@ -1,0 +1,1 @@
+"""Independent or correlated arms with normal means and normal rewards."""

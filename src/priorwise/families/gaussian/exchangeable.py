@@ -1,0 +1,96 @@
+"""Normal arms that are new in every task: exchangeable, so that a prior learned on past arms speaks
+about new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from priorwise.core import sizes, validation
+from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class ExchangeableGaussianPrior(Serializable):
+    """Arms with one mean, one variance and one correlation: a level of the task plus a deviation of
+    the arm.
+
+    Parameters
+    ----------
+    mean, var
+        Prior mean and variance of every arm's mean.
+    correlation
+        Between the means of any two arms of a task, from -1/(arms - 1) to 1.
+    noise_var
+        Variance of a reward around its arm's mean.
+
+    Examples
+    --------
+    >>> ExchangeableGaussianPrior(0.0, 1.0, 0.9, 1.0).for_arms(2).cov.tolist()
+    [[1.0, 0.9], [0.9, 1.0]]
+
+    """
+
+    family: ClassVar[str] = "exchangeable-gaussian"
+
+    mean: float
+    var: float
+    correlation: float
+    noise_var: float
+
+    def __init__(self, mean: float, var: float, correlation: float, noise_var: float = 1.0) -> None:
+        """Check and freeze the parameters."""
+        object.__setattr__(self, "mean", validation.number("mean", mean))
+        for name, value, least in (("var", var, 0.0), ("noise_var", noise_var, 1e-100)):
+            checked = validation.number(name, value)
+            if checked < least:
+                raise ValueError(f"{name} must be at least {least:g}, got {checked:g}")
+            object.__setattr__(self, name, checked)
+        checked = validation.number("correlation", correlation)
+        if not -1.0 <= checked <= 1.0:
+            raise ValueError(f"correlation must lie in [-1, 1], got {checked:g}")
+        object.__setattr__(self, "correlation", checked)
+
+    def for_arms(self, arms: int) -> GaussianPrior:
+        """Return the prior of a task with this many arms."""
+        arms = validation.count("arms", arms)
+        if arms > 1 and self.correlation < -1.0 / (arms - 1) - 1e-12:
+            raise ValueError(
+                f"a correlation of {self.correlation:g} cannot hold between {arms} arms; the least "
+                f"possible is {-1 / (arms - 1):g}"
+            )
+        size = 32.0 * sizes.as_float(arms) ** 2  # the covariance, and what is made of it
+        sizes.check_memory(f"arms={sizes.amount(arms)}", size, "lower arms")
+        cov = self.var * (self.correlation + (1.0 - self.correlation) * np.eye(arms))
+        np.fill_diagonal(cov, self.var)
+        return GaussianPrior(np.full(arms, self.mean), cov, self.noise_var)
+
+    def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
+        """Read the correlation back: whether arms of one task move together."""
+        error = float(std_errors.get("correlation", np.nan))
+        said = f"correlation {self.correlation:.2f}" + (
+            f" ± {error:.2f}" if np.isfinite(error) else ""
+        )
+        if abs(self.correlation) <= 2.0 * error:
+            return [f"no sign that arms of one task move together: {said}"]
+        if self.correlation <= 0.0:
+            how = "move apart" if self.correlation < 0.0 else "are taken as independent"
+            return [f"arms of one task {how}: {said}"]
+        share = "so that share of the variance belongs to the task"
+        return [f"arms of one task move together: {said}, {share}"]
+
+    def sample(self, rng: Stream, tasks: int, *, arms: int) -> BanditEnvironment:
+        """Environments with this many arms."""
+        return self.for_arms(arms).sample(rng, tasks)
+
+    def belief(self, tasks: int, *, arms: int) -> GaussianBelief:
+        """Belief about tasks with this many arms."""
+        return self.for_arms(arms).belief(tasks)

@@ -1,0 +1,245 @@
+"""Tasks with equal pull vectors, merged: the likelihood of a normal prior needs no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.statistics import counts, table, zero_where_unpulled
+from priorwise.core.types import FloatArray, IntArray, UIntArray
+
+if TYPE_CHECKING:
+    from priorwise.families.gaussian.statistics import GaussianStatistics
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class GaussianGroups:
+    """Sums over the tasks that share a vector of pulls; ``a + b`` merges, ``len(a)`` is the number
+    of groups.
+
+    Parameters
+    ----------
+    pulls
+        The distinct pull vectors, ``(group, arm)``.
+    tasks
+        Number of tasks with each, ``(group,)``.
+    sums
+        Sum over these tasks of the arms' reward sums ``s``, ``(group, arm)``.
+    products
+        Sum over these tasks of ``s s'``, ``(group, arm, arm)``.
+    squares
+        Sum over these tasks of the sums of squared rewards, ``(group, arm)``; needed to estimate
+        the noise.
+
+    """
+
+    pulls: FloatArray
+    tasks: FloatArray
+    sums: FloatArray
+    products: FloatArray
+    squares: FloatArray | None
+    _unit: float | None = field(repr=False)
+
+    def __init__(
+        self,
+        pulls: ArrayLike,
+        tasks: ArrayLike,
+        sums: ArrayLike,
+        products: ArrayLike,
+        squares: ArrayLike | None = None,
+    ) -> None:
+        """Check and freeze the arrays; rows with equal pulls are merged."""
+        n = counts("pulls", pulls, (None, None))
+        groups, arms = n.shape
+        t = validation.positive("tasks", counts("tasks", tasks, (groups,)), 1.0)
+        s = zero_where_unpulled("sums", table("sums", sums, n.shape), n)
+        p = table("products", products, (groups, arms, arms))
+        q = (
+            None
+            if squares is None
+            else zero_where_unpulled("squares", table("squares", squares, n.shape), n)
+        )
+        gap = np.abs(p - p.transpose(0, 2, 1)).max()
+        if gap > 1e-8 * np.abs(p).max():
+            raise ValueError(
+                f"products must be symmetric in each group, but entries differ by up to {gap:g}"
+            )
+        if np.any(t[:, None] * np.einsum("gaa->ga", p) < s * s * (1.0 - 1e-9) - 1e-300):
+            raise ValueError(
+                "products must be at least sums sums' / tasks; pass sums over tasks of s s', s the "
+                "reward sums of a task"
+            )
+        self._set(n, t, s, p, q, unit=None)
+
+    def _set(
+        self,
+        pulls: FloatArray,
+        tasks: FloatArray,
+        sums: FloatArray,
+        products: FloatArray,
+        squares: FloatArray | None,
+        *,
+        unit: float | None,
+    ) -> None:
+        """Merge rows with equal pulls and freeze."""
+        distinct, place = distinct_rows(pulls)
+        if len(distinct) < len(pulls):
+            tasks, sums, products = (
+                sum_rows(each, place, len(distinct)) for each in (tasks, sums, products)
+            )
+            squares = None if squares is None else sum_rows(squares, place, len(distinct))
+            pulls = distinct
+        for name, array in (
+            ("pulls", pulls),
+            ("tasks", tasks),
+            ("sums", sums),
+            ("products", products),
+            ("squares", squares),
+        ):
+            if array is not None:
+                array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "_unit", unit)
+
+    @classmethod
+    def of(cls, statistics: GaussianStatistics) -> GaussianGroups:
+        """Group the tasks."""
+        made = object.__new__(cls)
+        pulls, place = distinct_rows(statistics.pulls)
+        groups, arms = pulls.shape
+        sums, products = statistics.sums, np.empty((groups, arms, arms))
+        for a in range(arms):
+            for b in range(a + 1):
+                products[:, a, b] = products[:, b, a] = np.bincount(
+                    place, sums[:, a] * sums[:, b], minlength=groups
+                )
+        tasks = np.bincount(place, minlength=groups).astype(np.float64)
+        squares = (
+            None if statistics.squares is None else sum_rows(statistics.squares, place, groups)
+        )
+        made._set(
+            pulls, tasks, sum_rows(sums, place, groups), products, squares, unit=statistics.unit
+        )
+        return made
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.pulls.shape[1]
+
+    @property
+    def total(self) -> int:
+        """Number of tasks."""
+        return int(self.tasks.sum())
+
+    @property
+    def counted(self) -> bool:
+        """Whether ``pulls`` are numbers of pulls; otherwise they are precisions in units of a
+        pull.
+        """
+        return self._unit is None
+
+    @property
+    def unit(self) -> float | None:
+        """Variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of
+        pulls.
+        """
+        return self._unit
+
+    def within(self) -> tuple[float, float]:
+        """Sum of squared deviations of the rewards from their task's and arm's mean, and its
+        degrees of freedom.
+        """
+        if self.squares is None:
+            raise ValueError(
+                "the noise cannot be estimated without squares: give sums of squared rewards, or "
+                "pass noise_var=..."
+            )
+        left = np.maximum(
+            self.squares - np.einsum("gaa->ga", self.products) / np.maximum(self.pulls, 1.0), 0.0
+        )
+        return float(left.sum()), float(self.tasks @ np.maximum(self.pulls - 1.0, 0.0).sum(axis=1))
+
+    def __len__(self) -> int:
+        """Number of groups."""
+        return len(self.pulls)
+
+    def __add__(self, other: GaussianGroups) -> GaussianGroups:
+        """Merge: groups with equal pulls add up."""
+        if not isinstance(other, GaussianGroups):
+            return NotImplemented
+        if self.arms != other.arms:
+            raise ValueError(f"cannot merge {self.arms} arms with {other.arms}")
+        if (self.squares is None) != (other.squares is None):
+            raise ValueError(
+                "cannot merge: one of the two has squares and the other has not; leave them out of "
+                "both"
+            )
+        made = object.__new__(GaussianGroups)
+        squares = None
+        if self.squares is not None and other.squares is not None:
+            squares = np.concatenate([self.squares, other.squares])
+        pulls, tasks, sums, products = (
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("pulls", "tasks", "sums", "products")
+        )
+        made._set(pulls, tasks, sums, products, squares, unit=joint_unit(self.unit, other.unit))
+        return made
+
+    def __radd__(self, other: Any) -> GaussianGroups:
+        """Let ``sum`` merge many, which starts from 0."""
+        return self if type(other) is int and other == 0 else NotImplemented
+
+
+def joint_unit(one: float | None, other: float | None) -> float | None:
+    """Unit of precision of both together; numbers of pulls take any."""
+    if one is not None and other is not None and one != other:
+        raise ValueError(
+            f"cannot join estimates given with noise_var={one:g} and with noise_var={other:g}; "
+            "give both the same one"
+        )
+    return other if one is None else one
+
+
+def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Distinct rows and where each row is among them, by sorting one number per row.
+
+    That number is exact where the rows are small whole numbers (a mixed-radix numeral); otherwise
+    it is a hash of 64 bits, and should two distinct rows ever share it, rows are compared entry by
+    entry.
+    """
+    keys = _keys(rows)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    distinct = rows[first]
+    if not np.array_equal(distinct[place], rows):
+        distinct, place = np.unique(rows, axis=0, return_inverse=True)
+    return np.ascontiguousarray(distinct), place.ravel()
+
+
+def sum_rows(values: FloatArray, place: IntArray, groups: int) -> FloatArray:
+    """Sum rows by group, along the first axis."""
+    columns = values.reshape(len(values), -1)
+    total = np.empty((groups, columns.shape[1]))
+    for j in range(columns.shape[1]):
+        total[:, j] = np.bincount(place, columns[:, j], minlength=groups)
+    return total.reshape(groups, *values.shape[1:])
+
+
+def _keys(rows: FloatArray) -> UIntArray:
+    """One number per row, equal for equal rows."""
+    sizes = rows.max(axis=0) + 1.0
+    keys = np.zeros(len(rows), dtype=np.uint64)
+    if np.prod(sizes) < 2.0**63 and np.array_equal(rows, np.rint(rows)):
+        for column, size in zip(rows.T, sizes, strict=True):
+            keys = keys * np.uint64(size) + column.astype(np.uint64)
+        return keys
+    # + 0.0: minus zero becomes zero
+    for bits in np.ascontiguousarray((rows + 0.0).T).view(np.uint64):
+        keys = (keys ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+        keys ^= keys >> np.uint64(29)
+    return keys

@@ -1,0 +1,1 @@
+"""The marginal likelihood of Gaussian priors and its maximum."""

@@ -1,0 +1,324 @@
+"""Tile functions of arms with a joint normal prior, and what other normal families share with them.
+
+A belief is the rows of its mean, then the rows of a square root L of its covariance, S = L L'. A
+draw is m + L z. An observation of x'w with noise variance v updates L by Potter's formula, which
+keeps S positive semi-definite whatever the rounding:
+
+    f = L'x,  s = f'f + v,  m += L f (r - x'm) / s,  L -= L f f' / (s + sqrt(v s)).
+
+``p`` holds the mean, the prior's root row by row, the noise variances and deviations of the arms,
+then the pool of contexts; ``n`` holds the number of arms, of dimensions (the number of arms for
+arms with a joint prior), of contexts in the pool, whether the prior's root is a lower triangle, and
+whether all arms have the same noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorwise.kernels.compiling import (
+    DRAW,
+    LANES,
+    LOOK,
+    MEAN,
+    REWARD,
+    SAMPLE,
+    START,
+    UPDATE,
+    inline,
+    tile,
+)
+from priorwise.kernels.random import ONE, call_key, normals, one_normal
+from priorwise.kernels.simd import WIDTH, fma, gather, iota, load, maximum, splat, sqrt, store
+
+
+@inline
+def affine(mean, mean_row, root, root_row, z, scale, dim, out, out_row):
+    """Write ``mean + scale * L z`` to the rows of ``out``."""
+    factor = splat(scale)
+    for g in range(0, LANES, WIDTH):
+        i = 0
+        while i + 1 < dim:
+            s = splat(0.0)
+            t = splat(0.0)
+            row = (root_row + i * dim) * LANES + g
+            for j in range(dim):
+                x = load(z, j * LANES + g)
+                s = fma(load(root, row + j * LANES), x, s)
+                t = fma(load(root, row + (dim + j) * LANES), x, t)
+            store(
+                out,
+                (out_row + i) * LANES + g,
+                fma(s, factor, load(mean, (mean_row + i) * LANES + g)),
+            )
+            store(
+                out,
+                (out_row + i + 1) * LANES + g,
+                fma(t, factor, load(mean, (mean_row + i + 1) * LANES + g)),
+            )
+            i += 2
+        if i < dim:
+            s = splat(0.0)
+            row = (root_row + i * dim) * LANES + g
+            for j in range(dim):
+                s = fma(load(root, row + j * LANES), load(z, j * LANES + g), s)
+            store(
+                out,
+                (out_row + i) * LANES + g,
+                fma(s, factor, load(mean, (mean_row + i) * LANES + g)),
+            )
+
+
+@inline
+def potter(state, dim, f, noise_var, residual):
+    """Condition mean and root (rows 0 and on of ``state``) on one observation; ``noise_var`` and
+    ``residual`` are used up.
+
+    All square roots and divisions come first: they take long, but overlap.
+    """
+    for g in range(0, LANES, WIDTH):
+        v = load(noise_var, g)
+        s = v
+        for j in range(dim):
+            fj = load(f, j * LANES + g)
+            s = fma(fj, fj, s)
+        r = s + sqrt(v * s)
+        inverse = splat(1.0) / (s * r)  # one division for both 1 / s and 1 / r
+        store(residual, g, load(residual, g) * (inverse * r))
+        store(noise_var, g, inverse * s * -1.0)
+    for g in range(0, LANES, WIDTH):
+        gain = load(residual, g)
+        shrink = load(noise_var, g)
+        i = 0
+        while i + 1 < dim:  # two rows at once share the reads of f
+            row = (dim + i * dim) * LANES + g
+            other = row + dim * LANES
+            k = splat(0.0)
+            l = splat(0.0)
+            for j in range(dim):
+                fj = load(f, j * LANES + g)
+                k = fma(load(state, row + j * LANES), fj, k)
+                l = fma(load(state, other + j * LANES), fj, l)
+            store(state, i * LANES + g, fma(k, gain, load(state, i * LANES + g)))
+            store(state, (i + 1) * LANES + g, fma(l, gain, load(state, (i + 1) * LANES + g)))
+            k = k * shrink
+            l = l * shrink
+            for j in range(dim):
+                fj = load(f, j * LANES + g)
+                store(state, row + j * LANES, fma(k, fj, load(state, row + j * LANES)))
+                store(state, other + j * LANES, fma(l, fj, load(state, other + j * LANES)))
+            i += 2
+        if i < dim:
+            row = (dim + i * dim) * LANES + g
+            k = splat(0.0)
+            for j in range(dim):
+                k = fma(load(state, row + j * LANES), load(f, j * LANES + g), k)
+            store(state, i * LANES + g, fma(k, gain, load(state, i * LANES + g)))
+            k = k * shrink
+            for j in range(dim):
+                store(
+                    state,
+                    row + j * LANES,
+                    fma(k, load(f, j * LANES + g), load(state, row + j * LANES)),
+                )
+
+
+@inline
+def spread(p, n, z, out):
+    """Write m0 + L0 z with the prior's mean and root, the same for all lanes; a lower triangle is
+    read only so far.
+    """
+    dim, lower = n[1], n[3]
+    for g in range(0, LANES, WIDTH):
+        i = 0
+        while i + 1 < dim:
+            row = dim + i * dim
+            s = splat(p[i])
+            t = splat(p[i + 1])
+            for j in range(i + 2 if lower else dim):
+                x = load(z, j * LANES + g)
+                s = fma(splat(p[row + j]), x, s)
+                t = fma(splat(p[row + dim + j]), x, t)
+            store(out, i * LANES + g, s)
+            store(out, (i + 1) * LANES + g, t)
+            i += 2
+        if i < dim:
+            s = splat(p[i])
+            for j in range(dim):
+                s = fma(splat(p[dim + i * dim + j]), load(z, j * LANES + g), s)
+            store(out, i * LANES + g, s)
+
+
+@inline
+def noise_of(p, n, first, arm):
+    """Noise of the chosen arms, from the table that begins at ``first``; often it is the same for
+    all.
+    """
+    return splat(p[first]) if n[4] else gather(p, arm + np.uint64(first))
+
+
+@tile(SAMPLE)
+def sample(p, n, keys, environment):
+    """Draw mean vectors (or weight vectors) from the prior: m + L z."""
+    z = np.empty((n[1], LANES))
+    normals(keys, call_key(0, 0), 0, z)
+    spread(p, n, z, environment)
+
+
+@inline
+def at_prior(p, n, state):
+    """Write the prior's mean and root."""
+    for row in range(n[1] + n[1] * n[1]):
+        value = splat(p[row])
+        for g in range(0, LANES, WIDTH):
+            store(state, row * LANES + g, value)
+
+
+@tile(START)
+def start(p, n, state):
+    """Start the belief at the prior."""
+    at_prior(p, n, state)
+
+
+@tile(REWARD)
+def reward(p, n, keys, step, chosen, actions, spare, rewards):
+    """Reward with normal noise: one number a step, whatever the arm."""
+    arms, dim = n[0], n[1]
+    one_normal(keys, step, spare, rewards)
+    deviations = dim + dim * dim + arms
+    for g in range(0, LANES, WIDTH):
+        deviation = noise_of(p, n, deviations, load(actions, g))
+        store(rewards, g, fma(deviation, load(rewards, g), load(chosen, g)))
+
+
+@tile(DRAW)
+def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
+    """One posterior draw of the means."""
+    arms = n[0]
+    normals(keys, at, draw, scratch[:arms])
+    affine(state, 0, state, arms, scratch, 1.0, arms, values, 0)
+
+
+@tile(DRAW)
+def arm_redraw(p, n, keys, at, draw, state, signal, scratch, values):
+    """One posterior draw with the normals that the draw of another belief left."""
+    affine(state, 0, state, n[0], scratch, 1.0, n[0], values, 0)
+
+
+@tile(MEAN)
+def arm_mean(p, n, state, signal, scratch, values):
+    """Posterior means."""
+    for arm in range(n[0]):
+        for g in range(0, LANES, WIDTH):
+            store(values, arm * LANES + g, load(state, arm * LANES + g))
+
+
+@tile(MEAN)
+def arm_mean_size(p, n, state, signal, scratch, values):
+    """Write what the posterior means are sums of, but for the observations: the prior's mean, and a
+    row of its root.
+    """
+    arms = n[0]
+    for arm in range(arms):
+        size = abs(p[arm])
+        for j in range(arms):
+            size += abs(p[arms + arm * arms + j])
+        for g in range(0, LANES, WIDTH):
+            store(values, arm * LANES + g, splat(size))
+
+
+@inline
+def observe(p, n, state, scratch, actions, rewards):
+    """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a
+    row of L.
+    """
+    arms = n[0]
+    noise_var, residual = scratch[arms], scratch[arms + 1]
+    for g in range(0, LANES, WIDTH):
+        arm = load(actions, g)
+        lane = iota() + np.uint64(g)
+        store(noise_var, g, noise_of(p, n, arms + arms * arms, arm))
+        store(residual, g, load(rewards, g) - gather(state, arm * np.uint64(LANES) + lane))
+        row = (arm + ONE) * np.uint64(arms * LANES) + lane
+        for j in range(arms):
+            store(scratch, j * LANES + g, gather(state, row + np.uint64(j * LANES)))
+    potter(state, arms, scratch, noise_var, residual)
+
+
+@tile(UPDATE)
+def arm_update(p, n, state, signal, scratch, actions, rewards):
+    """Condition on the chosen arms' rewards."""
+    observe(p, n, state, scratch, actions, rewards)
+
+
+@inline
+def ahead_of(state, dim, f, noise_var, shifted, shifted_row, gain_row):
+    """Potter's update of the root alone, into ``shifted``, with L f / s in the rows from
+    ``gain_row`` on.
+    """
+    for g in range(0, LANES, WIDTH):
+        v = splat(noise_var)
+        s = v
+        for j in range(dim):
+            fj = load(f, j * LANES + g)
+            s = fma(fj, fj, s)
+        inverse = splat(1.0) / s
+        shrink = splat(-1.0) / (s + sqrt(v * s))
+        for i in range(dim):
+            row = (dim + i * dim) * LANES + g
+            k = splat(0.0)
+            for j in range(dim):
+                k = fma(load(state, row + j * LANES), load(f, j * LANES + g), k)
+            store(shifted, (gain_row + i) * LANES + g, k * inverse)
+            k = k * shrink
+            for j in range(dim):
+                target = (shifted_row + i * dim + j) * LANES + g
+                store(shifted, target, fma(k, load(f, j * LANES + g), load(state, row + j * LANES)))
+
+
+@tile(LOOK)
+def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
+    """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with
+    covariance S / k2 (exact in law).
+    """
+    arms = n[0]
+    root, gain, z, pair = 0, arms * arms, arms * arms + arms, arms * arms + 2 * arms
+    scale = splat(1.0 / np.sqrt(k2))
+    z_rows = scratch[z : z + arms]
+    pair_rows = scratch[pair : pair + 2]
+    for arm in range(arms):
+        f_row = arms + arm * arms  # f = L'x is a row of L
+        noise_std = splat(p[2 * arms + arms * arms + arm])
+        ahead_of(state, arms, state[f_row:], p[arms + arms * arms + arm], scratch, root, gain)
+        for _ in range(k1):
+            normals(keys, call_key(step, call), 0, pair_rows)
+            normals(keys, call_key(step, call + 1), 0, z_rows)
+            call += 2
+            for g in range(0, LANES, WIDTH):
+                spread = splat(0.0)
+                for j in range(arms):
+                    fj = load(state, (f_row + j) * LANES + g)
+                    spread = fma(fj, fj, spread)
+                deviation = sqrt(spread) * load(pair_rows, g)
+                residual = fma(noise_std, load(pair_rows, LANES + g), deviation)
+                best = splat(-np.inf)
+                for b in range(arms):
+                    s = splat(0.0)
+                    for j in range(arms):
+                        s = fma(
+                            load(scratch, (root + b * arms + j) * LANES + g),
+                            load(z_rows, j * LANES + g),
+                            s,
+                        )
+                    mean = fma(
+                        load(scratch, (gain + b) * LANES + g), residual, load(state, b * LANES + g)
+                    )
+                    best = maximum(best, fma(s, scale, mean) + load(mask, b * LANES + g))
+                place = arm * LANES + g
+                store(now, place, load(now, place) + load(state, place) + deviation)
+                store(ahead, place, load(ahead, place) + best)
+
+
+def arm_scratch_rows(arms: int, looks_ahead: bool) -> int:
+    """Rows of scratch that arms with a joint prior need."""
+    return arms * arms + 2 * arms + 2 if looks_ahead else arms + 2

@@ -1,0 +1,1 @@
+"""Arms with features, normal weights and normal rewards."""

@@ -1,0 +1,1 @@
+"""The marginal likelihood of linear Gaussian priors and its maximum."""

@@ -1,0 +1,162 @@
+"""Tails of the diameter of jointly normal means, through the differences of pairs of arms.
+
+``diam(mu)`` is the largest of ``|mu_a - mu_b|`` over pairs. For any threshold q, ``Psi(p) <= q +
+E(diam - q)_+ / p`` with equality at the quantile (Rockafellar and Uryasev 2000), and ``(diam -
+q)_+`` is at most the sum of ``(|mu_a - mu_b| - q)_+`` over pairs. So the bound is exact for two
+arms, and close where the tail is one of a single pair.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from priorwise.core.conditions import ROUNDING, level
+from priorwise.core.types import FloatArray
+
+MOST_PAIRS: Final = 200_000
+SAME: Final = 1e-15
+"""Variances of differences below this share of the arms' variances are rounding."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NormalDifferences:
+    """Differences N(gap, std^2) of the pairs of arms, ``(pair,)``; with random contexts those of
+    each, weighted.
+    """
+
+    gap: FloatArray
+    std: FloatArray
+    weight: float = 1.0  # probability of each context
+
+    @classmethod
+    def of(cls, mean: FloatArray, cov: FloatArray) -> NormalDifferences | None:
+        """Return the pairs of ``mu ~ N(mean, cov)`` for ``(..., arm)`` and ``(..., arm, arm)``;
+        None where they are too many.
+        """
+        mean, cov = np.atleast_2d(mean), cov.reshape(-1, *cov.shape[-2:])
+        arms = mean.shape[1]
+        if len(mean) * (arms * (arms - 1) // 2) > MOST_PAIRS:
+            return None
+        a, b = np.triu_indices(arms, 1)
+        both = cov[:, a, a] + cov[:, b, b]
+        variance = both - 2.0 * cov[:, a, b]
+        variance = np.where(variance > SAME * both, variance, 0.0)
+        return cls(
+            np.abs(mean[:, a] - mean[:, b]).ravel(), np.sqrt(variance).ravel(), 1.0 / len(mean)
+        )
+
+    @property
+    def name(self) -> str:
+        """How the condition is asked for."""
+        return "normal"
+
+    @property
+    def assumption(self) -> str:
+        """The condition in words."""
+        return "jointly normal arms (union over pairs)"
+
+    @property
+    def largest(self) -> float:
+        """Essential supremum of the diameter."""
+        return math.inf if np.any(self.std > 0.0) else float(self.gap.max(initial=0.0))
+
+    def tail(self, p: float) -> float:
+        """``min_q q + sum E(|N(gap, std^2)| - q)_+ / p``."""
+        from scipy.special import ndtri_exp
+
+        p = level(p)
+        if p == 0.0 or not np.any(self.std > 0.0):
+            return self.largest
+        moving = self.std > 0.0
+        gap, std = self.gap[moving], self.std[moving]
+        log_p = math.log(p) - math.log(self.weight)
+        # beyond this many standard deviations all pairs together have less than p left
+        reach = max(-float(ndtri_exp(min(log_p - math.log(3.0 * gap.size), -1.0))), 1.0)
+        # thresholds are measured from its gap: they may lie within rounding of it
+        leader = int((gap + std * reach).argmax())
+        origin, fixed = float(gap[leader]), self.gap[~moving]
+        tail = _Shifted(gap - origin, gap + origin, std, log_p)
+        start = (
+            -origin if log_p >= 0.0 else max(-origin, -float(ndtri_exp(log_p)) * float(std[leader]))
+        )
+        thresholds = [
+            tail.threshold(start, float((gap - origin + std * reach).max())),
+            float(fixed.max(initial=0.0)) - origin,
+        ]
+        known = [
+            float(np.maximum(fixed - origin - t, 0.0).sum()) * math.exp(min(-log_p, 600.0))
+            for t in thresholds
+        ]
+        beyond = min(t + tail.excess(t) + extra for t, extra in zip(thresholds, known, strict=True))
+        return origin + beyond + ROUNDING * (origin + abs(beyond))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shifted:
+    """Sums over pairs at the threshold ``q = origin + t``, in units of p."""
+
+    ahead: FloatArray  # gap - origin
+    behind: FloatArray  # gap + origin
+    std: FloatArray
+    log_p: float
+
+    def survival(self, t: float) -> float:
+        """``log(sum P(|N| > q) / p)``."""
+        from scipy.special import log_ndtr, logsumexp
+
+        both = np.logaddexp(
+            log_ndtr((self.ahead - t) / self.std), log_ndtr(-(self.behind + t) / self.std)
+        )
+        return float(logsumexp(both)) - self.log_p
+
+    def excess(self, t: float) -> float:
+        """``sum E(|N| - q)_+ / p``."""
+        logs = np.log(self.std) + np.logaddexp(
+            log_loss((t - self.ahead) / self.std), log_loss((t + self.behind) / self.std)
+        )
+        return float(np.exp(np.minimum(logs - self.log_p, 600.0)).sum())
+
+    def threshold(self, low: float, high: float) -> float:
+        """Where the probabilities of the pairs to exceed it add up to p."""
+        from scipy.optimize import brentq
+
+        if self.survival(low) <= 0.0:
+            return low
+        return float(
+            brentq(
+                self.survival,
+                low,
+                high * (1.0 + 1e-12),
+                xtol=1e-13 * high,
+                rtol=1e-13,
+                maxiter=3_000,
+            )
+        )
+
+
+def log_loss(z: FloatArray) -> FloatArray:
+    """``log E(Z - z)_+`` for a standard normal Z, that is ``log(phi(z) - z (1 - Phi(z)))``, with
+    its digits in both tails.
+    """
+    from scipy.special import erfcx, ndtr
+
+    near = np.clip(z, -30.0, 10.0)
+    direct = np.exp(-0.5 * near * near) / math.sqrt(2.0 * math.pi) - near * ndtr(-near)
+    # phi(z) (1 - z R(z)) with Mills' ratio R; beyond 50 by its series 1/z^2 - 3/z^4 + 15/z^6 - ...
+    far = np.maximum(z, 10.0)
+    middle = np.minimum(far, 50.0)
+    mills = 1.0 - middle * math.sqrt(math.pi / 2.0) * erfcx(middle / math.sqrt(2.0))
+    y = (1.0 / far) ** 2
+    series = y * (1.0 - y * (3.0 - y * (15.0 - y * (105.0 - y * 945.0))))
+    with np.errstate(over="ignore", divide="ignore"):  # nothing is left that far out
+        tail = (
+            -0.5 * far * far
+            - 0.5 * math.log(2.0 * math.pi)
+            + np.log(np.where(far < 50.0, mills, series))
+        )
+    return np.where(z > 10.0, tail, np.log(np.where(z > -30.0, direct, np.maximum(-z, 1.0))))

@@ -1,0 +1,154 @@
+"""Plans of exploration: which policy plays how many episodes, for designs that differ from episode
+to episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, final, runtime_checkable
+
+import numpy as np
+
+from priorwise.core import doors, validation
+from priorwise.core.protocols import Policy
+from priorwise.core.streams import Purpose, Streams, mix
+from priorwise.policies.exploration import PlayArms
+
+PAIRS: Final = 0x5061697273
+"""Sets the draw of pairs of arms apart from what else a seed is used for."""
+
+Segment = tuple[Policy, int]
+"""A policy and the number of episodes it plays."""
+
+
+@runtime_checkable
+class Exploration(Protocol):
+    """A plan of exploration whose policy changes between episodes."""
+
+    def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
+        """Policies in the order of play, with how many episodes each; their numbers add up to
+        ``episodes``.
+
+        ``seed`` is for what is drawn at random about the plan; a learner passes another one in each
+        replicate.
+        """
+        ...
+
+
+def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> Sequence[Segment]:
+    """Segments of any exploration; a plain policy plays all episodes."""
+    episodes = validation.count("episodes", episodes, least=0)
+    if not isinstance(exploration, Exploration):
+        if isinstance(exploration, type) or not hasattr(exploration, "act"):
+            raise TypeError(
+                "exploration must be a policy or have segments(episodes, seed=...), got "
+                f"{validation.shown(exploration)}"
+            )
+        return [(exploration, episodes)] if episodes else []
+    plan = [
+        (policy, number) for policy, number in exploration.segments(episodes, seed=seed) if number
+    ]
+    if sum(number for _, number in plan) != episodes:
+        raise ValueError(
+            f"the segments of {type(exploration).__name__} must add up to {episodes} episodes"
+        )
+    return plan
+
+
+@final
+@dataclass(frozen=True)
+class OneArmBlocks:
+    """Arm 1 in the first T/A episodes, arm 2 in the next T/A, and so on (the exploration of the
+    Beta theorem).
+
+    Where A does not divide T, the first blocks have one episode more.
+
+    Parameters
+    ----------
+    arms
+        Number of arms.
+    rounds
+        Rounds at the start of an episode that pull the block's arm; by default all.
+    then
+        The policy of the rounds after; fit on the first ``rounds`` pulls only if there is one.
+
+    """
+
+    arms: int
+    rounds: int | None = None
+    then: Policy | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        validation.count("arms", self.arms)
+        if self.rounds is not None:
+            validation.count("rounds", self.rounds)
+        if (self.rounds is None) != (self.then is None):
+            raise ValueError(
+                "rounds and then belong together: then plays the rounds after the first ones; give "
+                "both or none"
+            )
+        if self.then is not None:
+            doors.policy("then", self.then)
+
+    def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
+        """One block per arm; nothing is drawn."""
+        validation.seed(seed)
+        size, more = divmod(validation.count("episodes", episodes, least=0), self.arms)
+        return [
+            (PlayArms((arm,) * (self.rounds or 1), self.then), size + (arm < more))
+            for arm in range(self.arms)
+        ]
+
+
+@final
+@dataclass(frozen=True)
+class PairedArms:
+    """Two arms drawn uniformly, the same in two consecutive episodes (the exploration of the
+    difference estimator).
+
+    Tasks are exchangeable, so the order in which the pairs of arms come does not matter to an
+    estimate from all episodes. It is drawn how often each pair comes, ``Multinomial(T/2; 1/A^2,
+    ...)``, and those episodes are played together. An odd episode at the end plays a pair on its
+    own, which the estimator leaves out.
+
+    Parameters
+    ----------
+    arms
+        Number of arms.
+    then
+        The policy from the third round on; by default the second arm goes on to the end. Fit on the
+        first two pulls either way.
+
+    """
+
+    arms: int
+    then: Policy | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number of arms, and the policy."""
+        validation.count("arms", self.arms)
+        if self.then is not None:
+            doors.policy("then", self.then)
+
+    def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
+        """One segment per pair of arms that was drawn."""
+        episodes = validation.count("episodes", episodes, least=0)
+        streams = Streams(
+            mix(validation.seed(seed) ^ PAIRS), np.arange((episodes + 1) // 2, dtype=np.uint64)
+        )
+        drawn = (
+            streams.at(Purpose.POLICY, 0).integers(self.arms**2)
+            if episodes
+            else np.empty(0, dtype=np.int64)
+        )
+        last = int(drawn[-1]) if episodes % 2 else -1
+        counts = 2 * np.bincount(drawn[: episodes // 2], minlength=self.arms**2)
+        plan: list[Segment] = [
+            (self._policy(pair), int(counts[pair])) for pair in np.flatnonzero(counts).tolist()
+        ]
+        return [*plan, (self._policy(last), 1)] if last >= 0 else plan
+
+    def _policy(self, pair: int) -> PlayArms:
+        return PlayArms(divmod(pair, self.arms), self.then)

@@ -1,1 +1,0 @@
-"""Marginal likelihood of priors on finitely many known tasks."""

@@ -1,1 +1,0 @@
-"""Marginal likelihood of normal priors over arms."""

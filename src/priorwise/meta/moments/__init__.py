@@ -1,1 +1,0 @@
-"""Moment estimators: closed forms for data from uniform exploration."""

@@ -1,0 +1,230 @@
+"""Problems on which a wrong prior costs as much as the sensitivity bounds allow, up to a constant.
+
+*Rewards* (Theorem "lower bound"). N arms and one more, noiseless rewards, a uniform on 1..N and b ~
+Bernoulli(eps):
+
+    mu_a = 1 - delta,   the other N - 1 arms delta,   mu_{N+1} = 1 if b = 1, else delta a / (2 N).
+
+The last arm may be the best of all, and when it is not it tells which one is. k-shot Thompson
+sampling that holds eps = 0 never pulls it, and searches one arm after the other.
+
+*Trajectories* (Proposition "simple converse"). Two arms, Bernoulli rewards: mu = (1/2, 0) for sure,
+or (1/2, 1) with probability eps. Which arm is pulled differs with probability 1 - (1 - eps)^(H k).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.families.finite.prior import SAME_REWARD, FinitePrior
+from priorwise.sensitivity.bounds.lower_simulation import simulated_differences
+
+MOST_ENTRIES: Final = 1 << 25  # of a table of means
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A true prior theta, a held prior theta' at total variation ``eps``, and nothing else that
+    differs.
+    """
+
+    prior: FinitePrior
+    other: FinitePrior
+    eps: float
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """What the wrong prior costs k-shot Thompson sampling on the (N + 1)-arm instance, between the
+    bounds on it.
+    """
+
+    theorem: float  # lower bound as printed
+    improved: float  # lower bound with the sum done exactly
+    exact: float  # closed form
+    measured: float  # paired difference of simulated rewards
+    std_error: float
+    upper: float  # 2 n H^2 eps
+    tasks: int
+
+    def __str__(self) -> str:
+        """Bounds and measurement."""
+        return (
+            f"{self.theorem:.4f} (theorem) <= {self.exact:.4f} (exact; measured "
+            f"{self.measured:.4f} ± {self.std_error:.4f}) "
+            f"<= {self.upper:.4f} (2 n H^2 eps)"
+        )
+
+
+def noiseless_instance(arms: int, eps: float, delta: float) -> Instance:
+    """Return the (N + 1)-arm instance with N = ``arms``, as priors on 2N possible tasks.
+
+    Both priors have one table of means, of 2N (N + 1) numbers; the last arm comes last. It runs
+    with every policy, and is meant for N up to some hundreds; :func:`lower_bound_gap` goes further.
+
+    Examples
+    --------
+    >>> noiseless_instance(2, eps=0.25, delta=0.01).prior.probs
+    array([0.375, 0.375, 0.125, 0.125])
+
+    """
+    arms, eps, delta = _checked(arms, eps, delta)
+    if 2 * arms * (arms + 1) > MOST_ENTRIES:
+        raise ValueError(
+            f"arms must be fewer: the table of means would have {2 * arms * (arms + 1)} entries; "
+            "use lower_bound_gap"
+        )
+    if delta / (2 * arms) <= 10 * SAME_REWARD:
+        raise ValueError(
+            f"delta must be larger with {arms} arms: the last arm's rewards differ by delta / (2 "
+            "N), and must not tie"
+        )
+    means = np.full((2, arms, arms + 1), delta)  # b, a, arm
+    means[:, np.arange(arms), np.arange(arms)] = 1.0 - delta
+    means[0, :, arms] = delta * np.arange(1, arms + 1) / (2 * arms)
+    means[1, :, arms] = 1.0
+    table, each = means.reshape(2 * arms, arms + 1), np.full(arms, 1.0 / arms)
+    true, held = (
+        FinitePrior(table, np.concatenate([(1.0 - b) * each, b * each])) for b in (eps, 0.0)
+    )
+    return Instance(true, held, eps)
+
+
+def two_point_instance(eps: float) -> Instance:
+    """Return the two-arm Bernoulli instance: theta is (1/2, 0) for sure, theta' is (1/2, 1) with
+    probability ``eps``.
+    """
+    eps = _share("eps", eps, 1.0)
+    means = [[0.5, 0.0], [0.5, 1.0]]
+    true, held = (FinitePrior(means, [1.0 - p, p], noise="bernoulli") for p in (0.0, eps))
+    return Instance(true, held, eps)
+
+
+def two_point_tv(k: int, horizon: int, eps: float) -> float:
+    """Trajectory TV of k-shot Thompson sampling on the two-point instance, ``1 - (1 - eps)^(H k)``.
+
+    It is exact: without a pull of arm 2 the laws have the same ratio (1 - eps)^(H k) on every
+    trajectory, and the true prior never pulls it. At least ``k H eps / 2`` for ``eps <= 1 / (2 H
+    k)``.
+    """
+    pulls = validation.count("k", k) * validation.count("horizon", horizon)
+    return float(-np.expm1(pulls * np.log1p(-_share("eps", eps, 1.0))))
+
+
+def theorem_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> float:
+    """Lower bound on ``R(theta, kTS(theta)) - R(theta, kTS(theta'))`` as printed.
+
+    ``k eps H^2 ((1 - k H eps)^2 (1 - delta) (H - 1)(H - 2) / (2 H^2) - H / (N - H) - delta)``;
+    negative where it says nothing.
+    """
+    horizon = validation.count("horizon", horizon)
+    return _gap(k, horizon, arms, eps, delta, sum_of_rest=(horizon - 1) * (horizon - 2) / 2)
+
+
+def improved_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> float:
+    """Lower bound with ``sum_h (H - h) = H (H - 1) / 2`` in place of ``(H - 1)(H - 2) / 2``: what
+    the proof gives.
+    """
+    horizon = validation.count("horizon", horizon)
+    return _gap(k, horizon, arms, eps, delta, sum_of_rest=horizon * (horizon - 1) / 2)
+
+
+def exact_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> float:
+    """Exact ``R(theta, kTS(theta)) - R(theta, kTS(theta'))`` on the (N + 1)-arm instance.
+
+    With ``m_h = delta + (1 - 2 delta) min(h, N) / N`` the mean reward of pull h without the last
+    arm (the search finds its arm at a uniform time), ``v = eps + (1 - eps)(1 - delta)`` that of
+    knowing the best arm, ``w = eps + (1 - eps) delta (N + 1) / (4 N)`` that of the last arm, and
+    ``q = 1 - (1 - eps)^k`` the chance of its first pull at any step,
+
+        ``sum_h q (1 - q)^(h-1) (w - m_h + sum_{j > h} (v - m_j))``.
+    """
+    arms, eps, delta = _checked(arms, eps, delta)
+    pulls = np.arange(1, validation.count("horizon", horizon) + 1)
+    searching = delta + (1.0 - 2.0 * delta) * np.minimum(pulls, arms) / arms
+    knowing = eps + (1.0 - eps) * (1.0 - delta)
+    asking = eps + (1.0 - eps) * delta * (arms + 1) / (4 * arms)
+    log_no = validation.count("k", k) * np.log1p(-eps)
+    first = -np.expm1(log_no) * np.exp((pulls - 1) * log_no)
+    gained = knowing - searching
+    after = gained[::-1].cumsum()[::-1] - gained
+    return float(first @ (asking - searching + after))
+
+
+def lower_bound_gap(
+    k: int, horizon: int, arms: int, eps: float, delta: float, *, seed: int, tasks: int = 50_000
+) -> LowerBound:
+    """Measure what the wrong prior costs on the (N + 1)-arm instance, and set it beside the bounds.
+
+    Parameters
+    ----------
+    k
+        Draws of k-shot Thompson sampling, its Monte-Carlo constant n.
+    horizon
+        Pulls H in a task.
+    arms
+        N, larger than the horizon; the instance has N + 1 arms.
+    eps, delta
+        Probability that the last arm is best, at most 1 / (k H); and reward of the bad arms.
+    seed, tasks
+        Of the simulation, which pairs both runs on the same tasks and draws.
+
+    Examples
+    --------
+    >>> bound = lower_bound_gap(1, horizon=40, arms=2000, eps=1e-3, delta=0.01, seed=0)
+    >>> bound.theorem <= bound.measured <= bound.upper
+    True
+
+    """
+    theorem, improved = (f(k, horizon, arms, eps, delta) for f in (theorem_gap, improved_gap))
+    gaps = simulated_differences(
+        k,
+        horizon,
+        arms,
+        eps,
+        delta,
+        tasks=validation.count("tasks", tasks, least=2),
+        seed=validation.seed(seed),
+    )
+    return LowerBound(
+        theorem,
+        improved,
+        exact_gap(k, horizon, arms, eps, delta),
+        float(gaps.mean()),
+        float(gaps.std(ddof=1) / np.sqrt(tasks)),
+        2.0 * k * horizon**2 * eps,
+        tasks,
+    )
+
+
+def _gap(k: int, horizon: int, arms: int, eps: float, delta: float, sum_of_rest: float) -> float:
+    k = validation.count("k", k)
+    arms, eps, delta = _checked(arms, eps, delta)
+    if k * horizon * eps > 1.0:
+        raise ValueError(
+            f"eps must be at most 1 / (k horizon) = {1 / (k * horizon):g} for the theorem, got "
+            f"{eps:g}"
+        )
+    if arms <= horizon:
+        raise ValueError(f"arms must exceed the horizon {horizon} for the theorem, got {arms}")
+    kept = (1.0 - k * horizon * eps) ** 2 * (1.0 - delta) * sum_of_rest / horizon**2
+    return float(k * eps * horizon**2 * (kept - horizon / (arms - horizon) - delta))
+
+
+def _checked(arms: int, eps: float, delta: float) -> tuple[int, float, float]:
+    return (
+        validation.count("arms", arms, least=2),
+        _share("eps", eps, 1.0),
+        _share("delta", delta, 0.5),
+    )
+
+
+def _share(name: str, value: float, most: float) -> float:
+    share = validation.number(name, value)
+    if not 0.0 < share < most:
+        raise ValueError(f"{name} must lie strictly between 0 and {most:g}, got {share:g}")
+    return share

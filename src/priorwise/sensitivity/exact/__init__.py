@@ -1,0 +1,1 @@
+"""What can be computed by enumeration instead of bounded."""

@@ -1,0 +1,104 @@
+"""The chain of inequalities inside the sensitivity theorem, every link computed exactly.
+
+    2 n H eps  >=  n sum_h E TV(posteriors)  >=  sum_h E TV(action laws)  >=  Pr[coupled runs
+    diverge]  >=  TV(trajectories)
+
+with expectations over histories of alg(theta) on tasks of theta: de-conditioning, the n-Monte-Carlo
+property, and the telescoping over steps (Proposition "prior sensitivity", and its proof). Coupled
+runs meet the same task and rewards, and while their histories agree, their actions agree as often
+as the two laws allow: with probability sum_a min(alg(theta)(a), alg(theta')(a)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.types import FloatArray
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.sensitivity.distance.measures import total_variation
+from priorwise.sensitivity.exact.evaluation import exact_rewards
+from priorwise.sensitivity.exact.histories import MOST_HISTORIES, world_of
+
+
+@dataclass(frozen=True, eq=False)
+class ExactChain:
+    """Exact links for one problem, one policy and two priors."""
+
+    prior_tv: float  # eps
+    posterior_tv: FloatArray  # (step,): E TV of the posteriors before the pull
+    action_tv: FloatArray  # (step,): E TV of the laws of the action
+    # probability that runs whose actions are coupled maximally at each step diverge
+    disagreement: float
+    trajectory_tv: float
+    reward: float  # R(theta, alg(theta))
+    reward_other: float  # R(theta, alg(theta'))
+
+    @property
+    def gap(self) -> float:
+        """``R(theta, alg(theta)) - R(theta, alg(theta'))``; negative where the wrong prior earns
+        more.
+        """
+        return self.reward - self.reward_other
+
+    def links(self, n: int) -> FloatArray:
+        """Return ``2 n H eps`` and the four links below it, in the order of the chain; they fall
+        for an n that holds.
+        """
+        bound = 2.0 * n * len(self.action_tv) * self.prior_tv
+        posteriors = n * float(self.posterior_tv.sum())
+        return np.array(
+            [bound, posteriors, self.action_tv.sum(), self.disagreement, self.trajectory_tv]
+        )
+
+
+def exact_chain(
+    prior: FinitePrior, other: FinitePrior, policy: Any, horizon: int, *, most: int = MOST_HISTORIES
+) -> ExactChain:
+    """Compute every link of the chain for a policy that holds ``prior`` or ``other``, on tasks
+    drawn from ``prior``.
+    """
+    world, weights = world_of(prior, {"prior": prior, "other": other}, policy, horizon, most)
+    # by alg(prior), by alg(other), by both of the coupled runs
+    histories = replace(world.start(), played=np.ones((1, 3)))
+    posterior_tv, action_tv, parting = np.empty((3, world.horizon))
+    trajectory_tv = 0.0
+    match = _points(prior, other)
+    for step in range(1, world.horizon + 1):
+        mine, others, both = (histories.probability(weights[0], held) for held in range(3))
+        first, second = (
+            belief.probabilities() @ m for belief, m in zip(histories.beliefs, match, strict=True)
+        )
+        posterior_tv[step - 1] = mine @ np.abs(first - second).sum(axis=1) / 2.0
+        laws = world.action_laws(histories, step)
+        apart = np.abs(laws[0] - laws[1]).sum(axis=1) / 2.0
+        action_tv[step - 1], parting[step - 1] = mine @ apart, both @ apart
+        if step < world.horizon:
+            histories = (
+                world.grow(histories, [*laws, np.minimum(*laws)], step).under(weights[0]).merged()
+            )
+        else:  # given the history and the action, the last reward has one law
+            trajectory_tv = float(
+                np.abs(mine[:, None] * laws[0] - others[:, None] * laws[1]).sum() / 2.0
+            )
+    return ExactChain(
+        total_variation(prior, other).value,
+        posterior_tv,
+        action_tv,
+        float(parting.sum()),
+        trajectory_tv,
+        exact_rewards(prior, policy, horizon, most=most).mean_reward,
+        exact_rewards(prior, policy, horizon, believed=other, most=most).mean_reward,
+    )
+
+
+def _points(prior: FinitePrior, other: FinitePrior) -> tuple[FloatArray, FloatArray]:
+    """Matrices ``(support, point)`` that say which of all distinct mean vectors each support point
+    is.
+    """
+    table = np.concatenate([prior.means, other.means]) + 0.0
+    points, place = np.unique(table, axis=0, return_inverse=True)
+    matrix = np.eye(len(points))[place.reshape(-1)]
+    return matrix[: prior.support], matrix[prior.support :]

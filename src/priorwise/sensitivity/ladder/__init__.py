@@ -1,0 +1,1 @@
+"""The sensitivity ladder: from the worst case down to what is measured."""

@@ -1,0 +1,312 @@
+"""The sensitivity ladder: from the worst case over all problems down to what a wrong prior does on
+this one.
+
+Each rung bounds the one below. As probabilities that the trajectories of ``alg(theta)`` and
+``alg(theta')`` diverge,
+
+    2 n H eps  >=  n sum_h E TV(posteriors)  >=  sum_h E TV(actions)  >=  disagreement of coupled
+    trajectories,
+
+and in reward units ``H delta' Psi(delta')`` with ``delta' = min(1, delta)``, down to the size of
+the measured gap. The upper rungs are the proof of the sensitivity theorem, link by link; the lower
+ones look at the problem at hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.estimates import Estimate
+from priorwise.core.influence import refuse_influence
+from priorwise.core.progress import check_progress
+from priorwise.core.protocols import Policy, Seen, monte_carlo_n
+from priorwise.core.types import FloatArray
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.linear.prior import LinearGaussianPrior
+from priorwise.sensitivity.bounds.bound import distance_of, no_bound
+from priorwise.sensitivity.distance.measures import Distance
+from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
+from priorwise.sensitivity.exact.finite_actions import finite_action_law
+from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories
+from priorwise.sensitivity.ladder.rungs import Ladder, Rung
+from priorwise.sensitivity.ladder.walk import Steps, walk
+from priorwise.sensitivity.tails.diameter import DRAWS, diameter_law
+from priorwise.simulate.run import check_policy, check_prior, compare
+from priorwise.simulate.sizes import check_run
+
+WORST, POSTERIORS, ACTIONS = "worst case", "posteriors", "actions"
+COUPLED, TRAJECTORIES, COMMON = "coupled trajectories", "trajectories", "common random numbers"
+
+MOST_EXACT: Final = 20_000
+"""Histories of one length up to which a finite problem is enumerated rather than sampled."""
+KEPT: Final = 1 << 22
+"""Pulls that are kept to compare actions one by one."""
+
+InReward = Callable[[float, float], tuple[float, float]]
+"""``H delta' Psi(delta')`` and its standard error, from delta and its standard error."""
+
+
+def sensitivity_ladder(
+    p: Any,
+    q: Any,
+    policy: Policy,
+    horizon: int,
+    *,
+    seed: int,
+    tasks: int = 200_000,
+    histories: int | None = None,
+    tv: float | Distance | None = None,
+    progress: bool | None = None,
+) -> Ladder:
+    """Compare a policy that holds ``q`` with one that holds the true prior ``p``, from the worst
+    case down to the measured gap.
+
+    The rungs, each a probability that trajectories diverge (see the page on sensitivity for when to
+    trust which):
+
+    * ``worst case``: ``2 n H TV(p, q)``, with n the policy's Monte-Carlo constant;
+    * ``posteriors``: n times the expected total variation between the two posteriors, summed over
+      steps;
+    * ``actions``: expected total variation between the laws of the two actions, summed over steps;
+    * ``coupled trajectories``: how often the trajectories diverge if at each step their actions, or
+      their posterior draws, are coupled as closely as they can be;
+    * ``trajectories``: total variation between the laws of whole trajectories, where it can be
+      enumerated;
+    * ``common random numbers``: how often two simulations with the same random numbers diverge; a
+      coupling too, but not one of the chain.
+
+    Expectations are over histories of the policy that holds p, on tasks of p.
+
+    Parameters
+    ----------
+    p, q
+        The true prior and the one that is held instead, with the same reward law and contexts.
+    policy
+        Any policy. Without a Monte-Carlo constant the first two rungs are left out.
+    horizon
+        Pulls in a task.
+    seed
+        The same seed gives the same ladder.
+    tasks
+        Tasks simulated for the gap and for the common random numbers.
+    histories
+        Histories walked along for the rungs between; by default up to 1,000, fewer in long tasks or
+        with many arms, and 100 where each action law has to be sampled.
+    tv
+        Total variation between the priors, for families of your own, whose distance is not known
+        here.
+    progress
+        Show a progress bar: True always, False never, None on a terminal if it takes long.
+
+    Returns
+    -------
+    Ladder
+        Print it, or draw it with ``ladder.figure()``. For small finite problems all of it is exact.
+
+    Examples
+    --------
+    >>> import priorwise as pw
+    >>> p = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
+    >>> q = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.6, 0.4], noise="bernoulli")
+    >>> ladder = sensitivity_ladder(p, q, pw.ThompsonSampling(), 3, seed=0)
+    >>> ladder.exact, ladder.in_order, round(ladder["actions"].delta, 3)
+    (True, True, 0.1)
+
+    """
+    horizon, tasks, seed = (
+        validation.count("horizon", horizon),
+        validation.count("tasks", tasks, least=2),
+        validation.seed(seed),
+    )
+    if histories is not None:
+        histories = validation.count("histories", histories, least=2)
+    check_progress(progress)
+    check_prior("p", p)
+    check_prior("q", q)
+    check_policy(policy, p)
+    refuse_influence(p, "sensitivity_ladder", "pomdp_trajectory_bound and pomdp_reward_bound")
+    check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
+    # refuses priors that differ in more than their law over tasks
+    distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)
+    contextual = isinstance(p, LinearGaussianPrior)  # there a draw costs as much as a task
+    law = diameter_law(
+        p, horizon, seed=seed, draws=max(DRAWS // horizon, DRAWS // 10) if contextual else DRAWS
+    )
+
+    def in_reward(delta: float, std_error: float) -> tuple[float, float]:
+        level, moves = min(1.0, delta), std_error if delta < 1.0 else 0.0
+        if max(level, moves) <= 0.0:
+            return 0.0, 0.0
+        # d(delta Psi) / d(delta) is a quantile, at most Psi
+        tail = law.tail(max(level, min(moves, 1.0)))
+        value = horizon * level * law.tail(level).value if level > 0.0 else 0.0
+        return value, horizon * math.hypot(level * tail.std_error, moves * tail.value)
+
+    n = monte_carlo_n(policy, p.arms)
+    left_out: tuple[str, ...] = (
+        () if n is not None else (f"{WORST}, {POSTERIORS}: {no_bound(policy)}",)
+    )
+    worst = () if n is None else (_worst(n, horizon, distance, in_reward),)
+    chain = _enumerated(p, q, policy, horizon)
+    if chain is None:
+        steps = walk(p, q, policy, horizon, histories=histories, seed=seed, progress=progress)
+        gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed, progress)
+        rungs = (*worst, *_walked(steps, n, in_reward), _common(apart, in_reward))
+        left_out += _missing(steps)
+    else:
+        rungs = (*worst, *_summed(chain, n, in_reward))
+        gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
+    trivial = horizon * law.tail(1.0).value
+    return Ladder(
+        rungs,
+        gap,
+        reward,
+        trivial,
+        distance,
+        type(policy).__name__,
+        horizon,
+        chain is not None,
+        left_out,
+        n,
+    )
+
+
+def _worst(n: int, horizon: int, tv: Distance, in_reward: InReward) -> Rung:
+    scale = 2.0 * n * horizon
+    delta, std_error = scale * tv.value, scale * tv.std_error
+    how = f"2 n H eps with n = {n}, eps = {tv.value:.3g} ({tv.kind})"
+    return Rung(WORST, delta, std_error, *in_reward(delta, std_error), how)
+
+
+def _enumerated(p: Any, q: Any, policy: Policy, horizon: int) -> ExactChain | None:
+    """All links exactly, where the problem is finite and small."""
+    if not isinstance(p, FinitePrior) or p.noise == "gaussian":
+        return None
+    if finite_action_law(policy, p.belief(1), Seen(1, horizon, p.arms)) is None:
+        return None
+    try:
+        return exact_chain(p, q, policy, horizon, most=MOST_EXACT)
+    except (NoActionLaw, TooManyHistories):
+        return None
+
+
+def _summed(chain: ExactChain, n: int | None, in_reward: InReward) -> list[Rung]:
+    def rung(name: str, delta: float, how: str, *above: str) -> Rung:
+        return Rung(name, delta, 0.0, *in_reward(delta, 0.0), how, above)
+
+    rungs = (
+        []
+        if n is None
+        else [rung(POSTERIORS, n * float(chain.posterior_tv.sum()), "all histories", WORST)]
+    )
+    return [
+        *rungs,
+        rung(ACTIONS, float(chain.action_tv.sum()), "all histories", POSTERIORS),
+        rung(COUPLED, chain.disagreement, "actions coupled maximally, all histories", ACTIONS),
+        rung(TRAJECTORIES, chain.trajectory_tv, "total variation of their laws", COUPLED),
+    ]
+
+
+def _walked(steps: Steps, n: int | None, in_reward: InReward) -> list[Rung]:
+    rungs = []
+    if n is not None and steps.posteriors is not None:
+        mean, error = _mean(n * steps.posteriors)
+        how = (
+            "exact for each history"
+            if steps.posteriors_exact
+            else "without bias, from draws of both posteriors"
+        )
+        rungs.append(Rung(POSTERIORS, mean, error, *in_reward(mean, error), how, (WORST,)))
+    sampled = steps.actions_source == "sampled"
+    ceiling = rungs[-1].delta if rungs else math.inf  # what the posteriors allow
+    low, high = (
+        min(float(each.mean()), ceiling) for each in (steps.actions.low, steps.actions.high)
+    )
+    mean, error = _mean(steps.actions.value)
+    mean = min(max(mean, low), high)
+    how = (
+        f"sampled laws, {max(low, 0.0):.3g} to {high:.3g}; reward from the latter"
+        if sampled
+        else f"action laws {_SOURCES[steps.actions_source]}"
+    )
+    limits = (low, high) if sampled else (None, None)
+    rungs.append(
+        Rung(
+            ACTIONS,
+            mean,
+            error,
+            *in_reward(high if sampled else mean, error),
+            how,
+            (POSTERIORS,),
+            *limits,
+        )
+    )
+    if steps.shared is not None:
+        mean, error = _mean(1.0 - steps.shared)
+        whole = steps.coupled == "actions"
+        how = "actions coupled maximally" if whole else "posterior draws coupled maximally"
+        rungs.append(
+            Rung(
+                COUPLED,
+                mean,
+                error,
+                *in_reward(mean, error),
+                how,
+                (ACTIONS,) if whole else (POSTERIORS,),
+            )
+        )
+    return rungs
+
+
+_SOURCES: Final = {"exact": "exact", "quadrature": "by quadrature"}
+
+
+def _missing(steps: Steps) -> tuple[str, ...]:
+    out = []
+    if steps.posteriors is None:
+        out.append(f"{POSTERIORS}: the densities of this family's posteriors are not known")
+    if steps.shared is None:
+        out.append(
+            f"{COUPLED}: neither the policy's action laws nor a few posterior draws decide its "
+            "actions"
+        )
+    return tuple(out)
+
+
+def _simulated(
+    p: Any, q: Any, policy: Policy, horizon: int, tasks: int, seed: int, progress: bool | None
+) -> tuple[Estimate, Estimate, FloatArray]:
+    """Gap and reward over all tasks, and which of the kept tasks parted, ``(task,)``."""
+    options: dict[str, Any] = {"horizon": horizon, "seed": seed, "progress": progress}
+    policies = {"p": (policy, p), "q": (policy, q)}
+    kept = compare(p, policies, tasks=min(tasks, max(KEPT // horizon, 2)), keep=True, **options)
+    whole = kept if kept.runs["p"].tasks == tasks else compare(p, policies, tasks=tasks, **options)
+    apart = (kept.runs["p"].actions != kept.runs["q"].actions).any(axis=1)
+    run = whole.runs["p"]
+    return (
+        whole.difference("q", "p"),
+        Estimate(run.mean_reward, run.std_error),
+        apart.astype(np.float64),
+    )
+
+
+def _common(apart: FloatArray, in_reward: InReward) -> Rung:
+    mean, error = _mean(apart)
+    # events that were never, or always, seen may still happen, or not
+    error = max(error, 1.0 / len(apart))
+    return Rung(
+        COMMON, mean, error, *in_reward(mean, error), "one more coupling, outside the chain"
+    )
+
+
+def _mean(values: FloatArray) -> tuple[float, float]:
+    """Mean and standard error."""
+    count = len(values)
+    return float(values.mean()), float(
+        values.std(ddof=1) / math.sqrt(count)
+    ) if count > 1 else math.inf

@@ -1,0 +1,248 @@
+"""What a sensitivity ladder holds, and whether its rungs are in order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, final
+
+from priorwise.core import validation
+from priorwise.core.estimates import Estimate
+from priorwise.core.frames import Table, Tabular
+from priorwise.figures.ladder import TELLING, Bar, ladder_figure
+from priorwise.figures.style import Picture
+from priorwise.sensitivity.distance.measures import Distance
+
+SIGMAS: Final = 4.0
+"""Standard errors by which a rung may exceed the one above it; chance alone does it once in 30,000
+comparisons.
+"""
+
+
+@final
+@dataclass(frozen=True)
+class Rung:
+    """One bound on how often trajectories diverge.
+
+    ``delta`` is a probability (the upper rungs may exceed 1), ``reward`` is ``H delta'
+    Psi(delta')`` with ``delta' = min(1, delta)``. ``low`` and ``high`` enclose ``delta`` apart from
+    its standard error, where its estimator has a bias. ``above`` names the rungs that theory puts
+    above this one.
+    """
+
+    name: str
+    delta: float
+    std_error: float
+    reward: float
+    reward_std_error: float
+    how: str
+    above: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def least(self) -> float:
+        """Lower end of what the bias leaves open."""
+        return self.delta if self.low is None else self.low
+
+    @property
+    def most(self) -> float:
+        """Upper end of what the bias leaves open."""
+        return self.delta if self.high is None else self.high
+
+
+@final
+@dataclass(frozen=True)
+class Ladder(Tabular):
+    """How much a policy that holds ``q`` may differ from one that holds the true prior ``p``, rung
+    by rung.
+
+    ``gap`` is ``R(p, alg(q)) - R(p, alg(p))``, signed: positive where the wrong prior earns more.
+    ``trivial`` is ``H E[diam]``, which holds for any two policies. ``left_out`` says which rungs
+    are missing, and why. ``n`` is the policy's Monte-Carlo constant, None where none is proved.
+    """
+
+    rungs: tuple[Rung, ...]
+    gap: Estimate
+    reward: Estimate
+    trivial: float
+    tv: Distance
+    policy: str
+    horizon: int
+    exact: bool
+    left_out: tuple[str, ...] = ()
+    n: int | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the theorem covers the policy: there is a worst case, and
+        :func:`~priorwise.reward_bound` has an answer.
+        """
+        return self.n is not None
+
+    def __getitem__(self, name: str) -> Rung:
+        """Rung of that name."""
+        for rung in self.rungs:
+            if rung.name == name:
+                return rung
+        raise KeyError(
+            f"no rung {validation.shown(name)} in this ladder; it has "
+            f"{', '.join(rung.name for rung in self.rungs)}"
+        )
+
+    @property
+    def disorders(self) -> tuple[str, ...]:
+        """Pairs of rungs that are out of order by more than noise and bias allow; empty if all is
+        right.
+        """
+        found = []
+        names = {rung.name for rung in self.rungs}
+        for rung in self.rungs:
+            if not (math.isfinite(rung.delta) and math.isfinite(rung.reward)):
+                found.append(f"{rung.name} is not a number")
+            for name in rung.above:
+                if name in names:
+                    upper = self[name]
+                    slack = SIGMAS * (rung.std_error + upper.std_error) + 1e-9
+                    if rung.least > upper.most + slack:
+                        found.append(
+                            f"{rung.name} ({rung.delta:.4g}) exceeds {name} ({upper.delta:.4g})"
+                        )
+            slack = SIGMAS * (rung.reward_std_error + self.gap.std_error) + 1e-9 * self.trivial
+            if abs(self.gap.mean) > rung.reward + slack:
+                found.append(
+                    f"the gap ({self.gap.mean:.4g}) exceeds {rung.name} ({rung.reward:.4g})"
+                )
+        return tuple(found)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether every rung is below those that theory puts above it, and the gap below all, up to
+        noise.
+        """
+        return not self.disorders
+
+    @property
+    def informative(self) -> tuple[str, ...]:
+        """Rungs that say more than the trivial bound."""
+        return tuple(rung.name for rung in self.rungs if rung.reward < self.trivial * (1.0 - 1e-9))
+
+    @property
+    def summary(self) -> str:
+        """What the wrong prior costs, and what can be said for sure, in two sentences."""
+        return " ".join(self._sentences)
+
+    @property
+    def _sentences(self) -> tuple[str, str]:
+        pulls = f"in {self.horizon:,} pull{'s' if self.horizon > 1 else ''}"
+        if self._differs:
+            size = (
+                f"{_number(abs(self.gap.mean), self.gap.std_error)} "
+                f"{'more' if self.gap.mean > 0.0 else 'less'}"
+            )
+            earns = f"{size} {pulls} ({'exact' if self.exact else 'measured'})"
+        else:
+            earns = f"the same {pulls}" + (
+                "" if self.exact else f", to within {2.0 * self.gap.std_error:.2g}"
+            )
+        first = f"Believing the wrong prior, {self.policy} earns {earns}."
+        best = min(self.rungs, key=lambda rung: rung.reward)
+        if best.reward < TELLING * self.trivial:
+            return (
+                first,
+                f"The smallest bound on the difference is {best.reward:.4g} ({best.name}).",
+            )
+        said = "hardly more" if self.informative else "no more"
+        return (
+            first,
+            (
+                f"The bounds say {said} than that of any two policies, {self.trivial:.4g}: only "
+                "the measured gap speaks here."
+            ),
+        )
+
+    @property
+    def _differs(self) -> bool:
+        return self.gap.mean != 0.0 and (
+            self.exact or abs(self.gap.mean) > 2.0 * self.gap.std_error
+        )
+
+    def table(self) -> Table:
+        """Columns by name, one row for each rung, then the trivial bound and the measured gap,
+        whose ``reward`` is signed.
+        """
+        rows = [
+            (
+                r.name,
+                r.delta,
+                r.std_error,
+                r.reward,
+                r.reward_std_error,
+                r.name in self.informative,
+                r.how,
+            )
+            for r in self.rungs
+        ]
+        rows.append(("any two policies", 1.0, 0.0, self.trivial, 0.0, False, "H E[diam]"))
+        rows.append(
+            (
+                "measured gap",
+                math.nan,
+                math.nan,
+                self.gap.mean,
+                self.gap.std_error,
+                True,
+                _said(self.gap, self.exact),
+            )
+        )
+        titles = ("rung", "delta", "delta_std_error", "reward", "std_error", "informative", "how")
+        return {title: [row[k] for row in rows] for k, title in enumerate(titles)}
+
+    def figure(self, title: str = "") -> Picture:
+        """Draw the ladder."""
+        bars = [
+            Bar(rung.name, rung.delta, rung.std_error, rung.reward, rung.reward_std_error, rung.how)
+            for rung in self.rungs
+        ]
+        return ladder_figure(
+            bars,
+            self.gap.mean,
+            self.gap.std_error,
+            self.trivial,
+            validation.text("title", title)
+            or f"How far a wrong prior can move {self.policy} in {self.horizon} pulls",
+            _said(self.gap, self.exact),
+            self._sentences,
+        )
+
+    def __str__(self) -> str:
+        """What the wrong prior costs, and a table of the rungs."""
+        width = max(len("measured gap"), *(len(rung.name) for rung in self.rungs))
+        lines = [f"{'':{width}}  {'diverge with prob.':>20}  {'reward at most':>18}  how"]
+        for rung in self.rungs:
+            delta = _number(rung.delta, rung.std_error)
+            lines.append(
+                f"{rung.name:{width}}  {delta:>20}  "
+                f"{_number(rung.reward, rung.reward_std_error):>18}  {rung.how}"
+            )
+        lines.append(f"{'any two policies':{width}}  {'':>20}  {self.trivial:>18.4g}  H E[diam]")
+        lines.append(
+            f"{'measured gap':{width}}  {'':>20}  {_number(self.gap.mean, self.gap.std_error):>18} "
+            f" {_said(self.gap, self.exact)}"
+        )
+        lines += [f"left out: {reason}" for reason in self.left_out]
+        lines += [f"out of order: {each}" for each in self.disorders]
+        return "\n".join([*self._sentences, *lines])
+
+
+def _number(value: float, std_error: float) -> str:
+    value += 0.0  # no minus nought
+    return f"{value:.4g} ± {std_error:.1g}" if std_error > 0.0 else f"{value:.4g}"
+
+
+def _said(gap: Estimate, exact: bool) -> str:
+    if not exact and abs(gap.mean) <= 2.0 * gap.std_error:
+        return "no difference seen"
+    if gap.mean == 0.0:
+        return "no difference"
+    return f"the wrong prior earns {abs(gap.mean):.3g} {'more' if gap.mean > 0.0 else 'less'}"

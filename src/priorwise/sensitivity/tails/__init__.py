@@ -1,0 +1,1 @@
+"""Tail expectations of what a task can cost."""

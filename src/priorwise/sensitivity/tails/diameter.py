@@ -1,0 +1,132 @@
+"""The law of a task's diameter ``diam(mu) = max_a mu_a - min_a mu_a`` under a prior, and its tail
+expectations.
+
+In a contextual problem the variable is the average over steps of the diameter at that step's
+contexts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.core import sizes, validation
+from priorwise.core.influence import refuse_influence
+from priorwise.core.protocols import Seen, ValuedEnvironment
+from priorwise.core.rewards import BanditEnvironment
+from priorwise.core.streams import Purpose, Streams
+from priorwise.core.types import FloatArray
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.normal.tails import NormalDifferences
+from priorwise.sensitivity.tails.known import (
+    check_prior,
+    conditions_of,
+    independent_arms,
+    largest_diameter,
+    normal_arms,
+)
+from priorwise.sensitivity.tails.laws import (
+    DiameterLaw,
+    FiniteLaw,
+    PairLaw,
+    RangeLaw,
+    SampleLaw,
+    Tail,
+)
+
+__all__ = ["DRAWS", "DiameterLaw", "Tail", "diameter_law", "exact_law", "sample_law"]
+
+DRAWS: Final = 200_000
+ENTRIES: Final = 1 << 22
+"""Numbers drawn at a time."""
+
+
+def exact_law(prior: Any) -> DiameterLaw | None:
+    """Return the law of the diameter where its tail expectations can be computed."""
+    check_prior(prior)
+    if isinstance(prior, FinitePrior):
+        return FiniteLaw.of(np.ptp(prior.means, axis=1), prior.probs)
+    normal, largest = normal_arms(prior), largest_diameter(prior)
+    if normal is not None and largest is not None and largest < math.inf:
+        return FiniteLaw(np.array([largest]), np.ones(1))
+    if prior.arms == 1:
+        return FiniteLaw(np.zeros(1), np.ones(1))
+    if normal is not None and prior.arms == 2:
+        pair = NormalDifferences.of(*normal)
+        return None if pair is None else PairLaw(pair)
+    independent = independent_arms(prior)
+    return (
+        None
+        if independent is None or largest is None
+        else RangeLaw(independent, largest, conditions_of(prior))
+    )
+
+
+def diameter_law(prior: Any, horizon: int, *, seed: int, draws: int = DRAWS) -> DiameterLaw:
+    """Return the law of ``(1/H) sum_h diam_h`` under a prior: exact where it is known, otherwise
+    from draws of environments.
+
+    One law answers at many levels. Exact for finite priors, one arm, two jointly normal arms, and
+    independent arms (Beta, or normal with one covariance between all) of at most 8 distinct laws.
+
+    Parameters
+    ----------
+    prior
+        Any prior whose environments have ``values(signal)`` and show contexts that do not depend on
+        the actions.
+    horizon
+        Steps over which contexts are averaged; does not matter without contexts.
+    seed, draws
+        Environments that an estimate draws.
+
+    """
+    horizon, draws = validation.count("horizon", horizon), validation.count("draws", draws)
+    check_prior(prior)
+    refuse_influence(prior, "the law of the diameter", "reward_tails and pomdp_reward_bound")
+    return exact_law(prior) or sample_law(prior, horizon, seed=validation.seed(seed), draws=draws)
+
+
+def sample_law(prior: Any, horizon: int, *, seed: int, draws: int) -> SampleLaw:
+    """Draw environments, and contexts at each step as a simulation would."""
+    sizes.check_memory(f"draws={sizes.amount(draws)}", 32.0 * sizes.as_float(draws), "lower draws")
+    if hasattr(prior, "contexts"):
+        what = f"draws={sizes.amount(draws)} over horizon={sizes.amount(horizon)}"
+        sizes.check_work(what, float(draws) * sizes.as_float(horizon), "lower draws or horizon")
+    values = np.empty(draws)
+    block = max(1, min(draws, ENTRIES // max(_entries(prior), 1)))
+    for start in range(0, draws, block):
+        tasks = np.arange(start, min(start + block, draws), dtype=np.uint64)
+        values[start : start + len(tasks)] = _diameters(
+            prior, horizon, Streams(seed, tasks), len(tasks)
+        )
+    return SampleLaw.of(values, conditions_of(prior), largest_diameter(prior))
+
+
+def _diameters(prior: Any, horizon: int, streams: Streams, tasks: int) -> FloatArray:
+    environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
+    if isinstance(environment, BanditEnvironment):
+        return np.ptp(environment.means, axis=1)
+    valued = isinstance(environment, ValuedEnvironment)
+    if not valued:
+        raise TypeError(
+            f"the diameter needs the expected reward of every action: {type(environment).__name__} "
+            "has no values(signal); "
+            "add it, or state tail_conditions() on the prior, or use the bounds for general "
+            "decision problems (pomdp_reward_bound)"
+        )
+    total = np.zeros(tasks)
+    signal = environment.start(streams.world(0))
+    for step in range(1, horizon + 1):
+        total += np.ptp(environment.values(signal), axis=1)
+        if step < horizon:
+            seen = Seen(step, horizon, prior.arms, signal)
+            _, signal = environment.step(seen, np.zeros(tasks, dtype=np.int64), streams.world(step))
+    return total / horizon
+
+
+def _entries(prior: Any) -> int:
+    """Numbers that a task's environment may take."""
+    dim = getattr(prior, "dim", 1)
+    return int(prior.arms) * int(dim)
