@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import priorwise as pw
+import priorwise.core
+import priorwise.families
 import priorwise.meta
 from priorwise.core.fits import PriorFit, Uncertainty
 from priorwise.core.numerics import positive_root, project_psd
@@ -297,13 +299,20 @@ def test_a_process_that_fitted_nothing_reads_a_fit(tmp_path: Path) -> None:
     assert PriorFit.load(tmp_path / "again.json") == fit
 
 
-def test_every_family_of_this_folder_is_found() -> None:
-    for module in pkgutil.walk_packages(priorwise.meta.__path__, "priorwise.meta."):
-        import_module(module.name)
-    known = {name: family.__module__ for name, family in pw.Serializable._families.items()}
-    assert {
-        name: home for name, home in known.items() if home.startswith("priorwise.meta.")
-    } == pw.Serializable._homes
+def test_json_finds_every_value_that_is_not_imported_yet() -> None:
+    for package in (priorwise.core, priorwise.families, priorwise.meta):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
+    ours = {
+        name: kind.__module__
+        for name, kind in pw.Serializable._families.items()
+        if kind.__module__.startswith("priorwise.")
+    }
+    homes = pw.Serializable._homes
+    assert {name: ours[name] for name in homes} == homes
+    code = "import priorwise as pw; print(*pw.Serializable._families)"
+    fresh = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert set(ours) - set(homes) == set(fresh.stdout.split())
 
 
 def test_json_is_standard() -> None:
