@@ -326,19 +326,8 @@ _LATER = {
 }
 _HOMES = {name: module for module, names in _LATER.items() for name in names}
 
-# Fits and their laws of plausible priors, which JSON files name.
-Serializable.found_in(
-    {
-        "prior-fit": "priorwise.core.fits",
-        "beta-moment-uncertainty": "priorwise.families.beta.moments",
-        "beta-uncertainty": "priorwise.families.beta.likelihood.uncertainty",
-        "dirichlet-uncertainty": "priorwise.families.finite.counts",
-        "gaussian-uncertainty": "priorwise.families.gaussian.likelihood.law",
-        "linear-uncertainty": "priorwise.families.linear.likelihood.certainty",
-        "moment-uncertainty": "priorwise.families.normal.totals",
-        "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
-    }
-)
+# Fits, which JSON files name.
+Serializable.found_in({"prior-fit": "priorwise.core.fits"})
 
 
 def __getattr__(name: str) -> Any:

@@ -228,6 +228,12 @@ def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntAr
     return chosen, earned
 
 
+def arms_played(prior: Any, actions: IntArray) -> int:
+    """Return the arms of a prior; of one without a fixed number, as many as were seen."""
+    arms = getattr(prior, "arms", None)
+    return int(actions.max()) + 1 if arms is None else int(arms)
+
+
 def by_arm(actions: IntArray, weights: FloatArray | None, arms: int) -> FloatArray:
     """Sum weights ``(task, step)`` (None: ones) over the pulls of each arm: ``(task, arm)``."""
     tasks = len(actions)

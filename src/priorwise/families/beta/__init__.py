@@ -1,1 +1,38 @@
-"""Independent arms with Beta means and rewards of 0 or 1."""
+"""Independent Bernoulli arms with Beta priors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
+from priorwise.families.beta.prior import BetaPrior
+
+
+def _blank(prior: BetaPrior) -> BetaPrior:
+    """Beta(1, 1) for each arm."""
+    return prior.replaced(alpha=np.ones(prior.arms), beta=np.ones(prior.arms))
+
+
+def _measure(prior: Any, statistics: Any) -> str:
+    return "probabilities of rewards 0 and 1"
+
+
+BETA = register(
+    Family(
+        name="beta",
+        priors=(BetaPrior, ExchangeableBetaPrior),
+        homes={
+            "beta-moment-uncertainty": "priorwise.families.beta.moments",
+            "beta-uncertainty": "priorwise.families.beta.likelihood.uncertainty",
+        },
+        statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
+        read=Later("priorwise.families.beta.statistics:read"),
+        blank=_blank,
+        log_marginal=Later("priorwise.families.beta.likelihood.density:log_marginal_likelihood"),
+        measure=_measure,
+        parameters=("alpha", "beta"),
+    )
+)

@@ -8,8 +8,16 @@ from typing import Any, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core.runs import Run
-from priorwise.core.statistics import PerTask, Steps, by_arm, counts, played, trajectory
+from priorwise.core.runs import Run, Trajectory
+from priorwise.core.statistics import (
+    PerTask,
+    Steps,
+    arms_played,
+    by_arm,
+    counts,
+    played,
+    trajectory,
+)
 from priorwise.core.types import IntArray
 
 MOST_PULLS: Final = (1 << 31) - 1
@@ -185,3 +193,9 @@ class BetaGroups:
     def __radd__(self, other: Any) -> BetaGroups:
         """Let ``sum`` merge many, which starts from 0."""
         return self if type(other) is int and other == 0 else NotImplemented
+
+
+def read(prior: Any, played: Trajectory) -> BetaStatistics:
+    """Sum up played tasks, for as many arms as a prior has."""
+    arms = arms_played(prior, played.actions)
+    return BetaStatistics.from_trajectory(played.actions, played.rewards, arms=arms)

@@ -1,1 +1,41 @@
 """Finitely many possible tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.finite.prior import FinitePrior
+
+
+def _blank(prior: FinitePrior) -> FinitePrior:
+    """All possible tasks equally likely."""
+    return prior.replaced(probs=np.full(prior.support, 1.0 / prior.support))
+
+
+def _measure(prior: FinitePrior, statistics: Any) -> str:
+    return {
+        "none": "probabilities of noiseless rewards",
+        "bernoulli": "probabilities of rewards 0 and 1",
+        "gaussian": "densities of real rewards",
+    }[prior.noise]
+
+
+FINITE = register(
+    Family(
+        name="finite",
+        priors=(FinitePrior,),
+        homes={
+            "dirichlet-uncertainty": "priorwise.families.finite.counts",
+            "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
+        },
+        statistics=Later("priorwise.families.finite.statistics:FiniteStatistics"),
+        read=Later("priorwise.families.finite.statistics:read"),
+        blank=_blank,
+        log_marginal=Later("priorwise.families.finite.likelihood.density:log_marginal_likelihood"),
+        measure=_measure,
+        parameters=("probs",),
+    )
+)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.known import KnownTasks
-from priorwise.core.runs import Run
+from priorwise.core.runs import Run, Trajectory
 from priorwise.core.statistics import PerTask, Steps, played, table, trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
@@ -94,3 +94,8 @@ def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks)
             f"{name} has other candidates than the prior that the learner starts from: give both "
             "the same means"
         )
+
+
+def read(prior: FinitePrior, played: Trajectory) -> FiniteStatistics:
+    """Add up the log densities of played tasks under each candidate of a prior."""
+    return FiniteStatistics.from_trajectory(played.actions, played.rewards, prior)

@@ -1,1 +1,42 @@
-"""Independent or correlated arms with normal means and normal rewards."""
+"""Arms with a joint normal prior and normal rewards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
+from priorwise.families.gaussian.prior import GaussianPrior
+
+
+def _blank(prior: GaussianPrior) -> GaussianPrior:
+    """Mean 0 and the covariance of the noise: it weighs as much as one pull of each arm."""
+    return prior.replaced(mean=np.zeros(prior.arms), cov=np.diag(prior.noise_var))
+
+
+def _measure(prior: Any, statistics: Any) -> str:
+    if statistics.squares is not None:
+        return "densities of real rewards"
+    return f"densities of mean rewards with noise variance {np.unique(prior.noise_var).tolist()}"
+
+
+GAUSSIAN = register(
+    Family(
+        name="gaussian",
+        priors=(GaussianPrior, ExchangeableGaussianPrior),
+        homes={
+            "gaussian-uncertainty": "priorwise.families.gaussian.likelihood.law",
+            "moment-uncertainty": "priorwise.families.normal.totals",
+        },
+        statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
+        read=Later("priorwise.families.gaussian.statistics:read"),
+        blank=_blank,
+        log_marginal=Later(
+            "priorwise.families.gaussian.likelihood.density:log_marginal_likelihood"
+        ),
+        measure=_measure,
+        parameters=("mean", "cov"),
+    )
+)

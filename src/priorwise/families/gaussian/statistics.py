@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.runs import Run
+from priorwise.core.runs import Run, Trajectory
 from priorwise.core.statistics import (
     PerTask,
     Steps,
+    arms_played,
     by_arm,
     counts,
     played,
@@ -235,3 +236,9 @@ class GaussianStatistics(PerTask):
 
     def _with(self, columns: dict[str, Any]) -> Self:
         return self._unchecked(**columns, unit=self.unit)
+
+
+def read(prior: Any, played: Trajectory) -> GaussianStatistics:
+    """Sum up played tasks, for as many arms as a prior has."""
+    arms = arms_played(prior, played.actions)
+    return GaussianStatistics.from_trajectory(played.actions, played.rewards, arms=arms)

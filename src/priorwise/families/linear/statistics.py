@@ -8,7 +8,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core.runs import Run
+from priorwise.core.runs import Run, Trajectory
 from priorwise.core.statistics import PerTask, Steps, counts, played, table
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.statistics_check import impossible
@@ -108,3 +108,12 @@ class LinearStatistics(PerTask):
         if not isinstance(data, cls):
             raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
         return data
+
+
+def read(prior: Any, played: Trajectory) -> LinearStatistics:
+    """Sum up the features of played tasks, and their rewards."""
+    if played.log is None:
+        raise ValueError(
+            "these tasks have no features: they do not come from a linear contextual bandit"
+        )
+    return LinearStatistics.from_trajectory(played.log, played.rewards)
