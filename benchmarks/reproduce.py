@@ -11,15 +11,15 @@ import numpy as np
 from benchmarks.report import Goal, Section, rounds_of, show, table
 from benchmarks.timing import interleaved, timed
 from priorwise.experiments import discrete, gaussian, linear
-from priorwise.experiments.learning import LearningCurves, Sweep
-from priorwise.experiments.work import Block
+from priorwise.experiments.experiment import Block
+from priorwise.experiments.learning import Sweep
 from priorwise.simulate.engine import Engine
 
 REPLICATES = 100
 SWEEPS: dict[str, tuple[Sweep, int]] = {
-    "gaussian": (gaussian.sweep.SWEEP, 20),
-    "linear": (linear.sweep.SWEEP, 10),
-    "discrete": (discrete.sweep.SWEEP, 4),
+    "gaussian": (gaussian.SWEEP, 20),
+    "linear": (linear.SWEEP, 10),
+    "discrete": (discrete.SWEEP, 4),
 }
 """Sweeps, and by how much the slice is shorter: so many times fewer episodes and exploration
 lengths.
@@ -58,7 +58,9 @@ def reproduce(quick: bool) -> Section:
         small = slice_of(sweep, share)
         engines: dict[str, Engine] = {"compiled": "auto", "numpy": "numpy"}
         answers = {
-            key: LearningCurves(small, engine=engine).run(Block("curves", 0, 1), 1)
+            key: replace(gaussian.EXPERIMENT, sweep=small, engine=engine).run(
+                Block("curves", 0, 1), 1
+            )
             for key, engine in engines.items()
         }
         np.testing.assert_allclose(
@@ -66,15 +68,15 @@ def reproduce(quick: bool) -> Section:
         )
         contenders = {
             key: timed(
-                lambda engine=engine, s=small: LearningCurves(s, engine=engine).run(
-                    Block("curves", 0, 1), 1
-                ),
+                lambda engine=engine, s=small: replace(
+                    gaussian.EXPERIMENT, sweep=s, engine=engine
+                ).run(Block("curves", 0, 1), 1),
                 1,
             )
             for key, engine in engines.items()
         }
         contenders["whole"] = timed(
-            lambda s=sweep: LearningCurves(s).run(Block("curves", 0, 1), 1), 1
+            lambda s=sweep: replace(gaussian.EXPERIMENT, sweep=s).run(Block("curves", 0, 1), 1), 1
         )
         timings = interleaved(contenders, rounds)
         times = timings["numpy"].best / timings["compiled"].best

@@ -284,13 +284,11 @@ def cases() -> Iterator[Case]:
     for target in ("nothing", "", "gausian", "t" * 5_000, "../gaussian"):
         yield case("reproduce", "TARGET: ", target)
     for engine in ("spark", "", "LOCAL", "e" * 5_000):
-        yield case("reproduce gaussian", "--engine: ", f"--engine={engine}")
+        yield case("reproduce gaussian", "--where: ", f"--where={engine}")
     for address in ("", " "):
-        yield case("reproduce gaussian --engine dask --scheduler", "--scheduler: ", address)
+        yield case("reproduce gaussian --where dask --scheduler", "--scheduler: ", address)
     yield case("reproduce gaussian --scheduler tcp://localhost:1", "--scheduler: ")
-    yield case(
-        "reproduce gaussian --engine dask --scheduler tcp://localhost:1 --jobs 2", "--jobs: "
-    )
+    yield case("reproduce gaussian --where dask --scheduler tcp://localhost:1 --jobs 2", "--jobs: ")
     yield case("reproduce gaussian --quick --replicates 9", "--quick: ")
     for value in ("0", "-1", "many", "1e3", ""):
         yield case("reproduce gaussian", "--replicates: ", f"--replicates={value}")

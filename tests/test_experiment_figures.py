@@ -14,15 +14,15 @@ from counting import calls
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from priorwise.experiments import first_pulls_figure, problems
-from priorwise.experiments.boxes_figure import performance_boxes
-from priorwise.experiments.curves_figure import KNOWN, learning_curves, looks
-from priorwise.experiments.envelope import envelope
-from priorwise.experiments.first_pulls_figure import first_pull_map
-from priorwise.experiments.instance_figure import instance_map
-from priorwise.experiments.work import Files, Table
+from priorwise.experiments import problems
+from priorwise.experiments.experiment import Files
 from priorwise.families.finite.prior import FinitePrior
-from priorwise.figures import style
+from priorwise.figures import heat_maps, style
+from priorwise.figures.boxes import performance_boxes
+from priorwise.figures.envelope import envelope
+from priorwise.figures.heat_maps import first_pull_map, instance_map
+from priorwise.figures.learning import KNOWN, learning_curves, looks
+from priorwise.figures.tables import Table
 
 CURVE_COLUMNS = ("algorithm", "t0", "replicate", "episode", "average")
 GAUSSIAN = {
@@ -400,7 +400,7 @@ def test_heat_maps_show_their_tables(seed: int, drawn: list[Figure]) -> None:
     shares = pulls["count"].reshape(6, 20) / 40_000
     for figure, values, written in (
         (drawn[0], rewards, lambda value: f"{value:.2g}" if value else ""),
-        (drawn[1], shares, first_pulls_figure._percent),
+        (drawn[1], shares, heat_maps._percent),
     ):
         words = [text for text in figure.axes[0].texts if text.get_text() != "▾"]
         shown = {
@@ -472,7 +472,7 @@ def test_algorithms_look_the_same_in_every_figure_and_unlike_each_other() -> Non
 
 def test_shares_are_written_without_a_false_never_or_always() -> None:
     written = [
-        first_pulls_figure._percent(share)
+        heat_maps._percent(share)
         for share in (0.0, 1e-4, 0.0012, 0.0995, 0.25, 0.9949, 0.9951, 0.99999, 1.0)
     ]
     assert written == ["", "<0.1", "0.1", "10", "25", "99", "99.5", "99.9", "100"]

@@ -15,12 +15,11 @@ from matplotlib.figure import Figure
 import priorwise as pw
 from priorwise.core.fits import PriorFit
 from priorwise.experiments import discrete, gaussian, linear
-from priorwise.experiments.curves_figure import KNOWN
-from priorwise.experiments.envelope import envelope
-from priorwise.experiments.learning import Exploring, LearningCurves, Sweep
-from priorwise.experiments.ours.experiment import Ours
-from priorwise.experiments.ours.sweep import SWEEPS
-from priorwise.experiments.work import Block
+from priorwise.experiments.experiment import Block
+from priorwise.experiments.learning import Exploring, Sweep
+from priorwise.experiments.ours import SWEEPS, Ours
+from priorwise.figures.envelope import envelope
+from priorwise.figures.learning import KNOWN
 from priorwise.testing import base_seed
 
 KG = pw.KnowledgeGradient(10, 10, ties="random", when_certain="best")
@@ -41,7 +40,7 @@ def _small(sweep: Sweep, episodes: int, sizes: tuple[int, ...]) -> Sweep:
 
 LEARNERS = {
     "gaussian": (
-        gaussian.sweep.SWEEP,
+        gaussian.SWEEP,
         {
             "MetaTS:full": lambda size: pw.ExploreThenCommit(size, pw.GaussianMoments("full")),
             "MetaTS:no-cov": lambda size: pw.ExploreThenCommit(
@@ -53,7 +52,7 @@ LEARNERS = {
         },
     ),
     "linear": (
-        linear.sweep.SWEEP,
+        linear.SWEEP,
         {
             "MetaTS:full": lambda size: pw.ExploreThenCommit(
                 size, pw.LinearMoments(contexts=pw.SphereContexts(arms=6))
@@ -61,11 +60,11 @@ LEARNERS = {
         },
     ),
     "discrete": (
-        discrete.sweep.SWEEP,
+        discrete.SWEEP,
         {
             name: lambda size, policy=policy: pw.ExploreThenCommit(
                 size,
-                pw.FiniteCounts(discrete.sweep.SWEEP.problem().misspecified, smoothing=0.0),
+                pw.FiniteCounts(discrete.SWEEP.problem().misspecified, smoothing=0.0),
                 policy=policy,
             )
             for name, policy in (("MetaTS", TS), ("MetaKG", KG))
@@ -80,7 +79,7 @@ def test_shared_work_changes_no_number(name: str, seed: int) -> None:
     """Each configuration earns, bit for bit, what it earns alone."""
     sweep, learners = LEARNERS[name]
     small = _small(sweep, 40, (10, 25))
-    arrays = LearningCurves(small).run(Block("curves", 3, 2), seed)
+    arrays = replace(gaussian.EXPERIMENT, sweep=small).run(Block("curves", 3, 2), seed)
     problem = small.problem()
     grid = np.arange(1, 41)
     for place, (algorithm, size) in enumerate(small.configurations):
@@ -109,7 +108,7 @@ def test_shared_work_changes_no_number(name: str, seed: int) -> None:
 
 
 def test_blocks_do_not_depend_on_the_split(seed: int) -> None:
-    experiment = LearningCurves(_small(discrete.sweep.SWEEP, 30, (10, 20)))
+    experiment = replace(discrete.EXPERIMENT, sweep=_small(discrete.SWEEP, 30, (10, 20)))
     whole = experiment.run(Block("curves", 0, 4), seed)
     parts = [experiment.run(Block("curves", first, 2), seed) for first in (0, 2)]
     np.testing.assert_array_equal(
@@ -190,7 +189,7 @@ class PrintedCovariance:
 
 @pytest.mark.slow
 def test_the_printed_estimator_fails_its_claim() -> None:
-    sweep = gaussian.sweep.SWEEP
+    sweep = gaussian.SWEEP
     broken = replace(
         sweep,
         sizes=(5000,),
@@ -199,7 +198,7 @@ def test_the_printed_estimator_fails_its_claim() -> None:
             Exploring(pw.Uniform(), None, PrintedCovariance(), {"MetaTS:full": TS}),
         ),
     )
-    experiment = replace(gaussian.EXPERIMENT, curves=LearningCurves(broken))
+    experiment = replace(gaussian.EXPERIMENT, sweep=broken)
     block = Block("curves", 0, 5)
     claims = experiment.claims(experiment.tables([(block, experiment.run(block, base_seed()))]))
     verdicts = {claim.statement: claim.holds for claim in claims}
@@ -230,7 +229,7 @@ def test_ours_fills_its_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_broken_configurations_are_caught(change: str, statement: str) -> None:
     """Too good to be true is caught as well as too bad."""
-    sweep = replace(gaussian.sweep.SWEEP, sizes=(5000,))
+    sweep = replace(gaussian.SWEEP, sizes=(5000,))
     if change == "halved covariance":
         sweep = replace(
             sweep,
@@ -242,7 +241,7 @@ def test_broken_configurations_are_caught(change: str, statement: str) -> None:
     else:
         problem = sweep.problem()
         sweep = replace(sweep, problem=lambda: replace(problem, horizon=9))
-    experiment = replace(gaussian.EXPERIMENT, curves=LearningCurves(sweep))
+    experiment = replace(gaussian.EXPERIMENT, sweep=sweep)
     block = Block("curves", 0, 10)
     claims = experiment.claims(experiment.tables([(block, experiment.run(block, base_seed()))]))
     assert not {claim.statement: claim.holds for claim in claims}[statement]
@@ -265,9 +264,7 @@ def test_one_replicate_judges_nothing() -> None:
     block = Block("curves", 0, 1)
     experiment = replace(
         discrete.EXPERIMENT,
-        curves=LearningCurves(
-            replace(_small(discrete.sweep.SWEEP, 40, (10, 25)), first_pull_size=10)
-        ),
+        sweep=replace(_small(discrete.SWEEP, 40, (10, 25)), first_pull_size=10),
     )
     claims = experiment.claims(experiment.tables([(block, experiment.run(block, base_seed()))]))
     assert [claim.holds for claim in claims if claim.measured == "needs 2 replicates"] == [
@@ -278,8 +275,8 @@ def test_one_replicate_judges_nothing() -> None:
 @pytest.fixture(scope="module")
 def small_discrete() -> tuple[Any, dict[str, Any]]:
     """The discrete experiment with few episodes: its tables are right in form, and say little."""
-    sweep = replace(_small(discrete.sweep.SWEEP, 40, (10, 25)), first_pull_size=10)
-    experiment = replace(discrete.EXPERIMENT, curves=LearningCurves(sweep))
+    sweep = replace(_small(discrete.SWEEP, 40, (10, 25)), first_pull_size=10)
+    experiment = replace(discrete.EXPERIMENT, sweep=sweep)
     block = Block("curves", 0, 3)
     return experiment, experiment.tables([(block, experiment.run(block, base_seed()))])
 
@@ -289,11 +286,11 @@ def test_all_pulls_but_those_of_exploration_are_counted(
 ) -> None:
     """Arm by arm, what each configuration pulls alone, in every episode after its exploration."""
     experiment, made = small_discrete
-    problem, pulls = experiment.curves.problem, made["pulls"]
-    learners = {name: pw.FixedPrior(policy) for name, policy in discrete.sweep.SWEEP.oracle.items()}
+    problem, pulls = experiment.problem, made["pulls"]
+    learners = {name: pw.FixedPrior(policy) for name, policy in discrete.SWEEP.oracle.items()}
     learners |= {
         name: pw.FixedPrior(policy, problem.misspecified)
-        for name, policy in discrete.sweep.SWEEP.misspecified.items()
+        for name, policy in discrete.SWEEP.misspecified.items()
     }
     cases = {(name, 0): learner for name, learner in learners.items()}
     cases |= {("MetaTS", size): LEARNERS["discrete"][1]["MetaTS"](size) for size in (10, 25)}

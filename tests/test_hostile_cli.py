@@ -21,9 +21,14 @@ from typer.testing import CliRunner
 import priorwise as pw
 from priorwise.cli import app
 from priorwise.cli.inputs import _standard_input
-from priorwise.experiments.store import Finished
-from priorwise.experiments.work import Block, Claim
-from priorwise.experiments.workers import Call, code_stamp, interrupts_held, start_workers
+from priorwise.experiments.experiment import Block, Claim
+from priorwise.experiments.running.store import Finished
+from priorwise.experiments.running.workers import (
+    Call,
+    code_stamp,
+    interrupts_waiting,
+    start_workers,
+)
 
 CASES = list(cases())
 RUN = ("--horizon", "3", "--tasks", "50", "--seed", "0")
@@ -166,7 +171,7 @@ def test_workers_never_see_an_interruption() -> None:
         )
     assert len(done) == 4
     assert all(finished.arrays["held"].all() for _, finished in done)
-    with pytest.raises(KeyboardInterrupt), interrupts_held():  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), interrupts_waiting():  # noqa: PT012
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         waited = True
     assert waited
@@ -213,8 +218,8 @@ def test_only_a_full_disk_is_told_to_make_room(
         (
             "distributed",
             (
-                "from priorwise.experiments.workers import start_workers; start_workers('dask', 1, "
-                "None).__enter__()"
+                "from priorwise.experiments.running.workers import start_workers; "
+                "start_workers('dask', 1, None).__enter__()"
             ),
             "Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout",
         ),

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from priorwise.experiments import registry
-from priorwise.experiments.work import Arrays, Block, Claim, Files, Table, Tables, ranges, stacked
+from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
+from priorwise.figures.tables import Table
 
 SECONDS = "TOY_SECONDS"
 WRONG = "TOY_WRONG"

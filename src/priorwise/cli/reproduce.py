@@ -19,13 +19,13 @@ from priorwise.cli.files import out_directory, unwritten
 from priorwise.cli.inputs import at_least_one, few, seed_range
 from priorwise.cli.output import output
 from priorwise.experiments import registry
-from priorwise.experiments.engine import BLOCKS, check_replicates, run_experiments
-from priorwise.experiments.report import NAME as REPORT
-from priorwise.experiments.report import write_report
-from priorwise.experiments.store import InUseError
-from priorwise.experiments.summary import FULL_SIZE, print_summary, reduced
-from priorwise.experiments.work import Experiment
-from priorwise.experiments.workers import Where, WorkersError
+from priorwise.experiments.experiment import Experiment
+from priorwise.experiments.running.report import NAME as REPORT
+from priorwise.experiments.running.report import write_report
+from priorwise.experiments.running.run import BLOCKS, check_replicates, run_experiments
+from priorwise.experiments.running.store import InUseError
+from priorwise.experiments.running.summary import FULL_SIZE, print_summary, reduced
+from priorwise.experiments.running.workers import Where, WorkersError
 
 QUICK_REPLICATES: Final = 8
 
@@ -56,7 +56,7 @@ priorwise reproduce paper --seed 7 --replicates 400 --out seed7
 [dim]# on a cluster: start a scheduler and workers, then name the scheduler[/]
 dask scheduler --port 8786
 dask worker tcp://localhost:8786 --nworkers 4 --nthreads 1
-priorwise reproduce --engine dask --scheduler tcp://localhost:8786
+priorwise reproduce --where dask --scheduler tcp://localhost:8786
 
 \b
 [bold]What there is[/]
@@ -93,16 +93,21 @@ def reproduce(
         str,
         typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks."),
     ] = "out",
-    engine: Annotated[
+    where: Annotated[
         str,
-        typer.Option(metavar="|".join(get_args(Where)), help="This machine, or a Dask cluster."),
+        typer.Option(
+            "--where",
+            "--engine",
+            metavar="|".join(get_args(Where)),
+            help="This machine, or a Dask cluster.",
+        ),
     ] = "local",
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
             help=(
-                "Dask scheduler, such as tcp://localhost:8786; without it, --engine dask starts a "
+                "Dask scheduler, such as tcp://localhost:8786; without it, --where dask starts a "
                 "cluster here."
             ),
             show_default=False,
@@ -122,7 +127,7 @@ def reproduce(
     ] = False,
 ) -> None:
     """Check, run, write, judge."""
-    where = _engine(engine, scheduler, jobs)
+    place = _where(where, scheduler, jobs)
     if quick and replicates is not None:
         fail("--quick", f"means --replicates {QUICK_REPLICATES}; leave out one of the two")
     try:
@@ -147,7 +152,7 @@ def reproduce(
                 replicates=count,
                 out=directory,
                 jobs=jobs,
-                engine=where,
+                where=place,
                 scheduler=scheduler,
                 progress=sys.stderr.isatty(),
                 others=others,
@@ -158,27 +163,27 @@ def reproduce(
         except OSError as error:
             unwritten(error)
         except WorkersError as error:
-            fail("--scheduler" if scheduler else "--engine" if where == "dask" else "--jobs", error)
+            fail("--scheduler" if scheduler else "--where" if place == "dask" else "--jobs", error)
     print_summary(results, report, output())
     if results.failed and not reduced(results):
         raise typer.Exit(1)
 
 
-def _engine(engine: str, scheduler: str | None, jobs: int | None) -> Where:
+def _where(where: str, scheduler: str | None, jobs: int | None) -> Where:
     known = {word: word for word in get_args(Where)}
-    if engine not in known:
-        fail("--engine", f"{engine!r} is not one of {', '.join(known)}")
+    if where not in known:
+        fail("--where", f"{where!r} is not one of {', '.join(known)}")
     if scheduler is not None and not scheduler.strip():
         fail(
             "--scheduler",
             "is empty; name an address such as tcp://localhost:8786, or leave it out for a local "
             "cluster",
         )
-    if scheduler is not None and engine != "dask":
-        fail("--scheduler", "only for a Dask cluster; add --engine dask")
+    if scheduler is not None and where != "dask":
+        fail("--scheduler", "only for a Dask cluster; add --where dask")
     if scheduler is not None and jobs is not None:
         fail("--jobs", "the cluster has its own number of workers; leave out --jobs or --scheduler")
-    return known[engine]
+    return known[where]
 
 
 def _experiments(targets: Sequence[str]) -> list[Experiment]:

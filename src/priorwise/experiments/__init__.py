@@ -1,3 +1,1 @@
-"""The paper's experiments, our own, and the theory, measured: what they are made of and how they
-run.
-"""
+"""The paper's experiments, the theory measured, and our own; ``running`` runs them."""

@@ -11,9 +11,10 @@ from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.estimates import Estimate
+from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.types import FloatArray
-from priorwise.experiments.work import Claim, Table
+from priorwise.experiments.experiment import Claim
+from priorwise.figures.tables import Table
 
 SIGMAS: Final = 5.0
 """Standard errors of the replicate mean within which a known value must lie; chance alone misses
@@ -64,67 +65,46 @@ def after(curves: Table, algorithm: str, t0: int, begin: int) -> FloatArray:
     )
 
 
-def mean(values: FloatArray) -> Estimate:
-    """Mean over replicates with its standard error."""
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.inf
-    return Estimate(float(values.mean()), float(error))
-
-
-def equals(what: str, values: FloatArray, known: Known, source: str = "ours") -> Claim:
+def equals(what: str, values: FloatArray, known: Known) -> Claim:
     """Claim that a mean is the known value."""
-    found = mean(values)
+    found = mean_estimate(values)
     near = abs(found.mean - known.value) <= SIGMAS * found.std_error + known.rounding
-    statement, measured = (
-        f"{what} {known.value:g} per episode",
-        f"{found.mean:.4g} ± {found.std_error:.2g}",
-    )
-    return _judged(statement, measured, near, source, values, f"within {SIGMAS:g} standard errors")
+    statement = f"{what} {known.value:g} per episode"
+    measured = f"{found.mean:.4g} ± {found.std_error:.2g}"
+    needed = f"within {SIGMAS:g} standard errors"
+    return _judged(statement, measured, near, values, needed, source="ours")
 
 
-def within(
-    what: str, first: FloatArray, second: FloatArray, most: float, source: str = "paper"
-) -> Claim:
+def within(what: str, first: FloatArray, second: FloatArray, most: float) -> Claim:
     """Claim that the paired shortfall of the second against the first is at most ``most``, up to
     noise.
     """
-    gap = mean(first - second)
+    gap = mean_estimate(first - second)
     measured = f"short by {gap.mean:.2g} ± {gap.std_error:.2g}"
     needed = f"at most {most:.3g}, but for {NOISE:g} standard errors"
-    return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, source, first, needed)
+    return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, first, needed)
 
 
-def above(
-    what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0, source: str = "paper"
-) -> Claim:
+def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0) -> Claim:
     """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the
     same tasks.
     """
-    gap = mean(larger - smaller)
-    return _judged(
-        what,
-        f"more by {gap.mean:.3g} ± {gap.std_error:.2g}",
-        _clear(gap, least),
-        source,
-        larger,
-        _more_than(least),
-    )
+    gap = mean_estimate(larger - smaller)
+    measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g}"
+    return _judged(what, measured, _clear(gap, least), larger, _more_than(least))
 
 
-def above_all(
-    what: str, gaps: Mapping[str, FloatArray], least: float = 0.0, source: str = "paper"
-) -> Claim:
+def above_all(what: str, gaps: Mapping[str, FloatArray], least: float = 0.0) -> Claim:
     """Claim that every one of several paired gaps, by name, is more than ``least`` and beyond
     noise.
     """
     if not gaps:
-        return Claim(what, "nothing to compare with", False, source, _more_than(least))
-    means = {name: mean(values) for name, values in gaps.items()}
+        return Claim(what, "nothing to compare with", False, "paper", _more_than(least))
+    means = {name: mean_estimate(values) for name, values in gaps.items()}
     closest = min(means, key=lambda name: means[name].mean)
     gap, clear = means[closest], all(_clear(each, least) for each in means.values())
-    measured = (
-        f"more by {gap.mean:.3g} ± {gap.std_error:.2g} than {closest}, the closest of {len(means)}"
-    )
-    return _judged(what, measured, clear, source, gaps[closest], _more_than(least))
+    measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g} than {closest}, the closest of "
+    return _judged(what, f"{measured}{len(means)}", clear, gaps[closest], _more_than(least))
 
 
 def _clear(gap: Estimate, least: float) -> bool:
@@ -132,70 +112,58 @@ def _clear(gap: Estimate, least: float) -> bool:
 
 
 def _more_than(least: float) -> str:
-    return (
-        f"more than {least:g} and " if least > 0.0 else ""
-    ) + f"more than {NOISE:g} standard errors"
+    more = f"more than {least:g} and " if least > 0.0 else ""
+    return f"{more}more than {NOISE:g} standard errors"
 
 
 def _judged(
-    what: str, measured: str, holds: bool, source: str, values: FloatArray, needed: str
+    what: str, measured: str, holds: bool, values: FloatArray, needed: str, source: str = "paper"
 ) -> Claim:
     """One replicate tells nothing of the noise, so nothing is claimed from it."""
     known = len(values) > 1
-    return Claim(what, measured if known else "needs 2 replicates", holds and known, source, needed)
+    said = measured if known else "needs 2 replicates"
+    return Claim(what, said, bool(holds) and known, source, needed)
 
 
-def overtakes(
-    what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper"
-) -> Claim:
+def overtakes(what: str, envelope: Table, first: str, second: str, by: int) -> Claim:
     """Claim that one envelope is above the other from some episode on, at the latest from
     ``by``.
     """
-    curves = {}
-    for name in (first, second):
-        chosen = envelope["algorithm"] == name
-        order = np.argsort(envelope["episode"][chosen])
-        curves[name] = envelope["episode"][chosen][order], envelope["mean"][chosen][order]
+    own = envelope["algorithm"] == first
+    order = np.argsort(envelope["episode"][own])
+    other = envelope["algorithm"] == second
+    rival = envelope["mean"][other][np.argsort(envelope["episode"][other])]
+    ahead, episodes = envelope["mean"][own][order] > rival, envelope["episode"][own][order]
     needed = f"from episode {by:,} at the latest"
-    episodes, ahead = curves[first][0], curves[first][1] > curves[second][1]
-    behind = np.flatnonzero(~ahead)
-    if behind.size == len(ahead) or (behind.size and behind[-1] == len(ahead) - 1):
-        return Claim(what, f"{first} is not above {second} at the end", False, source, needed)
-    start = int(episodes[behind[-1] + 1]) if behind.size else int(episodes[0])
-    return Claim(what, f"above from episode {start:,} on", start <= by, source, needed)
+    if not ahead[-1]:
+        return Claim(what, f"{first} is not above {second} at the end", False, "paper", needed)
+    start = int(episodes[np.flatnonzero(~ahead)[-1] + 1]) if not ahead.all() else int(episodes[0])
+    return Claim(what, f"above from episode {start:,} on", start <= by, "paper", needed)
 
 
-def share(
-    what: str, measured: float, least: float = 0.0, most: float = 1.0, source: str = "paper"
-) -> Claim:
+def share(what: str, measured: float, least: float = 0.0, most: float = 1.0) -> Claim:
     """Claim that a share lies between two limits."""
     limits = (least, f"at least {_percent(least)}"), (1.0 - most, f"at most {_percent(most)}")
     needed = ", ".join(text for room, text in limits if room > 0.0)
-    return Claim(what, f"{100.0 * measured:.2f} %", least <= measured <= most, source, needed)
+    holds = bool(least <= measured <= most)
+    return Claim(what, f"{100.0 * measured:.2f} %", holds, "paper", needed)
 
 
-def never(what: str, count: int, of: int, source: str = "paper") -> Claim:
+def never(what: str, count: int, of: int) -> Claim:
     """Claim that none of ``of`` pulls was of some kind."""
-    return Claim(what, f"{count:,} of {of:,} pulls", count == 0 and of > 0, source, "none")
+    return Claim(what, f"{count:,} of {of:,} pulls", count == 0 and of > 0, "paper", "none")
 
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.3g} %"
 
 
-def even(what: str, shares: FloatArray, count: int, most: float, source: str = "paper") -> Claim:
+def even(what: str, shares: FloatArray, count: int, most: float) -> Claim:
     """Claim that shares of ``count`` events differ by no more than ``most`` beyond noise."""
-    share = float(shares.mean())
-    noise = SIGMAS * math.sqrt(2.0 * share * (1.0 - share) / count)
-    gap = float(np.ptp(shares))
-    needed = f"at most {_percent(most + noise)}"
-    return Claim(
-        what,
-        f"largest minus smallest share {100.0 * gap:.2f} %",
-        gap <= most + noise,
-        source,
-        needed,
-    )
+    share, gap = float(shares.mean()), float(np.ptp(shares))
+    limit = most + SIGMAS * math.sqrt(2.0 * share * (1.0 - share) / count)
+    measured = f"largest minus smallest share {100.0 * gap:.2f} %"
+    return Claim(what, measured, gap <= limit, "paper", f"at most {_percent(limit)}")
 
 
 def first_pull_counts(first_pulls: Table, algorithm: str) -> int:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Final
 
-from priorwise.experiments.work import Experiment
+from priorwise.experiments.experiment import Experiment
 
 ALL: Final = "all"
 
-# Name: (group, module and attribute). In the order in which they run. A name whose module is
-# missing is left out.
+# Name: (group, module and attribute). In the order in which they run.
 EXPERIMENTS: Final[dict[str, tuple[str, str]]] = {
     "gaussian": ("paper", "priorwise.experiments.gaussian:EXPERIMENT"),
     "linear": ("paper", "priorwise.experiments.linear:EXPERIMENT"),
@@ -24,12 +22,11 @@ EXPERIMENTS: Final[dict[str, tuple[str, str]]] = {
 
 
 def groups() -> dict[str, list[str]]:
-    """Names of the experiments that are there, by group, and ``all``."""
-    there = [name for name, (_, where) in EXPERIMENTS.items() if _is_there(where.partition(":")[0])]
+    """Names of the experiments by group, and ``all``."""
     out: dict[str, list[str]] = {}
-    for name in there:
-        out.setdefault(EXPERIMENTS[name][0], []).append(name)
-    return out | {ALL: there}
+    for name, (group, _) in EXPERIMENTS.items():
+        out.setdefault(group, []).append(name)
+    return out | {ALL: list(EXPERIMENTS)}
 
 
 def group_of(name: str) -> str:
@@ -58,14 +55,3 @@ def load(name: str) -> Experiment:
     module, _, attribute = EXPERIMENTS[name][1].partition(":")
     experiment: Experiment = getattr(import_module(module), attribute)
     return experiment
-
-
-def _is_there(module: str) -> bool:
-    """Look for a module without importing it; only the packages around it are imported."""
-    try:
-        found = find_spec(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            return False
-        raise
-    return found is not None and found.origin is not None  # a bare directory has no origin

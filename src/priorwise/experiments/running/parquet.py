@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.experiments.work import Table
+from priorwise.figures.tables import Table
 
 
 def to_parquet(name: str, table: Table, about: Mapping[str, Any]) -> bytes:

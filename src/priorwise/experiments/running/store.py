@@ -26,7 +26,7 @@ from urllib.parse import quote
 import numpy as np
 
 from priorwise.core import files
-from priorwise.experiments.work import Arrays, Block, Experiment
+from priorwise.experiments.experiment import Arrays, Block, Experiment
 
 DIGITS: Final = 16
 CHECK: Final = "_check"
@@ -48,7 +48,7 @@ def code_stamp() -> str:
     """Hash of the package's sources and of the versions of what computes: results are the same bits
     where it is the same.
     """
-    package = Path(__file__).parent.parent
+    package = Path(__file__).parents[2]
     digest = hashlib.sha256(platform.python_version().rpartition(".")[0].encode())
     for name in COMPUTING:
         digest.update(f"{name}={version(name)}\n".encode())

@@ -11,10 +11,8 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal, final
 
-from numba.core.event import install_timer
-
-from priorwise.experiments.store import Finished, code_stamp
-from priorwise.experiments.work import WARM_UP, Arrays, Block, Experiment, WarmsUp
+from priorwise.experiments.experiment import WARM_UP, Arrays, Block, Experiment, WarmsUp
+from priorwise.experiments.running.store import Finished, code_stamp
 from priorwise.simulate.engine import at_most_threads, available_threads
 
 Where = Literal["local", "dask"]
@@ -45,6 +43,8 @@ def run_block(call: Call) -> tuple[Block, Finished]:
             "than this process; "
             "install the same on both, and start again"
         )
+    from numba.core.event import install_timer
+
     start = time.perf_counter()
     spent: list[float] = []
     arrays: Arrays = {}
@@ -78,19 +78,19 @@ class Workers:
         from joblib import Parallel, delayed
 
         parallel = Parallel(batch_size=1, pre_dispatch=self.ahead, return_as="generator_unordered")
-        with interrupts_held():
+        with interrupts_waiting():
             running = parallel(delayed(run_block)(call) for call in calls)
         with closing(running), _deaths_explained():
             yield from running
 
 
 def start_workers(
-    engine: Where, jobs: int | None, scheduler: str | None
+    where: Where, jobs: int | None, scheduler: str | None
 ) -> AbstractContextManager[Workers]:
     """Start processes, or connect to a cluster."""
-    if engine == "local":
+    if where == "local":
         return _local(jobs or available_threads())
-    from priorwise.experiments.cluster import dask_workers
+    from priorwise.experiments.running.cluster import dask_workers
 
     return dask_workers(jobs or available_threads(), scheduler)
 
@@ -125,7 +125,7 @@ def _obey_parent(parent: int) -> None:
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
+def interrupts_waiting() -> Iterator[None]:
     """Let an interruption wait while processes are started, which then never see one: not even
     while they are still importing.
     """

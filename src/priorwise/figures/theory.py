@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from priorwise.experiments.work import Files, Table, Tables
-from priorwise.figures.style import COLOURS, INK, MARKERS, EndLabel, new_figure, render, style
+from priorwise.figures.style import (
+    COLOURS,
+    INK,
+    MARKERS,
+    EndLabel,
+    Picture,
+    new_figure,
+    render,
+    style,
+)
+from priorwise.figures.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,16 +25,8 @@ if TYPE_CHECKING:
 NOTE: Final = "#666666"
 
 
-def figures(tables: Tables) -> dict[str, Files]:
-    """The ladder over misspecifications, the estimators, the lower bound."""
-    return {
-        "ladder": _ladders(tables["ladder"]),
-        "estimators": _estimators(tables["estimators"]),
-        "lower_bound": _gaps(tables["gaps"]),
-    }
-
-
-def _ladders(table: Table) -> Files:
+def ladders(table: Table) -> Picture:
+    """Bounds on the reward over a grid of misspecifications, a panel for each policy."""
     policies = list(dict.fromkeys(table["policy"].tolist()))
     rungs = list(dict.fromkeys(table["rung"].tolist()))
     width, height, left, panel, between = 1.0 + 3.3 * len(policies) + 1.7, 4.2, 0.75, 3.0, 0.3
@@ -154,7 +155,8 @@ def _label_log(axes: Axes, ends: list[EndLabel]) -> None:
         )
 
 
-def _estimators(table: Table) -> Files:
+def estimator_errors(table: Table) -> Picture:
+    """Error of each estimator against the number of tasks."""
     names = list(dict.fromkeys(table["estimator"].tolist()))
     width, height, left, panel, between = 10.6, 4.0, 0.8, 3.6, 0.85
     with style():
@@ -204,7 +206,8 @@ def _estimators(table: Table) -> Files:
         return render(figure)
 
 
-def _gaps(table: Table) -> Files:
+def gaps(table: Table) -> Picture:
+    """What the wrong prior costs on the instance of the lower bound, between the bounds."""
     width, height = 6.8, 4.0
     with style():
         figure = new_figure(width, height)

@@ -1,12 +1,10 @@
-"""The figure of the discrete instance: the reward of each arm in each task, and the prior beside
-the tasks.
-
-It reads a table and never simulates.
+"""Heat maps of the discrete bandit: the reward of each arm in each task with the prior beside them,
+and how often each algorithm opens an episode with each arm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core.types import FloatArray
-from priorwise.experiments.envelope import checked
-from priorwise.experiments.work import Files, Table
+from priorwise.figures.learning import looks
 from priorwise.figures.style import (
     COLOURS,
     FAINT,
     INK,
     NOTE,
     NOTE_LINE,
+    Picture,
     new_figure,
     note_lines,
     render,
@@ -29,6 +27,7 @@ from priorwise.figures.style import (
     write_note,
     write_title,
 )
+from priorwise.figures.tables import Table, checked, codes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,11 +42,15 @@ MARK: Final = COLOURS[1]
 EVEN: Final = 0.245
 """Relative luminance on which white and ink contrast alike."""
 CELL: Final = 0.36  # inches
+FIRST_PULLS: Final = {"algorithm": "text", "arm": "whole", "count": "whole"}
+POWER: Final = 0.4
+"""Colours go by share to this power: a few per cent are seen beside a hundred."""
+TICKS: Final = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 def instance_map(
     instance: Table, title: str, *, identifying: Sequence[int] = IDENTIFYING, note: str = ""
-) -> Files:
+) -> Picture:
     """Draw rewards as a heat map, tasks down and arms across, and the probability of each task as a
     bar.
 
@@ -100,6 +103,83 @@ def instance_map(
         write_title(figure, title, left)
         write_note(figure, notes, left)
         return render(figure)
+
+
+def first_pull_map(
+    first_pulls: Table,
+    title: str,
+    *,
+    identifying: Sequence[int] = IDENTIFYING,
+    ours: Collection[str] = (),
+    note: str = "",
+) -> Picture:
+    """Draw the share of first pulls as a heat map, algorithms down and arms across, on a power
+    scale of colours.
+
+    ``first_pulls`` has the columns ``algorithm``, ``arm`` (from 0; shown from 1) and ``count`` of
+    episodes. Algorithms named in ``ours`` are not the paper's, and get a star. Returns the content
+    of the files, by suffix.
+    """
+    table = checked("first_pulls", first_pulls, FIRST_PULLS)
+    names, code = codes(table["algorithm"])
+    shown = looks(names, ours)
+    counts = grid("first_pulls", code, table["arm"], table["count"], ("algorithm", "arm"))
+    episodes = counts.sum(axis=1, keepdims=True)
+    if (episodes == 0).any():
+        raise ValueError(
+            "first_pulls must count at least one episode for each algorithm, but "
+            f"{names[int(episodes.argmin())]} has none"
+        )
+    shares = counts / episodes
+    rows, arms = shares.shape
+    left, right, top, bottom = (
+        0.3 + 0.072 * max(len(name) + len(shown[name].star) for name in names),
+        1.2,
+        0.92,
+        0.3,
+    )
+    wide, tall = CELL * arms, 0.33 * rows
+    width = left + wide + right
+    said = (
+        "▾ Identifying arms. Numbers: per cent of an algorithm's episodes that open with the arm; "
+        "blank: never."
+    )
+    parts = [said, *(["* Not in the paper."] if any(ours) else []), *([note] if note else [])]
+    notes = note_lines(" ".join(parts), width - left - 0.1)
+    bottom += NOTE_LINE * len(notes)
+    height = top + tall + bottom
+    with style():
+        from matplotlib.colors import PowerNorm
+
+        figure = new_figure(width, height)
+        axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))
+        scale = PowerNorm(POWER, 0.0, 1.0)
+        colours = heat(axes, shares, scale, [[_percent(share) for share in row] for row in shares])
+        name_arms(axes, arms, identifying)
+        axes.set_yticks(np.arange(rows) + 0.5, [f"{name}{shown[name].star}" for name in names])
+        bar = figure.add_axes(
+            ((left + wide + 0.18) / width, bottom / height, 0.13 / width, tall / height)
+        )
+        scaled = figure.colorbar(
+            colours, cax=bar, ticks=TICKS, format=lambda share, _: f"{100 * share:.0f}%"
+        )
+        scaled.outline.set_visible(False)
+        scaled.set_label(f"share of first pulls\n(non-linear: power {POWER:g})", fontsize=8)
+        bar.tick_params(labelsize=7.5)
+        write_title(figure, title, left)
+        write_note(figure, notes, left)
+        return render(figure)
+
+
+def _percent(share: float) -> str:
+    """Up to four characters; rounding makes neither a never nor an always."""
+    if share == 0.0:
+        return ""
+    if share < 0.0005:
+        return "<0.1"
+    if 0.995 <= share < 1.0:
+        return f"{min(100 * share, 99.9):.1f}"
+    return f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
 
 
 def grid(

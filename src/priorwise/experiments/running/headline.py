@@ -10,7 +10,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.experiments.work import Table
+from priorwise.figures.tables import Table
 
 MOST_ROWS: Final = 30
 MOST_COLUMNS: Final = 10

@@ -11,10 +11,10 @@ from typing import Any, Final, final
 from joblib import parallel_config
 from joblib._dask import DaskDistributedBackend
 
-from priorwise.experiments.workers import (
+from priorwise.experiments.running.workers import (
     Workers,
     WorkersError,
-    interrupts_held,
+    interrupts_waiting,
     leave_interrupts_to_parent,
 )
 
@@ -67,7 +67,7 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
         if scheduler:
             client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
         else:
-            with interrupts_held():
+            with interrupts_waiting():
                 client = Client(**here)
     except (OSError, ValueError) as error:
         raise WorkersError(f"no Dask scheduler answers at {scheduler}") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from priorwise.experiments.engine import Outcome, Results
 from priorwise.experiments.registry import group_of
+from priorwise.experiments.running.run import Outcome, Results
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.experiments.curves_figure import BAND, GOLDEN, Look, looks
-from priorwise.experiments.envelope import checked, codes, panels
-from priorwise.experiments.work import Files, Table
+from priorwise.figures.learning import BAND, GOLDEN, Look, looks
 from priorwise.figures.style import (
     INK,
     LABEL_SIZE,
     NOTE,
     NOTE_LINE,
+    Picture,
     new_figure,
     note_lines,
     render,
@@ -25,6 +24,7 @@ from priorwise.figures.style import (
     write_note,
     write_title,
 )
+from priorwise.figures.tables import Table, checked, codes, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def performance_boxes(
     ours: Collection[str] = (),
     oracle: str = "OracleTS",
     note: str = "",
-) -> Files:
+) -> Picture:
     """Draw quartiles, whiskers, mean and every replicate, against the mean of ``oracle``.
 
     ``test`` is one table with the columns ``algorithm``, ``t0`` (one for each algorithm; 0 if it

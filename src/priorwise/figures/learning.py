@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from priorwise.experiments.envelope import CURVES, checked, codes, envelope, panels
-from priorwise.experiments.work import Files, Table
+from priorwise.figures.envelope import CURVES, envelope
 from priorwise.figures.style import (
     COLOURS,
     MARKERS,
     NOTE_LINE,
     EndLabel,
+    Picture,
     label_ends,
     new_figure,
     note_lines,
@@ -25,6 +25,7 @@ from priorwise.figures.style import (
     write_note,
     write_title,
 )
+from priorwise.figures.tables import Table, checked, codes, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +70,7 @@ SPARE: Final = tuple(COLOURS[index] for index in (3, 7, 8, 5, 4, 2, 9))
 
 def learning_curves(
     curves: Table | Mapping[str, Table], title: str, *, ours: Collection[str] = (), note: str = ""
-) -> Files:
+) -> Picture:
     """Draw the mean over replicates with a band of two standard errors; of several exploration
     lengths, the upper envelope.
 

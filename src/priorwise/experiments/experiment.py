@@ -1,5 +1,5 @@
-"""What an experiment is: blocks of work that return arrays, tables made of them, figures and claims
-that read the tables.
+"""What an experiment is: blocks of work that return arrays, tables made from them, figures and
+claims that read the tables.
 
 A block is a range of replicates. What it returns depends on the experiment, the seed and the range
 alone, so blocks may run anywhere and in any order, and a finished block never has to run again.
@@ -14,11 +14,10 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.figures.tables import Table
+
 Arrays = dict[str, NDArray[Any]]
 """What a block returns: named arrays, replicate axis first."""
-
-Table = dict[str, NDArray[Any]]
-"""A tidy table: columns of one length, by name."""
 
 Tables = Mapping[str, Table]
 
@@ -34,6 +33,11 @@ class Block:
     part: str
     first: int
     count: int
+
+    @property
+    def replicates(self) -> range:
+        """Their numbers."""
+        return range(self.first, self.first + self.count)
 
 
 @final
@@ -113,6 +117,20 @@ def stacked(done: Sequence[tuple[Block, Arrays]], part: str) -> Arrays:
         if chosen
         else {}
     )
+
+
+Columns = dict[str, tuple[int, NDArray[Any] | None]]
+"""Columns of a tidy table: the axis of an array that each one names, and the names along it."""
+
+
+def tidy(columns: Columns, value: str, values: NDArray[Any]) -> Table:
+    """Put an array into a table with one row per number; an axis without names is numbered."""
+    index = [each.ravel() for each in np.indices(values.shape)]
+    named = {
+        column: index[axis] if names is None else names[index[axis]]
+        for column, (axis, names) in columns.items()
+    }
+    return named | {value: values.ravel()}
 
 
 def ranges(part: str, replicates: int, size: int) -> list[Block]:

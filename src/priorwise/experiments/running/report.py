@@ -13,11 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from priorwise.experiments.engine import Outcome, Results
-from priorwise.experiments.headline import headline
-from priorwise.experiments.report_css import CSS
-from priorwise.experiments.store import write_whole
-from priorwise.experiments.summary import (
+from priorwise.experiments.experiment import Claim, Files
+from priorwise.experiments.running.headline import headline
+from priorwise.experiments.running.run import Outcome, Results
+from priorwise.experiments.running.store import write_whole
+from priorwise.experiments.running.summary import (
     SHORT,
     group_seconds,
     kept_text,
@@ -26,10 +26,11 @@ from priorwise.experiments.summary import (
     seconds_text,
     stale_text,
 )
-from priorwise.experiments.work import Claim, Files, Table
+from priorwise.figures.tables import Table
 from priorwise.simulate.engine import available_threads
 
 NAME: Final = "report.html"
+CSS: Final = Path(__file__).with_name("report.css")
 LARGEST_SVG: Final = 1_500_000  # bytes; beyond, the PNG is embedded instead
 MOST_OPEN_ROWS: Final = 12  # longer tables are folded
 PACKAGES: Final = ("priorwise", "numpy", "scipy", "numba", "pyarrow", "joblib", "matplotlib")
@@ -55,7 +56,7 @@ def as_html(results: Results) -> str:
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>priorwise: '
         f"{title}</title>\n"
-        f"<style>{CSS}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{_top(results)}</header>\n"
+        f"<style>{CSS.read_text()}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{_top(results)}</header>\n"
         f"<main>\n{body}\n</main>\n{_foot(results)}\n</body>\n</html>\n"
     )
 

@@ -1,0 +1,254 @@
+"""The theory, measured: the ladder over a grid of misspecifications, estimators against the number
+of tasks, the lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+
+from priorwise.core.episodes import as_run
+from priorwise.core.estimates import Estimate, mean_estimate
+from priorwise.core.fits import Estimator
+from priorwise.core.protocols import Policy
+from priorwise.core.runs import Trajectory
+from priorwise.core.streams import mix
+from priorwise.experiments import problems
+from priorwise.experiments.experiment import (
+    Arrays,
+    Block,
+    Claim,
+    Columns,
+    Files,
+    Tables,
+    ranges,
+    stacked,
+    tidy,
+)
+from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.figures.tables import Table
+from priorwise.figures.theory import estimator_errors, gaps, ladders
+from priorwise.policies.baselines import Uniform
+from priorwise.policies.receding_horizon import KnowledgeGradient
+from priorwise.policies.sampling import KShotThompson, ThompsonSampling
+from priorwise.sensitivity.bounds.lower import lower_bound_gap
+from priorwise.sensitivity.ladder.ladder import (
+    ACTIONS,
+    COMMON,
+    COUPLED,
+    POSTERIORS,
+    WORST,
+    sensitivity_ladder,
+)
+from priorwise.simulate.run import simulate
+
+# the ladder, on the Gaussian problem of the paper with the mean of arm 1 raised
+SHIFTS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.3, 1.0)
+POLICIES: Final[dict[str, Policy]] = {
+    "Thompson sampling": ThompsonSampling(),
+    "2-shot Thompson sampling": KShotThompson(2),
+    "knowledge gradient, k = 2": KnowledgeGradient(2, 2),
+}
+LADDER_TASKS: Final = 200_000
+LADDER_HISTORIES: Final = dict(zip(POLICIES, (500, 250, 50), strict=True))
+RUNGS: Final = (WORST, POSTERIORS, ACTIONS, COUPLED, COMMON)
+
+# estimators, on the same problem
+TASKS: Final = (100, 300, 1000, 3000, 10_000)
+HORIZON: Final = 10
+ESTIMATORS: Final[dict[str, Estimator]] = {
+    "two-round moments": GaussianMoments("two-round", noise_var=1.0),
+    "all-rounds moments": GaussianMoments("full", noise_var=1.0),
+    "marginal likelihood": GaussianMarginalLikelihood(noise_var=1.0, regulariser=0.0),
+}
+
+# the (N + 1)-arm instance
+PULLS: Final = (5, 10, 20, 40, 80)
+ARMS: Final = 2000
+EXPECTED: Final = 0.04  # k H eps
+DELTA: Final = 0.01
+GAP_TASKS: Final = 20_000
+
+SIZE: Final = 5  # replicates in a block
+FEW: Final = 20  # replicates of a smoke run
+MOST_REPLICATES: Final = 40  # for the estimators
+MASK: Final = (1 << 64) - 1
+
+
+@final
+@dataclass(frozen=True)
+class Theory:
+    """The ladder over misspecifications, error of estimators, lower and upper bound."""
+
+    name: str = "theory"
+    title: str = "The theory, measured"
+
+    def constants(self) -> Mapping[str, Any]:
+        """What the results depend on."""
+        return {
+            "ladder": repr((SHIFTS, POLICIES, LADDER_TASKS, LADDER_HISTORIES)),
+            "estimators": repr((TASKS, HORIZON, ESTIMATORS)),
+            "gap": repr((PULLS, ARMS, EXPECTED, DELTA, GAP_TASKS)),
+        }
+
+    def blocks(self, replicates: int) -> Sequence[Block]:
+        """One ladder, one horizon, or a few replicates of the estimators at a time."""
+        shifts = range(0, len(SHIFTS), 3 if replicates < FEW else 1)
+        ladders = [Block(f"ladder {name}", index, 1) for name in POLICIES for index in shifts]
+        estimators = ranges("estimators", min(replicates, MOST_REPLICATES), SIZE)
+        return [*reversed(ladders), *estimators, *ranges("gap", len(PULLS), 1)]
+
+    def run(self, block: Block, seed: int) -> Arrays:
+        """Do a block of work."""
+        if block.part == "gap":
+            return _gap(PULLS[block.first], seed)
+        if block.part == "estimators":
+            return {"errors": np.stack([_errors(each, seed) for each in block.replicates])}
+        return _ladder(block.part.removeprefix("ladder "), SHIFTS[block.first], seed)
+
+    def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
+        """Return the tables ``ladder``, ``estimators`` and ``gaps``."""
+        columns: Columns = {
+            "estimator": (1, np.array(list(ESTIMATORS))),
+            "tasks": (2, np.array(TASKS)),
+            "of": (3, np.array(["mean", "covariance"])),
+            "replicate": (0, None),
+        }
+        return {
+            "ladder": _ladder_table(done),
+            "estimators": tidy(columns, "error", stacked(done, "estimators")["errors"]),
+            "gaps": stacked(done, "gap"),
+        }
+
+    def figures(self, tables: Tables) -> dict[str, Files]:
+        """The ladder over misspecifications, the estimators, the lower bound."""
+        return {
+            "ladder": ladders(tables["ladder"]),
+            "estimators": estimator_errors(tables["estimators"]),
+            "lower_bound": gaps(tables["gaps"]),
+        }
+
+    def claims(self, tables: Tables) -> list[Claim]:
+        """What the theory says."""
+        ladder, gaps, table = (tables[name] for name in ("ladder", "gaps", "estimators"))
+        out = []
+        for policy in dict.fromkeys(ladder["policy"].tolist()):
+            chosen = (ladder["policy"] == policy) & (ladder["rung"] == ladder["rung"][0])
+            ordered = ladder["in_order"][chosen] == 1.0
+            statement = (
+                f"{policy}: the rungs of the chain (not those beside it) bound one another, at "
+                "every misspecification"
+            )
+            said = f"{int(ordered.sum())} of {ordered.size} ladders in order"
+            out.append(Claim(statement, said, bool(ordered.all()), "paper", "all, but for noise"))
+        low = (gaps["measured"] >= gaps["theorem"] - 5 * gaps["std_error"]) & (
+            gaps["exact"] >= gaps["theorem"]
+        )
+        for statement, true in (
+            ("The lower bound holds on its instance", low),
+            ("The upper bound holds there too", gaps["measured"] <= gaps["upper"]),
+        ):
+            said = f"{int(true.sum())} of {true.size} horizons"
+            out.append(Claim(statement, said, bool(true.all()), "paper", "all"))
+        ratio = gaps["upper"] / gaps["exact"]
+        statement = "The upper bound is within a small factor there"
+        said = f"{ratio.min():.1f} to {ratio.max():.1f} times the exact gap"
+        out.append(Claim(statement, said, bool(ratio.max() < 8.0), "paper", "less than 8"))
+        far = float((np.abs(gaps["measured"] - gaps["exact"]) / gaps["std_error"]).max())
+        statement, said = "The simulated gap is the exact one", f"within {far:.1f} standard errors"
+        out.append(Claim(statement, said, far <= 5.0, "ours", "within 5"))
+        for estimator in dict.fromkeys(table["estimator"].tolist()):
+            for of in ("mean", "covariance"):
+                slope = log_log_slope(table, estimator, of)
+                statement = f"{estimator}: the error of the {of} falls as T^(-1/2)"
+                said = f"slope {slope.mean:.3f} ± {slope.std_error:.3f}"
+                near = abs(slope.mean + 0.5) <= 0.05 + 4 * slope.std_error
+                needed = "-0.5, but for 0.05 and 4 standard errors"
+                out.append(Claim(statement, said, near, "paper", needed))
+        return out
+
+
+def log_log_slope(table: Table, estimator: str, of: str) -> Estimate:
+    """Slope of the log error in the log number of tasks, with its standard error over replicates;
+    from 300 tasks on.
+    """
+    chosen = (table["estimator"] == estimator) & (table["of"] == of) & (table["tasks"] >= 300)
+    slopes = []
+    for replicate in np.unique(table["replicate"][chosen]):
+        rows = chosen & (table["replicate"] == replicate)
+        slopes.append(np.polyfit(np.log(table["tasks"][rows]), np.log(table["error"][rows]), 1)[0])
+    return mean_estimate(np.array(slopes))
+
+
+def _ladder(policy: str, shift: float, seed: int) -> Arrays:
+    problem = problems.gaussian()
+    true = problem.prior
+    believed = GaussianPrior(true.mean + shift * np.eye(true.arms)[0], true.cov, true.noise_var)
+    ladder = sensitivity_ladder(
+        true,
+        believed,
+        POLICIES[policy],
+        problem.horizon,
+        seed=seed,
+        tasks=LADDER_TASKS,
+        histories=LADDER_HISTORIES[policy],
+    )
+    rows = np.full((len(RUNGS), 4), np.nan)
+    for each in ladder.rungs:
+        if each.name in RUNGS:
+            numbers = (each.delta, each.std_error, each.reward, each.reward_std_error)
+            rows[RUNGS.index(each.name)] = numbers
+    rest = [ladder.gap.mean, ladder.gap.std_error, ladder.trivial, float(ladder.in_order)]
+    return {"rungs": rows[None], "rest": np.array([rest])}
+
+
+def _ladder_table(done: Sequence[tuple[Block, Arrays]]) -> Table:
+    names = (
+        *("policy", "shift", "rung", "delta", "std_error", "reward", "reward_std_error"),
+        *("gap", "gap_std_error", "trivial", "in_order"),
+    )
+    done = sorted(done, key=lambda each: each[0].first)
+    rows = [
+        (policy, SHIFTS[block.first], rung, *numbers, *arrays["rest"][0])
+        for policy in POLICIES
+        for block, arrays in done
+        if block.part == f"ladder {policy}"
+        for rung, numbers in zip(RUNGS, arrays["rungs"][0], strict=True)
+    ]
+    return {name: np.array(each) for name, each in zip(names, zip(*rows, strict=True), strict=True)}
+
+
+def _errors(replicate: int, seed: int) -> np.ndarray:
+    """Errors of mean and covariance, ``(estimator, tasks, 2)``: Euclidean and Frobenius norms."""
+    prior = problems.gaussian().prior
+    run = simulate(
+        prior,
+        Uniform(),
+        horizon=HORIZON,
+        tasks=max(TASKS),
+        seed=mix(mix(seed) + replicate & MASK),
+        keep=True,
+    )
+    out = np.empty((len(ESTIMATORS), len(TASKS), 2))
+    for column, tasks in enumerate(TASKS):
+        few = as_run(Trajectory(run.actions[:tasks], run.rewards[:tasks], None))
+        for row, estimator in enumerate(ESTIMATORS.values()):
+            fitted = estimator.fit(few).prior
+            out[row, column, 0] = np.linalg.norm(fitted.mean - prior.mean)
+            out[row, column, 1] = np.linalg.norm(fitted.cov - prior.cov)
+    return out
+
+
+def _gap(pulls: int, seed: int) -> Arrays:
+    found = lower_bound_gap(1, pulls, ARMS, EXPECTED / pulls, DELTA, seed=seed, tasks=GAP_TASKS)
+    names = ("theorem", "improved", "exact", "measured", "std_error", "upper")
+    numbers = {name: np.array([getattr(found, name)]) for name in names}
+    return {"pulls": np.array([pulls]), **numbers}
+
+
+EXPERIMENT: Final = Theory()
