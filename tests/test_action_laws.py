@@ -15,7 +15,7 @@ from priorwise.families.beta.argmax import beta_argmax
 from priorwise.families.normal.argmax import line_argmax, normal_argmax
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.ladder.action_laws import action_law, sampled_distance
-from priorwise.sensitivity.ladder.posteriors import posterior_pair
+from priorwise.sensitivity.ladder.walk import posterior_pair
 
 
 def test_two_normal_values_compare_in_closed_form():

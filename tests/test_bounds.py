@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import priorwise as pw
 from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
+from priorwise.core.distance import Distance
 from priorwise.core.rewards import BanditEnvironment, NoiselessRewards
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.experiments import problems
@@ -25,7 +26,7 @@ from priorwise.sensitivity.bounds.pomdp import (
     pomdp_trajectory_bound,
     reward_tails,
 )
-from priorwise.sensitivity.distance.measures import Distance, total_variation
+from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.tails.expectation import tail_expectation
 
 TS = pw.ThompsonSampling()

@@ -17,6 +17,7 @@ from scipy.special import betainc, betaln, digamma, expit, ndtr
 from scipy.stats import beta as beta_law
 from scipy.stats import chi2, multivariate_normal, norm
 
+from priorwise.core.distance import Distance
 from priorwise.experiments import problems
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.prior import BetaPrior
@@ -25,7 +26,7 @@ from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear.contexts import GivenContexts, SphereContexts
 from priorwise.families.linear.prior import LinearGaussianPrior
-from priorwise.sensitivity.distance.measures import Distance, hellinger, kl, total_variation
+from priorwise.sensitivity.distance.measures import hellinger, kl, total_variation
 
 FEW = 2_000
 reals = st.floats(-3.0, 3.0)
@@ -555,8 +556,7 @@ def test_upper_holds_where_the_value_is_known(
     from priorwise.families.beta.distance import BetaPair
     from priorwise.sensitivity.distance.measures import _upper
 
-    columns = [np.array(x) for x in ([a1, a2], [b1, b2], [a3, b3], [a2, a1])]
-    pair = BetaPair.of(*columns)
+    pair = BetaPair.of(BetaPrior([a1, a2], [b1, b2]), BetaPrior([a3, b3], [a2, a1]))
     value = pair.total_variation()
     assert value is not None
     assert -math.expm1(pair.log_affinity()) - 1e-9 <= value <= _upper(pair)

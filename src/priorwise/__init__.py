@@ -42,6 +42,7 @@ from priorwise.simulate.run import compare, simulate
 
 if TYPE_CHECKING:
     from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
+    from priorwise.core.distance import Distance
     from priorwise.core.fits import PriorFit
     from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
     from priorwise.families.beta.moments import BetaMoments
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
         reward_tails,
     )
     from priorwise.sensitivity.break_even import BreakEven, break_even
-    from priorwise.sensitivity.distance.measures import Distance, hellinger, kl, total_variation
+    from priorwise.sensitivity.distance.measures import hellinger, kl, total_variation
     from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
     from priorwise.sensitivity.exact.evaluation import (
         exact_evaluation,
@@ -227,8 +228,8 @@ _LATER = {
         "SubGamma",
         "SubGaussian",
     ),
+    "priorwise.core.distance": ("Distance",),
     "priorwise.sensitivity.distance.measures": (
-        "Distance",
         "hellinger",
         "kl",
         "total_variation",

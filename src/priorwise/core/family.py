@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Any, Final, final
 
 from priorwise.core.serial import Serializable
@@ -22,14 +23,16 @@ GROUP: Final = "priorwise.families"
 @final
 @dataclass(frozen=True)
 class Later:
-    """A part that is imported when it is first asked for, written ``"module:name"``."""
+    """A part that is imported when it is first asked for, written ``"module:name"`` or
+    ``"module:Class.method"``.
+    """
 
     place: str
 
     def load(self) -> Any:
         """Import it."""
         module, _, name = self.place.partition(":")
-        return getattr(import_module(module), name)
+        return attrgetter(name)(import_module(module))
 
 
 _WORDS: Final = {
@@ -145,12 +148,18 @@ def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
     """Ask the family of a prior for a part; ``name`` is the argument that the prior came by."""
     family = family_of(prior)
     if family is None:
-        known = ", ".join(sorted({each.__name__ for each in _FAMILIES}))
         raise TypeError(
-            f"{name} must be a prior of a registered family ({known}) for {tool}, got a "
+            f"{name} must be a prior of a registered family ({known(part)}) for {tool}, got a "
             f"{type(prior).__name__}: register its family with priorwise.register(Family(...))"
         )
     return family.ask(part, tool)
+
+
+def known(part: str) -> str:
+    """Name the priors whose families have a part, for errors."""
+    return ", ".join(
+        sorted({each.__name__ for each, family in _FAMILIES.items() if getattr(family, part)})
+    )
 
 
 def offers(prior: Any, part: str) -> bool:

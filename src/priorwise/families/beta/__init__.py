@@ -33,6 +33,8 @@ BETA = register(
         blank=_blank,
         log_marginal=Later("priorwise.families.beta.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
+        pair=Later("priorwise.families.beta.distance:BetaPair.of"),
+        posteriors=Later("priorwise.families.beta.posteriors:BetaPosteriors.start"),
         parameters=("alpha", "beta"),
     )
 )

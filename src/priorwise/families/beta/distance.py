@@ -13,6 +13,7 @@ from priorwise.core.quadrature import NODES, WEIGHTS, integrate
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.distance_arm import BetaArm, BetaLaw
+from priorwise.families.beta.prior import BetaPrior
 
 BLOCK: Final = 256
 """Points of the outer integral at a time."""
@@ -25,11 +26,9 @@ class BetaPair:
     arms: tuple[BetaArm, ...]
 
     @classmethod
-    def of(
-        cls, alpha1: FloatArray, beta1: FloatArray, alpha2: FloatArray, beta2: FloatArray
-    ) -> BetaPair:
+    def of(cls, p: BetaPrior, q: BetaPrior) -> BetaPair:
         """Leave out arms of equal laws."""
-        rows = zip(alpha1.tolist(), beta1.tolist(), alpha2.tolist(), beta2.tolist(), strict=True)
+        rows = zip(*(each.tolist() for each in (p.alpha, p.beta, q.alpha, q.beta)), strict=True)
         return cls(
             tuple(BetaArm(BetaLaw(a, b), BetaLaw(c, d)) for a, b, c, d in rows if (a, b) != (c, d))
         )

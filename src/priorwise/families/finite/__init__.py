@@ -36,6 +36,8 @@ FINITE = register(
         blank=_blank,
         log_marginal=Later("priorwise.families.finite.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
+        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=Later("priorwise.families.finite.posteriors:FinitePosteriors.start"),
         parameters=("probs",),
     )
 )

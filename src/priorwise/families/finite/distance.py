@@ -11,6 +11,7 @@ import numpy as np
 from priorwise.core.quadrature import exp_excess
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
+from priorwise.families.finite.prior import FinitePrior
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,18 +22,15 @@ class FinitePair:
     q: FloatArray
 
     @classmethod
-    def of(
-        cls, points1: FloatArray, probs1: FloatArray, points2: FloatArray, probs2: FloatArray
-    ) -> FinitePair:
+    def of(cls, p: FinitePrior, q: FinitePrior) -> FinitePair:
         """Match points that are equal bit for bit, adding up those that appear several times."""
         mass: dict[tuple[float, ...], list[list[float]]] = {}
-        for side, (points, probs) in enumerate(((points1, probs1), (points2, probs2))):
-            for point, prob in zip(
-                (points + 0.0).tolist(), (probs / math.fsum(probs.tolist())).tolist(), strict=True
-            ):
+        for side, prior in enumerate((p, q)):
+            probs = prior.probs / math.fsum(prior.probs.tolist())
+            for point, prob in zip((prior.means + 0.0).tolist(), probs.tolist(), strict=True):
                 mass.setdefault(tuple(point), [[], []])[side].append(prob)
-        p, q = (np.array([math.fsum(sides[side]) for sides in mass.values()]) for side in (0, 1))
-        return cls(p, q)
+        laws = (np.array([math.fsum(sides[side]) for sides in mass.values()]) for side in (0, 1))
+        return cls(*laws)
 
     def total_variation(self) -> float:
         """``sum |p - q| / 2``."""

@@ -37,6 +37,8 @@ GAUSSIAN = register(
             "priorwise.families.gaussian.likelihood.density:log_marginal_likelihood"
         ),
         measure=_measure,
+        pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
+        posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
         parameters=("mean", "cov"),
     )
 )

@@ -32,6 +32,8 @@ LINEAR = register(
         blank=_blank,
         log_marginal=Later("priorwise.families.linear.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
+        pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
+        posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
         parameters=("mean", "cov"),
     )
 )

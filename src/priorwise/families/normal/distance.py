@@ -10,7 +10,7 @@ so a small distance keeps its digits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -34,6 +34,20 @@ digits.
 """
 
 
+class Normal(Protocol):
+    """A normal prior of means or of weights."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean, ``(dim,)``."""
+        ...
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance, ``(dim, dim)``."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianPair:
     """Coordinates in which two normal laws differ, or ``singular``: they live on different affine
@@ -51,12 +65,16 @@ class GaussianPair:
     singular: bool = False
 
     @classmethod
-    def of(
-        cls, mean1: FloatArray, cov1: FloatArray, mean2: FloatArray, cov2: FloatArray
-    ) -> GaussianPair:
+    def of(cls, p: Normal, q: Normal) -> GaussianPair:
         """Diagonalise; directions of zero variance under both laws are left out if the means agree
         there.
         """
+        sizes = p.mean.size, q.mean.size
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                f"the priors have {sizes[0]} and {sizes[1]} weights; use the same features for both"
+            )
+        mean1, cov1, mean2, cov2 = p.mean, p.cov, q.mean, q.cov
         none = np.empty(0)
         apart = cls(none, none, none, none, none, singular=True)
         shift = mean2 - mean1

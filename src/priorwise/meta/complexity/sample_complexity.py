@@ -25,7 +25,7 @@ from priorwise.policies.baselines import Uniform
 from priorwise.sensitivity.bounds.bandits import reward_bound
 from priorwise.sensitivity.bounds.bound import Bound
 from priorwise.sensitivity.distance.measures import total_variation
-from priorwise.sensitivity.distance.pairs import ordered_pair
+from priorwise.sensitivity.distance.pairs import ordered_pair, with_divergences
 from priorwise.simulate.run import check_prior
 from priorwise.simulate.sizes import check_run
 
@@ -198,12 +198,10 @@ def _distance(prior: Any, fitted: Any, seed: int, draws: int) -> float:
     """
     if not isinstance(prior, BetaPrior):
         return total_variation(prior, fitted, seed=seed, draws=draws).value
+    pair = with_divergences(
+        ordered_pair(prior, fitted, "sample_complexity"), prior, "sample_complexity"
+    )
     stream = Streams(seed, np.arange(draws, dtype=np.uint64)).at(Purpose.POLICY, 0)
     return float(
-        np.mean(
-            [
-                np.abs(np.tanh(ratio / 2.0)).mean()
-                for ratio in ordered_pair(prior, fitted).log_ratios(stream)
-            ]
-        )
+        np.mean([np.abs(np.tanh(ratio / 2.0)).mean() for ratio in pair.log_ratios(stream)])
     )

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from priorwise.core import validation
 from priorwise.core.conditions import TailCondition, is_printed
+from priorwise.core.distance import Distance
 from priorwise.core.influence import refuse_influence
 from priorwise.sensitivity.bounds.bound import Bound, distance_of, required_n, trajectory_of
-from priorwise.sensitivity.distance.measures import Distance
 from priorwise.sensitivity.tails.diameter import DRAWS
 from priorwise.sensitivity.tails.expectation import (
     TailExpectation,

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from priorwise.core import doors, validation
+from priorwise.core.distance import Distance
 from priorwise.core.protocols import monte_carlo_n
-from priorwise.sensitivity.distance.measures import Distance, total_variation
+from priorwise.sensitivity.distance.measures import total_variation
+from priorwise.sensitivity.distance.pairs import check_shared
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ def distance_of(
     is wanted.
     """
     if tv is not None:
-        _check_shared(p, q)
+        if q is not None:
+            check_shared(p, q)
         return given_distance(tv, estimate=estimate)
     if q is None:
         raise TypeError(
@@ -122,25 +125,3 @@ def distance_of(
             "distance from p"
         )
     return total_variation(p, q, seed=seed) if estimate else total_variation(p, q, draws=0)
-
-
-def _check_shared(p: Any, q: Any) -> None:
-    """Where the distance is given, the priors may be of any kind, but not of different arms or
-    reward laws.
-    """
-    if q is None:
-        return
-    if p.arms != q.arms:
-        raise ValueError(
-            f"the priors have {p.arms} and {q.arms} arms; restrict both to the arms they share"
-        )
-    laws = [getattr(prior, "reward_law", None) for prior in (p, q)]
-    if laws[0] != laws[1]:
-        raise ValueError(
-            f"the priors have different reward laws, {laws[0]} and {laws[1]}: no bound holds then"
-        )
-    contexts = [getattr(prior, "contexts", None) for prior in (p, q)]
-    if contexts[0] is not contexts[1] and contexts[0] != contexts[1]:
-        raise ValueError(
-            "the priors have different laws of contexts; give both the same contexts=..."
-        )

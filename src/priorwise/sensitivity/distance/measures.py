@@ -4,39 +4,18 @@ distance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.distance import Distance, DivergentPair
 from priorwise.core.streams import Purpose, Streams
-from priorwise.sensitivity.distance.pairs import Pair, ordered_pair, pair_of
+from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
 
 DRAWS: Final = 200_000
 ROUNDING: Final = 1e-9
 """Relative room that certified bounds leave for rounding and quadrature."""
-
-
-@dataclass(frozen=True)
-class Distance:
-    """A total variation distance and how sure it is.
-
-    ``kind`` is ``"exact"`` (up to rounding; quadrature to 1e-10), ``"estimate"`` (by sampling, with
-    its standard error) or ``"upper"`` (an upper bound). ``upper`` always holds: it is ``value``
-    when exact, and a bound from closed forms otherwise.
-    """
-
-    value: float
-    kind: Literal["exact", "upper", "estimate"]
-    std_error: float
-    upper: float
-
-    def __str__(self) -> str:
-        """Value, what it is, and the bound where that says more."""
-        if self.kind == "estimate":
-            return f"{self.value:.4f} ± {self.std_error:.4f} (estimate; at most {self.upper:.4f})"
-        return f"{self.value:.4g} (exact)" if self.kind == "exact" else f"at most {self.value:.4g}"
 
 
 def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRAWS) -> Distance:
@@ -74,10 +53,11 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
     sizes.check_memory(f"draws={sizes.amount(draws)}", 16.0 * sizes.as_float(draws), "lower draws")
     if seed is not None:
         seed = validation.seed(seed)
-    pair = ordered_pair(p, q)
-    exact = pair.total_variation()
+    supplied = ordered_pair(p, q, "total_variation")
+    exact = supplied.total_variation()
     if exact is not None:
         return Distance(exact, "exact", 0.0, exact)
+    pair = with_divergences(supplied, p, "total_variation")
     upper = _upper(pair)
     if draws == 0:
         return Distance(upper, "upper", 0.0, upper)
@@ -102,7 +82,7 @@ def kl(p: Any, q: Any) -> float:
     * Beta: ``log B(q) / B(p) + (a1 - a2) psi(a1) + (b1 - b2) psi(b1) - (a1 + b1 - a2 - b2) psi(a1 +
       b1)``, summed over arms
     """
-    return max(pair_of(p, q).kl(), 0.0)
+    return max(with_divergences(pair_of(p, q, "kl"), p, "kl").kl(), 0.0)
 
 
 def hellinger(p: Any, q: Any) -> float:
@@ -114,10 +94,11 @@ def hellinger(p: Any, q: Any) -> float:
       2`` with ``M = (S1 + S2) / 2``
     * Beta: ``BC = prod B((a1 + a2) / 2, (b1 + b2) / 2) / sqrt(B(a1, b1) B(a2, b2))``
     """
-    return float(np.sqrt(-np.expm1(min(ordered_pair(p, q).log_affinity(), 0.0))))
+    pair = with_divergences(ordered_pair(p, q, "hellinger"), p, "hellinger")
+    return float(np.sqrt(-np.expm1(min(pair.log_affinity(), 0.0))))
 
 
-def _upper(pair: Pair) -> float:
+def _upper(pair: DivergentPair) -> float:
     forward, backward = pair.kl(), pair.reverse_kl()
     with np.errstate(divide="ignore"):
         bounds = [
@@ -129,7 +110,9 @@ def _upper(pair: Pair) -> float:
     return float(min(1.0, min(bounds) * (1.0 + ROUNDING)))
 
 
-def _estimate(pair: Pair, seed: int, draws: int, block: int = 25_000) -> tuple[float, float]:
+def _estimate(
+    pair: DivergentPair, seed: int, draws: int, block: int = 25_000
+) -> tuple[float, float]:
     """Mean and standard error of ``|p - q| / (p + q) = |tanh(log(q/p) / 2)|``, half of each draw
     from p and half from q.
     """

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.distance import Distance
 from priorwise.core.estimates import Estimate
 from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import check_progress
@@ -29,7 +30,6 @@ from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.sensitivity.bounds.bound import distance_of, no_bound
-from priorwise.sensitivity.distance.measures import Distance
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.finite_actions import finite_action_law
 from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories

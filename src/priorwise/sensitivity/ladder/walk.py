@@ -21,6 +21,8 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.distance import PosteriorPair
+from priorwise.core.family import ask, family_of, offers
 from priorwise.core.progress import Progress, progress_of
 from priorwise.core.protocols import Environment, Policy, Seen
 from priorwise.core.streams import Purpose, Stream, Streams, mix
@@ -32,7 +34,6 @@ from priorwise.sensitivity.ladder.action_laws import (
     action_law,
     sampled_distance,
 )
-from priorwise.sensitivity.ladder.posteriors import PosteriorPair, posterior_pair
 
 BLOCK: Final = 100
 HISTORIES: Final = 1000
@@ -156,6 +157,16 @@ def _walk(
         shared if coupled else None,
         coupled,
     )
+
+
+def posterior_pair(p: Any, q: Any, tasks: int) -> PosteriorPair | None:
+    """Start the pair of two priors; None where their family does not know its posteriors'
+    densities.
+    """
+    if family_of(p) is not family_of(q) or not offers(p, "posteriors"):
+        return None
+    pair: PosteriorPair = ask(p, "posteriors", "sensitivity_ladder")(p, q, tasks)
+    return pair
 
 
 def _kept(p: ActionLaw, q: ActionLaw, actions: IntArray) -> FloatArray:

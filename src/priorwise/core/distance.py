@@ -1,0 +1,106 @@
+"""What a family supplies to compare two of its priors, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self, runtime_checkable
+
+from priorwise.core.protocols import Belief, Seen, Signal
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A total variation distance and how sure it is.
+
+    ``kind`` is ``"exact"`` (up to rounding; quadrature to 1e-10), ``"estimate"`` (by sampling, with
+    its standard error) or ``"upper"`` (an upper bound). ``upper`` always holds: it is ``value``
+    when exact, and a bound from closed forms otherwise.
+    """
+
+    value: float
+    kind: Literal["exact", "upper", "estimate"]
+    std_error: float
+    upper: float
+
+    def __str__(self) -> str:
+        """Value, what it is, and the bound where that says more."""
+        if self.kind == "estimate":
+            return f"{self.value:.4f} ± {self.std_error:.4f} (estimate; at most {self.upper:.4f})"
+        return f"{self.value:.4g} (exact)" if self.kind == "exact" else f"at most {self.value:.4g}"
+
+
+class Pair(Protocol):
+    """Two priors of one family: the least that a family has to supply, as its part ``pair``."""
+
+    def total_variation(self) -> float | None:
+        """Exact value; None only in a :class:`DivergentPair`, which is sampled then."""
+        ...
+
+
+@runtime_checkable
+class DivergentPair(Pair, Protocol):
+    """Two laws whose densities are known, written so that what they share drops out.
+
+    It can be bounded and sampled, so its total variation may be unknown.
+    """
+
+    def parts(self) -> FloatArray:
+        """Exact total variations of independent parts."""
+        ...
+
+    def log_affinity(self) -> float:
+        """Logarithm of the integral of sqrt(p q)."""
+        ...
+
+    def kl(self) -> float:
+        """KL(p || q)."""
+        ...
+
+    def reverse_kl(self) -> float:
+        """KL(q || p)."""
+        ...
+
+    def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
+        """Return log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
+        ...
+
+
+class PosteriorPair(Protocol):
+    """The beliefs of two priors about the same tasks after the same actions and rewards: what a
+    family supplies as its part ``posteriors``.
+    """
+
+    @property
+    def p(self) -> Belief:
+        """Belief that started from the first prior."""
+        ...
+
+    @property
+    def q(self) -> Belief:
+        """Belief that started from the second prior."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``total_variation`` is exact for each history, or only unbiased."""
+        ...
+
+    def total_variation(self, rng: Stream) -> FloatArray:
+        """Total variation between the posteriors of each task, ``(task,)``: exact, or an estimate
+        without bias.
+        """
+        ...
+
+    def shared(self, rng: Stream, draws: int) -> FloatArray:
+        """``min(1, q / p)`` at each environment that ``p.sample(rng, draws, seen)`` draws, ``(task,
+        draw)``.
+
+        A maximal coupling of two draws, given the one from p, lets q keep it with this probability.
+        """
+        ...
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition both on what an action earned."""
+        ...
