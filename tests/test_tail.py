@@ -19,6 +19,7 @@ from scipy.stats import chi2, foldnorm, norm
 from scipy.stats import gamma as gamma_law
 
 from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
+from priorwise.core.diameters import FiniteLaw, SampleLaw
 from priorwise.core.rewards import BanditEnvironment, NoiselessRewards
 from priorwise.core.streams import Stream
 from priorwise.experiments import problems
@@ -31,10 +32,8 @@ from priorwise.families.linear.contexts import SphereContexts
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.normal.tails import log_loss
 from priorwise.sensitivity.tails import diameter
-from priorwise.sensitivity.tails.diameter import diameter_law
+from priorwise.sensitivity.tails.diameter import conditions_of, diameter_law
 from priorwise.sensitivity.tails.expectation import TailExpectation, tail_expectation
-from priorwise.sensitivity.tails.known import conditions_of
-from priorwise.sensitivity.tails.laws import FiniteLaw, SampleLaw
 from priorwise.testing import base_seed
 
 LEVELS = [1e-3, 0.04, 0.3, 0.75, 1.0]

@@ -265,6 +265,19 @@ def is_printed(condition: TailCondition) -> bool:
     return isinstance(condition, (SubGaussian, SubGamma)) and condition.form == "printed"
 
 
+def smallest(conditions: tuple[TailCondition, ...], p: float) -> tuple[float, str]:
+    """Return the smallest certified bound at a level, and its assumption; infinite where there is
+    none.
+    """
+    bounds = [
+        (form.tail(p), form.assumption)
+        for each in conditions
+        for form in variants(each)
+        if not is_printed(form)
+    ]
+    return min(bounds, default=(math.inf, "nothing known of the tails"))
+
+
 def _reform(condition: SubGaussian | SubGamma, form: Form) -> TailCondition:
     return replace(condition, form=form)
 

@@ -48,6 +48,7 @@ _WORDS: Final = {
     "parameters": "parameters with names",
     "tail_conditions": "conditions on the tails",
     "diameter": "the law of the diameter",
+    "largest_diameter": "the largest diameter",
 }
 """How errors call the parts."""
 
@@ -108,6 +109,8 @@ class Family:
     tail_conditions: Any = None
     # (prior) -> law of the diameter, or None where this prior's is not known
     diameter: Any = None
+    # (prior) -> essential supremum of the diameter, or None where this prior's is not known
+    largest_diameter: Any = None
 
     def ask(self, part: str, tool: str) -> Any:
         """Return a part; refuse in the name of the tool that needs it."""

@@ -36,5 +36,8 @@ BETA = register(
         pair=Later("priorwise.families.beta.distance:BetaPair.of"),
         posteriors=Later("priorwise.families.beta.posteriors:BetaPosteriors.start"),
         parameters=("alpha", "beta"),
+        tail_conditions=Later("priorwise.families.beta.tails:tail_conditions"),
+        diameter=Later("priorwise.families.beta.tails:diameter"),
+        largest_diameter=Later("priorwise.families.beta.tails:largest_diameter"),
     )
 )

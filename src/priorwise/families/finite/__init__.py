@@ -39,5 +39,7 @@ FINITE = register(
         pair=Later("priorwise.families.finite.distance:FinitePair.of"),
         posteriors=Later("priorwise.families.finite.posteriors:FinitePosteriors.start"),
         parameters=("probs",),
+        tail_conditions=Later("priorwise.families.finite.tails:tail_conditions"),
+        diameter=Later("priorwise.families.finite.tails:diameter"),
     )
 )

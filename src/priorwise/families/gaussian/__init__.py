@@ -40,5 +40,8 @@ GAUSSIAN = register(
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
         parameters=("mean", "cov"),
+        tail_conditions=Later("priorwise.families.gaussian.tails:tail_conditions"),
+        diameter=Later("priorwise.families.gaussian.tails:diameter"),
+        largest_diameter=Later("priorwise.families.gaussian.tails:largest_diameter"),
     )
 )

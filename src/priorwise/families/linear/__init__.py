@@ -35,5 +35,8 @@ LINEAR = register(
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
         parameters=("mean", "cov"),
+        tail_conditions=Later("priorwise.families.linear.tails:tail_conditions"),
+        diameter=Later("priorwise.families.linear.tails:diameter"),
+        largest_diameter=Later("priorwise.families.linear.tails:largest_diameter"),
     )
 )

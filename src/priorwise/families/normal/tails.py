@@ -14,12 +14,115 @@ from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.conditions import ROUNDING, level
+from priorwise.core.conditions import ROUNDING, SubGaussian, TailCondition, level
+from priorwise.core.diameters import DiameterLaw, FiniteLaw, IndependentRange, RangeLaw, Tail
 from priorwise.core.types import FloatArray
 
 MOST_PAIRS: Final = 200_000
 SAME: Final = 1e-15
 """Variances of differences below this share of the arms' variances are rounding."""
+EQUAL: Final = 1e-14
+"""Covariances this close, relative to the variances, are equal up to rounding."""
+
+
+def normal_conditions(means: FloatArray, covs: FloatArray) -> tuple[TailCondition, ...]:
+    """Arms ``N(mean, cov)`` given a context: ``(context, arm)`` and ``(context, arm, arm)``."""
+    worst = int(np.ptp(means, axis=1).argmax())
+    variance = float(np.maximum(np.diagonal(covs, axis1=1, axis2=2), 0.0).max())
+    pairs = NormalDifferences.of(means, covs)
+    plain = SubGaussian(means[worst], variance)
+    return (plain,) if pairs is None else (plain, pairs)
+
+
+def largest_normal(means: FloatArray, covs: FloatArray) -> float:
+    """Infinite unless all arms move together: ``P S P = 0`` with P the projection off the constant
+    vector.
+    """
+    centered = covs - covs.mean(axis=1, keepdims=True)
+    centered = centered - centered.mean(axis=2, keepdims=True)
+    moves = np.abs(centered).max() > 64 * EQUAL * max(float(np.abs(covs).max()), 1e-300)
+    return np.inf if moves else float(np.ptp(means, axis=1).max())
+
+
+def normal_diameter(mean: FloatArray, cov: FloatArray) -> DiameterLaw | None:
+    """Return the law of the diameter of arms ``N(mean, cov)``, where its tail expectations can be
+    computed.
+    """
+    largest = largest_normal(mean[None], cov[None])
+    if largest < math.inf:
+        return FiniteLaw(np.array([largest]), np.ones(1))
+    if mean.size == 2:
+        pair = NormalDifferences.of(mean, cov)
+        return None if pair is None else PairLaw(pair)
+    independent = _independent(mean, cov)
+    if independent is None:
+        return None
+    return RangeLaw(independent, largest, normal_conditions(mean[None], cov[None]))
+
+
+def _independent(mean: FloatArray, cov: FloatArray) -> IndependentRange | None:
+    """With one covariance c between all arms, differences are those of independent arms of
+    variances ``S_aa - c``.
+    """
+    off = cov[~np.eye(mean.size, dtype=bool)]
+    if off.size == 0:
+        return None
+    shared, variances = float(off.mean()), np.diag(cov)
+    scale = float(variances.max())
+    if (
+        np.abs(off - shared).max() > EQUAL * scale
+        or (variances - shared).min() < -EQUAL * scale
+        or scale == 0.0
+    ):
+        return None
+    std = np.sqrt(np.maximum(variances - shared, 0.0))
+    return IndependentRange.of(NormalMarginal, mean, std)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PairLaw:
+    """Two arms that are jointly normal: the absolute value of a normal difference."""
+
+    pair: NormalDifferences
+
+    def tail(self, p: float) -> Tail:
+        """Folded normal law, in closed form at its quantile."""
+        return Tail(self.pair.tail(p), 0.0, "exact")
+
+
+@final
+@dataclass(frozen=True)
+class NormalMarginal:
+    """N(mean, std^2); a point where std is 0."""
+
+    mean: float
+    std: float
+
+    def below(self, x: FloatArray) -> FloatArray:
+        """``Phi((x - mean) / std)``."""
+        from scipy.special import ndtr
+
+        return np.asarray(
+            ndtr((x - self.mean) / self.std)
+            if self.std > 0.0
+            else (x > self.mean).astype(np.float64)
+        )
+
+    def above(self, x: FloatArray) -> FloatArray:
+        """``Phi((mean - x) / std)``."""
+        from scipy.special import ndtr
+
+        return np.asarray(
+            ndtr((self.mean - x) / self.std)
+            if self.std > 0.0
+            else (x < self.mean).astype(np.float64)
+        )
+
+    def edges(self) -> list[float]:
+        """Out to where nothing is left in floats."""
+        steps = (-38.0, -19.0, -9.0, -4.0, -1.5, 0.0, 1.5, 4.0, 9.0, 19.0, 38.0)
+        return [self.mean + self.std * k for k in steps] if self.std > 0.0 else [self.mean]
 
 
 @final

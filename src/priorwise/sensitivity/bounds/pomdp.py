@@ -21,12 +21,12 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.diameters import SampleLaw, Tail
 from priorwise.core.distance import Distance
 from priorwise.core.protocols import Belief, Seen, ValuedEnvironment
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
 from priorwise.sensitivity.bounds.bound import Bound, given_distance, trajectory_of
-from priorwise.sensitivity.tails.laws import SampleLaw, Tail
 from priorwise.simulate.run import check_believed, check_policy, check_prior
 from priorwise.simulate.sizes import check_run
 

@@ -28,7 +28,6 @@ from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, Seen, monte_carlo_n
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.sensitivity.bounds.bound import distance_of, no_bound
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.finite_actions import finite_action_law
@@ -133,7 +132,7 @@ def sensitivity_ladder(
     check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
     # refuses priors that differ in more than their law over tasks
     distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)
-    contextual = isinstance(p, LinearGaussianPrior)  # there a draw costs as much as a task
+    contextual = hasattr(p, "contexts")  # there a draw costs as much as a task
     law = diameter_law(
         p, horizon, seed=seed, draws=max(DRAWS // horizon, DRAWS // 10) if contextual else DRAWS
     )

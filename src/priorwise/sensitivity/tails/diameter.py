@@ -7,61 +7,67 @@ contexts.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import sizes, validation
+from priorwise.core import doors, sizes, validation
+from priorwise.core.conditions import ConditionedPrior, TailCondition
+from priorwise.core.diameters import DiameterLaw, FiniteLaw, SampleLaw
+from priorwise.core.family import ask, offers
 from priorwise.core.influence import refuse_influence
 from priorwise.core.protocols import Seen, ValuedEnvironment
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
-from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.normal.tails import NormalDifferences
-from priorwise.sensitivity.tails.known import (
-    check_prior,
-    conditions_of,
-    independent_arms,
-    largest_diameter,
-    normal_arms,
-)
-from priorwise.sensitivity.tails.laws import (
-    DiameterLaw,
-    FiniteLaw,
-    PairLaw,
-    RangeLaw,
-    SampleLaw,
-    Tail,
-)
-
-__all__ = ["DRAWS", "DiameterLaw", "Tail", "diameter_law", "exact_law", "sample_law"]
 
 DRAWS: Final = 200_000
 ENTRIES: Final = 1 << 22
 """Numbers drawn at a time."""
 
 
+def check_prior(prior: Any) -> None:
+    """Refuse what has no diameter."""
+    doors.role("prior", prior, "a prior")
+    if hasattr(prior, "for_arms"):
+        raise TypeError(
+            f"the diameter under an {type(prior).__name__} depends on the number of arms: pass "
+            "prior.for_arms(n)"
+        )
+    doors.role("prior", prior, "a prior", "arms")
+
+
+def conditions_of(prior: Any) -> tuple[TailCondition, ...]:
+    """Return the conditions that hold for a prior; none for a stranger that states none.
+
+    In a contextual problem they hold given any contexts. They bound the tail of one step's
+    diameter, and so that of the average over steps: tail expectations are subadditive, and all
+    steps have the same law.
+    """
+    check_prior(prior)
+    if isinstance(prior, ConditionedPrior):
+        return tuple(prior.tail_conditions())
+    return tuple(_known(prior, "tail_conditions") or ())
+
+
+def largest_diameter(prior: Any) -> float | None:
+    """Return the essential supremum of the diameter, where it is known."""
+    largest: float | None = _known(prior, "largest_diameter")
+    return largest
+
+
 def exact_law(prior: Any) -> DiameterLaw | None:
     """Return the law of the diameter where its tail expectations can be computed."""
     check_prior(prior)
-    if isinstance(prior, FinitePrior):
-        return FiniteLaw.of(np.ptp(prior.means, axis=1), prior.probs)
-    normal, largest = normal_arms(prior), largest_diameter(prior)
-    if normal is not None and largest is not None and largest < math.inf:
-        return FiniteLaw(np.array([largest]), np.ones(1))
     if prior.arms == 1:
         return FiniteLaw(np.zeros(1), np.ones(1))
-    if normal is not None and prior.arms == 2:
-        pair = NormalDifferences.of(*normal)
-        return None if pair is None else PairLaw(pair)
-    independent = independent_arms(prior)
-    return (
-        None
-        if independent is None or largest is None
-        else RangeLaw(independent, largest, conditions_of(prior))
-    )
+    law: DiameterLaw | None = _known(prior, "diameter")
+    return law
+
+
+def _known(prior: Any, part: str) -> Any:
+    """What the family knows; None where it does not have the part."""
+    return ask(prior, part, "tail_expectation")(prior) if offers(prior, part) else None
 
 
 def diameter_law(prior: Any, horizon: int, *, seed: int, draws: int = DRAWS) -> DiameterLaw:

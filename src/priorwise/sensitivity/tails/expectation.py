@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from priorwise.core import validation
-from priorwise.core.conditions import TailCondition, level, variants
+from priorwise.core.conditions import TailCondition, level, smallest, variants
+from priorwise.core.diameters import DiameterLaw
 from priorwise.core.influence import refuse_influence
-from priorwise.sensitivity.tails.diameter import DRAWS, DiameterLaw, exact_law, sample_law
-from priorwise.sensitivity.tails.known import check_prior, conditions_of, largest_diameter
-from priorwise.sensitivity.tails.laws import smallest
+from priorwise.sensitivity.tails.diameter import (
+    DRAWS,
+    check_prior,
+    conditions_of,
+    exact_law,
+    largest_diameter,
+    sample_law,
+)
 
 EXACT: Final = "law of the diameter"
 
