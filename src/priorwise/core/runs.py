@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priorwise.core import validation
 from priorwise.core.frames import Table, Tabular
@@ -53,6 +54,31 @@ class Trajectory:
     rewards: FloatArray  # (task, step)
     # (task, step, entry): features of the chosen arm, or what else the environment logs
     log: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What every task of a block did, step first as the kernels write it."""
+
+    actions: NDArray[np.int32]  # (step, task)
+    rewards: FloatArray  # (step, task)
+    log: FloatArray | None  # (step, entry, task)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A block of tasks: reports on its tiles, and its columns if they are kept.
+
+    Rows of a report: the reward of each step, then the total reward; where actions have values,
+    that of the chosen one at each step; where there is a best one, the regret of each step, then
+    the regret up to each step.
+    """
+
+    means: FloatArray  # (tile, row)
+    squares: FloatArray  # (tile, row), sums of squared deviations
+    totals: FloatArray  # (task,), total rewards
+    resets: IntArray  # (task,)
+    columns: Columns | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from priorwise.core.episodes import as_run
 from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.runs import Block as Ran
 from priorwise.core.runs import Run, Trajectory
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments.experiment import (
@@ -45,7 +46,6 @@ from priorwise.experiments.experiment import (
 )
 from priorwise.experiments.problems import Problem
 from priorwise.figures.tables import Table
-from priorwise.kernels.loop import Block as Ran
 from priorwise.meta.learners.simulate_meta import NUMBERS
 from priorwise.simulate.engine import Engine, plan, run_held
 

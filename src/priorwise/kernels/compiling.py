@@ -14,9 +14,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from priorwise.core import tiles
 from priorwise.core.progress import compiling, ready
 
-LANES: Final = 64
+LANES: Final = tiles.LANES
 
 _COMPILING = threading.Lock()  # threads that meet an uncompiled function wait for one of them
 
@@ -39,7 +40,8 @@ def sources_stamp() -> str:
     """
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent
-    for path in sorted([*package.glob("kernels/*.py"), *package.glob("families/*/tiles*.py")]):
+    sources = ("core/tiles.py", "kernels/*.py", "families/*/tiles*.py")
+    for path in sorted(path for source in sources for path in package.glob(source)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

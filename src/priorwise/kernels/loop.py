@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
+from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Purpose, purpose_key
-from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
+from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles
+from priorwise.core.types import BoolArray, FloatArray, UIntArray
 from priorwise.kernels.compiling import (
     ACT,
     ACT_AT,
     DRAW_AT,
     INTS,
-    LANES,
     REWARD,
     REWARD_AT,
     ROW,
@@ -34,7 +34,6 @@ from priorwise.kernels.compiling import (
     VALUES_AT,
     F,
     I,
-    Tile,
     caller,
     entry,
     inline,
@@ -42,76 +41,6 @@ from priorwise.kernels.compiling import (
 from priorwise.kernels.random import GOLDEN, mix
 from priorwise.kernels.simd import WIDTH, gather, iota, load, maximum, poke, store
 from priorwise.kernels.tally import spread_of
-
-
-@dataclass(frozen=True)
-class FamilyTiles:
-    """A family's numbers, sizes and tile functions, for one prior."""
-
-    p: FloatArray
-    n: IntArray
-    arms: int
-    environment_rows: int
-    signal_rows: int  # 0: no signal; otherwise arms * logged
-    belief_rows: int
-    scratch_rows: int
-    resets_row: int  # row of the belief that counts impossible trajectories, or -1
-    sample: Tile | None  # None: can be held, but is no law of tasks
-    signal: Tile
-    values: Tile
-    reward: Tile
-    start: Tile
-    draw: Tile
-    mean: Tile
-    update: Tile
-    look: Tile
-    certain: Tile
-    # sums of the absolute numbers that the means are sums of, if these can both tie and cancel
-    mean_size: Tile | None = None
-    # imagined pulls of two arms can tie, and their sums cancel: ``look`` writes sizes
-    draws_cancel: bool = False
-    # ``draw`` again, under another belief, with the normals that it left in scratch
-    redraw: Tile | None = None
-    hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
-    # ``look`` keeps a key for every four look-ahead draws after each imagined pull
-    look_keeps_keys: bool = False
-
-
-@dataclass(frozen=True)
-class PolicyTiles:
-    """A policy's numbers, sizes and tile function."""
-
-    p: FloatArray
-    n: IntArray
-    act: Tile
-    # which of the belief's draw, mean, mean_size, look and certain it calls; others are not even
-    # compiled
-    uses: frozenset[str]
-    draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
-    blind_pulls: int = 0  # in these first pulls it does not read the belief
-
-
-@runtime_checkable
-class CompiledPrior(Protocol):
-    """Offers tile functions."""
-
-    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
-        """Return tile functions for so many pulls, with ``look`` if the policy looks ahead; None if
-        this prior has none.
-        """
-        ...
-
-
-@runtime_checkable
-class CompiledPolicy(Protocol):
-    """Offers a tile function."""
-
-    looks_ahead: bool
-
-    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
-        """Return the tile function for beliefs of a family, or None if this policy has none."""
-        ...
-
 
 _COLUMNS = types.Array(F, 2, "C")
 _SIZES = types.Array(I, 2, "C")
@@ -296,31 +225,6 @@ def run_tiles(
 def purpose_keys(seed: int) -> UIntArray:
     """Keys of the four purposes of a seed."""
     return np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64)
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """What every task of a block did, step first as the kernels write it."""
-
-    actions: NDArray[np.int32]  # (step, task)
-    rewards: FloatArray  # (step, task)
-    log: FloatArray | None  # (step, entry, task)
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """A block of tasks: reports on its tiles, and its columns if they are kept.
-
-    Rows of a report: the reward of each step, then the total reward; where actions have values,
-    that of the chosen one at each step; where there is a best one, the regret of each step, then
-    the regret up to each step.
-    """
-
-    means: FloatArray  # (tile, row)
-    squares: FloatArray  # (tile, row), sums of squared deviations
-    totals: FloatArray  # (task,), total rewards
-    resets: IntArray  # (task,)
-    columns: Columns | None
 
 
 def run_compiled(

@@ -22,10 +22,8 @@ from priorwise.core.protocols import (
     offers,
 )
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles, Tile
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.kernels import policies as kernels
-from priorwise.kernels.compiling import Tile
-from priorwise.kernels.loop import FamilyTiles, PolicyTiles
 from priorwise.policies.receding_horizon import Alpha, alpha_at, check_alpha
 
 
@@ -59,6 +57,8 @@ class Uniform:
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
+        from priorwise.kernels import policies as kernels
+
         return _plain_tiles(kernels.uniform, family, masked, set())
 
 
@@ -85,6 +85,8 @@ class Greedy:
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
+        from priorwise.kernels import policies as kernels
+
         return _plain_tiles(kernels.greedy, family, masked, {"mean", "mean_size"})
 
 

@@ -12,87 +12,9 @@ from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Policy, Seen, monte_carlo_n
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray
-from priorwise.kernels.compiling import ACT, LANES, caller, tile
-from priorwise.kernels.loop import CompiledPolicy, FamilyTiles, PolicyTiles
 from priorwise.policies.baselines import Uniform
-
-call_policy = caller(ACT)
-
-
-@tile(ACT)
-def _uniform_then(  # type: ignore[no-untyped-def]  # Numba infers the types
-    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
-):
-    """Rounds, the two addresses, the four sizes of the uniform policy, the sizes of the other."""
-    if step <= pn[0]:
-        call_policy(
-            pn[1],
-            pp,
-            pn[3:7],
-            keys,
-            step,
-            table,
-            p,
-            n,
-            state,
-            signal,
-            mask,
-            scratch,
-            values,
-            acc,
-            actions,
-        )
-    else:
-        call_policy(
-            pn[2],
-            pp,
-            pn[7:],
-            keys,
-            step,
-            table,
-            p,
-            n,
-            state,
-            signal,
-            mask,
-            scratch,
-            values,
-            acc,
-            actions,
-        )
-
-
-@tile(ACT)
-def _arms_then(  # type: ignore[no-untyped-def]  # Numba infers the types
-    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
-):
-    """Length of the sequence, address of the policy after it or 0, the sequence, the sizes of that
-    policy.
-    """
-    length = pn[0]
-    if step <= length or pn[1] == 0:
-        arm = pn[1 + min(step, length)]
-        for lane in range(LANES):
-            actions[lane] = arm
-    else:
-        call_policy(
-            pn[1],
-            pp,
-            pn[2 + length :],
-            keys,
-            step,
-            table,
-            p,
-            n,
-            state,
-            signal,
-            mask,
-            scratch,
-            values,
-            acc,
-            actions,
-        )
 
 
 def _then_tiles(
@@ -177,6 +99,8 @@ class UniformThen(Then):
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None where the policy has none."""
+        from priorwise.kernels.exploring import uniform_then
+
         then = _then_tiles(self.then, family, horizon, masked)
         if then is None:
             return None
@@ -184,7 +108,7 @@ class UniformThen(Then):
         head = np.array([self.rounds, first.act.address, then.act.address])
         sizes = np.concatenate([head, first.n, then.n])
         return PolicyTiles(
-            then.p, sizes, _uniform_then, then.uses, blind_pulls=max(self.rounds, then.blind_pulls)
+            then.p, sizes, uniform_then, then.uses, blind_pulls=max(self.rounds, then.blind_pulls)
         )
 
 
@@ -233,18 +157,20 @@ class PlayArms(Then):
         """Tile function for the compiled loop; None where arms are missing or the policy after has
         none.
         """
+        from priorwise.kernels.exploring import arms_then
+
         self._check(family.arms)
         then = None if self.then is None else _then_tiles(self.then, family, horizon, masked)
         if masked or (self.then is not None and then is None):
             return None
         if then is None:
             return PolicyTiles(
-                np.zeros(1), np.array([len(self.arms), 0, *self.arms]), _arms_then, frozenset()
+                np.zeros(1), np.array([len(self.arms), 0, *self.arms]), arms_then, frozenset()
             )
         return PolicyTiles(
             then.p,
             np.array([len(self.arms), then.act.address, *self.arms, *then.n]),
-            _arms_then,
+            arms_then,
             then.uses,
         )
 

@@ -28,9 +28,8 @@ from priorwise.core.protocols import (
     offers,
 )
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.kernels import policies as kernels
-from priorwise.kernels.loop import FamilyTiles, PolicyTiles
 
 Alpha = float | Literal["online"] | Callable[[int, int], float]
 Ties = Literal["draws", "random"]
@@ -176,6 +175,8 @@ class RecedingHorizon:
         """Tile function for the compiled loop; None with more look-ahead draws than it can count,
         or keep the keys of.
         """
+        from priorwise.kernels import policies as kernels
+
         if self.k2 > kernels.MOST_COUNTED or (
             family.look_keeps_keys and family.arms * self.k1 * self.k2 > kernels.MOST_KEYED
         ):

@@ -19,9 +19,8 @@ from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import level, pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.kernels import policies as kernels
-from priorwise.kernels.loop import FamilyTiles, PolicyTiles
 
 NamedRule = Literal["max", "sum", "softmax"]
 Rule = Callable[[FloatArray, Seen], FloatArray]
@@ -74,8 +73,11 @@ class SamplingPolicy(ABC):
         return validation.count(f"{type(self).__name__}.draws", getattr(self, "draws", None))
 
 
-def _tiles(family: FamilyTiles, draws: int, rule: int, masked: bool) -> PolicyTiles:
-    sizes = np.array([family.arms, draws, rule, masked])
+def _tiles(family: FamilyTiles, draws: int, rule: NamedRule, masked: bool) -> PolicyTiles:
+    from priorwise.kernels import policies as kernels
+
+    kind = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[rule]
+    sizes = np.array([family.arms, draws, kind, masked])
     return PolicyTiles(
         np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1
     )
@@ -101,7 +103,7 @@ class ThompsonSampling(SamplingPolicy):
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
-        return _tiles(family, 1, kernels.MAX, masked)
+        return _tiles(family, 1, "max", masked)
 
 
 @final
@@ -126,7 +128,7 @@ class KShotThompson(SamplingPolicy):
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
-        return _tiles(family, self.k, kernels.MAX, masked)
+        return _tiles(family, self.k, "max", masked)
 
 
 @final
@@ -179,10 +181,7 @@ class PosteriorSampling(SamplingPolicy):
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None for a rule of the user's."""
-        if callable(self.rule):
-            return None
-        rule = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[self.rule]
-        return _tiles(family, self.k, rule, masked)
+        return None if callable(self.rule) else _tiles(family, self.k, self.rule, masked)
 
 
 def _check_law(law: FloatArray, values: FloatArray, seen: Seen) -> None:

@@ -16,17 +16,9 @@ import numpy as np
 
 from priorwise.core.progress import running
 from priorwise.core.protocols import Policy, Prior
+from priorwise.core.runs import Block
+from priorwise.core.tiles import LANES, CompiledPolicy, CompiledPrior, FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray
-from priorwise.kernels.compiling import LANES
-from priorwise.kernels.loop import (
-    Block,
-    CompiledPolicy,
-    CompiledPrior,
-    FamilyTiles,
-    run_alike,
-    run_beliefs,
-    run_compiled,
-)
 from priorwise.simulate.loop import run_numpy
 
 Engine = Literal["auto", "compiled", "numpy"]
@@ -65,6 +57,8 @@ def plan(
             and rule
             and rule.blind_pulls >= belief.hidden_pulls
         ):
+            from priorwise.kernels.loop import run_compiled
+
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))
         if engine == "compiled":
             if belief and rule and rule.blind_pulls < belief.hidden_pulls:
@@ -173,6 +167,8 @@ def run_held(
         and isinstance(policy, CompiledPolicy)
         and isinstance(prior, CompiledPrior)
     ):
+        from priorwise.kernels.loop import run_alike, run_beliefs
+
         environment = prior.tiles(horizon, policy.looks_ahead)
         beliefs = [_tiles(each, horizon, policy.looks_ahead) for each in held]
         alike = [

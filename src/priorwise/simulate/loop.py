@@ -21,11 +21,10 @@ from priorwise.core.protocols import (
     Signal,
     ValuedEnvironment,
 )
+from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Purpose, Streams
+from priorwise.core.tiles import LANES
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.kernels.compiling import LANES
-from priorwise.kernels.loop import Block, Columns
-from priorwise.kernels.tally import report
 
 
 def run_numpy(
@@ -41,6 +40,8 @@ def run_numpy(
     keep: bool,
 ) -> Block:
     """Run tasks ``first``, ``first + 1``, ... to their horizon."""
+    from priorwise.kernels.tally import report
+
     streams = Streams(seed, np.arange(first, first + tasks, dtype=np.uint64))
     environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
     doors.role(

@@ -12,12 +12,10 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular, frame
-from priorwise.core.runs import Run, StepCurves, Trajectory, numbers_of, title_of
+from priorwise.core.runs import Block, Columns, Run, StepCurves, Trajectory, numbers_of, title_of
 from priorwise.core.types import FloatArray
 from priorwise.figures.curves import Curve, learning_curves
 from priorwise.figures.style import Picture
-from priorwise.kernels.loop import Block, Columns
-from priorwise.kernels.tally import merge_tiles, tally
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -34,11 +32,15 @@ class Tally:
 
     def add(self, columns: FloatArray) -> None:
         """Merge ``(row, task)``."""
+        from priorwise.kernels.tally import tally
+
         tally(np.ascontiguousarray(columns), float(self.count), self.mean, self.square)
         self.count += columns.shape[1]
 
     def add_tiles(self, means: FloatArray, squares: FloatArray, tasks: int) -> None:
         """Merge reports ``(tile, row)`` on so many tasks."""
+        from priorwise.kernels.tally import merge_tiles
+
         merge_tiles(means, squares, tasks, float(self.count), self.mean, self.square)
         self.count += tasks
 

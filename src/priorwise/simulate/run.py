@@ -12,12 +12,12 @@ from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.rewards import BernoulliRewards, NormalRewards
 from priorwise.core.runs import Run
+from priorwise.core.tiles import LANES
 from priorwise.core.types import BoolArray
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear.prior import LinearGaussianPrior
-from priorwise.kernels.compiling import LANES
 from priorwise.simulate.engine import (
     Clock,
     Engine,

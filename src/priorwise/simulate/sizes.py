@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from priorwise.core import sizes
-from priorwise.kernels.compiling import LANES
+from priorwise.core.tiles import LANES
 
 KEPT_BYTES = 28
 """Of a kept pull: its action and reward, while blocks are gathered and once more in the result."""

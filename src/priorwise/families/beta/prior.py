@@ -15,10 +15,8 @@ from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.beta import tiles as kernels
-from priorwise.kernels.bandit import arm_values, never_certain, no_signal
-from priorwise.kernels.loop import FamilyTiles
 
 
 @final
@@ -99,6 +97,9 @@ class BetaPrior(Serializable):
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop."""
+        from priorwise.families.beta import tiles as kernels
+        from priorwise.kernels.bandit import arm_values, never_certain, no_signal
+
         arms = self.arms
         return FamilyTiles(
             p=np.concatenate([self.alpha, self.beta]),

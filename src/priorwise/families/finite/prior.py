@@ -25,13 +25,8 @@ from priorwise.core.rewards import (
 )
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.families.finite import tiles as kernels
-from priorwise.families.finite import tiles_look as finite_look
-from priorwise.families.finite.tiles_tables import look_tables
-from priorwise.kernels.bandit import arm_values, no_signal
-from priorwise.kernels.loop import FamilyTiles
-from priorwise.kernels.simd import WIDTH
 
 Noise = Literal["none", "bernoulli", "gaussian"]
 
@@ -161,6 +156,12 @@ class FinitePrior(Serializable):
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop."""
+        from priorwise.families.finite import tiles as kernels
+        from priorwise.families.finite import tiles_look as finite_look
+        from priorwise.families.finite.tiles_tables import look_tables
+        from priorwise.kernels.bandit import arm_values, no_signal
+        from priorwise.kernels.simd import WIDTH
+
         arms, support = self.arms, self.support
         variances = np.zeros(arms) if self.noise_var is None else self.noise_var
         p = np.concatenate(

@@ -20,12 +20,9 @@ from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, NormalRewards
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.gaussian import tiles as kernels
-from priorwise.families.gaussian import tiles_wide as wide
 from priorwise.families.normal.arithmetic import condition, expected_maximum, expected_maximum_gains
-from priorwise.kernels import bandit
-from priorwise.kernels.loop import FamilyTiles
 
 
 @final
@@ -108,6 +105,10 @@ class GaussianPrior(Serializable):
         """Tile functions for the compiled loop; with many arms and few pulls those that keep the
         root as a product.
         """
+        from priorwise.families.gaussian import tiles as kernels
+        from priorwise.families.gaussian import tiles_wide as wide
+        from priorwise.kernels import bandit
+
         arms = self.arms
         short = wide.pays(arms, horizon) and not looks_ahead
         return FamilyTiles(

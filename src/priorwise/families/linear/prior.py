@@ -15,10 +15,9 @@ from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import NormalRewards
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream, WorldStreams
+from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.gaussian import tiles as gaussian
 from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.linear import tiles as linear
 from priorwise.families.linear.contexts import (
     Contexts,
     GivenContexts,
@@ -27,8 +26,6 @@ from priorwise.families.linear.contexts import (
     law_of_contexts,
 )
 from priorwise.families.normal.arithmetic import condition
-from priorwise.kernels import bandit
-from priorwise.kernels.loop import FamilyTiles
 
 
 @final
@@ -123,6 +120,10 @@ class LinearGaussianPrior(Serializable):
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
         """Tile functions for the compiled loop; None with a user's own law of contexts."""
+        from priorwise.families.gaussian import tiles as gaussian
+        from priorwise.families.linear import tiles as linear
+        from priorwise.kernels import bandit
+
         if isinstance(self.contexts, GivenContexts):
             pool = self.contexts.features
         elif isinstance(self.contexts, SphereContexts):

@@ -25,11 +25,11 @@ from priorwise.core.known import KnownTasks
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian import tiles as gaussian
 from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
 from priorwise.kernels.compiling import LANES, START, UPDATE, tile
-from priorwise.kernels.loop import FamilyTiles
 
 
 @tile(START)

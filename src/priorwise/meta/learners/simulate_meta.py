@@ -17,10 +17,9 @@ from priorwise.core import sizes, validation
 from priorwise.core.episodes import joined
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Prior
-from priorwise.core.runs import Trajectory
+from priorwise.core.runs import Columns, Trajectory
 from priorwise.core.streams import Purpose, Stream, task_keys
 from priorwise.core.types import FloatArray, UIntArray
-from priorwise.kernels.loop import Columns
 from priorwise.meta.learners.learner import MetaLearner, Play, Setting
 from priorwise.meta.learners.meta_run import Held, MetaRun, Replicate
 from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan

@@ -1,0 +1,92 @@
+"""What a family and a policy hand to the compiled loop: numbers, sizes and tile functions.
+
+A tile is :data:`LANES` tasks in lockstep. These are plain values: nothing here imports the
+compiler, and priors and policies import their tile functions when they are asked for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from priorwise.core.types import FloatArray, IntArray
+
+LANES: Final = 64
+
+
+class Tile(Protocol):
+    """A tile function, compiled or loaded from the cache when its address is first asked for."""
+
+    @property
+    def address(self) -> int:
+        """Where the loop finds it."""
+        ...
+
+
+@dataclass(frozen=True)
+class FamilyTiles:
+    """A family's numbers, sizes and tile functions, for one prior."""
+
+    p: FloatArray
+    n: IntArray
+    arms: int
+    environment_rows: int
+    signal_rows: int  # 0: no signal; otherwise arms * logged
+    belief_rows: int
+    scratch_rows: int
+    resets_row: int  # row of the belief that counts impossible trajectories, or -1
+    sample: Tile | None  # None: can be held, but is no law of tasks
+    signal: Tile
+    values: Tile
+    reward: Tile
+    start: Tile
+    draw: Tile
+    mean: Tile
+    update: Tile
+    look: Tile
+    certain: Tile
+    # sums of the absolute numbers that the means are sums of, if these can both tie and cancel
+    mean_size: Tile | None = None
+    # imagined pulls of two arms can tie, and their sums cancel: ``look`` writes sizes
+    draws_cancel: bool = False
+    # ``draw`` again, under another belief, with the normals that it left in scratch
+    redraw: Tile | None = None
+    hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
+    # ``look`` keeps a key for every four look-ahead draws after each imagined pull
+    look_keeps_keys: bool = False
+
+
+@dataclass(frozen=True)
+class PolicyTiles:
+    """A policy's numbers, sizes and tile function."""
+
+    p: FloatArray
+    n: IntArray
+    act: Tile
+    # which of the belief's draw, mean, mean_size, look and certain it calls; others are not even
+    # compiled
+    uses: frozenset[str]
+    draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
+    blind_pulls: int = 0  # in these first pulls it does not read the belief
+
+
+@runtime_checkable
+class CompiledPrior(Protocol):
+    """Offers tile functions."""
+
+    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
+        """Return tile functions for so many pulls, with ``look`` if the policy looks ahead; None if
+        this prior has none.
+        """
+        ...
+
+
+@runtime_checkable
+class CompiledPolicy(Protocol):
+    """Offers a tile function."""
+
+    looks_ahead: bool
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Return the tile function for beliefs of a family, or None if this policy has none."""
+        ...
