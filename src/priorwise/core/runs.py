@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What every task of a block did, step first as the kernels write it."""
+    """What every task of a block did, step first as the loops write it."""
 
     actions: NDArray[np.int32]  # (step, task)
     rewards: FloatArray  # (step, task)
@@ -67,7 +68,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A block of tasks: reports on its tiles, and its columns if they are kept.
+    """A block of tasks that ran at once: reports on its tiles, and its columns if they are kept.
 
     Rows of a report: the reward of each step, then the total reward; where actions have values,
     that of the chosen one at each step; where there is a best one, the regret of each step, then
@@ -79,6 +80,21 @@ class Block:
     totals: FloatArray  # (task,), total rewards
     resets: IntArray  # (task,)
     columns: Columns | None
+
+
+def trajectory_of(blocks: Sequence[Block]) -> Trajectory:
+    """Return what the tasks of kept blocks did, one block after the other."""
+    kept = [block.columns for block in blocks if block.columns is not None]
+    logs = [each.log.transpose(2, 0, 1) for each in kept if each.log is not None]
+    return Trajectory(
+        actions=_joined([each.actions.T for each in kept]).astype(np.int64),
+        rewards=_joined([each.rewards.T for each in kept]),
+        log=_joined(logs) if logs else None,
+    )
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False)

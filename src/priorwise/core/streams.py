@@ -351,6 +351,7 @@ class Streams:
 
     def __init__(self, seed: int, tasks: UIntArray) -> None:
         """Hash the tasks' keys once for every purpose."""
+        self.tasks = len(tasks)
         self._keys = {purpose: task_keys(seed, purpose, tasks) for purpose in Purpose}
 
     def at(self, purpose: Purpose, step: int) -> Stream:

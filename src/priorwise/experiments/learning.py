@@ -31,7 +31,7 @@ from priorwise.core.episodes import as_run
 from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Block as Ran
-from priorwise.core.runs import Run, Trajectory
+from priorwise.core.runs import Run, trajectory_of
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments.experiment import (
     Arrays,
@@ -225,7 +225,7 @@ class LearningCurves:
         for each in s.meta:
             believed = each.believed or problem.misspecified
             explored = self._play(each.exploration, believed, seed, replicate, 0, max(s.sizes))
-            fits = each.estimator.fit_prefixes(as_run(_trajectory(explored)), s.sizes)
+            fits = each.estimator.fit_prefixes(as_run(trajectory_of([explored])), s.sizes)
             for name, policy in each.learners.items():
                 for size, fit in zip(s.sizes, fits, strict=True):
                     counted = size == s.first_pull_size or name in s.pulls_of
@@ -302,10 +302,3 @@ def _exact_repr(value: Any) -> str:
 def _actions(ran: Ran) -> NDArray[np.int32]:
     assert ran.columns is not None
     return ran.columns.actions
-
-
-def _trajectory(ran: Ran) -> Trajectory:
-    columns = ran.columns
-    assert columns is not None
-    log = None if columns.log is None else columns.log.transpose(2, 0, 1)
-    return Trajectory(columns.actions.T.astype(np.int64), columns.rewards.T, log)

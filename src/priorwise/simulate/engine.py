@@ -161,15 +161,10 @@ def run_held(
         raise ValueError(
             f"begins must have one entry for each held prior, {len(held)}, got {len(begins)}"
         )
-    if (
-        len(held) > 1
-        and engine != "numpy"
-        and isinstance(policy, CompiledPolicy)
-        and isinstance(prior, CompiledPrior)
-    ):
+    if len(held) > 1 and engine != "numpy" and isinstance(policy, CompiledPolicy):
         from priorwise.kernels.loop import run_alike, run_beliefs
 
-        environment = prior.tiles(horizon, policy.looks_ahead)
+        environment = _tiles(prior, horizon, policy.looks_ahead)
         beliefs = [_tiles(each, horizon, policy.looks_ahead) for each in held]
         alike = [
             each

@@ -5,43 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular, frame
-from priorwise.core.runs import Block, Columns, Run, StepCurves, Trajectory, numbers_of, title_of
+from priorwise.core.runs import Block, Run, StepCurves, numbers_of, title_of, trajectory_of
 from priorwise.core.types import FloatArray
 from priorwise.figures.curves import Curve, learning_curves
 from priorwise.figures.style import Picture
+from priorwise.simulate import tally
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 class Tally:
-    """Running means and variances of several rows over tasks, merged in the order of the tasks."""
+    """Running means and variances of several rows over tasks, merged in the order of the tasks.
 
-    def __init__(self, rows: int) -> None:
+    In the arithmetic of the engine that ran them: compiled blocks are large.
+    """
+
+    def __init__(self, rows: int, engine: str) -> None:
         """Start empty."""
+        self._merge: Any = tally
+        if engine == "compiled":
+            from priorwise.kernels import tally as compiled
+
+            self._merge = compiled
         self.count = 0
         self.mean = np.zeros(rows)
         self.square = np.zeros(rows)
 
     def add(self, columns: FloatArray) -> None:
         """Merge ``(row, task)``."""
-        from priorwise.kernels.tally import tally
-
-        tally(np.ascontiguousarray(columns), float(self.count), self.mean, self.square)
+        count = float(self.count)
+        self._merge.tally(np.ascontiguousarray(columns), count, self.mean, self.square)
         self.count += columns.shape[1]
 
     def add_tiles(self, means: FloatArray, squares: FloatArray, tasks: int) -> None:
         """Merge reports ``(tile, row)`` on so many tasks."""
-        from priorwise.kernels.tally import merge_tiles
-
-        merge_tiles(means, squares, tasks, float(self.count), self.mean, self.square)
+        count = float(self.count)
+        self._merge.merge_tiles(means, squares, tasks, count, self.mean, self.square)
         self.count += tasks
 
     @property
@@ -68,15 +75,15 @@ class RunBuilder:
         )
         self._tally: Tally | None = None
         self._resets = 0
-        self._columns: list[Columns] = []
+        self._kept: list[Block] = []
 
     def add(self, block: Block) -> FloatArray:
         """Merge a block; returns the tasks' total rewards."""
-        self._tally = self._tally or Tally(block.means.shape[1])
+        self._tally = self._tally or Tally(block.means.shape[1], self._engine)
         self._tally.add_tiles(block.means, block.squares, len(block.totals))
         self._resets += int((block.resets > 0).sum())
-        if block.columns is not None:
-            self._columns.append(block.columns)
+        if self._keep:
+            self._kept.append(block)
         return block.totals
 
     def build(self) -> Run:
@@ -99,15 +106,7 @@ class RunBuilder:
             seed=self._seed,
             engine=self._engine,
             resets=self._resets,
-            trajectory=self._trajectory() if self._keep else None,
-        )
-
-    def _trajectory(self) -> Trajectory:
-        logs = [block.log.transpose(2, 0, 1) for block in self._columns if block.log is not None]
-        return Trajectory(
-            actions=np.concatenate([block.actions.T for block in self._columns]).astype(np.int64),
-            rewards=np.concatenate([block.rewards.T for block in self._columns]),
-            log=np.concatenate(logs) if logs else None,
+            trajectory=trajectory_of(self._kept) if self._keep else None,
         )
 
 
@@ -194,10 +193,11 @@ class Comparison(Tabular):
 class PairTally:
     """Paired differences of total rewards between all pairs of policies."""
 
-    def __init__(self, names: list[str]) -> None:
-        """Start empty."""
-        self._pairs = list(combinations(names, 2))
-        self._tally = Tally(len(self._pairs))
+    def __init__(self, engines: dict[str, str]) -> None:
+        """Start empty, for policies that run on these engines."""
+        self._pairs = list(combinations(engines, 2))
+        every = set(engines.values())
+        self._tally = Tally(len(self._pairs), "numpy" if every == {"numpy"} else "compiled")
 
     def add(self, earned: dict[str, FloatArray]) -> None:
         """Merge a block of tasks."""

@@ -207,7 +207,7 @@ def _run(
         name: RunBuilder(tasks, horizon, seed, each.engine, keep=keep)
         for name, each in plans.items()
     }
-    pairs = PairTally(list(plans))
+    pairs = PairTally({name: each.engine for name, each in plans.items()})
     options: dict[str, Any] = {
         "seed": seed,
         "tasks": tasks,

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, final
 
 import numpy as np
 
-from priorwise.core.protocols import Belief, Environment, Prior, Seen, Signal, ValuedEnvironment
-from priorwise.core.streams import Purpose, Streams
+from priorwise.core.protocols import Belief, Environment, Prior, Seen, Signal
+from priorwise.core.streams import Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.baselines import Uniform
-
-
-@dataclass(frozen=True)
-class Pull:
-    """One pull of every task."""
-
-    seen: Seen
-    actions: IntArray  # (task,)
-    rewards: FloatArray  # (task,)
+from priorwise.simulate.steps import Step, environments, steps
 
 
 @dataclass(frozen=True)
@@ -30,7 +23,7 @@ class Played:
     streams: Streams
     environment: Environment
     belief: Belief
-    pulls: list[Pull]
+    pulls: list[Step]
     seen: Seen  # before the next pull
 
 
@@ -46,19 +39,30 @@ def play(
     makes of it) on each reward.
     """
     streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
-    environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
-    belief = wrap(prior.belief(tasks))
-    signal = environment.start(streams.world(0))
-    history = []
-    for step in range(1, pulls + 1):
-        seen = Seen(step, pulls + 1, prior.arms, signal)
-        actions = Uniform().act(belief, seen, streams.at(Purpose.POLICY, step))
-        rewards, signal = environment.step(seen, actions, streams.world(step))
-        belief = belief.update(seen, actions, rewards, signal)
-        history.append(Pull(seen, actions, rewards))
+    environment, belief = environments(prior, streams), wrap(prior.belief(tasks))
+    loop = steps(environment, belief, Uniform(), streams, horizon=pulls + 1, arms=prior.arms)
+    done = list(islice(loop, pulls))
+    signal = done[-1].after if done else environment.start(streams.world(0))
+    belief = done[-1].learned() if done else belief
     return Played(
-        streams, environment, belief, history, Seen(pulls + 1, pulls + 1, prior.arms, signal)
+        streams, environment, belief, done, Seen(pulls + 1, pulls + 1, prior.arms, signal)
     )
+
+
+@final
+@dataclass(frozen=True)
+class Always:
+    """A policy that plays one arm, whatever happens."""
+
+    arm: int
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Play it."""
+        return np.full(rng.tasks, self.arm)
+
+    def monte_carlo_n(self, arms: int) -> int:
+        """Return 0: it does not look at the posterior."""
+        return 0
 
 
 def follow(
@@ -68,13 +72,12 @@ def follow(
     before each pull.
     """
     streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
-    environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
-    signals, values = [environment.start(streams.world(0))], []
-    for step in range(1, pulls + 1):
-        if isinstance(environment, ValuedEnvironment):
-            values.append(environment.values(signals[-1]).copy())
-        seen = Seen(step, pulls + 1, prior.arms, signals[-1])
-        signals.append(environment.step(seen, np.full(tasks, arm), streams.world(step))[1])
+    environment = environments(prior, streams)
+    signals, values = [], []
+    for step in steps(environment, None, Always(arm), streams, horizon=pulls + 1, arms=prior.arms):
+        signals.append(step.seen.signal)
+        if step.values is not None and step.seen.step <= pulls:
+            values.append(step.values.copy())
     return environment, signals, values
 
 

@@ -17,7 +17,7 @@ from priorwise.core import sizes, validation
 from priorwise.core.episodes import joined
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Prior
-from priorwise.core.runs import Columns, Trajectory
+from priorwise.core.runs import Trajectory, trajectory_of
 from priorwise.core.streams import Purpose, Stream, task_keys
 from priorwise.core.types import FloatArray, UIntArray
 from priorwise.meta.learners.learner import MetaLearner, Play, Setting
@@ -209,8 +209,7 @@ def _run_replicate(
             available=None,
             keep=True,
         )
-        assert block.columns is not None
-        played = _trajectory(block.columns)
+        played = trajectory_of([block])
         state = learner.step(state, play, played)
         totals[done : done + count] = block.totals
         if keep:
@@ -253,11 +252,6 @@ def _largest_block(chosen: Plan, play: Play, horizon: int) -> int:
     return block_size(
         horizon, entries(play.believed) if chosen.engine == "numpy" else 1, {chosen.engine}
     )
-
-
-def _trajectory(columns: Columns) -> Trajectory:
-    log = None if columns.log is None else columns.log.transpose(2, 0, 1)
-    return Trajectory(columns.actions.T.astype(np.int64), columns.rewards.T, log)
 
 
 def _workers(jobs: int | None, replicates: int) -> int:

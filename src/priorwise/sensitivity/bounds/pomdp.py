@@ -23,12 +23,12 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.diameters import SampleLaw, Tail
 from priorwise.core.distance import Distance
-from priorwise.core.protocols import Belief, Seen, ValuedEnvironment
-from priorwise.core.streams import Purpose, Streams
+from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
 from priorwise.sensitivity.bounds.bound import Bound, given_distance, trajectory_of
 from priorwise.simulate.run import check_believed, check_policy, check_prior
 from priorwise.simulate.sizes import check_run
+from priorwise.simulate.steps import environments, steps
 
 BLOCK: Final = 2048
 """Tasks run at a time."""
@@ -197,19 +197,10 @@ def _averages(
     for first in range(0, tasks, BLOCK):
         count = min(BLOCK, tasks - first)
         streams = Streams(seed, np.arange(first, first + count, dtype=np.uint64))
-        environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), count)
-        conditional = isinstance(environment, ValuedEnvironment)
-        belief: Belief = believed.belief(count)
+        environment, belief = environments(prior, streams), believed.belief(count)
         total, rows = np.zeros(count), np.arange(count)
-        signal = environment.start(streams.world(0))
-        for step in range(1, horizon + 1):
-            seen = Seen(step, horizon, prior.arms, signal)
-            chosen = policy.act(belief, seen, streams.at(Purpose.POLICY, step))
-            values = environment.values(signal)[rows, chosen] if conditional else None
-            rewards, after = environment.step(seen, chosen, streams.world(step))
-            total += rewards if values is None else values
-            if step < horizon:
-                belief = belief.update(seen, chosen, rewards, after)
-                signal = after
+        for step in steps(environment, belief, policy, streams, horizon=horizon, arms=prior.arms):
+            conditional = step.values is not None
+            total += step.rewards if step.values is None else step.values[rows, step.actions]
         found[first : first + count] = np.abs(total) / horizon
     return found, conditional
