@@ -7,11 +7,12 @@ each action *now* in each drawn environment (a mean, ``x'w``, the ``Q`` of a pla
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.streams import Stream, WorldStreams
@@ -55,6 +56,12 @@ class Seen:
             )
         mask = self.mask if np.ndim(values) == 2 else self.mask[:, None, :]
         return np.where(mask, values, -np.inf)
+
+    def take(self, index: Any) -> Seen:
+        """Return what is known of some of the tasks, as ``Belief.take`` does."""
+        signal = None if self.signal is None else self.signal[index]
+        mask = None if self.mask is None else self.mask[index]
+        return replace(self, signal=signal, mask=mask)
 
 
 def _checked_mask(mask: Any, arms: int) -> BoolArray:
@@ -206,6 +213,23 @@ class LoggedEnvironment(Protocol):
 
     def log(self, signal: Signal, actions: IntArray) -> FloatArray:
         """Numbers to log, ``(task, entry)``: the features of the chosen action, a state."""
+        ...
+
+
+@runtime_checkable
+class SeparableBelief(Belief, Protocol):
+    """Its tasks do not depend on each other: some can be taken out, and others joined.
+
+    :class:`~priorwise.core.separable.SeparableTasks` gives both to a dataclass. A belief that
+    couples its tasks (one that learns from all of them, say) has neither.
+    """
+
+    def take(self, index: ArrayLike | slice) -> Self:
+        """Return the tasks at some places, in that order: integers, or True for those wanted."""
+        ...
+
+    def join(self, *others: Self) -> Self:
+        """Return these tasks, then those of the others; what all tasks share has to be equal."""
         ...
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from priorwise.core.influence import actions_influence_signals
-from priorwise.core.protocols import Prior
+from priorwise.core.protocols import Prior, SeparableBelief
 from priorwise.core.serial import Serializable
-from priorwise.core.streams import Purpose
+from priorwise.core.streams import Purpose, Streams
 from priorwise.simulate.loop import run_numpy
 from priorwise.simulate.run import simulate
 from priorwise.testing.calibration import Forgetful, Gullible, calibration
@@ -109,6 +109,35 @@ class PriorContract:
         second = played.belief.update(pull.seen, actions, rewards, played.seen.signal)
         np.testing.assert_array_equal(draws(played.belief), before)
         np.testing.assert_array_equal(draws(second), after)
+
+    def test_tasks_can_be_taken_and_joined(self, prior: Prior, seed: int) -> None:
+        """A belief with ``take`` and ``join`` (others couple their tasks): a task draws and learns
+        the same wherever it stands.
+        """
+        played = play(prior, tasks=12, pulls=self.pulls, seed=seed)
+        belief = played.belief
+        if not isinstance(belief, SeparableBelief):
+            assert not hasattr(belief, "take"), "a belief has both take and join, or neither"
+            assert not hasattr(belief, "join"), "a belief has both take and join, or neither"
+            return
+        index = np.array([7, 0, 11, 3])
+        pull, rest = played.pulls[-1], np.setdiff1d(np.arange(12), index)
+
+        def draws(belief: Any, tasks: Any, later: bool) -> Any:
+            seen = pull.seen.take(tasks)
+            after = None if pull.after is None else pull.after[tasks]
+            if later:
+                belief = belief.update(seen, pull.actions[tasks], pull.rewards[tasks], after)
+            streams = Streams(seed, tasks.astype(np.uint64))
+            return belief.sample(streams.at(Purpose.POLICY, 9), 4, seen)
+
+        order = np.concatenate([index, rest])
+        for later in (False, True):
+            whole = draws(belief, np.arange(12), later)
+            part = draws(belief.take(index), index, later)
+            joined = draws(belief.take(index).join(belief.take(rest)), order, later)
+            np.testing.assert_allclose(part, whole[index], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(joined, whole[order], rtol=1e-9, atol=1e-12)
 
     def test_actions_influence_signals_as_the_environment_says(
         self, prior: Prior, seed: int

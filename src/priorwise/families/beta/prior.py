@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
+from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
@@ -125,7 +126,7 @@ class BetaPrior(Serializable):
 
 @final
 @dataclass(frozen=True, eq=False)
-class BetaBelief:
+class BetaBelief(SeparableTasks):
     """Posterior Beta(a, b) of each arm of each task."""
 
     a: FloatArray  # (task, arm)

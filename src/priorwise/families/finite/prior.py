@@ -23,6 +23,7 @@ from priorwise.core.rewards import (
     NormalRewards,
     RewardLaw,
 )
+from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
@@ -207,7 +208,7 @@ class FinitePrior(Serializable):
 
 @final
 @dataclass(frozen=True, eq=False)
-class FiniteBelief:
+class FiniteBelief(SeparableTasks):
     """Posterior weights of the possible tasks, as logarithms with a largest of 0."""
 
     prior: FinitePrior

@@ -18,6 +18,7 @@ from priorwise.core import doors, validation
 from priorwise.core.choosing import TIE_TOLERANCE
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, NormalRewards
+from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
@@ -141,7 +142,7 @@ class GaussianPrior(Serializable):
 
 @final
 @dataclass(frozen=True, eq=False)
-class GaussianBelief:
+class GaussianBelief(SeparableTasks):
     """Posterior N(m, L L') of each task."""
 
     prior: GaussianPrior

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import NormalRewards
+from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.tiles import FamilyTiles
@@ -206,7 +207,7 @@ class LinearEnvironment:
 
 @final
 @dataclass(frozen=True, eq=False)
-class LinearBelief:
+class LinearBelief(SeparableTasks):
     """Posterior N(m, L L') of each task's weights."""
 
     prior: LinearGaussianPrior

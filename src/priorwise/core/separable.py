@@ -1,0 +1,79 @@
+"""Beliefs whose tasks do not depend on each other: some can be taken out, and others joined."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.types import IntArray
+
+
+class SeparableTasks:
+    """Gives ``take`` and ``join`` to a dataclass whose arrays all have the task axis first.
+
+    Its other fields (a prior, say) are shared by all tasks, but for beliefs that have ``take``
+    themselves and tuples of them, which go along.
+    """
+
+    def take(self, index: ArrayLike | slice) -> Self:
+        """Return the tasks at some places, in that order: integers, or True for those wanted."""
+        at = index if isinstance(index, slice) else places(index, self.tasks)  # type: ignore[attr-defined]
+        changes = {each.name: _taken(getattr(self, each.name), at) for each in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def join(self, *others: Self) -> Self:
+        """Return these tasks, then those of the others; what all tasks share has to be equal."""
+        for other in others:
+            if type(other) is not type(self):
+                raise TypeError(
+                    f"a {type(self).__name__} joins beliefs of its kind, got a "
+                    f"{type(other).__name__}"
+                )
+        changes = {
+            each.name: _joined(each.name, [getattr(part, each.name) for part in (self, *others)])
+            for each in fields(self)  # type: ignore[arg-type]
+        }
+        return replace(self, **changes)  # type: ignore[type-var]
+
+
+def places(index: ArrayLike, tasks: int) -> IntArray:
+    """Return the tasks that an index names, as integers ``(place,)``."""
+    array = validation.plain_array("index", index)
+    if array.dtype == np.bool_ and array.shape == (tasks,):
+        return np.flatnonzero(array)
+    if array.size == 0 and array.ndim == 1:
+        return array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(
+            f"index must be a row of task numbers, or True or False for each of {tasks} tasks, got "
+            f"{array.dtype} of shape {array.shape}"
+        )
+    if array.min() < 0 or array.max() >= tasks:
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise IndexError(f"index must name tasks 0..{tasks - 1}, got {wrong}")
+    return array.astype(np.int64, copy=False)
+
+
+def _taken(value: Any, index: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value[index]
+    if isinstance(value, tuple):
+        return tuple(_taken(each, index) for each in value)
+    return value.take(index) if isinstance(value, SeparableTasks) else value
+
+
+def _joined(name: str, values: list[Any]) -> Any:
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(values)
+    if isinstance(first, tuple):
+        return tuple(_joined(name, list(each)) for each in zip(*values, strict=True))
+    if isinstance(first, SeparableTasks):
+        return first.join(*values[1:])
+    if any(each is not first and each != first for each in values[1:]):
+        raise ValueError(f"beliefs that are joined must share their {name}, and they do not")
+    return first
