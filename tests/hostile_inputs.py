@@ -17,7 +17,7 @@ import numpy as np
 
 import priorwise as pw
 from priorwise.core.streams import streams
-from priorwise.policies.exploration import PlayArms
+from priorwise.policies.play_arms import PlayArms
 from priorwise.testing.seeds import base_seed
 
 SEED = base_seed()

@@ -16,7 +16,7 @@ from priorwise.meta.complexity.moment_errors import errors_by_arms, moment_error
 from priorwise.meta.complexity.sample_complexity import SampleComplexity, sample_complexity
 from priorwise.meta.complexity.theory import gaussian_constants, kl_lemma, theory_rate
 from priorwise.meta.exploration import OneArmBlocks, PairedArms
-from priorwise.policies.exploration import UniformThen
+from priorwise.policies.uniform_then import UniformThen
 from priorwise.sensitivity.distance.measures import kl
 
 PRIOR = pw.GaussianPrior([0.5, -0.2, 0.0], [[1.0, 0.5, 0.1], [0.5, 2.0, 0.0], [0.1, 0.0, 0.7]], 1.5)

@@ -20,7 +20,7 @@ from priorwise.core.streams import Purpose, Streams
 from priorwise.experiments import problems
 from priorwise.families.linear.contexts import _best_direction
 from priorwise.families.normal.arithmetic import expected_maximum
-from priorwise.policies.exploration import PlayArms
+from priorwise.policies.play_arms import PlayArms
 from priorwise.testing import base_seed
 
 

@@ -8,7 +8,8 @@ import pytest
 import priorwise as pw
 from priorwise.meta.complexity.explored import explored
 from priorwise.meta.exploration import OneArmBlocks, PairedArms, segments
-from priorwise.policies.exploration import PlayArms, UniformThen
+from priorwise.policies.play_arms import PlayArms
+from priorwise.policies.uniform_then import UniformThen
 from priorwise.testing import PolicyContract
 from priorwise.testing.laws import uniform_p_value
 

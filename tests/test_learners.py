@@ -45,7 +45,7 @@ from priorwise.meta.learners.meta_thompson import MetaThompson
 from priorwise.meta.learners.robust import AsFitted, Drawn, Mixed, Widened, mean_covariance
 from priorwise.meta.learners.running_mean import RunningMean
 from priorwise.meta.learners.simulate_meta import simulate_meta
-from priorwise.policies.exploration import UniformThen
+from priorwise.policies.uniform_then import UniformThen
 from priorwise.simulate.engine import plan, run_held
 from priorwise.testing import PriorContract
 

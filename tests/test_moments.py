@@ -32,7 +32,7 @@ from priorwise.families.normal import totals as moment_totals
 from priorwise.meta.complexity.explored import explored, replicate_seed
 from priorwise.meta.complexity.moment_errors import moment_errors
 from priorwise.meta.exploration import OneArmBlocks, PairedArms
-from priorwise.policies.exploration import UniformThen
+from priorwise.policies.uniform_then import UniformThen
 
 PRIOR = pw.GaussianPrior(
     [0.5, -0.3, 0.2],

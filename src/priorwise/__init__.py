@@ -23,20 +23,14 @@ from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear.contexts import GivenContexts, SphereContexts
 from priorwise.families.linear.prior import LinearGaussianPrior
-from priorwise.policies.baselines import (
-    BayesUCB,
-    ExactKnowledgeGradient,
-    Greedy,
-    TopTwoThompson,
-    Uniform,
-)
+from priorwise.policies.bayes_ucb import BayesUCB
+from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
+from priorwise.policies.greedy import Greedy
+from priorwise.policies.posterior_sampling import PosteriorSampling, SamplingPolicy
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
-from priorwise.policies.sampling import (
-    KShotThompson,
-    PosteriorSampling,
-    SamplingPolicy,
-    ThompsonSampling,
-)
+from priorwise.policies.thompson import KShotThompson, ThompsonSampling
+from priorwise.policies.top_two import TopTwoThompson
+from priorwise.policies.uniform import Uniform
 from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import compare, simulate
 
@@ -75,7 +69,7 @@ if TYPE_CHECKING:
     from priorwise.meta.marginals import log_marginal_likelihood
     from priorwise.meta.selection.models import ModelComparison, compare_models
     from priorwise.meta.selection.policies import PolicyComparison, compare_policies
-    from priorwise.policies.exploration import UniformThen
+    from priorwise.policies.uniform_then import UniformThen
     from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
     from priorwise.sensitivity.bounds.kveton import kveton_comparison
     from priorwise.sensitivity.bounds.lower import (
@@ -273,7 +267,7 @@ _LATER = {
         "OneArmBlocks",
         "PairedArms",
     ),
-    "priorwise.policies.exploration": ("UniformThen",),
+    "priorwise.policies.uniform_then": ("UniformThen",),
     "priorwise.core.fits": ("PriorFit",),
     "priorwise.meta.learners.ada_thompson": ("AdaThompson",),
     "priorwise.meta.learners.empirical_bayes": (

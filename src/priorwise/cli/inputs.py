@@ -16,7 +16,7 @@ from priorwise.cli.policies import parse_policy
 from priorwise.core import validation
 from priorwise.core.protocols import Policy, Prior
 from priorwise.families import load_prior
-from priorwise.policies.baselines import Uniform
+from priorwise.policies.uniform import Uniform
 from priorwise.simulate.run import simulate
 from priorwise.simulate.sizes import check_run
 

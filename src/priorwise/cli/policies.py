@@ -10,15 +10,14 @@ from typing import Any, Final
 
 from priorwise.core.protocols import Policy
 from priorwise.core.validation import shown
-from priorwise.policies.baselines import (
-    BayesUCB,
-    ExactKnowledgeGradient,
-    Greedy,
-    TopTwoThompson,
-    Uniform,
-)
+from priorwise.policies.bayes_ucb import BayesUCB
+from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
+from priorwise.policies.greedy import Greedy
+from priorwise.policies.posterior_sampling import PosteriorSampling
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
-from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
+from priorwise.policies.thompson import KShotThompson, ThompsonSampling
+from priorwise.policies.top_two import TopTwoThompson
+from priorwise.policies.uniform import Uniform
 
 
 def _integer(text: str) -> int:

@@ -31,9 +31,9 @@ from priorwise.figures.envelope import envelope
 from priorwise.figures.heat_maps import IDENTIFYING, first_pull_map, instance_map
 from priorwise.figures.learning import learning_curves
 from priorwise.figures.tables import Table
-from priorwise.policies.baselines import Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient
-from priorwise.policies.sampling import ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
+from priorwise.policies.uniform import Uniform
 
 TS: Final = ThompsonSampling()
 KG: Final = KnowledgeGradient(10, 10, ties="random", when_certain="best")

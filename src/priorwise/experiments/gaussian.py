@@ -24,9 +24,9 @@ from priorwise.figures.boxes import performance_boxes
 from priorwise.figures.envelope import envelope
 from priorwise.figures.learning import learning_curves
 from priorwise.meta.learners.running_mean import RunningMean
-from priorwise.policies.baselines import Uniform
-from priorwise.policies.exploration import UniformThen
-from priorwise.policies.sampling import ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
+from priorwise.policies.uniform import Uniform
+from priorwise.policies.uniform_then import UniformThen
 
 TS: Final = ThompsonSampling()
 

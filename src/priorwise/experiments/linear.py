@@ -15,8 +15,8 @@ from priorwise.families.linear.moments import LinearMoments
 from priorwise.figures.boxes import performance_boxes
 from priorwise.figures.envelope import envelope
 from priorwise.figures.learning import learning_curves
-from priorwise.policies.baselines import Uniform
-from priorwise.policies.sampling import ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
+from priorwise.policies.uniform import Uniform
 
 TS: Final = ThompsonSampling()
 MOMENTS: Final = LinearMoments(contexts=SphereContexts(arms=6), noise_var=1.0)

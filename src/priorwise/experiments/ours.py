@@ -37,9 +37,10 @@ from priorwise.meta.learners.empirical_bayes import EmpiricalBayes
 from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
 from priorwise.meta.learners.learner import FixedPrior, MetaLearner
 from priorwise.meta.learners.simulate_meta import simulate_meta
-from priorwise.policies.baselines import ExactKnowledgeGradient
+from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
+from priorwise.policies.posterior_sampling import PosteriorSampling
 from priorwise.policies.receding_horizon import KnowledgeGradient
-from priorwise.policies.sampling import PosteriorSampling, ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
 
 TS: Final = ThompsonSampling()
 SUM: Final = PosteriorSampling(8, "sum")

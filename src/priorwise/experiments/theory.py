@@ -33,9 +33,9 @@ from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.figures.tables import Table
 from priorwise.figures.theory import estimator_errors, gaps, ladders
-from priorwise.policies.baselines import Uniform
 from priorwise.policies.receding_horizon import KnowledgeGradient
-from priorwise.policies.sampling import KShotThompson, ThompsonSampling
+from priorwise.policies.thompson import KShotThompson, ThompsonSampling
+from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.lower import lower_bound_gap
 from priorwise.sensitivity.ladder.ladder import (
     ACTIONS,

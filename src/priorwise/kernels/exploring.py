@@ -8,27 +8,17 @@ call_policy = caller(ACT)
 
 
 @tile(ACT)
-def uniform_then(
-    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
-):
-    """Rounds, the two addresses, the four sizes of the uniform policy, the sizes of the other."""
+def first_then(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Rounds of the first policy, addresses of both, how many sizes the first has, all sizes."""
+    first = step <= pn[0]
+    sizes = pn[4 : 4 + pn[3]] if first else pn[4 + pn[3] :]
     rest = (keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
-    if step <= pn[0]:
-        call_policy(pn[1], pp, pn[3:7], *rest)
-    else:
-        call_policy(pn[2], pp, pn[7:], *rest)
+    call_policy(pn[1 if first else 2], pp, sizes, *rest)
 
 
 @tile(ACT)
-def arms_then(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
-    """Length of the sequence, address of the policy after it or 0, the sequence, the sizes of that
-    policy.
-    """
-    length = pn[0]
-    if step <= length or pn[1] == 0:
-        arm = pn[1 + min(step, length)]
-        for lane in range(LANES):
-            actions[lane] = arm
-    else:
-        rest = (keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
-        call_policy(pn[1], pp, pn[2 + length :], *rest)
+def given_arms(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Play the arms in order, the last of them to the end."""
+    arm = pn[min(step, len(pn)) - 1]
+    for lane in range(LANES):
+        actions[lane] = arm

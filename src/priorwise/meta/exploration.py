@@ -13,7 +13,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams, mix
-from priorwise.policies.exploration import PlayArms
+from priorwise.policies.play_arms import PlayArms
 
 PAIRS: Final = 0x5061697273
 """Sets the draw of pairs of arms apart from what else a seed is used for."""

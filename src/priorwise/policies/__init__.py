@@ -1,3 +1,1 @@
-"""alg(theta): policies by kind. Some see the posterior only through draws; baselines read it
-exactly.
-"""
+"""alg(theta): one policy per file. Some see the posterior through draws only; others read it."""

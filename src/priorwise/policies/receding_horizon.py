@@ -12,7 +12,6 @@ i).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final, get_args
 
@@ -30,38 +29,10 @@ from priorwise.core.protocols import (
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.shared import Alpha, alpha_at, check_alpha
 
-Alpha = float | Literal["online"] | Callable[[int, int], float]
 Ties = Literal["draws", "random"]
 WhenCertain = Literal["draws", "best"]
-
-
-def alpha_at(alpha: Alpha, step: int, horizon: int) -> float:
-    """Weight of the look-ahead at a step: a number, a function of (step, horizon), or (H - h) / (H
-    - h + 1) for ``"online"``.
-    """
-    if alpha == "online":
-        return (horizon - step) / (horizon - step + 1)
-    value = alpha(step, horizon) if callable(alpha) else alpha
-    return _check_alpha(value)
-
-
-def check_alpha(alpha: Alpha) -> None:
-    """Check the parameter when a policy is made."""
-    if not callable(alpha) and not (isinstance(alpha, str) and alpha == "online"):
-        _check_alpha(alpha)
-
-
-def _check_alpha(value: object) -> float:
-    if not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(
-            "alpha must be a number, 'online' or a function of (step, horizon), got "
-            f"{validation.shown(value)}"
-        )
-    number = validation.number("alpha", value)
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"alpha must lie in [0, 1], got {number:g}")
-    return number
 
 
 @final

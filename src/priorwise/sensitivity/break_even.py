@@ -32,7 +32,7 @@ from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.figures.break_even import break_even_figure
 from priorwise.figures.style import Picture
-from priorwise.policies.baselines import Uniform
+from priorwise.policies.uniform import Uniform
 from priorwise.simulate.run import compare
 
 Path = Callable[[float], Any]

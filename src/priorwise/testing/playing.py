@@ -12,7 +12,7 @@ import numpy as np
 from priorwise.core.protocols import Belief, Environment, Prior, Seen, Signal
 from priorwise.core.streams import Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.baselines import Uniform
+from priorwise.policies.uniform import Uniform
 from priorwise.simulate.steps import Step, environments, steps
 
 

@@ -13,7 +13,7 @@ from priorwise.core.runs import Run
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.policies.sampling import SamplingPolicy
+from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.simulate.run import simulate
 from priorwise.testing.laws import bonferroni, same_law_p_value
 from priorwise.testing.playing import play
@@ -162,7 +162,7 @@ class PolicyContract:
 
 
 class SamplingPolicyContract(PolicyContract):
-    """Further tests of a :class:`~priorwise.policies.sampling.SamplingPolicy`."""
+    """Further tests of a :class:`~priorwise.policies.posterior_sampling.SamplingPolicy`."""
 
     def test_draws_are_all_it_sees(self, policy: SamplingPolicy, seed: int) -> None:
         """It asks for ``draws`` draws, ``monte_carlo_n`` says so, and nothing else of the belief is

@@ -9,9 +9,11 @@ import numpy as np
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray
-from priorwise.policies.baselines import Greedy, Uniform
+from priorwise.policies.greedy import Greedy
+from priorwise.policies.posterior_sampling import PosteriorSampling
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
-from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
+from priorwise.policies.thompson import KShotThompson, ThompsonSampling
+from priorwise.policies.uniform import Uniform
 from priorwise.simulate.engine import plan
 from priorwise.simulate.run import simulate
 

@@ -66,7 +66,7 @@ class BetaMoments:
 
     Examples
     --------
-    >>> from priorwise.policies.baselines import Uniform
+    >>> from priorwise.policies.uniform import Uniform
     >>> from priorwise.simulate.run import simulate
     >>> run = simulate(
     ...     BetaPrior([2.0, 4.0], [8.0, 4.0]),

@@ -97,7 +97,7 @@ class GaussianMoments:
 
     Examples
     --------
-    >>> from priorwise.policies.baselines import Uniform
+    >>> from priorwise.policies.uniform import Uniform
     >>> from priorwise.simulate.run import simulate
     >>> prior = GaussianPrior([0.5, 0.0], [[1.0, 0.9], [0.9, 1.0]])
     >>> run = simulate(prior, Uniform(), horizon=10, tasks=50_000, seed=0, keep=True)

@@ -20,7 +20,7 @@ from priorwise.families.linear.moments import LinearMoments
 from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
 from priorwise.meta.complexity.theory import whitened_errors
 from priorwise.meta.learners.estimators import run_for
-from priorwise.policies.baselines import Uniform
+from priorwise.policies.uniform import Uniform
 
 
 @dataclass(frozen=True, eq=False)

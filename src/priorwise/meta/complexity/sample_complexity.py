@@ -21,7 +21,7 @@ from priorwise.meta.complexity.explored import default_estimator, explored, repl
 from priorwise.meta.complexity.theory import Rate, covered_rate, open_share
 from priorwise.meta.exploration import Exploration
 from priorwise.meta.learners.estimators import check_estimator, run_for
-from priorwise.policies.baselines import Uniform
+from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import reward_bound
 from priorwise.sensitivity.bounds.bound import Bound
 from priorwise.sensitivity.distance.measures import total_variation

@@ -22,8 +22,8 @@ from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.meta.exploration import Exploration, OneArmBlocks, PairedArms
-from priorwise.policies.baselines import Uniform
-from priorwise.policies.exploration import UniformThen
+from priorwise.policies.uniform import Uniform
+from priorwise.policies.uniform_then import UniformThen
 from priorwise.sensitivity.distance.measures import kl
 
 

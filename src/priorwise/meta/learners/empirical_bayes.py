@@ -30,8 +30,9 @@ from priorwise.meta.learners.estimators import check_estimator, check_reads
 from priorwise.meta.learners.learner import Play, Setting
 from priorwise.meta.learners.robust import AsFitted, PriorRule, Widened
 from priorwise.meta.reading import statistics
-from priorwise.policies.baselines import Uniform
-from priorwise.policies.sampling import SamplingPolicy, ThompsonSampling
+from priorwise.policies.posterior_sampling import SamplingPolicy
+from priorwise.policies.thompson import ThompsonSampling
+from priorwise.policies.uniform import Uniform
 
 PATIENCE: Final = 50
 """With fewer tasks, an estimator that raises a ValueError is taken to have too little data, and the
@@ -128,9 +129,10 @@ class EmpiricalBayes:
     hold
         How to turn a fit into the prior that is held. By default as fitted; but a normal prior is
         widened by the uncertainty of its mean (:class:`~priorwise.meta.learners.robust.Widened`)
-        for every policy that is not a :class:`~priorwise.policies.sampling.SamplingPolicy`: those
-        do not choose from posterior draws alone, may not explore by themselves, and would not come
-        back to an arm whose fitted mean is too low by accident. Other families are held as fitted.
+        for every policy that is not a
+        :class:`~priorwise.policies.posterior_sampling.SamplingPolicy`: those do not choose from
+        posterior draws alone, may not explore by themselves, and would not come back to an arm
+        whose fitted mean is too low by accident. Other families are held as fitted.
     start
         The prior held before the first fit, and its warm start; by default the one that knows
         nothing of the law of tasks (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0

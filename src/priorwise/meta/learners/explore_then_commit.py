@@ -24,8 +24,8 @@ from priorwise.meta.learners.estimators import check_estimator, data_for
 from priorwise.meta.learners.learner import FOREVER, Play, Setting
 from priorwise.meta.learners.running_mean import RunningMean
 from priorwise.meta.reading import has_statistics
-from priorwise.policies.baselines import Uniform
-from priorwise.policies.sampling import ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
+from priorwise.policies.uniform import Uniform
 from priorwise.simulate.run import check_policy
 
 
@@ -70,7 +70,7 @@ class ExploreThenCommit:
     The paper's MetaTS:no-cov, which draws only its first pull uniformly and learns only the mean:
 
     >>> import numpy as np
-    >>> from priorwise.policies.exploration import UniformThen
+    >>> from priorwise.policies.uniform_then import UniformThen
     >>> from priorwise.families.gaussian.moments import GaussianMoments
     >>> estimator = GaussianMoments("no-cov", cov=np.eye(6))
     >>> learner = ExploreThenCommit(

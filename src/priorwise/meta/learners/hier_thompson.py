@@ -29,7 +29,7 @@ from priorwise.meta.learners.hyper import (
     messages,
 )
 from priorwise.meta.learners.learner import Play, Setting
-from priorwise.policies.sampling import ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
 
 
 @final

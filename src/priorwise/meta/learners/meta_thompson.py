@@ -17,7 +17,7 @@ from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.meta.learners.hyper import HyperPosterior, HyperPrior
 from priorwise.meta.learners.learner import Play, Setting
-from priorwise.policies.sampling import ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
 
 
 @final

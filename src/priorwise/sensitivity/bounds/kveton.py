@@ -20,7 +20,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.policies.sampling import ThompsonSampling
+from priorwise.policies.thompson import ThompsonSampling
 from priorwise.sensitivity.bounds.bandits import reward_bound
 from priorwise.sensitivity.bounds.bound import Bound
 from priorwise.sensitivity.distance.measures import total_variation

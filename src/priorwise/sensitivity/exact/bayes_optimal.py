@@ -23,7 +23,7 @@ from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.prior import BetaBelief, BetaPrior
 from priorwise.families.finite.prior import FiniteBelief, FinitePrior
-from priorwise.policies.baselines import mean_sizes
+from priorwise.policies.shared import mean_sizes
 from priorwise.sensitivity.exact.enumeration import (
     by_mask,
     reward_likelihoods,

@@ -103,7 +103,7 @@ def exact_evaluation(
 
     Examples
     --------
-    >>> from priorwise.policies.sampling import ThompsonSampling
+    >>> from priorwise.policies.thompson import ThompsonSampling
     >>> prior = FinitePrior(means=[[1.0, 0.0], [0.0, 1.0]], probs=[0.9, 0.1])
     >>> print(exact_evaluation(prior, ThompsonSampling(), horizon=2))
     1.82 (exact, 4 trajectories)

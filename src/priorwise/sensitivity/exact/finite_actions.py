@@ -20,9 +20,10 @@ from priorwise.core.choosing import level
 from priorwise.core.protocols import ScoredPolicy, Seen
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FiniteBelief
-from priorwise.policies.baselines import Uniform
+from priorwise.policies.posterior_sampling import PosteriorSampling
 from priorwise.policies.receding_horizon import RecedingHorizon
-from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
+from priorwise.policies.thompson import KShotThompson, ThompsonSampling
+from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.exact.enumeration import (
     MOST_OUTCOMES,
     by_mask,

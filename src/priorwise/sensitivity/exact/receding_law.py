@@ -21,7 +21,8 @@ from priorwise.core.choosing import TIE_TOLERANCE, sizes_of
 from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.finite.prior import FiniteBelief, FinitePrior
-from priorwise.policies.receding_horizon import RecedingHorizon, alpha_at
+from priorwise.policies.receding_horizon import RecedingHorizon
+from priorwise.policies.shared import alpha_at
 from priorwise.sensitivity.exact.enumeration import (
     MOST_OUTCOMES,
     by_mask,

@@ -18,8 +18,9 @@ from priorwise.families.gaussian.prior import GaussianBelief
 from priorwise.families.linear.prior import LinearBelief
 from priorwise.families.normal.argmax import RANK, line_argmax, normal_argmax
 from priorwise.families.normal.distance import covariance_rank
-from priorwise.policies.baselines import Uniform
-from priorwise.policies.sampling import KShotThompson, PosteriorSampling, ThompsonSampling
+from priorwise.policies.posterior_sampling import PosteriorSampling
+from priorwise.policies.thompson import KShotThompson, ThompsonSampling
+from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.exact.enumeration import tied_law
 from priorwise.sensitivity.exact.finite_actions import finite_action_law
 

@@ -27,7 +27,7 @@ from priorwise.core.progress import Progress, progress_of
 from priorwise.core.protocols import Environment, Policy, Seen
 from priorwise.core.streams import Purpose, Stream, Streams, mix
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.sampling import SamplingPolicy
+from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.sensitivity.ladder.action_laws import (
     ActionLaw,
     SampledDistance,

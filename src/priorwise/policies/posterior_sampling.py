@@ -1,5 +1,4 @@
-"""(k, f)-posterior sampling: k draws of the environment, and any rule on their values. Thompson
-sampling and its k-shot form.
+"""(k, f)-posterior sampling: k draws of the environment, and any rule on their values.
 
 The rule sees the posterior only through the k draws, so the law of the action moves by at most k
 times the total variation of the posterior: these are k-Monte-Carlo algorithms (Lemma "samples to
@@ -73,7 +72,8 @@ class SamplingPolicy(ABC):
         return validation.count(f"{type(self).__name__}.draws", getattr(self, "draws", None))
 
 
-def _tiles(family: FamilyTiles, draws: int, rule: NamedRule, masked: bool) -> PolicyTiles:
+def sampling_tiles(family: FamilyTiles, draws: int, rule: NamedRule, masked: bool) -> PolicyTiles:
+    """Tile function of a named rule on some draws."""
     from priorwise.kernels import policies as kernels
 
     kind = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[rule]
@@ -81,54 +81,6 @@ def _tiles(family: FamilyTiles, draws: int, rule: NamedRule, masked: bool) -> Po
     return PolicyTiles(
         np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1
     )
-
-
-@final
-@dataclass(frozen=True)
-class ThompsonSampling(SamplingPolicy):
-    """Play the best arm of one posterior draw.
-
-    Examples
-    --------
-    >>> ThompsonSampling().monte_carlo_n(arms=6)
-    1
-
-    """
-
-    draws = 1
-
-    def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
-        """``argmax_a mu_a``."""
-        return pick(values[:, 0], rng.uniform())
-
-    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
-        """Tile function for the compiled loop."""
-        return _tiles(family, 1, "max", masked)
-
-
-@final
-@dataclass(frozen=True)
-class KShotThompson(SamplingPolicy):
-    """Play the arm that looks best in any of k posterior draws; more optimistic with larger k."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        """Check the number of draws."""
-        sizes.check_draws("k", validation.count("k", self.k))
-
-    @property
-    def draws(self) -> int:  # type: ignore[override]
-        """Number of posterior draws."""
-        return self.k
-
-    def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
-        """``argmax_a max_i mu_a^(i)``."""
-        return pick(values.max(axis=1), rng.uniform())
-
-    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
-        """Tile function for the compiled loop."""
-        return _tiles(family, self.k, "max", masked)
 
 
 @final
@@ -181,7 +133,7 @@ class PosteriorSampling(SamplingPolicy):
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None for a rule of the user's."""
-        return None if callable(self.rule) else _tiles(family, self.k, self.rule, masked)
+        return None if callable(self.rule) else sampling_tiles(family, self.k, self.rule, masked)
 
 
 def _check_law(law: FloatArray, values: FloatArray, seen: Seen) -> None:

@@ -1,0 +1,66 @@
+"""The knowledge gradient without draws: exact expectations in place of averages over k1 and k2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from priorwise.core import doors, validation
+from priorwise.core.choosing import level, pick, ties
+from priorwise.core.protocols import LookaheadBelief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.shared import Alpha, alpha_at, check_alpha, mean_sizes
+
+
+@final
+@dataclass(frozen=True)
+class ExactKnowledgeGradient:
+    """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a'
+    given r_a]]``, computed exactly.
+
+    Parameters
+    ----------
+    alpha
+        As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``"online"`` is the
+        online knowledge gradient of Ryzhov, Powell and Frazier (2012): this pull's mean plus what
+        it teaches, times the pulls left.
+
+    """
+
+    needs: ClassVar[tuple[type, ...]] = (LookaheadBelief,)
+
+    alpha: Alpha = "online"
+
+    def __post_init__(self) -> None:
+        """Check the parameter."""
+        check_alpha(self.alpha)
+
+    def act(self, belief: LookaheadBelief, seen: Seen, rng: Stream) -> IntArray:
+        """Play the arm with the largest value; where the look-ahead ties, the one with the largest
+        posterior mean.
+        """
+        doors.acting(self, belief, seen, rng)
+        return pick(self.scores(belief, seen), rng.uniform())
+
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: the posterior mean and look-ahead, not a number of draws, decides."""
+        validation.count("arms", arms)
+
+    def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
+        """Posterior means of the arms with the largest value, -inf for the others."""
+        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
+        now = seen.masked(belief.mean(seen))
+        size = np.broadcast_to(mean_sizes(belief, seen), now.shape)
+        if alpha == 0.0:
+            return level(now, size)
+        ahead = belief.best_after(seen)
+        # of what the best mean is a sum of
+        largest = np.maximum(seen.masked(size).max(axis=1, keepdims=True), np.abs(ahead))
+        total = level(
+            seen.masked((1.0 - alpha) * belief.mean(seen) + alpha * ahead),
+            (1.0 - alpha) * size + alpha * largest,
+        )
+        return level(np.where(ties(total), now, -np.inf), size)

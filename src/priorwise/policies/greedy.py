@@ -1,0 +1,42 @@
+"""Play the arm that looks best, as the posterior mean says; it never explores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from priorwise.core import doors, validation
+from priorwise.core.choosing import level, pick
+from priorwise.core.protocols import MeanBelief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.shared import mean_sizes, plain_tiles
+
+
+@final
+@dataclass(frozen=True)
+class Greedy:
+    """Play the arm with the largest posterior mean."""
+
+    needs: ClassVar[tuple[type, ...]] = (MeanBelief,)
+    looks_ahead: ClassVar[bool] = False
+
+    def act(self, belief: MeanBelief, seen: Seen, rng: Stream) -> IntArray:
+        """``argmax_a E[mu_a]``."""
+        doors.acting(self, belief, seen, rng)
+        return pick(self.scores(belief, seen), rng.uniform())
+
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: the posterior mean, not a number of draws, decides."""
+        validation.count("arms", arms)
+
+    def scores(self, belief: MeanBelief, seen: Seen) -> FloatArray:
+        """Posterior means."""
+        return level(seen.masked(belief.mean(seen)), mean_sizes(belief, seen))
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
+        """Tile function for the compiled loop."""
+        from priorwise.kernels import policies as kernels
+
+        return plain_tiles(kernels.greedy, family, masked, {"mean", "mean_size"})

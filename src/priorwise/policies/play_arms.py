@@ -1,0 +1,76 @@
+"""Explore by given arms first, then any policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from priorwise.core import doors, validation
+from priorwise.core.choosing import pick
+from priorwise.core.protocols import Policy, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
+from priorwise.core.types import IntArray
+from priorwise.policies.shared import Then
+
+
+@final
+@dataclass(frozen=True)
+class PlayArms(Then):
+    """Play given arms one after the other, then a policy, or without one the last of them to the
+    end.
+
+    A task to which the arm is not available plays any that is.
+
+    Parameters
+    ----------
+    arms
+        The arms of the first rounds, in order.
+    then
+        The policy of the rounds after.
+
+    """
+
+    arms: tuple[int, ...]
+    then: Policy | None = None
+
+    def __post_init__(self) -> None:
+        """Check the arms."""
+        if not isinstance(self.arms, tuple) or not self.arms:
+            raise TypeError(f"arms must be a tuple with at least one arm, got {self.arms!r}")
+        for arm in self.arms:
+            validation.count("arms", arm, least=0)
+        if self.then is not None:
+            doors.policy("then", self.then)
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """``a_h = arms[h - 1]``."""
+        doors.acting(self, belief, seen, rng)
+        self._check(seen.arms)
+        if self.then is not None and seen.step > len(self.arms):
+            return self.then.act(belief, seen, rng)
+        wanted = np.arange(seen.arms) == self.arms[min(seen.step, len(self.arms)) - 1]
+        return pick(
+            seen.masked(np.broadcast_to(wanted.astype(np.float64), (rng.tasks, seen.arms))),
+            rng.uniform(),
+        )
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None where arms are missing or the policy after has
+        none.
+        """
+        from priorwise.kernels.exploring import given_arms
+
+        self._check(family.arms)
+        if masked:
+            return None
+        first = PolicyTiles(np.zeros(1), np.array(self.arms), given_arms, frozenset())
+        if self.then is None:
+            return first
+        return self.tiles_after(first, len(self.arms), family, horizon, masked)
+
+    def _check(self, arms: int) -> None:
+        if max(self.arms) >= arms:
+            raise ValueError(f"arms must be among 0..{arms - 1}, got {max(self.arms)}")

@@ -1,0 +1,117 @@
+"""What several policies share: weights of a look-ahead, sizes of means, rounds before a policy."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from priorwise.core import sizes, validation
+from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
+from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
+from priorwise.core.types import FloatArray
+
+Alpha = float | Literal["online"] | Callable[[int, int], float]
+
+
+def alpha_at(alpha: Alpha, step: int, horizon: int) -> float:
+    """Weight of the look-ahead at a step: a number, a function of (step, horizon), or (H - h) / (H
+    - h + 1) for ``"online"``.
+    """
+    if alpha == "online":
+        return (horizon - step) / (horizon - step + 1)
+    value = alpha(step, horizon) if callable(alpha) else alpha
+    return _check_alpha(value)
+
+
+def check_alpha(alpha: Alpha) -> None:
+    """Check the parameter when a policy is made."""
+    if not callable(alpha) and not (isinstance(alpha, str) and alpha == "online"):
+        _check_alpha(alpha)
+
+
+def _check_alpha(value: object) -> float:
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(
+            "alpha must be a number, 'online' or a function of (step, horizon), got "
+            f"{validation.shown(value)}"
+        )
+    number = validation.number("alpha", value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"alpha must lie in [0, 1], got {number:g}")
+    return number
+
+
+def mean_sizes(belief: Any, seen: Seen) -> FloatArray:
+    """Sizes of the numbers that the posterior means are sums of, ``(task, arm)`` or ``(1,
+    arm)``.
+    """
+    return belief.mean_size(seen) if offers(belief, SizedMeanBelief) else np.abs(belief.mean(seen))
+
+
+def plain_tiles(act: Tile, family: FamilyTiles, masked: bool, uses: set[str]) -> PolicyTiles:
+    """Tile function that needs nothing but the number of arms and whether some are missing."""
+    return PolicyTiles(np.zeros(1), np.array([family.arms, 0, 0, masked]), act, frozenset(uses))
+
+
+class Then(ABC):
+    """Rounds that do not look at the posterior, then a policy, if there is one: what it needs and
+    takes is what that one does.
+    """
+
+    then: Any
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What the policy after needs of a belief."""
+        return getattr(self.then, "needs", ())
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether the policy after looks ahead."""
+        return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
+
+    @property
+    def slow_because(self) -> str:
+        """Why a run may take long; "" where nothing says so."""
+        return getattr(self.then, "slow_because", "")
+
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull at most, for the estimate of work."""
+        return sizes.draws_per_pull(self.then, arms)
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return sizes.drawn_at_once(self.then)
+
+    def monte_carlo_n(self, arms: int) -> int | None:
+        """Return the constant of the policy after, 0 without one: the rounds before do not look at
+        the posterior.
+        """
+        validation.count("arms", arms)
+        return 0 if self.then is None else monte_carlo_n(self.then, arms)
+
+    def tiles_after(
+        self, first: PolicyTiles, rounds: int, family: FamilyTiles, horizon: int, masked: bool
+    ) -> PolicyTiles | None:
+        """Tile function of rounds of a policy that does not look, then of the policy after; None
+        where that one has none.
+        """
+        from priorwise.kernels.exploring import first_then
+
+        if not isinstance(self.then, CompiledPolicy):
+            return None
+        then = self.then.tiles(family, horizon, masked)
+        if then is None:
+            return None
+        head = [rounds, first.act.address, then.act.address, first.n.size]
+        return PolicyTiles(
+            then.p,
+            np.concatenate([head, first.n, then.n]),
+            first_then,
+            then.uses,
+            blind_pulls=max(rounds, then.blind_pulls),
+        )

@@ -1,0 +1,84 @@
+"""Top-two Thompson sampling: for finding the best arm rather than for earning."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from priorwise.core import doors, sizes, validation
+from priorwise.core.choosing import pick
+from priorwise.core.protocols import Belief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+
+
+@final
+@dataclass(frozen=True)
+class TopTwoThompson:
+    """Play the best arm of a posterior draw, or with probability 1 - share that of a draw which
+    disagrees (Russo 2016).
+
+    Parameters
+    ----------
+    share
+        Probability of playing the first draw's best arm.
+    most_draws
+        How many draws to try; if all agree on the best arm, it is played.
+
+    """
+
+    share: float = 0.5
+    most_draws: int = 256
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if not 0.0 < validation.number("share", self.share) <= 1.0:
+            raise ValueError(f"share must lie in (0, 1], got {self.share:g}")
+        sizes.check_draws("most_draws", validation.count("most_draws", self.most_draws))
+
+    def monte_carlo_n(self, arms: int) -> int:
+        """Return ``1 + (1 - share) most_draws``, rounded up: one draw, and with probability 1 -
+        share at most so many more.
+        """
+        validation.count("arms", arms)
+        return math.ceil(1.0 + (1.0 - self.share) * self.most_draws)
+
+    def draws_per_pull(self, arms: int) -> int:
+        """Posterior draws of one pull at most, for the estimate of work."""
+        return self.most_draws + 1
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return max(8, self.most_draws // 2)
+
+    @property
+    def slow_because(self) -> str:
+        """Why a run may take long."""
+        return f"draws up to {self.most_draws:,} times per pull until another arm is best"
+
+    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+        """Draw until the best arm differs from the first draw's."""
+        doors.acting(self, belief, seen, rng)
+        stay = rng.uniform() < self.share
+        first = self._best(belief, seen, rng, 1)[:, 0]
+        second = first.copy()
+        tried = 0
+        while tried < self.most_draws and (searching := ~stay & (second == first)).any():
+            draws = min(max(8, tried), self.most_draws - tried)
+            best = self._best(belief, seen, rng, draws)
+            differs = best != first[:, None]
+            found = differs.any(axis=1) & searching
+            second[found] = best[found, differs[found].argmax(axis=1)]
+            tried += draws
+        return np.where(stay, first, second)
+
+    @staticmethod
+    def _best(belief: Belief, seen: Seen, rng: Stream, draws: int) -> IntArray:
+        """Best arm of each draw, ``(task, draw)``."""
+        values: FloatArray = seen.masked(belief.sample(rng, draws, seen))
+        flat = values.reshape(-1, values.shape[2])
+        return pick(flat, rng.uniform(draws).reshape(-1)).reshape(values.shape[:2])

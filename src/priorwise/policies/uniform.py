@@ -1,0 +1,40 @@
+"""Play any arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from priorwise.core import doors, validation
+from priorwise.core.choosing import pick
+from priorwise.core.protocols import Belief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
+from priorwise.core.types import IntArray
+from priorwise.policies.shared import plain_tiles
+
+
+@final
+@dataclass(frozen=True)
+class Uniform:
+    """Play any available arm."""
+
+    looks_ahead: ClassVar[bool] = False
+
+    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+        """``a ~ Uniform``."""
+        doors.acting(self, belief, seen, rng)
+        return pick(seen.masked(np.zeros((rng.tasks, seen.arms))), rng.uniform())
+
+    def monte_carlo_n(self, arms: int) -> int:
+        """Return 0: the posterior is not looked at."""
+        validation.count("arms", arms)
+        return 0
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
+        """Tile function for the compiled loop."""
+        from priorwise.kernels import policies as kernels
+
+        return plain_tiles(kernels.uniform, family, masked, set())

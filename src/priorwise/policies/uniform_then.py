@@ -1,0 +1,55 @@
+"""Explore at random first, then any policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from priorwise.core import doors, validation
+from priorwise.core.protocols import Policy, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
+from priorwise.core.types import IntArray
+from priorwise.policies.shared import Then
+from priorwise.policies.uniform import Uniform
+
+
+@final
+@dataclass(frozen=True)
+class UniformThen(Then):
+    """Play any available arm in the first rounds of an episode, then a policy.
+
+    What the rounds before taught is in the belief that the policy then sees.
+
+    Parameters
+    ----------
+    rounds
+        How many rounds are uniform.
+    then
+        The policy of the rounds after.
+
+    Examples
+    --------
+    >>> from priorwise.policies.thompson import ThompsonSampling
+    >>> UniformThen(1, ThompsonSampling()).looks_ahead
+    False
+
+    """
+
+    rounds: int
+    then: Policy
+
+    def __post_init__(self) -> None:
+        """Check the number of rounds."""
+        validation.count("rounds", self.rounds, least=0)
+        doors.policy("then", self.then)
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """``a ~ Uniform`` while ``h <= rounds``."""
+        doors.acting(self, belief, seen, rng)
+        return (Uniform() if seen.step <= self.rounds else self.then).act(belief, seen, rng)
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None where the policy has none."""
+        first = Uniform().tiles(family, horizon, masked)
+        return self.tiles_after(first, self.rounds, family, horizon, masked)
