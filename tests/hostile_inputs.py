@@ -38,7 +38,7 @@ SUMS = pw.GaussianStatistics(
 )
 FIT = pw.BetaMoments().fit(COUNTED)
 META = pw.FixedPrior(TS)
-HYPER = pw.GaussianHyperPrior([0.0, 0.0], np.eye(2), np.eye(2))
+HYPER = pw.meta.GaussianHyperPrior([0.0, 0.0], np.eye(2), np.eye(2))
 
 NOT_NUMBERS = (None, "x", [[1.0], [1.0, 2.0]], 1j, object())
 NOT_COUNTS = (None, "3", 2.5, float("nan"), float("inf"), True, -1, [3])
@@ -148,6 +148,12 @@ def doors() -> list[Door]:
     noises = (None, "x", 0.0, -1.0, nan, inf, [1.0], [1.0, 1.0, 1.0], [1.0, 0.0])
     numbers = (None, "x", nan, inf, True, [1.0], 10**400, 1j)
     return [
+        door(
+            "register",
+            pw.register,
+            {"family": pw.Family(name="none", priors=())},
+            {"family": (None, "gaussian", pw.GaussianPrior, {})},
+        ),
         door(
             "GaussianPrior",
             pw.GaussianPrior,
@@ -320,13 +326,13 @@ def doors() -> list[Door]:
         ),
         door(
             "OneArmBlocks",
-            pw.OneArmBlocks,
+            pw.meta.OneArmBlocks,
             {"arms": 3, "rounds": 1, "then": TS},
             {"arms": (*NOT_COUNTS, 0), "rounds": (0, "x", None), "then": ("ts", 3, None)},
         ),
         door(
             "PairedArms",
-            pw.PairedArms,
+            pw.meta.PairedArms,
             {"arms": 3, "then": TS},
             {"arms": (*NOT_COUNTS, 0), "then": ("ts", 3, BETA)},
         ),
@@ -645,17 +651,17 @@ def doors() -> list[Door]:
             {
                 "estimator": pw.BetaMarginalLikelihood(),
                 "policy": TS,
-                "schedule": pw.Every(5),
-                "hold": pw.AsFitted(),
+                "schedule": pw.meta.Every(5),
+                "hold": pw.meta.AsFitted(),
                 "start": BETA,
             },
             {
                 "estimator": (None, "x", TS, pw.BetaMarginalLikelihood, pw.BetaMoments()),
                 "policy": NOT_POLICIES,
-                "schedule": (None, 3, "daily", pw.Every),
-                "hold": (3, "x", TS, pw.Widened),
+                "schedule": (None, 3, "daily", pw.meta.Every),
+                "hold": (3, "x", TS, pw.meta.Widened),
                 "start": (3, "x", TS, pw.BetaPrior),
-                "watch": (True, 3, "x", pw.Watch, pw.Alarm(BETA, OTHER_BETA)),
+                "watch": (True, 3, "x", pw.meta.Watch, pw.meta.Alarm(BETA, OTHER_BETA)),
             },
         ),
         door(
@@ -680,13 +686,13 @@ def doors() -> list[Door]:
             "MetaThompson",
             pw.MetaThompson,
             {"hyper": HYPER, "policy": TS},
-            {"hyper": (None, 3, BETA, pw.CandidatePriors), "policy": NOT_POLICIES},
+            {"hyper": (None, 3, BETA, pw.meta.CandidatePriors), "policy": NOT_POLICIES},
         ),
         door(
             "AdaThompson",
             pw.AdaThompson,
             {"hyper": HYPER, "policy": TS},
-            {"hyper": (None, 3, BETA, pw.CandidatePriors), "policy": NOT_POLICIES},
+            {"hyper": (None, 3, BETA, pw.meta.CandidatePriors), "policy": NOT_POLICIES},
         ),
         door(
             "HierThompson",
@@ -696,7 +702,7 @@ def doors() -> list[Door]:
         ),
         door(
             "CandidatePriors",
-            pw.CandidatePriors,
+            pw.meta.CandidatePriors,
             {"priors": [BETA, OTHER_BETA], "probs": [0.5, 0.5]},
             {
                 "priors": (None, 3, [], BETA, [BETA, "x"], [BETA, NORMAL]),
@@ -705,7 +711,7 @@ def doors() -> list[Door]:
         ),
         door(
             "GaussianHyperPrior",
-            pw.GaussianHyperPrior,
+            pw.meta.GaussianHyperPrior,
             {"mean": [0.0, 0.0], "cov": np.eye(2), "task_cov": np.eye(2)},
             {"mean": vectors, "cov": matrices, "task_cov": matrices},
         ),
@@ -717,21 +723,21 @@ def doors() -> list[Door]:
         ),
         door(
             "Mixed",
-            pw.Mixed,
+            pw.meta.Mixed,
             {"vague": BETA, "share": 0.1},
             {"vague": NOT_PRIORS, "share": (*NOT_SHARES, 0.0, 1.0)},
         ),
         door(
             "Widened",
-            pw.Widened,
+            pw.meta.Widened,
             {"widened": 1.0, "raised": 0.5},
             {"widened": (*numbers, -1.0), "raised": (*numbers, -1.0)},
         ),
-        door("Every", pw.Every, {"episodes": 3}, {"episodes": (*NOT_COUNTS, 0)}),
-        door("Geometric", pw.Geometric, {"ratio": 1.2}, {"ratio": (*numbers, 1.0, 0.5)}),
+        door("Every", pw.meta.Every, {"episodes": 3}, {"episodes": (*NOT_COUNTS, 0)}),
+        door("Geometric", pw.meta.Geometric, {"ratio": 1.2}, {"ratio": (*numbers, 1.0, 0.5)}),
         door(
             "Watch",
-            pw.Watch,
+            pw.meta.Watch,
             {"other": BETA, "level": 0.01, "least": 5, "episodes": 5},
             {
                 "other": (3, "x", TS),
@@ -742,7 +748,7 @@ def doors() -> list[Door]:
         ),
         door(
             "Alarm",
-            pw.Alarm,
+            pw.meta.Alarm,
             {"prior": BETA, "other": OTHER_BETA, "level": 0.01},
             {
                 "prior": (None, 3, "x", TS),
@@ -752,13 +758,13 @@ def doors() -> list[Door]:
         ),
         door(
             "Play",
-            pw.Play,
+            pw.meta.Play,
             {"policy": TS, "believed": BETA, "episodes": 1},
             {"episodes": (*NOT_COUNTS, 0)},
         ),
         door(
             "RunningMean",
-            pw.RunningMean,
+            pw.meta.RunningMean,
             {"cov": np.eye(2), "noise_var": 1.0},
             {"cov": (*matrices[:-1], np.ones((2, 3))), "noise_var": ("x", 0.0, -1.0, nan, [1.0])},
         ),
@@ -782,7 +788,7 @@ def doors() -> list[Door]:
         ),
         door(
             "kl",
-            pw.kl,
+            pw.sensitivity.kl,
             {"p": NORMAL, "q": OTHER_NORMAL},
             {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA)},
             p=("p ", "prior"),
@@ -790,7 +796,7 @@ def doors() -> list[Door]:
         ),
         door(
             "hellinger",
-            pw.hellinger,
+            pw.sensitivity.hellinger,
             {"p": NORMAL, "q": OTHER_NORMAL},
             {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA)},
             p=("p ", "prior"),
@@ -811,16 +817,16 @@ def doors() -> list[Door]:
                 "prior": NOT_PRIORS,
                 "p": (None, "x", nan, -0.1, True),
                 "horizon": (*NOT_COUNTS, 0),
-                "condition": (None, 3, "magic", pw.Bounded),
+                "condition": (None, 3, "magic", pw.sensitivity.Bounded),
                 "seed": NOT_SEEDS[1:],
                 "draws": (*NOT_COUNTS, 0),
             },
             p=("p ", "level"),
         ),
-        door("Bounded", pw.Bounded, {"diameter": 1.0}, {"diameter": (*numbers, -1.0)}),
+        door("Bounded", pw.sensitivity.Bounded, {"diameter": 1.0}, {"diameter": (*numbers, -1.0)}),
         door(
             "SubGaussian",
-            pw.SubGaussian,
+            pw.sensitivity.SubGaussian,
             {"mean": [0.0, 1.0], "variance": 1.0, "form": "lemma"},
             {
                 "mean": (None, "x", [], [nan, 1.0]),
@@ -830,7 +836,7 @@ def doors() -> list[Door]:
         ),
         door(
             "SubGamma",
-            pw.SubGamma,
+            pw.sensitivity.SubGamma,
             {"mean": [0.0, 1.0], "variance": 1.0, "scale": 1.0, "form": "lemma"},
             {
                 "mean": (None, "x", [], [nan, 1.0]),
@@ -913,7 +919,7 @@ def doors() -> list[Door]:
         ),
         door(
             "exact_evaluation",
-            pw.exact_evaluation,
+            pw.sensitivity.exact_evaluation,
             {"prior": FINITE, "policy": TS, "horizon": 2},
             {
                 "prior": (*NOT_PRIORS, BETA),
@@ -925,7 +931,7 @@ def doors() -> list[Door]:
         ),
         door(
             "exact_trajectory_tv",
-            pw.exact_trajectory_tv,
+            pw.sensitivity.exact_trajectory_tv,
             {"prior": FINITE, "other": OTHER_FINITE, "policy": TS, "horizon": 2},
             {
                 "prior": (*NOT_PRIORS, BETA),
@@ -941,11 +947,14 @@ def doors() -> list[Door]:
             {"prior": (*NOT_PRIORS, NORMAL), "horizon": (*NOT_COUNTS, 0), "most": (*NOT_COUNTS, 0)},
         ),
         door(
-            "BayesOptimalPolicy", pw.BayesOptimalPolicy, {"most": 1000}, {"most": (*NOT_COUNTS, 0)}
+            "BayesOptimalPolicy",
+            pw.sensitivity.BayesOptimalPolicy,
+            {"most": 1000},
+            {"most": (*NOT_COUNTS, 0)},
         ),
         door(
             "kveton_comparison",
-            pw.kveton_comparison,
+            pw.sensitivity.kveton_comparison,
             {"p": NORMAL, "q": OTHER_NORMAL, "horizon": 3},
             {"p": (*NOT_PRIORS, BETA), "q": (*NOT_PRIORS, BETA), "horizon": (*NOT_COUNTS, 0)},
             p=("p ", "prior"),
@@ -953,7 +962,7 @@ def doors() -> list[Door]:
         ),
         door(
             "lower_bound_gap",
-            pw.lower_bound_gap,
+            pw.sensitivity.lower_bound_gap,
             {"k": 1, "horizon": 2, "arms": 4, "eps": 0.1, "delta": 0.1, "seed": SEED, "tasks": 64},
             {
                 "k": (*NOT_COUNTS, 0),
@@ -965,22 +974,27 @@ def doors() -> list[Door]:
                 "tasks": (*NOT_COUNTS, 0),
             },
         ),
-        door("two_point_instance", pw.two_point_instance, {"eps": 0.1}, {"eps": NOT_SHARES}),
+        door(
+            "two_point_instance",
+            pw.sensitivity.two_point_instance,
+            {"eps": 0.1},
+            {"eps": NOT_SHARES},
+        ),
         door(
             "noiseless_instance",
-            pw.noiseless_instance,
+            pw.sensitivity.noiseless_instance,
             {"arms": 4, "eps": 0.1, "delta": 0.1},
             {"arms": (*NOT_COUNTS, 0), "eps": NOT_SHARES, "delta": (None, "x", nan)},
         ),
         door(
             "pomdp_trajectory_bound",
-            pw.pomdp_trajectory_bound,
+            pw.sensitivity.pomdp_trajectory_bound,
             {"tv": 0.1, "n": 1, "horizon": 3},
             {"tv": (None, "x", nan, -0.1, 1.5), "n": NOT_COUNTS, "horizon": (*NOT_COUNTS, 0)},
         ),
         door(
             "pomdp_reward_bound",
-            pw.pomdp_reward_bound,
+            pw.sensitivity.pomdp_reward_bound,
             {"tv": 0.1, "n": 1, "horizon": 3, "reward_range": 1.0},
             {
                 "tv": (None, "x", nan, -0.1, 1.5),
@@ -993,7 +1007,7 @@ def doors() -> list[Door]:
         ),
         door(
             "reward_tails",
-            pw.reward_tails,
+            pw.sensitivity.reward_tails,
             {
                 "prior": BETA,
                 "believed": BETA,
@@ -1089,7 +1103,7 @@ def doors() -> list[Door]:
         ),
         door(
             "log_marginal_likelihood",
-            pw.log_marginal_likelihood,
+            pw.meta.log_marginal_likelihood,
             {"prior": BETA, "statistics": COUNTED},
             {
                 "prior": (*NOT_PRIORS, NORMAL, ARMS_OPEN.for_arms(2)),
@@ -1307,7 +1321,7 @@ def _own_classes() -> Iterator[Case]:
     yield Case("own classes: no draws", _played(BETA, Drawless()), ("Drawless",))
     yield Case(
         "own classes: no draws, by hand",
-        lambda: Drawless().act(BETA.belief(2), pw.Seen(1, 2, 3), streams(SEED, 2)(1)),
+        lambda: Drawless().act(BETA.belief(2), pw.core.Seen(1, 2, 3), streams(SEED, 2)(1)),
         ("Drawless",),
     )
     place = Path(tempfile.gettempdir()) / "priorwise-no-such-directory" / "fit.json"
@@ -1519,26 +1533,26 @@ def _parts_of_learners() -> Iterator[Case]:
         plays,
         "Unplanned.plan",
     )
-    blocks = pw.ExploreThenCommit(2, pw.GaussianMoments(), pw.OneArmBlocks(5))
+    blocks = pw.ExploreThenCommit(2, pw.GaussianMoments(), pw.meta.OneArmBlocks(5))
     yield Case(
         "simulate_meta: exploration of other arms", lambda: _meta(learner=blocks), ("exploration",)
     )
     yield from _named(
-        "Setting", "truth", lambda value: pw.Setting(value, 3), {"a class": pw.BetaPrior}
+        "Setting", "truth", lambda value: pw.meta.Setting(value, 3), {"a class": pw.BetaPrior}
     )
     yield from _named(
         "Setting",
         "horizon",
-        lambda value: pw.Setting(BETA, value),
+        lambda value: pw.meta.Setting(BETA, value),
         {"half": 1.5, "none": 0, "a word": "3"},
     )
     yield from _named(
         "Setting",
         "seed",
-        lambda value: pw.Setting(BETA, 3, value),
+        lambda value: pw.meta.Setting(BETA, 3, value),
         {"negative": -1, "half": 1.5, "a word": "3"},
     )
-    for plan in (pw.OneArmBlocks(3), pw.PairedArms(3)):
+    for plan in (pw.meta.OneArmBlocks(3), pw.meta.PairedArms(3)):
         name = f"{type(plan).__name__}.segments"
         wrong = {"negative": -1, "half": 1.5, "None": None, "a word": "x", "True": True}
         yield from _named(
@@ -1547,7 +1561,7 @@ def _parts_of_learners() -> Iterator[Case]:
         yield from _named(
             name, "seed", lambda value, plan=plan: plan.segments(4, seed=value), wrong
         )
-    alarm = pw.Alarm(BETA, OTHER_BETA)
+    alarm = pw.meta.Alarm(BETA, OTHER_BETA)
     yield from _named(
         "Alarm.observe",
         "played",
@@ -1556,13 +1570,24 @@ def _parts_of_learners() -> Iterator[Case]:
     )
     no_numbers = {"a word": "nan", "a dictionary": {}, "True": True, "NaN": np.nan}
     yield from _named(
-        "Alarm", "log_evidence", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, value), no_numbers
+        "Alarm",
+        "log_evidence",
+        lambda value: pw.meta.Alarm(BETA, OTHER_BETA, 0.01, value),
+        no_numbers,
     )
     yield from _named(
-        "Alarm", "largest", lambda value: pw.Alarm(BETA, OTHER_BETA, 0.01, 0.0, value), no_numbers
+        "Alarm",
+        "largest",
+        lambda value: pw.meta.Alarm(BETA, OTHER_BETA, 0.01, 0.0, value),
+        no_numbers,
     )
     no_policies = {"a number": 0, "a list": [], "a function": len, "NaN": np.nan}
-    no_tails = {"a typo": "subgauss", "None": None, "a number": 3, "a class": pw.Bounded}
+    no_tails = {
+        "a typo": "subgauss",
+        "None": None,
+        "a number": 3,
+        "a class": pw.sensitivity.Bounded,
+    }
     no_seeds = {"negative": -1, "half": 1.5, "a word": "x", "too large": 2**64}
     for bound in (pw.trajectory_bound, pw.reward_bound):
         name = bound.__name__
@@ -1588,7 +1613,7 @@ def _parts_of_learners() -> Iterator[Case]:
     yield from _named(
         "pomdp_trajectory_bound",
         "estimate",
-        lambda value: pw.pomdp_trajectory_bound(0.1, 1, 3, estimate=value),
+        lambda value: pw.sensitivity.pomdp_trajectory_bound(0.1, 1, 3, estimate=value),
         flags,
     )
     bars = {"a number": 1, "a word": "x", "a list": []}
@@ -1608,11 +1633,13 @@ def _parts_of_learners() -> Iterator[Case]:
         paths,
     )
     yield Case(
-        "exact_evaluation: a class", lambda: pw.exact_evaluation(FINITE, pw.Greedy, 2), ("policy",)
+        "exact_evaluation: a class",
+        lambda: pw.sensitivity.exact_evaluation(FINITE, pw.Greedy, 2),
+        ("policy",),
     )
     yield Case(
         "exact_evaluation: unreadable",
-        lambda: pw.exact_evaluation(FINITE, Unreadable(), 2),
+        lambda: pw.sensitivity.exact_evaluation(FINITE, Unreadable(), 2),
         ("policy",),
     )
     span = {"a span of time": np.timedelta64(3, "s")}
@@ -1649,11 +1676,11 @@ ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "one task": (lambda: _run(tasks=1), "its standard error is infinite, and says so"),
     "rewards between 0 and 1 for clicks": (
-        lambda: BETA.belief(1).update(pw.Seen(1, 2, 3), [0], [0.5], None),
+        lambda: BETA.belief(1).update(pw.core.Seen(1, 2, 3), [0], [0.5], None),
         "they count as a share of a success, as documented",
     ),
     "a reward that a finite prior deems impossible": (
-        lambda: FINITE.belief(1).update(pw.Seen(1, 2, 2), [0], [0.33], None),
+        lambda: FINITE.belief(1).update(pw.core.Seen(1, 2, 2), [0], [0.33], None),
         "the belief starts again from its prior and counts that, as documented",
     ),
     "draws=0 of an exact distance": (
@@ -1665,7 +1692,7 @@ ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
         "nothing in it is masked",
     ),
     "a list of values to mask": (
-        lambda: pw.Seen(1, 2, 2, mask=np.array([[True, False]])).masked([[1.0, 2.0]]),
+        lambda: pw.core.Seen(1, 2, 2, mask=np.array([[True, False]])).masked([[1.0, 2.0]]),
         "it is read as an array",
     ),
     "a name of any length and signs": (

@@ -90,7 +90,7 @@ VALUES = {
 }
 
 
-def _share_of_wins(values: FloatArray, seen: pw.Seen) -> FloatArray:
+def _share_of_wins(values: FloatArray, seen: pw.core.Seen) -> FloatArray:
     """How often each arm is best among the draws; those that tie share the win."""
     wins = values == values.max(axis=2, keepdims=True)
     return (wins / wins.sum(axis=2, keepdims=True)).mean(axis=1)

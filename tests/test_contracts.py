@@ -93,7 +93,7 @@ class UCB1:
     def act(self, belief: Any, seen: Any, rng: Any) -> Any:
         pulls = np.maximum(belief.pulls, 1.0)
         scores = belief.sums / pulls + np.sqrt(2.0 * np.log(seen.step) / pulls)
-        return pw.pick(seen.masked(np.where(belief.pulls == 0.0, 1e9, scores)), rng.uniform())
+        return pw.core.pick(seen.masked(np.where(belief.pulls == 0.0, 1e9, scores)), rng.uniform())
 
 
 class TestPoliciesWithMemory(PolicyContract):

@@ -371,7 +371,12 @@ def test_monte_carlo_constants() -> None:
     for play in (lambda then: pw.UniformThen(2, then), lambda then: PlayArms((1,), then)):
         for then in (pw.KShotThompson(5), pw.Greedy(), pw.Uniform()):
             assert play(then).monte_carlo_n(6) == then.monte_carlo_n(6)
-    baselines = [pw.Greedy(), pw.BayesUCB(), pw.ExactKnowledgeGradient(), pw.BayesOptimalPolicy()]
+    baselines = [
+        pw.Greedy(),
+        pw.BayesUCB(),
+        pw.ExactKnowledgeGradient(),
+        pw.sensitivity.BayesOptimalPolicy(),
+    ]
     for policy in [*baselines, pw.KnowledgeGradient(3, 3, ties="random", when_certain="best")]:
         assert policy.monte_carlo_n(6) is None
     # chance alone does not see the posterior

@@ -47,7 +47,7 @@ LEARNERS = {
                 size,
                 pw.GaussianMoments("no-cov"),
                 pw.UniformThen(1, TS),
-                exploring_with=pw.RunningMean(np.eye(6)),
+                exploring_with=pw.meta.RunningMean(np.eye(6)),
             ),
         },
     ),

@@ -50,9 +50,9 @@ EVERY_POLICY = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES
 
 def seen(
     step: int = 1, horizon: int = 5, arms: int = 3, mask: Any = None, prior: Any = None
-) -> pw.Seen:
+) -> pw.core.Seen:
     """What two tasks are shown."""
-    return pw.Seen(step, horizon, arms, FEATURES if prior is LINEAR else None, mask)
+    return pw.core.Seen(step, horizon, arms, FEATURES if prior is LINEAR else None, mask)
 
 
 class Unreadable:
@@ -195,9 +195,9 @@ def test_a_belief_refuses_what_is_not_of_its_tasks(prior: Any) -> None:
     with pytest.raises(TypeError, match=r"seen must be a Seen"):
         belief.update(None, [0, 1], [1.0, 1.0], None)
     with pytest.raises(ValueError, match=r"seen.arms is 7, but the belief has 3 arms"):
-        belief.update(pw.Seen(1, 5, 7), [0, 1], [1.0, 1.0], None)
+        belief.update(pw.core.Seen(1, 5, 7), [0, 1], [1.0, 1.0], None)
     with pytest.raises(ValueError, match=r"seen.mask has 1 tasks, but there are 2"):
-        belief.update(pw.Seen(1, 5, 3, mask=MASK[:1]), [0, 1], [1.0, 1.0], None)
+        belief.update(pw.core.Seen(1, 5, 3, mask=MASK[:1]), [0, 1], [1.0, 1.0], None)
 
 
 @EVERY_PRIOR
@@ -232,7 +232,7 @@ def test_lists_and_arrays_are_the_same_to_a_belief(prior: Any) -> None:
     "signal", [None, "x", np.ones((2, 3)), np.ones((1, 3, 2)), np.ones((2, 3, 5))]
 )
 def test_a_linear_belief_refuses_other_features(signal: Any) -> None:
-    belief, shown = LINEAR.belief(2), pw.Seen(1, 5, 3, signal)
+    belief, shown = LINEAR.belief(2), pw.core.Seen(1, 5, 3, signal)
     for ask in (lambda: belief.update(shown, [0, 1], [1.0, 1.0], None), lambda: belief.mean(shown)):
         with pytest.raises(
             ValueError, match=r"seen.signal must be the features of each task and arm"
@@ -244,12 +244,12 @@ def test_a_linear_belief_refuses_other_features(signal: Any) -> None:
 
 def test_a_linear_belief_refuses_features_that_are_no_numbers() -> None:
     with pytest.raises(ValueError, match=r"seen.signal must be finite"):
-        LINEAR.belief(2).update(pw.Seen(1, 5, 3, FEATURES * np.nan), [0, 1], [1.0, 1.0], None)
+        LINEAR.belief(2).update(pw.core.Seen(1, 5, 3, FEATURES * np.nan), [0, 1], [1.0, 1.0], None)
 
 
 @pytest.mark.parametrize("kind", [complex, object, str])
 def test_a_linear_belief_refuses_features_of_another_kind(kind: type) -> None:
-    signal = pw.Seen(1, 5, 3, FEATURES.astype(kind))
+    signal = pw.core.Seen(1, 5, 3, FEATURES.astype(kind))
     for call in (
         lambda: LINEAR.belief(2).update(signal, [0, 1], [1.0, 0.0], None),
         lambda: LINEAR.belief(2).sample(streams(SEED, 2)(1), 2, signal),
@@ -261,7 +261,7 @@ def test_a_linear_belief_refuses_features_of_another_kind(kind: type) -> None:
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_features_that_are_not_finite_do_not_become_values(wrong: float) -> None:
-    signal = pw.Seen(1, 5, 3, np.where(FEATURES == 0.8, wrong, FEATURES))
+    signal = pw.core.Seen(1, 5, 3, np.where(FEATURES == 0.8, wrong, FEATURES))
     for policy in (pw.ThompsonSampling(), pw.Greedy(), pw.BayesUCB()):
         with pytest.raises(ValueError, match=r"seen\.signal must be finite"):
             policy.act(LINEAR.belief(2), signal, streams(SEED, 2)(1))
@@ -270,7 +270,7 @@ def test_features_that_are_not_finite_do_not_become_values(wrong: float) -> None
 def test_features_whose_squares_are_not_finite_do_not_enter_a_belief() -> None:
     with pytest.raises(ValueError, match=r"seen\.signal must be finite, at most 1e\+100"):
         LINEAR.belief(2).update(
-            pw.Seen(1, 5, 3, np.full((2, 3, 2), 1e200)), [0, 1], [1.0, 0.0], None
+            pw.core.Seen(1, 5, 3, np.full((2, 3, 2), 1e200)), [0, 1], [1.0, 0.0], None
         )
 
 
@@ -303,7 +303,7 @@ def test_a_policy_refuses_another_batch(policy: Any) -> None:
     with pytest.raises(ValueError, match=r"belief is about 5 tasks, but rng has 2"):
         policy.act(GAUSSIAN.belief(5), seen(), rng)
     with pytest.raises(ValueError, match=r"seen.arms is 7, but the belief has 3 arms"):
-        policy.act(GAUSSIAN.belief(2), pw.Seen(1, 5, 7), rng)
+        policy.act(GAUSSIAN.belief(2), pw.core.Seen(1, 5, 7), rng)
     with pytest.raises(ValueError, match=r"seen.mask has 1 tasks, but there are 2"):
         policy.act(GAUSSIAN.belief(2), seen(mask=MASK[:1]), rng)
     with pytest.raises(TypeError, match=r"seen must be a Seen"):
@@ -390,7 +390,7 @@ BY_HAND: dict[str, Case] = {
     "streams: step -1": (lambda: streams(SEED, 2)(-1), "step must be at least 0"),
     "streams: half a step": (lambda: streams(SEED, 2)(0.5), "step must be an integer"),
     "streams: step 2**32": (lambda: streams(SEED, 2)(2**32), "step must be below"),
-    "stream: keys of a list": (lambda: pw.Stream([1, 2], 1), "keys must be"),
+    "stream: keys of a list": (lambda: pw.core.Stream([1, 2], 1), "keys must be"),
     "stream: normal(-1)": (
         lambda: streams(SEED, 2)(1).normal(-1),
         "shape must be non-negative integers",
@@ -449,9 +449,12 @@ BY_HAND: dict[str, Case] = {
         lambda: streams(SEED, 2)(1).beta(np.ones((2, 3)), np.full((2, 3), np.nan)),
         "beta must be positive",
     ),
-    "stream: step -3": (lambda: pw.Stream(np.zeros(2, np.uint64), -3), "step must be at least 0"),
+    "stream: step -3": (
+        lambda: pw.core.Stream(np.zeros(2, np.uint64), -3),
+        "step must be at least 0",
+    ),
     "stream: step of words": (
-        lambda: pw.Stream(np.zeros(2, np.uint64), "a"),
+        lambda: pw.core.Stream(np.zeros(2, np.uint64), "a"),
         "step must be an integer",
     ),
     "stream: beta of a number": (
@@ -477,53 +480,56 @@ BY_HAND: dict[str, Case] = {
     "masked: a row": (lambda: seen(mask=MASK).masked(np.ones(3)), "values must be"),
     "masked: nothing": (lambda: seen(mask=MASK).masked(None), "values must be"),
     "pick: ragged": (
-        lambda: pw.pick([[1.0], [1.0, 2.0]], np.array([0.5])),
+        lambda: pw.core.pick([[1.0], [1.0, 2.0]], np.array([0.5])),
         "values must be numbers in a regular shape",
     ),
     "pick: masked": (
-        lambda: pw.pick(np.ma.array([[1.0, 9.0]], mask=[[0, 1]]), np.array([0.5])),
+        lambda: pw.core.pick(np.ma.array([[1.0, 9.0]], mask=[[0, 1]]), np.array([0.5])),
         "values has masked entries",
     ),
     "pick: ragged uniform": (
-        lambda: pw.pick(np.ones((2, 2)), [[0.1], [0.1, 0.2]]),
+        lambda: pw.core.pick(np.ones((2, 2)), [[0.1], [0.1, 0.2]]),
         "uniform must be numbers in a regular shape",
     ),
     "pick: NaN uniform": (
-        lambda: pw.pick(np.ones((1, 3)), np.array([np.nan])),
+        lambda: pw.core.pick(np.ones((1, 3)), np.array([np.nan])),
         r"uniform must lie in \[0, 1\)",
     ),
     "pick: uniform 2": (
-        lambda: pw.pick(np.ones((1, 3)), np.array([2.0])),
+        lambda: pw.core.pick(np.ones((1, 3)), np.array([2.0])),
         r"uniform must lie in \[0, 1\)",
     ),
     "pick: uniform 1": (
-        lambda: pw.pick(np.ones((1, 3)), np.array([1.0])),
+        lambda: pw.core.pick(np.ones((1, 3)), np.array([1.0])),
         r"uniform must lie in \[0, 1\)",
     ),
     "pick: negative uniform": (
-        lambda: pw.pick(np.ones((1, 3)), np.array([-0.1])),
+        lambda: pw.core.pick(np.ones((1, 3)), np.array([-0.1])),
         r"uniform must lie in \[0, 1\)",
     ),
     "pick: one uniform for two": (
-        lambda: pw.pick(np.ones((2, 3)), np.array([0.5])),
+        lambda: pw.core.pick(np.ones((2, 3)), np.array([0.5])),
         "uniform must be one number for each of 2",
     ),
     "pick: a number": (
-        lambda: pw.pick(np.ones((1, 3)), 0.5),
+        lambda: pw.core.pick(np.ones((1, 3)), 0.5),
         "uniform must be one number for each",
     ),
     "pick: all minus infinity": (
-        lambda: pw.pick(np.full((1, 3), -np.inf), np.array([0.5])),
+        lambda: pw.core.pick(np.full((1, 3), -np.inf), np.array([0.5])),
         "every value of a task is -inf",
     ),
     "pick: NaN value": (
-        lambda: pw.pick(np.array([[0.0, np.nan]]), np.array([0.5])),
+        lambda: pw.core.pick(np.array([[0.0, np.nan]]), np.array([0.5])),
         "value of an arm is NaN",
     ),
-    "pick: no arms": (lambda: pw.pick(np.ones((2, 0)), np.ones(2) / 2), "values must be numbers"),
-    "pick: a row": (lambda: pw.pick(np.ones(3), np.ones(3) / 2), "values must be numbers"),
+    "pick: no arms": (
+        lambda: pw.core.pick(np.ones((2, 0)), np.ones(2) / 2),
+        "values must be numbers",
+    ),
+    "pick: a row": (lambda: pw.core.pick(np.ones(3), np.ones(3) / 2), "values must be numbers"),
     "pick: words": (
-        lambda: pw.pick(np.array([["a", "b"]]), np.array([0.5])),
+        lambda: pw.core.pick(np.array([["a", "b"]]), np.array([0.5])),
         "values must be numbers",
     ),
 }

@@ -11,7 +11,7 @@ import priorwise as pw
 from priorwise.core.estimates import Estimate
 from priorwise.experiments import problems
 from priorwise.policies.play_arms import PlayArms
-from priorwise.sensitivity.break_even import break_even
+from priorwise.sensitivity.breaking_even import break_even
 from priorwise.sensitivity.ladder.ladder import (
     ACTIONS,
     COMMON,

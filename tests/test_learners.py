@@ -105,7 +105,7 @@ def test_marginal_likelihood_is_the_product_of_predictions(name: str, seed: int)
     belief, signal = prior.belief(tasks), environment.start(streams.world(0))
     total, columns = np.zeros(tasks), []
     for step in range(1, horizon + 1):
-        seen = pw.Seen(step, horizon, prior.arms, signal)
+        seen = pw.core.Seen(step, horizon, prior.arms, signal)
         actions = THOMPSON.act(belief, seen, streams.at(Purpose.POLICY, step))
         rewards, after = environment.step(seen, actions, streams.world(step))
         total += log_predictive(belief, seen, actions, rewards)
@@ -261,11 +261,13 @@ def test_hierarchical_draws_have_the_joint_posterior_law(name: str, seed: int) -
         # all arms show the chosen features
         signal = None if data.log is None else np.repeat(x[:, step][:, None, :], 3, axis=1)
         belief = belief.update(
-            pw.Seen(step + 1, 4, 3, signal), data.actions[:, step], data.rewards[:, step], None
+            pw.core.Seen(step + 1, 4, 3, signal), data.actions[:, step], data.rewards[:, step], None
         )
     probe = np.broadcast_to(np.vstack([np.eye(dim), np.ones(dim)])[:3], (tasks, 3, dim))
     stream = Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 4)
-    values = belief.sample(stream, draws, pw.Seen(4, 4, 3, probe if name == "linear" else None))
+    values = belief.sample(
+        stream, draws, pw.core.Seen(4, 4, 3, probe if name == "linear" else None)
+    )
     alone = joint_conditioning(
         hyper,
         prior,

@@ -305,12 +305,15 @@ def test_json_finds_every_value_that_is_not_imported_yet() -> None:
             import_module(module.name)
     ours = {
         name: kind.__module__
-        for name, kind in pw.Serializable._families.items()
+        for name, kind in pw.core.Serializable._families.items()
         if kind.__module__.startswith("priorwise.")
     }
-    homes = pw.Serializable._homes
+    homes = pw.core.Serializable._homes
     assert {name: ours[name] for name in homes} == homes
-    code = "import priorwise as pw; print(*pw.Serializable._families)"
+    code = (
+        "import priorwise as pw; from priorwise.core.family import discover; discover(); "
+        "print(*pw.core.Serializable._families)"
+    )
     fresh = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert set(ours) - set(homes) == set(fresh.stdout.split())
 

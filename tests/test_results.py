@@ -159,7 +159,7 @@ META: dict[str, Any] = {"episodes": 12, "replicates": 5, "horizon": 4, "jobs": 1
 
 
 @pytest.fixture(scope="module")
-def learned() -> dict[str, pw.MetaRun]:
+def learned() -> dict[str, pw.meta.MetaRun]:
     from priorwise.testing import base_seed
 
     learners = {"ts": pw.FixedPrior(pw.ThompsonSampling()), "oracle": pw.FixedPrior(pw.Greedy())}
@@ -169,7 +169,7 @@ def learned() -> dict[str, pw.MetaRun]:
     }
 
 
-def test_a_meta_run_is_one_row_for_each_episode(learned: dict[str, pw.MetaRun]) -> None:
+def test_a_meta_run_is_one_row_for_each_episode(learned: dict[str, pw.meta.MetaRun]) -> None:
     run = learned["ts"]
     frame = run.to_frame()
     assert frame["episode"].tolist() == list(range(1, 13))
@@ -189,7 +189,7 @@ def test_a_meta_run_is_one_row_for_each_episode(learned: dict[str, pw.MetaRun]) 
 
 
 def test_figure_of_a_meta_run(
-    learned: dict[str, pw.MetaRun], monkeypatch: pytest.MonkeyPatch
+    learned: dict[str, pw.meta.MetaRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, oracle = learned.values()
     png(run.figure())
@@ -348,11 +348,19 @@ def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(
 ) -> None:
     names = {"worst case": 400.0, "posteriors": 178.0, "actions": 23.0, "coupled trajectories": 1.0}
     rungs = tuple(
-        pw.Rung(name, delta, 0.0, reward, 0.0, "by hand") for name, delta in names.items()
+        pw.sensitivity.Rung(name, delta, 0.0, reward, 0.0, "by hand")
+        for name, delta in names.items()
     )
-    gap, distance = pw.Estimate(-0.011, 0.002), pw.Distance(1.0, "exact", 0.0, 1.0)
-    ladder = pw.Ladder(
-        rungs, gap, pw.Estimate(20.0, 0.1), 4.52, distance, "ThompsonSampling", 200, exact=False
+    gap, distance = pw.core.Estimate(-0.011, 0.002), pw.sensitivity.Distance(1.0, "exact", 0.0, 1.0)
+    ladder = pw.sensitivity.Ladder(
+        rungs,
+        gap,
+        pw.core.Estimate(20.0, 0.1),
+        4.52,
+        distance,
+        "ThompsonSampling",
+        200,
+        exact=False,
     )
     first = (
         "Believing the wrong prior, ThompsonSampling earns 0.011 ± 0.002 less in 200 pulls "
@@ -367,7 +375,7 @@ def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(
     shown = Noted(monkeypatch, "priorwise.figures.ladder")
     ladder.figure()
     assert first in shown.said
-    unseen = replace(ladder, gap=pw.Estimate(0.001, 0.002))
+    unseen = replace(ladder, gap=pw.core.Estimate(0.001, 0.002))
     assert unseen.summary.startswith(
         "Believing the wrong prior, ThompsonSampling earns the same in 200 pulls, to within 0.004."
     )
@@ -448,4 +456,4 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before(
 
 def test_completion_offers_the_public_names_only() -> None:
     assert dir(pw) == sorted(pw.__all__)
-    assert not {"Any", "TYPE_CHECKING", "core", "kernels"} & set(dir(pw))
+    assert not {"Any", "TYPE_CHECKING", "lazily", "kernels"} & set(dir(pw))

@@ -91,7 +91,7 @@ def test_an_episode_is_a_numbered_task(name: str, seed: int) -> None:
         environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), 30)
         signal = environment.start(streams.world(0))
         rewards, _ = environment.step(
-            pw.Seen(1, 5, 3, signal), run.actions[replicate, :, 0], streams.world(1)
+            pw.core.Seen(1, 5, 3, signal), run.actions[replicate, :, 0], streams.world(1)
         )
         np.testing.assert_allclose(
             run.kept[replicate].trajectory.rewards[:, 0], rewards, rtol=1e-12, atol=1e-12
@@ -301,7 +301,7 @@ class Demanding:
 
     needs = (Wishful,)
 
-    def act(self, belief: Any, seen: pw.Seen, rng: Stream) -> Any:
+    def act(self, belief: Any, seen: pw.core.Seen, rng: Stream) -> Any:
         return np.zeros(rng.tasks, dtype=np.int64)
 
 
@@ -319,7 +319,7 @@ def test_every_policy_that_is_held_is_checked(seed: int) -> None:
 class Never:
     """An exploration that must not be reached."""
 
-    def act(self, belief: Any, seen: pw.Seen, rng: Stream) -> Any:
+    def act(self, belief: Any, seen: pw.core.Seen, rng: Stream) -> Any:
         raise AssertionError("explored")
 
     def monte_carlo_n(self, arms: int) -> None: ...

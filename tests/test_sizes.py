@@ -65,7 +65,9 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "k by hand": (
         lambda: pw.PosteriorSampling(2**31).act(
-            NORMAL.belief(99), pw.Seen(1, 2, 2), pw.Stream(np.arange(99, dtype=np.uint64), 1)
+            NORMAL.belief(99),
+            pw.core.Seen(1, 2, 2),
+            pw.core.Stream(np.arange(99, dtype=np.uint64), 1),
         ),
         r"a request of shape \(2147483648, 1\) for each of 99 tasks needs .* GB",
     ),

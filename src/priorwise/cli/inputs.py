@@ -15,7 +15,7 @@ from priorwise.cli.errors import fail
 from priorwise.cli.policies import parse_policy
 from priorwise.core import validation
 from priorwise.core.protocols import Policy, Prior
-from priorwise.families import load_prior
+from priorwise.core.serial import load_prior
 from priorwise.policies.uniform import Uniform
 from priorwise.simulate.run import simulate
 from priorwise.simulate.sizes import check_run

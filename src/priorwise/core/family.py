@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from operator import attrgetter
+from pkgutil import iter_modules
 from typing import Any, Final, final
 
 from priorwise.core.serial import Serializable
 
 GROUP: Final = "priorwise.families"
-"""Entry points of other packages; each names a module that registers its family when imported."""
+"""Our folder of families, and the group of entry points of other packages: each names a module that
+registers its family when imported.
+"""
 
 
 @final
@@ -160,6 +163,7 @@ def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
 
 def known(part: str) -> str:
     """Name the priors whose families have a part, for errors."""
+    discover()
     return ", ".join(
         sorted({each.__name__ for each, family in _FAMILIES.items() if getattr(family, part)})
     )
@@ -172,7 +176,13 @@ def offers(prior: Any, part: str) -> bool:
 
 
 def discover() -> None:
-    """Import the packages that say in their metadata that they bring families."""
+    """Import every family: those of this package, and the packages that say in their metadata that
+    they bring some.
+    """
+    ours = import_module(GROUP)
+    for folder in iter_modules(ours.__path__, f"{GROUP}."):
+        if folder.ispkg:
+            import_module(folder.name)
     for entry in entry_points(group=GROUP):
         entry.load()
 

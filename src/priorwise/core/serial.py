@@ -38,7 +38,7 @@ class Serializable:
     family: ClassVar[str]
     _families: ClassVar[dict[str, type[Serializable]]] = {}
     # modules of families that are not imported before a file names them
-    _homes: ClassVar[dict[str, str]] = {}
+    _homes: ClassVar[dict[str, str]] = {"prior-fit": "priorwise.core.fits"}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Register the class under its family name."""
@@ -133,6 +133,17 @@ class Serializable:
         return cls(**fields)
 
 
+def load_prior(source: str | os.PathLike[str]) -> Any:
+    """Read a prior from a path or from JSON text, as ``prior.save`` and ``prior.to_json`` write it;
+    of a saved fit, its prior.
+    """
+    value = Serializable.load(source)
+    prior = getattr(value, "prior", value)  # a fit has one inside
+    if not hasattr(prior, "belief"):
+        raise ValueError(f"expected a prior or a fit, but this holds a {type(value).__name__}")
+    return prior
+
+
 def _text_of(path: Path) -> str:
     """Return the text of a file, if it is one of a size and an encoding that a prior may have."""
     name = shown(str(path), quoted=False, most=SHOWN_PATH)
@@ -194,7 +205,8 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, list, tuple, dict)):
         return value
     raise TypeError(
-        f"a {type(value).__name__} has no JSON form; derive its class from priorwise.Serializable"
+        f"a {type(value).__name__} has no JSON form; derive its class from "
+        "priorwise.core.Serializable"
     )
 
 
@@ -202,6 +214,10 @@ def _build(content: dict[str, Any]) -> Serializable:
     name = content.get("family")
     families, homes = Serializable._families, Serializable._homes
     key = str(name)
+    if key not in families and key not in homes:
+        from priorwise.core.family import discover  # which registers what JSON may name
+
+        discover()
     if key not in families and key in homes:
         import_module(homes[key])
     cls = families.get(key)

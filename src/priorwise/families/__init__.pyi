@@ -1,0 +1,31 @@
+from priorwise.core.serial import load_prior as load_prior
+from priorwise.families.beta.exchangeable import ExchangeableBetaPrior as ExchangeableBetaPrior
+from priorwise.families.beta.likelihood.estimator import (
+    BetaMarginalLikelihood as BetaMarginalLikelihood,
+)
+from priorwise.families.beta.moments import BetaMoments as BetaMoments
+from priorwise.families.beta.prior import BetaPrior as BetaPrior
+from priorwise.families.beta.statistics import BetaStatistics as BetaStatistics
+from priorwise.families.finite.counts import FiniteCounts as FiniteCounts
+from priorwise.families.finite.likelihood.estimator import (
+    FiniteMarginalLikelihood as FiniteMarginalLikelihood,
+)
+from priorwise.families.finite.prior import FinitePrior as FinitePrior
+from priorwise.families.finite.statistics import FiniteStatistics as FiniteStatistics
+from priorwise.families.gaussian.exchangeable import (
+    ExchangeableGaussianPrior as ExchangeableGaussianPrior,
+)
+from priorwise.families.gaussian.likelihood.estimator import (
+    GaussianMarginalLikelihood as GaussianMarginalLikelihood,
+)
+from priorwise.families.gaussian.moments import GaussianMoments as GaussianMoments
+from priorwise.families.gaussian.prior import GaussianPrior as GaussianPrior
+from priorwise.families.gaussian.statistics import GaussianStatistics as GaussianStatistics
+from priorwise.families.linear.contexts import GivenContexts as GivenContexts
+from priorwise.families.linear.contexts import SphereContexts as SphereContexts
+from priorwise.families.linear.likelihood.estimator import (
+    LinearMarginalLikelihood as LinearMarginalLikelihood,
+)
+from priorwise.families.linear.moments import LinearMoments as LinearMoments
+from priorwise.families.linear.prior import LinearGaussianPrior as LinearGaussianPrior
+from priorwise.families.linear.statistics import LinearStatistics as LinearStatistics
