@@ -31,7 +31,7 @@ from priorwise.kernels.compiling import KEYS, LANES, ROWS, F, U, entry
 
 ALARM = 1e-4 / 250
 # p-values: axes 7 x 7, balance 1, spacings 2 x 3, avalanche 2, moments 6, tails 3, pairs 4, betas
-# 36 + 25, integers 3, choice 1: 136 in all
+# 36 + 25, integers 3, choice 1, gammas 12, Dirichlets 11: 159 in all
 Table = np.ndarray[Any, Any]
 
 
@@ -466,3 +466,118 @@ def test_single_normals_share_no_number_with_other_requests_of_their_pair(seed: 
     # control: made from one of the numbers
     radius = np.sqrt(-2 * np.log(1 - streams.at(Purpose.POLICY, 1).uniform()))
     assert np.corrcoef(radius, others[2])[0, 1] > 0.5
+
+
+# Gammas and Dirichlets
+
+
+def gamma_p_values(draws: Table, shape: float) -> list[float]:
+    """Kolmogorov-Smirnov on the logarithm's scale; what underflows to 0 is left out of both."""
+    law, least = stats.gamma(shape), 1e-290
+    floor = law.cdf(least)
+    large = draws[draws > least]
+    p_value = stats.kstest(large, lambda x: (law.cdf(x) - floor) / (1.0 - floor)).pvalue
+    return [float(p_value), float(stats.binomtest(len(large), len(draws), 1.0 - floor).pvalue)]
+
+
+def gamma_draws(seed: int, shape: float) -> Table:
+    tasks = 1 << 12
+    return stream(seed, tasks).gamma(np.full((tasks, 2), shape), 4).ravel()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gammas(shape: float, seed: int) -> None:
+    assert min(gamma_p_values(gamma_draws(seed, shape), shape)) > ALARM
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_control_gammas(shape: float, seed: int) -> None:
+    """A shape that is wrong by 10 %, 2 % where the draws tell more, and 0.2 % for a large one."""
+    wrong = shape * (1.1 if shape < 50 else 1.02 if shape < 1e4 else 1.002)
+    assert min(gamma_p_values(gamma_draws(seed, wrong), shape)) < ALARM
+
+
+ALPHA = np.array([0.02, 0.3, 1.0, 4.0])
+
+
+def dirichlet_p_values(draws: Table, alpha: Table) -> list[float]:
+    """Marginals and sums of two are Betas: the law of a share of a share fixes the dependence."""
+    total, p_values = alpha.sum(), []
+    for picked in ([1], [2], [3], [1, 2], [0, 3]):
+        a = alpha[picked].sum()
+        share = draws[:, picked].sum(axis=1)
+        p_values += beta_p_values(share, a, total - a)
+    return p_values
+
+
+def test_dirichlets(seed: int) -> None:
+    """Shares of four; they sum to 1, and independent of the sum of gammas they come from."""
+    tasks = 1 << 14
+    draws = stream(seed, tasks).dirichlet(np.tile(ALPHA, (tasks, 1)))[:, 0]
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
+    assert min(dirichlet_p_values(draws, ALPHA)) > ALARM
+    assert min(dirichlet_p_values(draws, ALPHA * 1.1)) < ALARM  # control
+
+
+def test_tiny_dirichlets_are_corners(seed: int) -> None:
+    """Where every gamma underflows, the shares are still numbers, and nearly one corner each."""
+    draws = stream(seed, 1000).dirichlet(np.full((1000, 3), 1e-4))[:, 0]
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
+    assert (draws.max(axis=1) > 0.99).mean() > 0.98
+    corners = np.bincount(draws.argmax(axis=1), minlength=3)
+    assert stats.chisquare(corners).pvalue > ALARM
+
+
+def test_gammas_do_not_depend_on_the_batch(seed: int) -> None:
+    shape = np.random.default_rng(seed).uniform(0.1, 3.0, size=(70, 3))
+    whole = stream(seed, 70).gamma(shape, 2)
+    some = np.array([3, 69, 11], dtype=np.uint64)
+    np.testing.assert_array_equal(
+        Streams(seed, some).at(Purpose.POLICY, 1).gamma(shape[some.astype(int)], 2), whole[some]
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
+def test_impossible_shapes_are_refused(value: float, seed: int) -> None:
+    with pytest.raises(ValueError, match="shape must be positive and finite"):
+        stream(seed, 2).gamma(np.array([[1.0], [value]]))
+    with pytest.raises(ValueError, match="alpha must be positive and finite"):
+        stream(seed, 2).dirichlet(np.array([[1.0], [value]]))
+
+
+# Streams at other steps, and at several at once
+
+REQUESTS: dict[str, Callable[[Stream], Table]] = {
+    "bits": lambda rng: rng.bits(3),
+    "normal": lambda rng: rng.normal(2, 3),
+    "single normal": lambda rng: rng.normal(),
+    "second call": lambda rng: (rng.uniform(2), rng.normal())[1],
+    "counts": lambda rng: rng.counts(np.tile([0.2, 0.3, 0.5], (rng.tasks, 1)), 9),
+    "beta": lambda rng: rng.beta(np.full((rng.tasks, 2), 0.4), np.full((rng.tasks, 2), 3.0), 2),
+    "gamma": lambda rng: rng.gamma(np.full((rng.tasks, 2), 0.4), 2),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_tasks_at_different_steps_draw_what_each_draws_alone(name: str, seed: int) -> None:
+    steps, tasks = np.array([0, 5, 1, 2, 5]), np.array([9, 4, 2, 7, 1], dtype=np.uint64)
+    together = REQUESTS[name](Streams(seed, tasks).at(Purpose.POLICY, steps))
+    for place, (task, step) in enumerate(zip(tasks, steps, strict=True)):
+        alone = Streams(seed, np.array([task])).at(Purpose.POLICY, int(step))
+        np.testing.assert_array_equal(together[place], REQUESTS[name](alone)[0])
+
+
+def test_a_stream_at_another_step(seed: int) -> None:
+    """``at`` starts afresh, whatever was asked before; step 0 is the same from every step."""
+    first, third = stream(seed, 4, 1), stream(seed, 4, 3)
+    kept = first.normal(2)
+    third.uniform(5)
+    np.testing.assert_array_equal(third.at(1).normal(2), kept)
+    np.testing.assert_array_equal(first.at(0).uniform(3), third.at(0).uniform(3))
+    assert not np.isin(third.at(0).bits(3), [stream(seed, 4, h).bits(3) for h in range(1, 9)]).any()
+
+
+@pytest.mark.parametrize("steps", [[1, 2, 3], [1.0, 2.0], [[1, 2]], [1, -1]])
+def test_wrong_steps_are_refused(steps: Any, seed: int) -> None:
+    with pytest.raises((TypeError, ValueError), match="step must be"):
+        stream(seed, 2).at(np.array(steps))

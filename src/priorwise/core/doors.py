@@ -165,8 +165,12 @@ def drawing(belief: Any, rng: Any, draws: Any) -> int:
     return validation.count("draws", draws)
 
 
-def level(value: Any) -> float:
-    """Check the level of a quantile."""
+def level(value: Any) -> Any:
+    """Check the level of a quantile, or those of each task ``(task,)``, which become a column."""
+    if isinstance(value, np.ndarray):
+        if value.ndim != 1 or value.dtype.kind != "f" or not ((value > 0.0) & (value < 1.0)).all():
+            raise ValueError("level must lie between 0 and 1 in each task, shape (task,)")
+        return value[:, None]
     if not 0.0 < validation.number("level", value) < 1.0:
         raise ValueError(f"level must lie between 0 and 1, got {value:g}")
     return float(value)
@@ -203,6 +207,10 @@ def _check_stream(rng: Any) -> None:
 def _check_seen(seen: Any, tasks: int) -> None:
     if not isinstance(seen, Seen):
         raise TypeError(f"seen must be a Seen(step, horizon, arms, ...), got {_kind(seen)}")
+    for name in ("step", "horizon"):
+        value = getattr(seen, name)
+        if isinstance(value, np.ndarray) and len(value) != tasks:
+            raise ValueError(f"seen.{name} has {len(value)} tasks, but there are {tasks}")
     if seen.mask is not None and len(seen.mask) != tasks:
         raise ValueError(f"seen.mask has {len(seen.mask)} tasks, but there are {tasks}")
 

@@ -26,17 +26,23 @@ the task axis first.
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known when an action is chosen."""
+    """What is known when an action is chosen.
 
-    step: int  # 1..horizon
-    horizon: int
+    The tasks of a batch may be at different steps, as where each is served when it comes: then
+    ``step`` and ``horizon``, one or both, hold one integer for each task, ``(task,)``.
+    """
+
+    step: Any  # 1..horizon: an integer, or (task,)
+    horizon: Any
     arms: int
     signal: Signal = None
     mask: BoolArray | None = None  # (task, arm): which arms are available; None: all
 
     def __post_init__(self) -> None:
         """Check the numbers, and that the mask leaves each task an arm."""
-        if validation.count("step", self.step) > validation.count("horizon", self.horizon):
+        if isinstance(self.step, np.ndarray) or isinstance(self.horizon, np.ndarray):
+            _check_steps(self.step, self.horizon)
+        elif validation.count("step", self.step) > validation.count("horizon", self.horizon):
             raise ValueError(f"step must be one of 1..{self.horizon}, the horizon, got {self.step}")
         validation.count("arms", self.arms)
         if self.mask is not None:
@@ -61,7 +67,27 @@ class Seen:
         """Return what is known of some of the tasks, as ``Belief.take`` does."""
         signal = None if self.signal is None else self.signal[index]
         mask = None if self.mask is None else self.mask[index]
-        return replace(self, signal=signal, mask=mask)
+        step, horizon = (
+            each[index] if isinstance(each, np.ndarray) else each
+            for each in (self.step, self.horizon)
+        )
+        return replace(self, step=step, horizon=horizon, signal=signal, mask=mask)
+
+
+def _check_steps(step: Any, horizon: Any) -> None:
+    tasks = max(np.size(step), np.size(horizon))
+    for name, value in (("step", step), ("horizon", horizon)):
+        if isinstance(value, np.ndarray):
+            validation.counts(name, value, tasks)
+        else:
+            validation.count(name, value)
+    late = np.broadcast_to(step > horizon, tasks)
+    if late.any():
+        task = int(np.argmax(late))
+        of = [np.broadcast_to(each, tasks)[task] for each in (step, horizon)]
+        raise ValueError(
+            f"step must be one of 1..{of[1]}, the horizon, in each task, got {of[0]} in task {task}"
+        )
 
 
 def _checked_mask(mask: Any, arms: int) -> BoolArray:
@@ -274,8 +300,10 @@ class SizedDrawsBelief(Protocol):
 class QuantileBelief(Protocol):
     """Knows exact posterior quantiles."""
 
-    def quantile(self, level: float, seen: Seen) -> FloatArray:
-        """Posterior quantile of each action's value, ``(task, arm)``."""
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
+        """Posterior quantile of each action's value, ``(task, arm)``, at one level or one for each
+        task ``(task,)``.
+        """
         ...
 
 

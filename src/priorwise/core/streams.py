@@ -21,87 +21,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from enum import IntEnum
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.hashing import (
+    GOLDEN,
+    HEADS,
+    MASK_64,
+    MIX_1,
+    MIX_2,
+    ONE_BITS,
+    PAIRED,
+    SLACK,
+    WORDS_PER_ATTEMPT,
+    Purpose,
+    boost,
+    box_muller,
+    call_keys,
+    gamma_attempt,
+    invert,
+    mix,
+    mix_array,
+    pair_start,
+    purpose_key,
+    slot_keys,
+    task_keys,
+    unit,
+    until_accepted,
+    word_of,
+)
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 
-GOLDEN: Final = 0x9E3779B97F4A7C15  # odd, 2^64 / golden ratio
-MIX_1: Final = 0xBF58476D1CE4E5B9
-MIX_2: Final = 0x94D049BB133111EB
-MASK_64: Final = (1 << 64) - 1
-ONE_BITS: Final = 0x3FF0000000000000  # the bits of 1.0
-LARGE: Final = 1 << 26  # numbers of a request that may be too many for the memory
-PAIRED: Final = 0xFFFFFFFF  # the draw that pairs of single normals have to themselves
-WORDS_PER_ATTEMPT: Final = 4  # words of one attempt at a gamma or a beta
-HEADS: Final = 1 << 16  # values of a head; a word holds four, one for each of four draws
-# a share this little above a whole number of heads counts as below it, however it was rounded
-SLACK: Final = 2.0**-20
+__all__ = [
+    "GOLDEN",
+    "HEADS",
+    "MASK_64",
+    "MIX_1",
+    "MIX_2",
+    "ONE_BITS",
+    "PAIRED",
+    "SLACK",
+    "WORDS_PER_ATTEMPT",
+    "Purpose",
+    "Stream",
+    "Streams",
+    "WorldStreams",
+    "mix",
+    "mix_array",
+    "purpose_key",
+    "slot_keys",
+    "streams",
+    "task_keys",
+]
 
-
-class Purpose(IntEnum):
-    """What a random number is for; numbers of different purposes never meet."""
-
-    ENVIRONMENT = 0
-    REWARD = 1
-    POLICY = 2
-    WORLD = 3
-
-
-def mix(value: int) -> int:
-    """Finalise 64 bits: a bijection that flips each output bit with probability 1/2 when one input
-    bit flips.
-    """
-    value = (value + GOLDEN) & MASK_64
-    value = ((value ^ (value >> 30)) * MIX_1) & MASK_64
-    value = ((value ^ (value >> 27)) * MIX_2) & MASK_64
-    return value ^ (value >> 31)
-
-
-def mix_array(values: UIntArray) -> UIntArray:
-    """Apply :func:`mix` to each element."""
-    values = values + np.uint64(GOLDEN)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(MIX_1)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(MIX_2)
-    return values ^ (values >> np.uint64(31))
-
-
-def purpose_key(seed: int, purpose: Purpose) -> int:
-    """Key of all numbers of one purpose under one seed."""
-    return mix(mix(seed) ^ int(purpose))
-
-
-def task_keys(seed: int, purpose: Purpose, tasks: UIntArray) -> UIntArray:
-    """Key of each task, shape ``(task,)``: distinct for distinct tasks."""
-    return mix_array(np.uint64(purpose_key(seed, purpose)) + tasks * np.uint64(GOLDEN))
-
-
-def call_key(step: int, call: int) -> int:
-    """Key of one request at one step."""
-    return mix((step << 32) | call)
-
-
-def slot_keys(step: int, call: int, draws: int, width: int) -> UIntArray:
-    """Keys of the elements of one request, shape ``(draw, index)``."""
-    places = (np.arange(draws, dtype=np.uint64)[:, None] << np.uint64(32)) | np.arange(
-        width, dtype=np.uint64
-    )
-    return mix_array(np.uint64(call_key(step, call)) + places)
-
-
-def pair_start(step: int) -> int:
-    """Step at which the pair of normals begins that serves this one: itself if odd, else the step
-    before; 0 stands alone.
-    """
-    return max(step - 1 + step % 2, 0)
-
-
-def unit(bits: UIntArray) -> FloatArray:
-    """Uniform on [0, 1) from the top 52 bits."""
-    return ((bits >> np.uint64(12)) | np.uint64(ONE_BITS)).view(np.float64) - 1.0
+LARGE: Final = 1 << 26
+"""Numbers of a request that may be too many for the memory."""
 
 
 @final
@@ -115,16 +91,29 @@ class Stream:
         rng.uniform()  # (task,)
     """
 
-    def __init__(self, keys: UIntArray, step: int) -> None:
-        """Bind the stream to the keys of its tasks and to a step."""
+    def __init__(self, keys: UIntArray, step: int | IntArray) -> None:
+        """Bind the stream to the keys of its tasks and to a step, or to one for each task."""
         if not isinstance(keys, np.ndarray) or keys.dtype != np.uint64 or keys.ndim != 1:
             raise TypeError(
                 "keys must be an array of 64-bit keys, one for each task; streams(seed, "
                 "tasks)(step) makes a stream"
             )
         self._keys = keys
-        self._step = validation.count("step", step, least=0)
+        self._step = (
+            validation.counts("step", step, len(keys), least=0)
+            if isinstance(step, np.ndarray)
+            else validation.count("step", step, least=0)
+        )
         self._call = 0
+
+    def at(self, step: int | IntArray) -> Stream:
+        """Return the stream of the same purpose and tasks at another step, from its first call on.
+
+        At the step at which a draw was made, the same request gives the same draw again, so that it
+        can be kept for several steps. ``at(0)`` is shared by all steps of a task, and different
+        from what any step draws: the random seed xi of a policy.
+        """
+        return Stream(self._keys, step)
 
     @property
     def tasks(self) -> int:
@@ -143,7 +132,7 @@ class Stream:
                 8.0 * sizes.ARRAYS * sizes.as_float(numbers),
                 "ask for fewer numbers, or for fewer tasks at once",
             )
-        slots = slot_keys(self._step, self._call, draws, width).reshape(shape)
+        slots = slot_keys(self._step, self._call, draws, width).reshape(-1, *shape)
         self._call += 1
         return self._keys.reshape(-1, *(1,) * len(shape)) + slots
 
@@ -163,7 +152,7 @@ class Stream:
 
     def bits(self, *shape: int) -> UIntArray:
         """64 random bits each."""
-        return _word(self._elements(shape), 0)
+        return word_of(self._elements(shape), 0)
 
     def uniform(self, *shape: int) -> FloatArray:
         """Uniform on [0, 1)."""
@@ -178,13 +167,14 @@ class Stream:
         """
         if not shape:
             start = pair_start(self._step)
-            element = self._keys + np.uint64(mix(call_key(start, self._call) + (PAIRED << 32)))
+            slot = mix_array(call_keys(start, self._call) + np.uint64(PAIRED << 32))
             self._call += 1
-            return _box_muller(element, 0)[self._step - start]
+            first, second = box_muller(self._keys + slot, 0)
+            return np.where(self._step == start, first, second)
         _check_shape(shape)
         width = shape[-1]
         pairs = (*shape[:-1], (width + 1) // 2)
-        first, second = _box_muller(self._elements(pairs), 0)
+        first, second = box_muller(self._elements(pairs), 0)
         return np.stack([first, second], axis=-1).reshape(self.tasks, *pairs[:-1], -1)[..., :width]
 
     def integers(self, high: int, *shape: int) -> IntArray:
@@ -197,7 +187,7 @@ class Stream:
         sum.
         """
         self._check_weights(weights)
-        return _invert(weights, self.uniform(*shape).reshape(self.tasks, -1)).reshape(
+        return invert(weights, self.uniform(*shape).reshape(self.tasks, -1)).reshape(
             self.tasks, *shape
         )
 
@@ -212,7 +202,7 @@ class Stream:
         self._check_weights(weights)
         elements = self._elements((-(-validation.count("draws", draws, least=0) // 4),))
         # (draw, task), for speed
-        heads = _word(elements, 0).astype("<u8", copy=False).view("<u2")[:, :draws].T.copy()
+        heads = word_of(elements, 0).astype("<u8", copy=False).view("<u2")[:, :draws].T.copy()
         w = weights.T.copy()
         shares = w * (HEADS / np.cumsum(w, axis=0)[-1])
         owned = np.trunc(shares - SLACK)
@@ -225,16 +215,64 @@ class Stream:
             places, rows = np.nonzero(heads >= tops[-1])
             words = (places % 4 + 1).astype(np.uint64) * np.uint64(GOLDEN)
             tails = unit(mix_array(elements[rows, places // 4] + words))
-            np.add.at(counts, (_invert((shares - owned).T[rows], tails[:, None])[:, 0], rows), 1)
+            np.add.at(counts, (invert((shares - owned).T[rows], tails[:, None])[:, 0], rows), 1)
         return counts.T
 
     def beta(self, alpha: FloatArray, beta: FloatArray, draws: int = 1) -> FloatArray:
         """Beta draws, ``(task, draw, n)``, for parameters ``(task, n)``.
 
         A ratio of two gammas; the pair is drawn again until both of its gammas are accepted (see
-        :func:`_gamma_attempt`).
+        :func:`~priorwise.core.hashing.gamma_attempt`).
         """
-        for name, value in (("alpha", alpha), ("beta", beta)):
+        if np.shape(alpha) != np.shape(beta):
+            raise ValueError(
+                f"alpha and beta must have one shape, got {np.shape(alpha)} and {np.shape(beta)}"
+            )
+        slots, a, b = self._parameters(draws, alpha=alpha, beta=beta)
+
+        def attempt(keys: UIntArray, left: BoolArray, word: int) -> tuple[FloatArray, BoolArray]:
+            x, y = box_muller(keys, word)
+            log_u, accept_u = gamma_attempt(a[left], x, unit(word_of(keys, word + 2)))
+            log_v, accept_v = gamma_attempt(b[left], y, unit(word_of(keys, word + 3)))
+            # negative words are never used by an attempt
+            log_u = log_u + boost(a[left], word_of(keys, -1))
+            log_v = log_v + boost(b[left], word_of(keys, -2))
+            with np.errstate(invalid="ignore"):  # of what is rejected
+                ratio = 1.0 / (1.0 + np.exp(np.minimum(log_v - log_u, 700.0)))
+            return ratio, accept_u & accept_v
+
+        return until_accepted(slots, attempt)
+
+    def gamma(self, shape: FloatArray, draws: int = 1) -> FloatArray:
+        """Gamma draws of scale 1, ``(task, draw, n)``, for shapes ``(task, n)``; those of tiny
+        shapes may be 0.
+        """
+        return np.exp(self._log_gamma(shape, draws, "shape"))
+
+    def dirichlet(self, alpha: FloatArray, draws: int = 1) -> FloatArray:
+        """Dirichlet draws, ``(task, draw, n)``, for parameters ``(task, n)``: gammas over their
+        sum.
+        """
+        logs = self._log_gamma(alpha, draws, "alpha")
+        weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+    def _log_gamma(self, shape: FloatArray, draws: int, name: str) -> FloatArray:
+        """Logarithms, which do not underflow, by Marsaglia and Tsang's method."""
+        slots, a = self._parameters(draws, **{name: shape})
+
+        def attempt(keys: UIntArray, left: BoolArray, word: int) -> tuple[FloatArray, BoolArray]:
+            x, _ = box_muller(keys, word)
+            log, accept = gamma_attempt(a[left], x, unit(word_of(keys, word + 2)))
+            return log + boost(a[left], word_of(keys, -1)), accept
+
+        return until_accepted(slots, attempt)
+
+    def _parameters(self, draws: int, **named: Any) -> list[Any]:
+        """Return the keys of so many draws ``(task, draw, n)``, and the parameters ``(task, n)`` in
+        that shape.
+        """
+        for name, value in named.items():
             if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
                 raise TypeError(
                     f"{name} must be an array of numbers (task, n), got {validation.shown(value)}"
@@ -249,88 +287,15 @@ class Stream:
                     f"{name} must have a row for each of {self.tasks} tasks, got shape "
                     f"{value.shape}"
                 )
-        if alpha.shape != beta.shape:
-            raise ValueError(
-                f"alpha and beta must have one shape, got {alpha.shape} and {beta.shape}"
-            )
-        slots = self._elements((validation.count("draws", draws, least=0), alpha.shape[1]))
-        a = np.broadcast_to(alpha[:, None, :], slots.shape)
-        b = np.broadcast_to(beta[:, None, :], slots.shape)
-        out = np.empty(slots.shape)
-        pending = np.ones(slots.shape, dtype=bool)
-        attempt = 0
-        while pending.any():
-            keys, a_left, b_left = slots[pending], a[pending], b[pending]
-            word = WORDS_PER_ATTEMPT * attempt
-            x, y = _box_muller(keys, word)
-            log_u, accept_u = _gamma_attempt(a_left, x, unit(_word(keys, word + 2)))
-            log_v, accept_v = _gamma_attempt(b_left, y, unit(_word(keys, word + 3)))
-            accept = accept_u & accept_v
-            # gamma(a) = gamma(a + 1) * U^(1/a) when a < 1; negative words are never used by an
-            # attempt
-            log_u = log_u + np.where(a_left < 1.0, _log_unit(_word(keys, -1)) / a_left, 0.0)
-            log_v = log_v + np.where(b_left < 1.0, _log_unit(_word(keys, -2)) / b_left, 0.0)
-            with np.errstate(invalid="ignore"):  # of what is rejected
-                value = 1.0 / (1.0 + np.exp(np.minimum(log_v - log_u, 700.0)))
-            places = np.flatnonzero(pending)
-            out.flat[places[accept]] = value[accept]
-            pending.flat[places[accept]] = False
-            attempt += 1
-        return out
-
-
-def _invert(weights: FloatArray, uniform: FloatArray) -> IntArray:
-    """Indices ``(task, draw)``: the first whose running sum of ``weights`` ``(task, n)`` exceeds a
-    uniform share of the total.
-    """
-    cumulative = np.cumsum(weights, axis=-1)
-    targets = uniform[:, :, None] * cumulative[:, None, -1:]
-    index = (cumulative[:, None, :] <= targets).sum(axis=-1)
-    # rounding must not pick a weight of 0
-    last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0.0, axis=-1)
-    return np.minimum(index, last[:, None])
+        width = next(iter(named.values())).shape[1]
+        slots = self._elements((validation.count("draws", draws, least=0), width))
+        return [slots, *(np.broadcast_to(v[:, None, :], slots.shape) for v in named.values())]
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
     for n in shape:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise ValueError(f"shape must be non-negative integers, got {validation.shown(shape)}")
-
-
-def _word(elements: UIntArray, word: int) -> UIntArray:
-    return mix_array(elements + np.uint64((word * GOLDEN) & MASK_64))
-
-
-def _log_unit(bits: UIntArray) -> FloatArray:
-    return np.log(1.0 - unit(bits))
-
-
-def _box_muller(elements: UIntArray, word: int) -> tuple[FloatArray, FloatArray]:
-    """Two independent standard normals for each element, from one word for the radius and, made
-    from it, one for the angle.
-    """
-    first = _word(elements, word)
-    radius = np.sqrt(-2.0 * _log_unit(first))
-    turn = (first ^ (first >> np.uint64(32))) * np.uint64(MIX_1)
-    turn = turn ^ (turn >> np.uint64(29))
-    quarter = (turn & np.uint64(3)).astype(np.float64)  # low bits, apart from those of the fraction
-    angle = (unit(turn) - 0.5 + quarter) * (np.pi / 2)
-    return radius * np.cos(angle), radius * np.sin(angle)
-
-
-def _gamma_attempt(shape: FloatArray, x: FloatArray, u: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """One attempt at log gamma(shape, or shape + 1 if shape < 1), after Marsaglia and Tsang (2000),
-    and whether it is accepted.
-    """
-    d = np.where(shape < 1.0, shape + 1.0, shape) - 1.0 / 3.0
-    y = np.maximum(x / np.sqrt(9.0 * d), -1.0)  # the attempt is d (1 + y)^3
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_root = np.log1p(y)
-        # x^2 / 2 + d (1 - (1 + y)^3 + 3 log(1 + y)), written so that it keeps its digits where d is
-        # large
-        bound = 0.5 * x * x + d * (3.0 * (log_root - y) - y * y * (3.0 + y))
-        accept = (y > -1.0) & (np.log(1.0 - u) < bound)
-    return np.log(d) + 3.0 * log_root, accept
 
 
 @final
@@ -354,7 +319,7 @@ class Streams:
         self.tasks = len(tasks)
         self._keys = {purpose: task_keys(seed, purpose, tasks) for purpose in Purpose}
 
-    def at(self, purpose: Purpose, step: int) -> Stream:
+    def at(self, purpose: Purpose, step: int | IntArray) -> Stream:
         """Return the stream of a purpose at a step, from its first call on."""
         return Stream(self._keys[purpose], step)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes
-from priorwise.core.types import BoolArray, FloatArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 SINGULAR: Final = 1e-13
 """Correlations whose smallest eigenvalue is at most this are singular up to rounding."""
@@ -105,6 +105,19 @@ def count(name: str, value: Any, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
     return int(value)
+
+
+def counts(name: str, value: Any, size: int, least: int = 1) -> IntArray:
+    """Return ``size`` integers, each at least ``least``."""
+    array = plain_array(name, value)
+    if array.dtype.kind not in "iu" or array.shape != (size,):
+        raise TypeError(
+            f"{name} must be an integer or one for each of {size} tasks, got {array.dtype} of "
+            f"shape {array.shape}"
+        )
+    if array.size and array.min() < least:
+        raise ValueError(f"{name} must be at least {least}, got {array.min()}")
+    return array.astype(np.int64, copy=False)
 
 
 def flag(name: str, value: Any) -> bool:

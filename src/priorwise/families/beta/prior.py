@@ -154,7 +154,7 @@ class BetaBelief(SeparableTasks):
         """Posterior means."""
         return self.a / (self.a + self.b)
 
-    def quantile(self, level: float, seen: Seen) -> FloatArray:
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means."""
         from scipy.special import betaincinv
 

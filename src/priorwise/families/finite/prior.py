@@ -270,11 +270,11 @@ class FiniteBelief(SeparableTasks):
     def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
         return np.einsum("ts,sa->ta", weights, table)
 
-    def quantile(self, level: float, seen: Seen) -> FloatArray:
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means: the least value with at least that much probability at
         or below it.
         """
-        level = doors.level(level)
+        level = np.reshape(doors.level(level), (-1, 1, 1))
         order = np.argsort(self.prior.means, axis=0, kind="stable")
         cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
         place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)

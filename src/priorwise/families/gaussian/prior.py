@@ -187,7 +187,7 @@ class GaussianBelief(SeparableTasks):
         """Posterior covariances, ``(task, arm, arm)``."""
         return self.root @ self.root.transpose(0, 2, 1)
 
-    def quantile(self, level: float, seen: Seen) -> FloatArray:
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means."""
         from scipy.special import ndtri
 

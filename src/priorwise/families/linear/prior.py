@@ -191,7 +191,7 @@ class LinearEnvironment:
         means = np.einsum("tj,tj->t", self.log(seen.signal, actions), self.weights)
         after = (
             self.contexts.draw(rng.world, self.weights.shape[1])
-            if seen.step < seen.horizon
+            if np.any(seen.step < seen.horizon)
             else seen.signal
         )
         return self.law.draw(means, actions, rng.noise), after
@@ -244,7 +244,7 @@ class LinearBelief(SeparableTasks):
         """Posterior covariances of the weights, ``(task, dim, dim)``."""
         return self.root @ self.root.transpose(0, 2, 1)
 
-    def quantile(self, level: float, seen: Seen) -> FloatArray:
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of the arms' values."""
         from scipy.special import ndtri
 
