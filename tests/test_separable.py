@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
+from registry import PRIORS
 
 import priorwise as pw
 from priorwise.core.protocols import Seen, SeparableBelief
+from priorwise.core.streams import Purpose, Streams
 from priorwise.meta.learners.hier_thompson import HierarchicalBelief
 from priorwise.meta.learners.running_mean import RunningMeanBelief
+from priorwise.testing.playing import play
 
 BETA = pw.BetaPrior([1.0, 2.0], [3.0, 1.0])
 
@@ -44,3 +50,34 @@ def test_misuse_is_refused() -> None:
     with pytest.raises(ValueError, match="must share their prior"):
         other.join(shifted)
     assert other.join(pw.GaussianPrior([0, 0], np.eye(2)).belief(1)).tasks == 4
+
+
+@pytest.mark.parametrize("name", ["gaussian", "beta", "finite-bernoulli", "linear-sphere"])
+def test_every_family_serves_tasks_at_different_steps(name: str, seed: int) -> None:
+    """A batch at mixed steps does what each task does alone; control: at one step it does not."""
+    prior = PRIORS[name][0]
+    played = play(prior, tasks=40, pulls=2, seed=seed)
+    belief: Any = played.belief
+    steps = 1 + np.arange(40) % 7
+    seen = replace(played.seen, step=steps, horizon=9)
+    streams = Streams(seed, np.arange(40, dtype=np.uint64))
+    for policy in (pw.BayesUCB(), pw.ThompsonSampling()):
+        together = policy.act(belief, seen, streams.at(Purpose.POLICY, steps))
+        for task in range(40):
+            alone, own = replace(seen.take([task]), step=int(steps[task])), np.array([task])
+            rng = Streams(seed, own.astype(np.uint64)).at(Purpose.POLICY, int(steps[task]))
+            assert policy.act(belief.take(own), alone, rng)[0] == together[task]
+    at_one_step = policy.act(belief, replace(seen, step=1), streams.at(Purpose.POLICY, 1))
+    assert (at_one_step != together).any()
+
+
+def test_steps_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="the horizon, in each task, got 4 in task 1"):
+        Seen(np.array([1, 4]), 3, 2)
+    with pytest.raises(TypeError, match="step must be an integer or one for each of 2 tasks"):
+        Seen(np.array([1.0, 2.0]), 3, 2)
+    with pytest.raises(TypeError, match="step must be an integer or one for each of 3 tasks"):
+        Seen(np.array([1, 2]), np.array([3, 3, 3]), 2)
+    rng = Streams(0, np.arange(3, dtype=np.uint64)).at(Purpose.POLICY, 1)
+    with pytest.raises(ValueError, match=r"seen\.step has 2 tasks, but there are 3"):
+        pw.ThompsonSampling().act(BETA.belief(3), Seen(np.array([1, 2]), 3, 2), rng)

@@ -1,9 +1,11 @@
-"""Beliefs whose tasks do not depend on each other: some can be taken out, and others joined."""
+"""Tasks that do not depend on each other: taken out of a belief, joined, served at their steps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +40,34 @@ class SeparableTasks:
             for each in fields(self)  # type: ignore[arg-type]
         }
         return replace(self, **changes)  # type: ignore[type-var]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def by_step(method: Method) -> Method:
+    """Let a policy's ``act(belief, seen, rng)`` or ``scores(belief, seen)`` that is written for one
+    step serve tasks at different steps: those of each step by themselves.
+
+    The belief needs ``take`` then.
+    """
+
+    @wraps(method)
+    def served(policy: Any, belief: Any, seen: Any, *rng: Any) -> Any:
+        if not isinstance(seen.step, np.ndarray) and not isinstance(seen.horizon, np.ndarray):
+            return method(policy, belief, seen, *rng)
+        pairs = np.stack(np.broadcast_arrays(seen.step, seen.horizon), axis=1)
+        groups, which = np.unique(pairs, axis=0, return_inverse=True)
+        out: Any = None
+        for group, (step, horizon) in enumerate(groups.tolist()):
+            index = np.flatnonzero(which.ravel() == group)
+            some = replace(seen.take(index), step=step, horizon=horizon)
+            part = method(policy, belief.take(index), some, *(each.take(index) for each in rng))
+            out = np.empty((len(pairs), *part.shape[1:]), part.dtype) if out is None else out
+            out[index] = part
+        return out
+
+    return served  # type: ignore[return-value]
 
 
 def places(index: ArrayLike, tasks: int) -> IntArray:

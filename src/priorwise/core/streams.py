@@ -99,7 +99,7 @@ class Stream:
                 "tasks)(step) makes a stream"
             )
         self._keys = keys
-        self._step = (
+        self._step: Any = (
             validation.counts("step", step, len(keys), least=0)
             if isinstance(step, np.ndarray)
             else validation.count("step", step, least=0)
@@ -119,6 +119,12 @@ class Stream:
     def tasks(self) -> int:
         """Number of tasks served."""
         return len(self._keys)
+
+    def take(self, index: Any) -> Stream:
+        """Return the stream of some of the tasks, after as many requests as this one."""
+        part = Stream(self._keys[index], self._step[index] if np.ndim(self._step) else self._step)
+        part._call = self._call
+        return part
 
     def _elements(self, shape: tuple[int, ...]) -> UIntArray:
         """Return the key of each element of the next request, ``(task, *shape)``."""

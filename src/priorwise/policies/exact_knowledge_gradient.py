@@ -10,6 +10,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.choosing import level, pick, ties
 from priorwise.core.protocols import LookaheadBelief, Seen
+from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.shared import Alpha, alpha_at, check_alpha, mean_sizes
@@ -38,6 +39,7 @@ class ExactKnowledgeGradient:
         """Check the parameter."""
         check_alpha(self.alpha)
 
+    @by_step
     def act(self, belief: LookaheadBelief, seen: Seen, rng: Stream) -> IntArray:
         """Play the arm with the largest value; where the look-ahead ties, the one with the largest
         posterior mean.
@@ -49,6 +51,7 @@ class ExactKnowledgeGradient:
         """Return None: the posterior mean and look-ahead, not a number of draws, decides."""
         validation.count("arms", arms)
 
+    @by_step
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
         """Posterior means of the arms with the largest value, -inf for the others."""
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)

@@ -10,6 +10,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Policy, Seen
+from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray
@@ -45,6 +46,7 @@ class PlayArms(Then):
         if self.then is not None:
             doors.policy("then", self.then)
 
+    @by_step
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a_h = arms[h - 1]``."""
         doors.acting(self, belief, seen, rng)

@@ -26,6 +26,7 @@ from priorwise.core.protocols import (
     SizedDrawsBelief,
     offers,
 )
+from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
@@ -110,6 +111,7 @@ class RecedingHorizon:
         """Why a run may take long."""
         return f"looks ahead with {self.k1:,} × {self.k2:,} draws for each arm and pull"
 
+    @by_step
     def act(self, belief: ImaginingBelief, seen: Seen, rng: Stream) -> IntArray:
         """Play the arm with the largest V_a."""
         doors.acting(self, belief, seen, rng)

@@ -7,6 +7,7 @@ from typing import Any, final
 
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Policy, Seen
+from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray
@@ -44,6 +45,7 @@ class UniformThen(Then):
         validation.count("rounds", self.rounds, least=0)
         doors.policy("then", self.then)
 
+    @by_step
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform`` while ``h <= rounds``."""
         doors.acting(self, belief, seen, rng)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from priorwise.core.protocols import Belief, Policy, Prior, Seen, monte_carlo_n
+from priorwise.core.protocols import Belief, Policy, Prior, Seen, SeparableBelief, monte_carlo_n
 from priorwise.core.runs import Run
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
@@ -99,6 +99,27 @@ class PolicyContract:
             self._run(prior, policy, seed, tasks=tasks, engine="numpy") for tasks in (16, 1)
         )
         np.testing.assert_array_equal(batch.actions[:1], single.actions)
+
+    def test_tasks_at_different_steps_do_what_each_does_alone(
+        self, policy: Policy, seed: int
+    ) -> None:
+        """``seen.step`` and ``seen.horizon`` may hold one number for each task; a policy that is
+        written for one step says ``@by_step``. Beliefs that couple their tasks have one step.
+        """
+        prior = self.problem()
+        held = self.believed(prior)
+        played = play(prior, tasks=6, pulls=2, seed=seed, wrap=lambda _: held.belief(6))
+        belief, numbers = played.belief, np.arange(6, dtype=np.uint64)
+        if not isinstance(belief, SeparableBelief):
+            return
+        steps, horizons = np.array([1, 2, 3, 4, 2, 4]), np.array([1, 2, 5, 5, 7, 5])
+        seen = replace(played.seen, step=steps, horizon=horizons)
+        together = policy.act(belief, seen, Streams(seed, numbers).at(Purpose.POLICY, steps))
+        for task, (step, horizon) in enumerate(zip(steps.tolist(), horizons.tolist(), strict=True)):
+            one = slice(task, task + 1)
+            alone = replace(played.seen.take(one), step=step, horizon=horizon)
+            rng = Streams(seed, numbers[one]).at(Purpose.POLICY, step)
+            assert policy.act(belief.take(one), alone, rng)[0] == together[task]
 
     def test_choice_does_not_depend_on_labels(self, policy: Policy, seed: int) -> None:
         """Relabelling the arms relabels the actions, in law at each step; false alarms with
