@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.meta.complexity.explored import explored
-from priorwise.meta.exploration import OneArmBlocks, PairedArms, segments
+from priorwise.meta.exploration import OneArmBlocks, PairedArms, explored, segments
 from priorwise.policies.play_arms import PlayArms
 from priorwise.policies.uniform_then import UniformThen
 from priorwise.testing import PolicyContract

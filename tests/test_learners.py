@@ -17,6 +17,7 @@ from scipy import stats
 
 import priorwise as pw
 from priorwise.core.episodes import as_run, joined
+from priorwise.core.family import ask
 from priorwise.core.fits import PriorFit
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Purpose, Streams, mix
@@ -27,24 +28,24 @@ from priorwise.families.finite.counts import FiniteCounts
 from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
 from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
 from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.running_mean import RunningMean
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
 from priorwise.families.linear.moments import LinearMoments
+from priorwise.families.mixture.prior import MixturePrior
+from priorwise.families.normal.hyper import GaussianHyperPrior, HierarchicalPrior
+from priorwise.families.normal.widening import mean_covariance
 from priorwise.meta.evidence.alarm import Alarm
-from priorwise.meta.evidence.mixture import MixturePrior
-from priorwise.meta.evidence.predictive import information, log_marginal, log_predictive
+from priorwise.meta.evidence.likelihood import log_marginal_likelihood as log_marginal
 from priorwise.meta.evidence.watch import Watch, Watched
 from priorwise.meta.exploration import OneArmBlocks
-from priorwise.meta.learners.ada_thompson import AdaThompson
 from priorwise.meta.learners.empirical_bayes import EmpiricalBayes, Every, Geometric
 from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
-from priorwise.meta.learners.hier_thompson import HierarchicalPrior, HierThompson
-from priorwise.meta.learners.hyper import CandidatePriors, GaussianHyperPrior
+from priorwise.meta.learners.hyper import CandidatePriors
 from priorwise.meta.learners.learner import FixedPrior, Setting
-from priorwise.meta.learners.meta_thompson import MetaThompson
-from priorwise.meta.learners.robust import AsFitted, Drawn, Mixed, Widened, mean_covariance
-from priorwise.meta.learners.running_mean import RunningMean
+from priorwise.meta.learners.rules import AsFitted, Drawn, Mixed, Widened
 from priorwise.meta.learners.simulate_meta import simulate_meta
+from priorwise.meta.learners.thompson import AdaThompson, HierThompson, MetaThompson
 from priorwise.policies.uniform_then import UniformThen
 from priorwise.simulate.engine import plan, run_held
 from priorwise.testing import PriorContract
@@ -108,7 +109,7 @@ def test_marginal_likelihood_is_the_product_of_predictions(name: str, seed: int)
         seen = pw.core.Seen(step, horizon, prior.arms, signal)
         actions = THOMPSON.act(belief, seen, streams.at(Purpose.POLICY, step))
         rewards, after = environment.step(seen, actions, streams.world(step))
-        total += log_predictive(belief, seen, actions, rewards)
+        total += belief.log_predictive(seen, actions, rewards)
         columns.append(
             (actions, rewards, None if signal is None else signal[np.arange(tasks), actions])
         )
@@ -131,8 +132,10 @@ def test_normal_marginal_likelihood_is_a_density(prior: Any, seed: int) -> None:
 
 
 def test_unknown_families_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"evidence\.predictive\.register"):
-        log_marginal(pw.ExchangeableBetaPrior(1, 1), played(BETA, 0, tasks=2, horizon=2))
+    with pytest.raises(TypeError, match=r"register its family with priorwise\.register"):
+        log_marginal(
+            RunningMean(np.eye(3), 1.0).exploring(None), played(GAUSSIAN, 0, tasks=2, horizon=2)
+        )
 
 
 class TestMixturePrior(PriorContract):
@@ -981,7 +984,7 @@ def test_a_start_prior_without_statistics_is_refused(seed: int) -> None:
     with pytest.raises(TypeError, match="start"):
         simulate_meta(
             GAUSSIAN,
-            EmpiricalBayes(Stub(), start=MIXED),
+            EmpiricalBayes(Stub(), start=RunningMean(np.eye(3), 1.0).exploring(None)),
             episodes=2,
             replicates=1,
             horizon=2,
@@ -1201,11 +1204,12 @@ def test_alarm_adds_up_and_meets_the_impossible(seed: int) -> None:
     for other, message in ((pw.GaussianPrior([0.0], [[1.0]]), "arms"), (BETA, "kind of rewards")):
         with pytest.raises(ValueError, match=message):
             Alarm(GAUSSIAN, other)
-    with pytest.raises(TypeError, match="other: marginal"):
+    with pytest.raises(TypeError, match="other has no fixed number of arms"):
         Alarm(BETA, pw.ExchangeableBetaPrior(1, 1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="level"):
         Alarm(GAUSSIAN, WIDE, level=0.0)
-    assert information(GAUSSIAN, data)[0].shape == (30, 3, 3)
+    read, information = (ask(GAUSSIAN, part, "a test") for part in ("read", "information"))
+    assert information(GAUSSIAN, read(GAUSSIAN, data))[0].shape == (30, 3, 3)
 
 
 def test_policies_that_do_not_explore_hold_a_widened_prior(seed: int) -> None:

@@ -29,9 +29,8 @@ from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.linear.moments import LinearMoments
 from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.families.normal import totals as moment_totals
-from priorwise.meta.complexity.explored import explored, replicate_seed
 from priorwise.meta.complexity.moment_errors import moment_errors
-from priorwise.meta.exploration import OneArmBlocks, PairedArms
+from priorwise.meta.exploration import OneArmBlocks, PairedArms, explored, replicate_seed
 from priorwise.policies.uniform_then import UniformThen
 
 PRIOR = pw.GaussianPrior(

@@ -12,8 +12,8 @@ from registry import PRIORS
 import priorwise as pw
 from priorwise.core.protocols import Seen, SeparableBelief
 from priorwise.core.streams import Purpose, Streams
-from priorwise.meta.learners.hier_thompson import HierarchicalBelief
-from priorwise.meta.learners.running_mean import RunningMeanBelief
+from priorwise.families.gaussian.running_mean import RunningMeanBelief
+from priorwise.families.normal.hyper import HierarchicalBelief
 from priorwise.testing.playing import play
 
 BETA = pw.BetaPrior([1.0, 2.0], [3.0, 1.0])

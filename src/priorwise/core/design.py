@@ -1,9 +1,10 @@
-"""Were the pulls uniform? A test of the pull counts, which moment estimators run before they trust
-a log.
+"""How exploration chose its arms: what it promises, a test of the pull counts, which moment
+estimators run before they trust a log, and what the theory says of the tasks that it takes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,32 @@ FALSE_ALARM: Final = 1e-3
 """Probability that uniform pulls are called something else."""
 
 FEWEST_TASKS: Final = 10
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which of the first rounds of a task an exploration surely draws how, whatever happened in
+    it.
+    """
+
+    horizon: int
+    uniform: int = 0  # rounds that are uniform
+    one_arm: int = 0  # rounds that pull one arm, each arm in as many tasks as the others
+    paired: int = 0  # rounds that pull uniform arms, the same in two consecutive tasks
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Tasks that suffice for ``TV <= eps`` with probability ``1 - delta``, up to a factor that the
+    theory does not give.
+    """
+
+    tasks: float
+    formula: str
+
+    def __str__(self) -> str:
+        """Formula and its value."""
+        return f"C {self.formula}, {self.tasks:.3g} for C = 1"
 
 
 def design_sums(pulls: FloatArray, tasks: FloatArray | None = None) -> FloatArray:

@@ -15,6 +15,7 @@ from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any, Final, final
 
+from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
 
 GROUP: Final = "priorwise.families"
@@ -45,6 +46,10 @@ _WORDS: Final = {
     "log_marginal": "a marginal likelihood",
     "measure": "the measure of its marginal likelihood",
     "moments": "a moment estimator",
+    "empty": "statistics of tasks before their first pull",
+    "information": "a likelihood that is normal in the parameters of a task",
+    "rate": "a rate of learning",
+    "covered": "a theorem on learning",
     "widened": "a wider prior for an uncertain fit",
     "pair": "a distance between two priors",
     "posteriors": "the distance between two posteriors",
@@ -84,6 +89,8 @@ class Family:
     statistics: Any = None
     # (prior, trajectory) -> statistics
     read: Any = None
+    # (prior, tasks) -> the statistics of tasks before their first pull
+    empty: Any = None
     # (prior) -> the vague prior of the same tasks, with all that is known of them but their law
     blank: Any = None
 
@@ -96,8 +103,17 @@ class Family:
     # -- learning
     # (prior) -> the estimator of such priors that explores uniformly
     moments: Any = None
-    # (fit, how) -> the fitted prior, wider by what is not known of it
+    # (fit, how, generator) -> the fitted prior, wider by what is not known of it
     widened: Any = None
+    # whether a policy that does not explore by itself holds the wider prior unless told otherwise
+    cautious: bool = False
+    # (prior, statistics) -> (P, b): a task's likelihood of its normal parameter w is proportional
+    # to exp(b'w - w'P w / 2)
+    information: Any = None
+    # (prior, eps, delta, known) -> rate of the theory; known: what need not be learned
+    rate: Any = None
+    # (prior, estimator, design) -> what the theorem takes for known, None where none covers this
+    covered: Any = None
 
     # -- how far two priors are apart
     # (p, q) -> Pair; refuses what cannot be compared
@@ -155,7 +171,7 @@ def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
     family = family_of(prior)
     if family is None:
         raise TypeError(
-            f"{name} must be a prior of a registered family ({known(part)}) for {tool}, got a "
+            f"{name} must be a prior of a registered family ({known(part)}) for {tool}, got "
             f"{type(prior).__name__}: register its family with priorwise.register(Family(...))"
         )
     return family.ask(part, tool)
@@ -173,6 +189,22 @@ def offers(prior: Any, part: str) -> bool:
     """Whether the family of a prior is known and has a part."""
     family = family_of(prior)
     return family is not None and getattr(family, part) is not None
+
+
+def statistics_of(prior: Any, data: Any, tool: str) -> Any:
+    """Return the statistics that the family of a prior reads: of a kept run or of played tasks, or
+    given ones as they are.
+    """
+    kind = ask(prior, "statistics", tool)
+    played = data.kept if isinstance(data, Run) else data
+    if isinstance(played, Trajectory):
+        return ask(prior, "read", tool)(prior, played)
+    if not isinstance(played, kind):
+        raise TypeError(
+            f"{tool} needs a kept Run or {kind.__name__} for a {type(prior).__name__}, got "
+            f"{type(played).__name__}"
+        )
+    return played
 
 
 def discover() -> None:

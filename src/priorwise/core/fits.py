@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
+from priorwise.core.family import for_arms
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 BYTES_OF_A_PRIOR: Final = 1_000.0
 """What a drawn prior takes at least."""
+
+PLAUSIBLE_AVERAGED: Final = 64
+"""Plausible priors that an average is taken over."""
 
 SHOWN: Final = 8
 """Rows and columns of a parameter that are printed."""
@@ -143,6 +147,11 @@ class PriorFit(Serializable, Tabular):
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def with_arms(self) -> Any:
+        """Return the prior; one without a fixed number of arms, for as many as the data have."""
+        arms = getattr(self.statistics, "arms", None)
+        return self.prior if arms is None else for_arms(self.prior, arms)
 
     def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` priors that the data leave plausible."""

@@ -9,7 +9,6 @@ from typing import Any, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 
-from priorwise.core.rewards import NoiselessRewards, NormalRewards
 from priorwise.core.types import FloatArray
 
 
@@ -51,9 +50,7 @@ class KnownTasks:
     def of(cls, prior: Any, *, held: Any = None, start: Any = None) -> Self:
         """Read what a prior says of its tasks, with the noise that ``held`` states, if it does."""
         law, contexts = getattr(prior, "reward_law", None), getattr(prior, "contexts", None)
-        binary = None if law is None else not isinstance(law, NormalRewards)
-        if isinstance(law, NoiselessRewards):
-            binary = bool(np.isin(getattr(prior, "means", 0.5), (0.0, 1.0)).all())
+        binary = getattr(prior, "binary", getattr(law, "binary", None))
         features = None if law is None and contexts is None else contexts is not None
         noise = next(
             (

@@ -307,6 +307,17 @@ class QuantileBelief(Protocol):
         ...
 
 
+@runtime_checkable
+class PredictiveBelief(Protocol):
+    """Knows the law of the next reward."""
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """Log density of ``rewards`` ``(task,)`` for ``actions`` ``(task,)``, with its constant,
+        ``(task,)``.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Imagined:
     """One imagined pull: a drawn value of the action, the belief conditioned on its drawn reward,

@@ -5,8 +5,9 @@ Two priors can be compared only if they share their reward law, so the law is a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol, final
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
@@ -16,7 +17,14 @@ from priorwise.core.types import FloatArray, IntArray
 
 
 class RewardLaw(Protocol):
-    """D(mu): how a reward scatters around its mean."""
+    """D(mu): how a reward scatters around its mean.
+
+    It may say ``support``, the least and the largest reward, and ``binary``, whether rewards are 0
+    or 1; None, or nothing, where that depends on the means.
+    """
+
+    support: ClassVar[tuple[float, float] | None]
+    binary: ClassVar[bool | None]
 
     def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
         """Rewards ``(task,)`` for the means ``(task,)`` of the chosen actions ``(task,)``; one
@@ -30,6 +38,9 @@ class RewardLaw(Protocol):
 class NormalRewards:
     """Normal noise with a variance for each arm."""
 
+    support: ClassVar[tuple[float, float] | None] = (-np.inf, np.inf)
+    binary: ClassVar[bool | None] = False
+
     noise_var: tuple[float, ...]
 
     def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
@@ -42,6 +53,9 @@ class NormalRewards:
 class BernoulliRewards:
     """Zero or one."""
 
+    support: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+    binary: ClassVar[bool | None] = True
+
     def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
         """``r ~ Bernoulli(mu_a)``."""
         return (rng.uniform() < means).astype(np.float64)
@@ -51,6 +65,9 @@ class BernoulliRewards:
 @dataclass(frozen=True)
 class NoiselessRewards:
     """The mean itself."""
+
+    support: ClassVar[tuple[float, float] | None] = None
+    binary: ClassVar[bool | None] = None
 
     def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
         """``r = mu_a``."""
@@ -79,3 +96,20 @@ class BanditEnvironment:
     def values(self, signal: Signal) -> FloatArray:
         """Return the means."""
         return self.means
+
+
+def mixed(environments: Sequence[Any], index: IntArray) -> Any:
+    """Take task t from ``environments[index[t]]``: all of one class, whose arrays have the task
+    axis first.
+    """
+    first, rows = environments[0], np.arange(len(index))
+    arrays = [
+        each.name for each in fields(first) if isinstance(getattr(first, each.name), np.ndarray)
+    ]
+    return replace(
+        first,
+        **{
+            name: np.stack([getattr(each, name) for each in environments])[index, rows]
+            for name in arrays
+        },
+    )

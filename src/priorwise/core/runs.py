@@ -125,15 +125,16 @@ class Run(Tabular):
     @property
     def rewards(self) -> FloatArray:
         """Rewards, ``(task, step)``; needs ``keep=True``."""
-        return self._kept.rewards
+        return self.kept.rewards
 
     @property
     def actions(self) -> IntArray:
         """Actions, ``(task, step)``; needs ``keep=True``."""
-        return self._kept.actions
+        return self.kept.actions
 
     @property
-    def _kept(self) -> Trajectory:
+    def kept(self) -> Trajectory:
+        """What every task did; needs ``keep=True``."""
         if self.trajectory is None:
             raise ValueError("trajectories were not kept: call simulate(..., keep=True)")
         return self.trajectory

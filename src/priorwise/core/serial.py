@@ -32,7 +32,8 @@ class Serializable:
     that name.
 
     Each parameter of the constructor is written from the attribute of that name: numbers, strings,
-    arrays, and other serializable values. Floats are written so that they read back bit for bit.
+    arrays, and other serializable values; one that is only given by name is left out where it has
+    its default. Floats are written so that they read back bit for bit.
     """
 
     family: ClassVar[str]
@@ -67,7 +68,9 @@ class Serializable:
             "family": self.family,
             **{
                 name: _plain(getattr(self, name))
-                for name in inspect.signature(type(self)).parameters
+                for name, parameter in inspect.signature(type(self)).parameters.items()
+                if parameter.kind is not parameter.KEYWORD_ONLY
+                or getattr(self, name) is not parameter.default
             },
         }
 
@@ -202,12 +205,18 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, Serializable):
         return value._fields()
+    if isinstance(value, (list, tuple)) and any(isinstance(each, Serializable) for each in value):
+        return [_plain(each) for each in value]
     if value is None or isinstance(value, (str, int, float, list, tuple, dict)):
         return value
     raise TypeError(
         f"a {type(value).__name__} has no JSON form; derive its class from "
         "priorwise.core.Serializable"
     )
+
+
+def _built(value: Any) -> Any:
+    return _build(value) if isinstance(value, dict) and "family" in value else value
 
 
 def _build(content: dict[str, Any]) -> Serializable:
@@ -226,7 +235,7 @@ def _build(content: dict[str, Any]) -> Serializable:
             f"unknown family {shown(name)}; known are {', '.join(sorted({*families, *homes}))}"
         )
     fields = {
-        k: _build(v) if isinstance(v, dict) and "family" in v else v
+        k: [_built(each) for each in v] if isinstance(v, list) else _built(v)
         for k, v in content.items()
         if k != "family"
     }

@@ -1,17 +1,21 @@
-"""What all per-task statistics share: a task axis that comes first, subsets of tasks, and joining
-two sets of them.
+"""What is kept of a task: a small sum, which is its whole state for a conjugate family.
+
+The same value serves a fit (many tasks), a belief (``prior.belief_given(statistics)``) and a log,
+which reduces to it. Two sets of tasks join, two parts of the same tasks merge, and one more pull is
+one more addend.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
-from priorwise.core.runs import Run
+from priorwise.core.runs import Run, Trajectory
+from priorwise.core.serial import Serializable
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 Steps = int | slice | None
@@ -21,19 +25,32 @@ MOST_COUNTED: Final = 1 << 53
 """Counts up to this are exact as floats."""
 
 
-class PerTask:
-    """A frozen dataclass whose array fields all have the task axis first; other fields hold for all
-    tasks.
+class PerTask(Serializable):
+    """A frozen dataclass whose columns all have the task axis first; the fields named in ``shared``
+    hold for all tasks.
 
-    ``a + b`` has the tasks of both, ``len(a)`` is their number, ``a[i:j]`` and ``a.take(index)``
-    are some of them.
+    ``a + b`` has the tasks of both, ``a.merged(b)`` adds what was seen of the same tasks,
+    ``len(a)`` is the number of tasks, ``a[i:j]`` and ``a.take(index)`` are some of them.
     """
+
+    shared: ClassVar[tuple[str, ...]] = ("names",)
 
     __array_ufunc__ = None  # NumPy arrays do not add themselves to the tasks, one by one
 
     def __len__(self) -> int:
         """Number of tasks."""
         return self.tasks
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if of one class with equal numbers."""
+        if type(other) is not type(self):
+            return False
+        theirs = vars(other)
+        return all(_same(value, theirs[name]) for name, value in vars(self).items())
+
+    def __hash__(self) -> int:
+        """Hash of the sizes: there may be millions of entries."""
+        return hash((type(self), *(np.shape(each) for each in self._columns().values())))
 
     def __repr__(self) -> str:
         """Sizes, not entries: there may be millions."""
@@ -53,6 +70,38 @@ class PerTask:
     def tasks(self) -> int:
         """Number of tasks."""
         return len(next(array for array in self._columns().values() if array is not None))
+
+    @classmethod
+    def of(cls, data: Any, *, steps: Steps = None, **known: Any) -> Self:
+        """Return statistics as they are, and those of a kept run or of played tasks, or only of the
+        first ``steps`` pulls of these, or a slice of them.
+
+        What is ``known`` of the tasks (``arms``, ``candidates``) is what :meth:`read` needs.
+        """
+        played = data.kept if isinstance(data, Run) else data
+        if isinstance(played, Trajectory):
+            return cls.read(some_pulls(played, steps), **known)
+        if not isinstance(data, cls):
+            raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
+        data._check(**known)
+        return data
+
+    @classmethod
+    def from_run(cls, run: Run, *, steps: Steps = None, **known: Any) -> Self:
+        """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
+        if not isinstance(run, Run):
+            raise TypeError(
+                f"run must be a Run of simulate(..., keep=True), got {type(run).__name__}"
+            )
+        return cls.of(run, steps=steps, **known)
+
+    @classmethod
+    def read(cls, played: Trajectory, **known: Any) -> Self:
+        """Sum up played tasks."""
+        raise NotImplementedError
+
+    def _check(self, **known: Any) -> None:
+        """Refuse statistics that contradict what is known of the tasks."""
 
     def take(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks: a slice, a mask, or indices, which may repeat (for a
@@ -82,43 +131,206 @@ class PerTask:
 
     def __add__(self, other: Self) -> Self:
         """Join two sets of tasks."""
-        return self._join(other) if type(other) is type(self) else NotImplemented
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._combined(other, "join", lambda mine, yours: np.concatenate([mine, yours]))
 
     def __radd__(self, other: Any) -> Self:
         """Let ``sum`` join many, which starts from 0."""
         return self if type(other) is int and other == 0 else NotImplemented
 
-    def _join(self, other: Any) -> Self:
-        joined: dict[str, Any] = {}
+    def merged(self, other: Self) -> Self:
+        """Add what was seen of the same tasks, which stand in the same order in both."""
+        if type(other) is not type(self):
+            raise TypeError(
+                f"other must be {type(self).__name__} of the same tasks, got {type(other).__name__}"
+            )
+        if self.tasks != other.tasks:
+            raise ValueError(
+                f"cannot merge {self.tasks} tasks with {other.tasks}: both must hold the same "
+                "tasks in the same order; a + b has the tasks of both"
+            )
+        return self._combined(other, "merge", np.add)
+
+    def observe(self, actions: ArrayLike, rewards: ArrayLike, signal: Any = None) -> Self:
+        """Return the statistics with one more pull of each task.
+
+        Parameters
+        ----------
+        actions
+            The arm that each task pulled, ``(task,)``; -1 for a task that pulled none.
+        rewards
+            Their rewards, ``(task,)``; not read for tasks without a pull.
+        signal
+            What the tasks showed before the pull, where the family reads it: features ``(task, arm,
+            dim)``.
+
+        """
+        rows, chosen, earned = pulled(actions, rewards, self.tasks)
+        columns = {
+            name: None if each is None else each.copy() for name, each in self._columns().items()
+        }
+        self._add(columns, rows, chosen, earned, signal)
+        return self._with(columns)
+
+    def _add(
+        self,
+        columns: dict[str, Any],
+        rows: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        signal: Any,
+    ) -> None:
+        """Add one pull to each of some tasks, in place."""
+        raise NotImplementedError
+
+    def _combined(self, other: Any, how: str, combine: Any) -> Self:
+        columns: dict[str, Any] = {}
         theirs = other._columns()
         for name, mine in self._columns().items():
             yours = theirs[name]
             if (mine is None) != (yours is None):
                 raise ValueError(
-                    f"cannot join: one of the two has {name} and the other has not; leave them out "
-                    "of both"
+                    f"cannot {how}: one of the two has {name} and the other has not; leave them "
+                    "out of both"
                 )
-            if mine is None or yours is None:
-                joined[name] = None
-                continue
-            if mine.shape[1:] != yours.shape[1:]:
+            if mine is not None and mine.shape[1:] != yours.shape[1:]:
                 raise ValueError(
-                    f"cannot join: {name} is {mine.shape} here and {yours.shape} there; all but "
+                    f"cannot {how}: {name} is {mine.shape} here and {yours.shape} there; all but "
                     "the tasks must agree"
                 )
-            joined[name] = np.concatenate([mine, yours])
-        return self._with(joined)
+            columns[name] = None if mine is None else combine(mine, yours)
+        return self._with(
+            columns,
+            **{
+                name: self._agreed(name, getattr(self, name), getattr(other, name))
+                for name in self.shared
+            },
+        )
+
+    def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
+        """Return what two sets of tasks share; one that does not say takes what the other says."""
+        if mine is not None and yours is not None and not _same(mine, yours):
+            raise ValueError(
+                f"{name} must agree, but are {validation.shown(mine)} here and "
+                f"{validation.shown(yours)} there"
+            )
+        return yours if mine is None else mine
 
     def _columns(self) -> dict[str, Any]:
         """Fields with a task axis; None where one was not given."""
         return {
             each.name: getattr(self, each.name)
             for each in fields(self)  # type: ignore[arg-type]
-            if not each.name.startswith("_")
+            if each.name not in self.shared
         }
 
-    def _with(self, columns: dict[str, Any]) -> Self:
-        return type(self)(**columns)
+    def _with(self, columns: dict[str, Any], **shared: Any) -> Self:
+        """Return other columns, which need no check."""
+        made = object.__new__(type(self))
+        same = {name: getattr(self, name) for name in self.shared}
+        made._set(**columns, **(same | shared))
+        return made
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+
+class PerArm(PerTask):
+    """Statistics whose columns are all ``(task, arm)``; ``pulls`` is one of them."""
+
+    pulls: Any
+    names: tuple[str, ...] | None
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.pulls.shape[1])
+
+    @classmethod
+    def empty(cls, tasks: int, arms: int, names: Any = None) -> Self:
+        """Return the statistics of tasks before their first pull."""
+        shape = (validation.count("tasks", tasks), validation.count("arms", arms))
+        blank = {
+            each.name: np.zeros(shape)
+            for each in fields(cls)  # type: ignore[arg-type]
+            if each.name not in cls.shared
+        }
+        make: Any = cls
+        return make(**blank, names=names)
+
+    @classmethod
+    def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
+        """Sum up actions and rewards ``(task, step)``."""
+        raise NotImplementedError
+
+    @classmethod
+    def read(
+        cls, played: Trajectory, *, arms: int | None = None, names: Any = None, **known: Any
+    ) -> Self:
+        """Sum up played tasks; without ``arms`` there are as many as the largest action says."""
+        arms = int(played.actions.max()) + 1 if arms is None else arms
+        made = cls.from_trajectory(played.actions, played.rewards, arms=arms)
+        return made._with(made._columns(), names=validation.names(names, arms))
+
+    def _check(self, *, arms: int | None = None, names: Any = None, **known: Any) -> None:
+        if arms is not None and self.arms != arms:
+            raise ValueError(f"the statistics have {self.arms} arms, but arms={arms} was asked for")
+        self._agreed("names", self.names, names)
+
+
+def read_arms(kind: type[PerArm]) -> Any:
+    """Return the reader of a family whose statistics are by arm: prior and played tasks to
+    statistics.
+    """
+
+    def read(prior: Any, played: Trajectory) -> Any:
+        arms, names = (getattr(prior, name, None) for name in ("arms", "names"))
+        return kind.read(played, arms=arms, names=names)
+
+    return read
+
+
+def pulled(
+    actions: ArrayLike, rewards: ArrayLike, tasks: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Check one pull per task: the tasks that pulled, their arms, and their rewards."""
+    chosen = validation.plain_array("actions", actions)
+    if chosen.dtype.kind not in "iu" or chosen.shape != (tasks,):
+        raise ValueError(
+            f"actions must be whole numbers, one for each of the {tasks} tasks (-1: none), got "
+            f"{chosen.dtype} of shape {chosen.shape}"
+        )
+    earned = validation.numbers("rewards", rewards)
+    if earned.shape != (tasks,):
+        raise ValueError(
+            f"rewards must have one entry for each of the {tasks} tasks, got shape {earned.shape}"
+        )
+    if (chosen < -1).any():
+        raise ValueError(f"actions must be arms, or -1 for none, got {chosen.min()}")
+    rows = np.flatnonzero(chosen >= 0)
+    return (
+        rows,
+        chosen[rows].astype(np.int64),
+        validation.vector("rewards", earned[rows], rows.size),
+    )
+
+
+def check_pulled(actions: IntArray, arms: int) -> None:
+    """Refuse arms that there are none of."""
+    if actions.size and actions.max() >= arms:
+        raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {actions.max()}")
+
+
+def _same(mine: Any, yours: Any) -> bool:
+    if isinstance(mine, np.ndarray) or isinstance(yours, np.ndarray):
+        return mine is yours or (
+            mine is not None and yours is not None and np.array_equal(mine, yours)
+        )
+    return bool(mine == yours)
 
 
 def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
@@ -190,12 +402,8 @@ def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> Floa
     return value
 
 
-def played(run: Run, steps: Steps) -> tuple[IntArray, FloatArray, slice]:
-    """Return actions and rewards ``(task, step)`` of a kept run, and the slice of the steps that
-    they are.
-    """
-    if not isinstance(run, Run):
-        raise TypeError(f"run must be a Run of simulate(..., keep=True), got {type(run).__name__}")
+def some_pulls(played: Trajectory, steps: Steps) -> Trajectory:
+    """Return only the first ``steps`` pulls of each task, or a slice of them."""
     if isinstance(steps, slice):
         _check_slice("steps", steps)
     chosen = (
@@ -203,10 +411,13 @@ def played(run: Run, steps: Steps) -> tuple[IntArray, FloatArray, slice]:
         if isinstance(steps, slice)
         else slice(None if steps is None else validation.count("steps", steps))
     )
-    actions = run.actions[:, chosen]
+    actions = played.actions[:, chosen]
     if actions.shape[1] == 0:
-        raise ValueError(f"steps={steps!r} leaves no pull of the {run.horizon} that each task has")
-    return actions, run.rewards[:, chosen], chosen
+        raise ValueError(
+            f"steps={steps!r} leaves no pull of the {played.actions.shape[1]} that each task has"
+        )
+    log = None if played.log is None else played.log[:, chosen]
+    return Trajectory(actions, played.rewards[:, chosen], log)
 
 
 def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntArray, FloatArray]:
@@ -226,12 +437,6 @@ def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntAr
         "lower arms",
     )
     return chosen, earned
-
-
-def arms_played(prior: Any, actions: IntArray) -> int:
-    """Return the arms of a prior; of one without a fixed number, as many as were seen."""
-    arms = getattr(prior, "arms", None)
-    return int(actions.max()) + 1 if arms is None else int(arms)
 
 
 def by_arm(actions: IntArray, weights: FloatArray | None, arms: int) -> FloatArray:

@@ -5,6 +5,7 @@ do.
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -147,6 +148,21 @@ def word(name: str, value: Any) -> str:
     if not value:
         raise ValueError(f"{name} must not be empty")
     return value
+
+
+def names(value: Any, arms: int) -> tuple[str, ...] | None:
+    """Return the names of arms, one for each and all different; None where there are none."""
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"names must be a list of words, one for each arm, got {shown(value)}")
+    words = tuple(word("a name in names", each) for each in value)
+    if len(words) != arms:
+        raise ValueError(f"names must have one entry for each of the {arms} arms, got {len(words)}")
+    if len(set(words)) < arms:
+        twice = next(each for each in words if words.count(each) > 1)
+        raise ValueError(f"names must differ, but {shown(twice)} is there twice")
+    return words
 
 
 def seed(value: Any) -> int:

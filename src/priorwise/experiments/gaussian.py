@@ -20,10 +20,10 @@ from priorwise.experiments.judging import (
 )
 from priorwise.experiments.learning import Exploring, LearningCurves, Sweep
 from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.running_mean import RunningMean
 from priorwise.figures.boxes import performance_boxes
 from priorwise.figures.envelope import envelope
 from priorwise.figures.learning import learning_curves
-from priorwise.meta.learners.running_mean import RunningMean
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
 from priorwise.policies.uniform_then import UniformThen

@@ -5,15 +5,18 @@ to episode.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol, final, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.episodes import joined
 from priorwise.core.protocols import Policy
+from priorwise.core.runs import Run
 from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.policies.play_arms import PlayArms
+from priorwise.simulate.run import simulate
 
 PAIRS: Final = 0x5061697273
 """Sets the draw of pairs of arms apart from what else a seed is used for."""
@@ -152,3 +155,30 @@ class PairedArms:
 
     def _policy(self, pair: int) -> PlayArms:
         return PlayArms(divmod(pair, self.arms), self.then)
+
+
+def explored(
+    prior: Any, exploration: Policy | Exploration, episodes: int, horizon: int, *, seed: int
+) -> Run:
+    """Kept run of an exploration; of one with several segments only the trajectory, tasks and
+    horizon describe the whole.
+    """
+    runs = [
+        simulate(
+            prior,
+            policy,
+            horizon=horizon,
+            tasks=number,
+            seed=seed if i == 0 else mix(seed + i),
+            keep=True,
+        )
+        for i, (policy, number) in enumerate(segments(exploration, episodes, seed=seed))
+    ]
+    if len(runs) == 1:
+        return runs[0]
+    return replace(runs[0], trajectory=joined([run.kept for run in runs]), tasks=episodes)
+
+
+def replicate_seed(seed: int, replicate: int) -> int:
+    """Seed of one replicate."""
+    return mix(mix(seed) ^ replicate)

@@ -5,19 +5,15 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Final
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.rewards import BernoulliRewards, NormalRewards
 from priorwise.core.runs import Run
 from priorwise.core.tiles import LANES
 from priorwise.core.types import BoolArray
-from priorwise.families.beta.prior import BetaPrior
-from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.simulate.engine import (
     Clock,
     Engine,
@@ -253,34 +249,33 @@ def check_believed(prior: Any, believed: Any) -> None:
     check_prior("believed", believed)
     if believed.arms != prior.arms:
         raise ValueError(f"believed has {believed.arms} arms, but the tasks have {prior.arms}")
-    if isinstance(believed, LinearGaussianPrior):
-        if isinstance(prior, (GaussianPrior, BetaPrior, FinitePrior)):
+    shown, expected = (getattr(each, "contexts", None) for each in (prior, believed))
+    if expected is not None:
+        if shown is None and hasattr(prior, "reward_law"):  # arms without features
             raise ValueError(
                 f"believed expects contexts, but tasks of a {type(prior).__name__} show none"
             )
-        if isinstance(prior, LinearGaussianPrior):
-            if prior.dim != believed.dim:
-                raise ValueError(
-                    f"believed has {believed.dim} features, but the tasks have {prior.dim}"
-                )
-            if prior.contexts != believed.contexts:
-                raise ValueError(
-                    "prior and believed must share the law of contexts: pass the same contexts to "
-                    "both"
-                )
-    if isinstance(getattr(believed, "reward_law", None), BernoulliRewards):
-        if isinstance(getattr(prior, "reward_law", None), NormalRewards):
+        theirs, ours = (getattr(each, "dim", None) for each in (prior, believed))
+        if shown is not None and theirs != ours:
+            raise ValueError(f"believed has {ours} features, but the tasks have {theirs}")
+        if shown is not None and shown != expected:
             raise ValueError(
-                "believed expects rewards between 0 and 1, but those of prior are normal"
+                "prior and believed must share the law of contexts: pass the same contexts to both"
             )
-        if isinstance(prior, FinitePrior) and not (
-            prior.means.min() >= 0 and prior.means.max() <= 1
-        ):
-            low, high = prior.means.min(), prior.means.max()
-            raise ValueError(
-                f"believed expects rewards between 0 and 1, but those of prior are {low:g} to "
-                f"{high:g}"
-            )
+    # what rewards can be, and what the belief can take in; None where nothing says so
+    taken = getattr(getattr(believed, "reward_law", None), "support", None)
+    possible = getattr(
+        prior, "reward_range", getattr(getattr(prior, "reward_law", None), "support", None)
+    )
+    if possible and taken and not taken[0] <= possible[0] <= possible[1] <= taken[1]:
+        expects, gets = (_range(*each) for each in (taken, possible))
+        raise ValueError(f"believed expects rewards {expects}, but those of prior are {gets}")
+
+
+def _range(low: float, high: float) -> str:
+    if low == -inf and high == inf:
+        return "any numbers"
+    return f"of at least {low:g}" if high == inf else f"between {low:g} and {high:g}"
 
 
 def check_policy(policy: Any, believed: Prior) -> None:

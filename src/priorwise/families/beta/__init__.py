@@ -16,6 +16,18 @@ def _blank(prior: BetaPrior) -> BetaPrior:
     return prior.replaced(alpha=np.ones(prior.arms), beta=np.ones(prior.arms))
 
 
+def _empty(prior: BetaPrior, tasks: int) -> Any:
+    from priorwise.families.beta.statistics import BetaStatistics
+
+    return BetaStatistics.empty(tasks, prior.arms, prior.names)
+
+
+def _moments(prior: BetaPrior) -> Any:
+    from priorwise.families.beta.moments import BetaMoments
+
+    return BetaMoments(arms=prior.arms)
+
+
 def _measure(prior: Any, statistics: Any) -> str:
     return "probabilities of rewards 0 and 1"
 
@@ -25,6 +37,7 @@ BETA = register(
         name="beta",
         priors=(BetaPrior, ExchangeableBetaPrior),
         homes={
+            "beta-statistics": "priorwise.families.beta.statistics",
             "beta-moment-uncertainty": "priorwise.families.beta.moments",
             "beta-uncertainty": "priorwise.families.beta.likelihood.uncertainty",
         },
@@ -33,6 +46,11 @@ BETA = register(
         blank=_blank,
         log_marginal=Later("priorwise.families.beta.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
+        empty=_empty,
+        moments=_moments,
+        widened=Later("priorwise.families.beta.moments:averaged"),
+        rate=Later("priorwise.families.beta.rates:rate"),
+        covered=Later("priorwise.families.beta.rates:covered"),
         pair=Later("priorwise.families.beta.distance:BetaPair.of"),
         posteriors=Later("priorwise.families.beta.posteriors:BetaPosteriors.start"),
         parameters=("alpha", "beta"),

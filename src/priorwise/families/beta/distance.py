@@ -5,7 +5,7 @@ sampling.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ BLOCK: Final = 256
 @dataclass(frozen=True)
 class BetaPair:
     """The arms whose laws differ."""
+
+    slow: ClassVar[bool] = True
+    """Exact values take a quadrature of a second or so."""
 
     arms: tuple[BetaArm, ...]
 

@@ -13,7 +13,7 @@ different n they pool the tasks, which is right as long as n does not depend on 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.design import design_sums, uniformity_warnings
-from priorwise.core.fits import PriorFit, Uncertainty
+from priorwise.core.family import for_arms
+from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit, Uncertainty
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run
 from priorwise.core.types import FloatArray, IntArray
@@ -82,6 +83,7 @@ class BetaMoments:
     """
 
     reads: ClassVar[type] = BetaStatistics
+    adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
     arms: int | None = None
     steps: int | None = None
@@ -96,7 +98,7 @@ class BetaMoments:
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
-        return self
+        return replace(self, arms=known.arms)
 
     def fit(self, data: Run | BetaStatistics | BetaGroups, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored."""
@@ -116,10 +118,7 @@ class BetaMoments:
         return [self.fit(statistics[:size]) for size in prefix_sizes(sizes, statistics.tasks)]
 
     def _statistics(self, data: Any) -> BetaStatistics:
-        if isinstance(data, Run):
-            arms = int(data.actions.max()) + 1 if self.arms is None else self.arms
-            return BetaStatistics.from_run(data, arms=arms, steps=self.steps)
-        return BetaStatistics.of(data, arms=self.arms)
+        return BetaStatistics.of(data, arms=self.arms, steps=self.steps)
 
     @staticmethod
     def _warnings(pulls: IntArray) -> tuple[str, ...]:
@@ -297,3 +296,16 @@ class BetaMomentUncertainty(Uncertainty):
         alpha = np.maximum(np.where(kept, mean * strength, prior.alpha), SMALLEST)
         beta = np.maximum(np.where(kept, (1.0 - mean) * strength, prior.beta), SMALLEST)
         return [BetaPrior(a, b) for a, b in zip(alpha, beta, strict=True)]
+
+
+def averaged(fit: PriorFit, how: Any, rng: np.random.Generator) -> BetaPrior:
+    """Beta priors with the mean and variance of each arm averaged over plausible priors."""
+    prior = fit.with_arms()
+    plausible = [for_arms(each, prior.arms) for each in fit.draw(rng, PLAUSIBLE_AVERAGED)]
+    a, b = (np.stack([getattr(each, name) for each in plausible]) for name in ("alpha", "beta"))
+    mean = (a / (a + b)).mean(axis=0)
+    square = (a * (a + 1.0) / ((a + b) * (a + b + 1.0))).mean(axis=0)
+    # alpha + beta
+    strength = np.maximum((mean - square) / np.maximum(square - mean**2, 1e-12), 1e-6)
+    made: BetaPrior = prior.replaced(alpha=mean * strength, beta=(1.0 - mean) * strength)
+    return made

@@ -4,8 +4,8 @@ Bernoulli(mu_a).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,8 @@ class BetaPrior(Serializable):
     alpha, beta
         Parameters of each arm's Beta law, ``(arm,)``, positive; a number stands for all arms of the
         other.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -42,8 +44,9 @@ class BetaPrior(Serializable):
 
     alpha: FloatArray
     beta: FloatArray
+    names: tuple[str, ...] | None = field(repr=False)
 
-    def __init__(self, alpha: ArrayLike, beta: ArrayLike) -> None:
+    def __init__(self, alpha: ArrayLike, beta: ArrayLike, *, names: Any = None) -> None:
         """Check and freeze the parameters."""
         alpha, beta = validation.numbers("alpha", alpha), validation.numbers("beta", beta)
         arms = max(np.size(alpha), np.size(beta))
@@ -62,6 +65,7 @@ class BetaPrior(Serializable):
                 name, validation.per_arm(name, value, arms), smallest=1e-6
             )
             object.__setattr__(self, name, checked)
+        object.__setattr__(self, "names", validation.names(names, arms))
 
     @property
     def arms(self) -> int:
@@ -170,6 +174,11 @@ class BetaBelief(SeparableTasks):
         chosen = np.arange(self.a.shape[1]) == actions[:, None]
         success = rewards[:, None]
         return type(self)(self.a + chosen * success, self.b + chosen * (1.0 - success))
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """``r log m_a + (1 - r) log(1 - m_a)`` at the posterior mean m, ``(task,)``."""
+        mean = self.mean(seen)[np.arange(len(actions)), actions]
+        return np.asarray(rewards * np.log(mean) + (1.0 - rewards) * np.log1p(-mean))
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
         """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Self, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core.runs import Run, Trajectory
+from priorwise.core import validation
 from priorwise.core.statistics import (
-    PerTask,
-    Steps,
-    arms_played,
+    PerArm,
     by_arm,
+    check_pulled,
     counts,
-    played,
+    read_arms,
     trajectory,
 )
-from priorwise.core.types import IntArray
+from priorwise.core.types import FloatArray, IntArray
 
 MOST_PULLS: Final = (1 << 31) - 1
 """Pulls of one arm in one task: pairs of successes and pulls up to this are told apart by one
@@ -28,13 +27,15 @@ integer.
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class BetaStatistics(PerTask):
+class BetaStatistics(PerArm):
     """Successes and pulls of each arm in each task.
 
     Parameters
     ----------
     successes, pulls
         Whole numbers ``(task, arm)``; 0 pulls for an arm that a task did not pull or does not have.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -43,10 +44,13 @@ class BetaStatistics(PerTask):
 
     """
 
+    family: ClassVar[str] = "beta-statistics"
+
     successes: IntArray
     pulls: IntArray
+    names: tuple[str, ...] | None
 
-    def __init__(self, successes: ArrayLike, pulls: ArrayLike) -> None:
+    def __init__(self, successes: ArrayLike, pulls: ArrayLike, *, names: Any = None) -> None:
         """Check and freeze the arrays."""
         n = counts("pulls", pulls, (None, None), MOST_PULLS)
         s = counts("successes", successes, n.shape, MOST_PULLS)
@@ -56,15 +60,11 @@ class BetaStatistics(PerTask):
                 f"successes must not exceed pulls, but task {task} has {s[task, arm]:g} of "
                 f"{n[task, arm]:g} on arm {arm}"
             )
-        for name, array in (("successes", s), ("pulls", n)):
-            whole = array.astype(np.int64)
-            whole.setflags(write=False)
-            object.__setattr__(self, name, whole)
-
-    @property
-    def arms(self) -> int:
-        """Number of arms."""
-        return self.pulls.shape[1]
+        self._set(
+            successes=s.astype(np.int64),
+            pulls=n.astype(np.int64),
+            names=validation.names(names, n.shape[1]),
+        )
 
     @classmethod
     def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
@@ -76,24 +76,25 @@ class BetaStatistics(PerTask):
             )
         return cls(by_arm(chosen, earned, arms), by_arm(chosen, None, arms))
 
-    @classmethod
-    def from_run(cls, run: Run, *, arms: int, steps: Steps = None) -> Self:
-        """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
-        actions, rewards, _ = played(run, steps)
-        return cls.from_trajectory(actions, rewards, arms=arms)
+    def merged(self, other: Any) -> Self:
+        """Add what was seen of the same tasks."""
+        made = super().merged(other)
+        counts("pulls", made.pulls, made.pulls.shape, MOST_PULLS)
+        return made
 
-    @classmethod
-    def of(cls, data: Any, *, arms: int | None = None) -> Self:
-        """Return statistics as they are, and those of a kept run; without ``arms`` these are the
-        largest action plus 1.
-        """
-        if isinstance(data, Run):
-            return cls.from_run(data, arms=int(data.actions.max()) + 1 if arms is None else arms)
-        if not isinstance(data, cls):
-            raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
-        if arms is not None and data.arms != arms:
-            raise ValueError(f"the statistics have {data.arms} arms, but arms={arms} was asked for")
-        return data
+    def _add(
+        self,
+        columns: dict[str, Any],
+        rows: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        signal: Any,
+    ) -> None:
+        check_pulled(actions, self.arms)
+        if not np.isin(rewards, (0.0, 1.0)).all():
+            raise ValueError("rewards must be 0 or 1 for Bernoulli arms")
+        columns["pulls"][rows, actions] += 1
+        columns["successes"][rows, actions] += rewards.astype(np.int64)
 
     def grouped(self) -> BetaGroups:
         """Count the tasks with equal successes and pulls, arm by arm, which loses nothing: the arms
@@ -195,7 +196,4 @@ class BetaGroups:
         return self if type(other) is int and other == 0 else NotImplemented
 
 
-def read(prior: Any, played: Trajectory) -> BetaStatistics:
-    """Sum up played tasks, for as many arms as a prior has."""
-    arms = arms_played(prior, played.actions)
-    return BetaStatistics.from_trajectory(played.actions, played.rewards, arms=arms)
+read = read_arms(BetaStatistics)

@@ -15,6 +15,12 @@ def _blank(prior: FinitePrior) -> FinitePrior:
     return prior.replaced(probs=np.full(prior.support, 1.0 / prior.support))
 
 
+def _empty(prior: FinitePrior, tasks: int) -> Any:
+    from priorwise.families.finite.statistics import FiniteStatistics
+
+    return FiniteStatistics.empty(tasks, prior)
+
+
 def _measure(prior: FinitePrior, statistics: Any) -> str:
     return {
         "none": "probabilities of noiseless rewards",
@@ -28,6 +34,7 @@ FINITE = register(
         name="finite",
         priors=(FinitePrior,),
         homes={
+            "finite-statistics": "priorwise.families.finite.statistics",
             "dirichlet-uncertainty": "priorwise.families.finite.counts",
             "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
         },
@@ -36,6 +43,9 @@ FINITE = register(
         blank=_blank,
         log_marginal=Later("priorwise.families.finite.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
+        empty=_empty,
+        moments=Later("priorwise.families.finite.counts:FiniteCounts"),
+        widened=Later("priorwise.families.finite.counts:averaged"),
         pair=Later("priorwise.families.finite.distance:FinitePair.of"),
         posteriors=Later("priorwise.families.finite.posteriors:FinitePosteriors.start"),
         parameters=("probs",),

@@ -19,7 +19,7 @@ from scipy.special import softmax
 
 from priorwise.core import validation
 from priorwise.core.design import design_sums, uniformity_warnings
-from priorwise.core.fits import PriorFit, Uncertainty
+from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit, Uncertainty
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run
 from priorwise.core.statistics import by_arm
@@ -51,6 +51,7 @@ class FiniteCounts:
     """
 
     reads: ClassVar[type] = FiniteStatistics
+    adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
     candidates: FinitePrior
     smoothing: float | None = None
@@ -97,18 +98,7 @@ class FiniteCounts:
         ]
 
     def _statistics(self, data: Any) -> FiniteStatistics:
-        if isinstance(data, Run):
-            return FiniteStatistics.from_run(data, self.candidates)
-        if not isinstance(data, FiniteStatistics):
-            raise TypeError(
-                f"data must be a kept Run or FiniteStatistics, got {type(data).__name__}"
-            )
-        if data.support != self.candidates.support:
-            raise ValueError(
-                f"the statistics have {data.support} candidates, but this estimator has "
-                f"{self.candidates.support}"
-            )
-        return data
+        return FiniteStatistics.of(data, candidates=self.candidates)
 
     def _count(self, statistics: FiniteStatistics, warnings: list[str]) -> PriorFit:
         values = statistics.log_likelihood
@@ -170,3 +160,10 @@ class DirichletUncertainty(Uncertainty):
         return [
             FinitePrior(prior.means, row / row.sum(), prior.noise, prior.noise_var) for row in probs
         ]
+
+
+def averaged(fit: PriorFit, how: Any, rng: np.random.Generator) -> FinitePrior:
+    """The fitted prior with plausible probabilities averaged."""
+    probs = np.mean([each.probs for each in fit.draw(rng, PLAUSIBLE_AVERAGED)], axis=0)
+    made: FinitePrior = fit.prior.replaced(probs=probs / probs.sum())
+    return made

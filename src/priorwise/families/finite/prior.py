@@ -7,8 +7,8 @@ prior, and counts that it did.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, Self, final, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal, Self, final, get_args
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -53,6 +53,8 @@ class FinitePrior(Serializable):
         normal with ``noise_var``.
     noise_var
         Variance of normal rewards: one for all arms, or ``(arm,)``.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class FinitePrior(Serializable):
     probs: FloatArray
     noise: Noise
     noise_var: FloatArray | None
+    names: tuple[str, ...] | None = field(repr=False)
 
     def __init__(
         self,
@@ -74,6 +77,8 @@ class FinitePrior(Serializable):
         probs: ArrayLike,
         noise: Noise = "none",
         noise_var: ArrayLike | None = None,
+        *,
+        names: Any = None,
     ) -> None:
         """Check and freeze the parameters."""
         table = validation.matrix("means", means)
@@ -98,6 +103,7 @@ class FinitePrior(Serializable):
             variances = validation.per_arm("noise_var", noise_var, table.shape[1])
             noise_var = validation.positive("noise_var", variances)
         object.__setattr__(self, "noise_var", noise_var)
+        object.__setattr__(self, "names", validation.names(names, table.shape[1]))
 
     @property
     def arms(self) -> int:
@@ -127,6 +133,27 @@ class FinitePrior(Serializable):
         if self.noise_var is None:
             return BernoulliRewards()
         return NormalRewards(tuple(self.noise_var.tolist()))
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """Least and largest reward."""
+        support: tuple[float, float] | None = self.reward_law.support
+        return (float(self.means.min()), float(self.means.max())) if support is None else support
+
+    @property
+    def binary(self) -> bool:
+        """Whether rewards are 0 or 1."""
+        law: bool | None = self.reward_law.binary
+        return bool(np.isin(self.means, (0.0, 1.0)).all()) if law is None else law
+
+    def log_density(self, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """Log density of rewards under each possible task, with its constant, ``(task,
+        support)``.
+        """
+        likelihood = self.log_likelihood(actions, rewards)
+        if self.noise_var is None:
+            return likelihood
+        return likelihood - 0.5 * np.log(2.0 * np.pi * self.noise_var[actions])[:, None]
 
     def log_likelihood(self, actions: IntArray, rewards: FloatArray) -> FloatArray:
         """Log likelihood of each possible task, ``(task, support)``, up to a constant of the
@@ -297,6 +324,13 @@ class FiniteBelief(SeparableTasks):
             impossible, _log(self.prior.probs), log_weights - np.where(impossible, 0.0, best)
         )
         return type(self)(self.prior, log_weights, self.resets + impossible[:, 0])
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """``log sum_s p_s p(r given s, a)``, ``(task,)``; minus infinity for impossible rewards."""
+        from scipy.special import logsumexp
+
+        joint = logsumexp(self.log_weights + self.prior.log_density(actions, rewards), axis=1)
+        return np.asarray(joint - logsumexp(self.log_weights, axis=1))
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
         """Draw a task and its reward."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,28 +11,48 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run, Trajectory
-from priorwise.core.statistics import PerTask, Steps, played, table, trajectory
-from priorwise.core.types import FloatArray
+from priorwise.core.statistics import PerTask, Steps, check_pulled, table, trajectory
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.prior import FinitePrior
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class FiniteStatistics(PerTask):
-    """Log likelihood of each candidate task, ``(task, support)``; minus infinity where a candidate
-    is excluded.
+    """Log likelihood of each candidate task; minus infinity where a candidate is excluded.
+
+    Parameters
+    ----------
+    log_likelihood
+        ``(task, support)``.
+    candidates
+        The prior whose support they are the likelihoods of; needed to observe more pulls.
+
     """
 
-    log_likelihood: FloatArray
+    family: ClassVar[str] = "finite-statistics"
+    shared: ClassVar[tuple[str, ...]] = ("candidates",)
 
-    def __init__(self, log_likelihood: ArrayLike) -> None:
+    log_likelihood: FloatArray
+    candidates: FinitePrior | None
+
+    def __init__(self, log_likelihood: ArrayLike, *, candidates: FinitePrior | None = None) -> None:
         """Check and freeze the table."""
         values = validation.numbers("log_likelihood", log_likelihood)
         excluded = np.isneginf(values)
         checked = table("log_likelihood", np.where(excluded, 0.0, values), (None, None))
-        final_values = np.where(excluded, -np.inf, checked)
-        final_values.setflags(write=False)
-        object.__setattr__(self, "log_likelihood", final_values)
+        if candidates is not None and candidates.support != checked.shape[1]:
+            raise ValueError(
+                f"log_likelihood has {checked.shape[1]} candidates, but candidates has "
+                f"{candidates.support}"
+            )
+        self._set(log_likelihood=np.where(excluded, -np.inf, checked), candidates=candidates)
+
+    @classmethod
+    def empty(cls, tasks: int, candidates: FinitePrior) -> Self:
+        """Return the statistics of tasks before their first pull."""
+        tasks = validation.count("tasks", tasks)
+        return cls(np.zeros((tasks, candidates.support)), candidates=candidates)
 
     @property
     def support(self) -> int:
@@ -63,13 +83,70 @@ class FiniteStatistics(PerTask):
             total -= 0.5 * np.log(2.0 * np.pi * candidates.noise_var)[chosen].sum(
                 axis=1, keepdims=True
             )
-        return cls(total)
+        return cls(total, candidates=candidates)
 
     @classmethod
-    def from_run(cls, run: Run, candidates: FinitePrior, *, steps: Steps = None) -> Self:
+    def read(cls, played: Trajectory, *, candidates: Any = None, **known: Any) -> Self:
+        """Add up the log densities of played tasks."""
+        return cls.from_trajectory(played.actions, played.rewards, candidates)
+
+    @classmethod
+    def from_run(
+        cls, run: Run, candidates: Any = None, *, steps: Steps = None, **known: Any
+    ) -> Self:
         """Read a kept run, or only its first ``steps`` pulls, or a slice of them."""
-        actions, rewards, _ = played(run, steps)
-        return cls.from_trajectory(actions, rewards, candidates)
+        return super().from_run(run, steps=steps, candidates=candidates)
+
+    def _check(self, *, candidates: Any = None, **known: Any) -> None:
+        if self.support != candidates.support:
+            raise ValueError(
+                f"the statistics have {self.support} candidates, but this estimator has "
+                f"{candidates.support}"
+            )
+
+    def _add(
+        self,
+        columns: dict[str, Any],
+        rows: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        signal: Any,
+    ) -> None:
+        if self.candidates is None:
+            raise ValueError(
+                "these statistics do not know their candidates, and so cannot take in pulls: pass "
+                "candidates=..., the finite prior whose support they are about"
+            )
+        check_pulled(actions, self.candidates.arms)
+        columns["log_likelihood"][rows] += self.candidates.log_density(actions, rewards)
+
+    def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
+        """Candidates agree if they are the same tasks with the same noise, whatever their
+        probabilities.
+        """
+        if mine is not None and yours is not None and mine.replaced(probs=yours.probs) != yours:
+            raise ValueError("candidates must agree, but have other means, noise or names there")
+        return yours if mine is None else mine
+
+    def _fields(self) -> dict[str, Any]:
+        content = super()._fields()  # standard JSON has no infinity
+        content["log_likelihood"] = [
+            ["-inf" if each == -np.inf else each for each in row]
+            for row in content["log_likelihood"]
+        ]
+        return content
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        rows = fields["log_likelihood"]
+        if isinstance(rows, list):
+            fields["log_likelihood"] = [
+                [-np.inf if each == "-inf" else each for each in row]
+                if isinstance(row, list)
+                else row
+                for row in rows
+            ]
+        return super()._from_fields(fields)
 
 
 def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks) -> None:
@@ -98,4 +175,4 @@ def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks)
 
 def read(prior: FinitePrior, played: Trajectory) -> FiniteStatistics:
     """Add up the log densities of played tasks under each candidate of a prior."""
-    return FiniteStatistics.from_trajectory(played.actions, played.rewards, prior)
+    return FiniteStatistics.read(played, candidates=prior)

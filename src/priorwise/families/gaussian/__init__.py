@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core.family import Family, Later, register
+from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
 
@@ -14,6 +15,24 @@ from priorwise.families.gaussian.prior import GaussianPrior
 def _blank(prior: GaussianPrior) -> GaussianPrior:
     """Mean 0 and the covariance of the noise: it weighs as much as one pull of each arm."""
     return prior.replaced(mean=np.zeros(prior.arms), cov=np.diag(prior.noise_var))
+
+
+def _empty(prior: Any, tasks: int) -> Any:
+    from priorwise.families.gaussian.statistics import GaussianStatistics
+
+    return GaussianStatistics.empty(tasks, prior.arms, prior.names)
+
+
+def _moments(prior: GaussianPrior) -> Any:
+    from priorwise.families.gaussian.moments import GaussianMoments
+
+    return GaussianMoments("full", noise_var=prior.noise_var, arms=prior.arms)
+
+
+def _information(prior: GaussianPrior, statistics: Any) -> tuple[FloatArray, FloatArray]:
+    """``P = diag(pulls / v)`` and ``b = sums / v``."""
+    precision = statistics.pulls / prior.noise_var
+    return np.eye(prior.arms) * precision[:, None, :], statistics.sums / prior.noise_var
 
 
 def _measure(prior: Any, statistics: Any) -> str:
@@ -27,6 +46,7 @@ GAUSSIAN = register(
         name="gaussian",
         priors=(GaussianPrior, ExchangeableGaussianPrior),
         homes={
+            "gaussian-statistics": "priorwise.families.gaussian.statistics",
             "gaussian-uncertainty": "priorwise.families.gaussian.likelihood.law",
             "moment-uncertainty": "priorwise.families.normal.totals",
         },
@@ -37,6 +57,13 @@ GAUSSIAN = register(
             "priorwise.families.gaussian.likelihood.density:log_marginal_likelihood"
         ),
         measure=_measure,
+        empty=_empty,
+        moments=_moments,
+        widened=Later("priorwise.families.normal.widening:widened"),
+        cautious=True,
+        information=_information,
+        rate=Later("priorwise.families.gaussian.rates:rate"),
+        covered=Later("priorwise.families.gaussian.rates:covered"),
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
         parameters=("mean", "cov"),

@@ -108,6 +108,7 @@ class GaussianMoments:
     """
 
     reads: ClassVar[type] = GaussianStatistics
+    adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
     variant: Variant = "full"
     noise_var: ArrayLike | None = None
@@ -160,7 +161,8 @@ class GaussianMoments:
             for name in ("mean", "cov")
         }
         known.check_arms(self, arms=self.arms, **sizes)
-        return replace(self, noise_var=known.noise_for(self, self.noise_var, one_for_all=False))
+        noise = known.noise_for(self, self.noise_var, one_for_all=False)
+        return replace(self, noise_var=noise, arms=known.arms)
 
     def fit(
         self, data: Run | GaussianStatistics | GaussianGroups, *, start: Any = None
@@ -226,10 +228,7 @@ class GaussianMoments:
         )
 
     def _statistics(self, data: Any) -> GaussianStatistics:
-        if isinstance(data, Run):
-            arms = int(data.actions.max()) + 1 if self.arms is None else self.arms
-            return GaussianStatistics.from_run(data, arms=arms, steps=self.steps)
-        statistics = GaussianStatistics.of(data, arms=self.arms)
+        statistics = GaussianStatistics.of(data, arms=self.arms, steps=self.steps)
         self._check(statistics)
         return statistics
 

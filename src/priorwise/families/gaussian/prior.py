@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,12 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.normal.arithmetic import condition, expected_maximum, expected_maximum_gains
+from priorwise.families.normal.arithmetic import (
+    condition,
+    expected_maximum,
+    expected_maximum_gains,
+    log_normal,
+)
 
 
 @final
@@ -39,6 +44,8 @@ class GaussianPrior(Serializable):
         Prior covariance, ``(arm, arm)``, symmetric positive semi-definite; may be singular.
     noise_var
         Variance of a reward around its arm's mean: one for all arms, or ``(arm,)``.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -53,11 +60,14 @@ class GaussianPrior(Serializable):
     mean: FloatArray
     cov: FloatArray
     noise_var: FloatArray
+    names: tuple[str, ...] | None = field(repr=False)
     _root: FloatArray = field(repr=False)
     # (arm,): |mean| + a row of |root|, of which posterior means are sums
     _mean_size: FloatArray = field(repr=False)
 
-    def __init__(self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0) -> None:
+    def __init__(
+        self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0, *, names: Any = None
+    ) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
         object.__setattr__(self, "mean", checked)
@@ -66,6 +76,7 @@ class GaussianPrior(Serializable):
             "noise_var", validation.per_arm("noise_var", noise_var, checked.size)
         )
         object.__setattr__(self, "noise_var", noise)
+        object.__setattr__(self, "names", validation.names(names, checked.size))
         object.__setattr__(self, "_root", validation.square_root(self.cov))
         object.__setattr__(self, "_mean_size", np.abs(self.mean) + np.abs(self._root).sum(axis=1))
 
@@ -93,6 +104,10 @@ class GaussianPrior(Serializable):
         """
         close = np.diff(np.sort(self.mean)) <= 2.0 * TIE_TOLERANCE * self._mean_size.max()
         return bool(close.any() and (self.cov != np.diag(np.diag(self.cov))).any())
+
+    def values(self, means: FloatArray, seen: Seen) -> FloatArray:
+        """Return the values of the arms given their means: these themselves."""
+        return means
 
     def belief(self, tasks: int) -> GaussianBelief:
         """Start at the prior."""
@@ -204,6 +219,15 @@ class GaussianBelief(SeparableTasks):
             self.m, self.root, self.root[rows, actions], self.prior.noise_var[actions], residual
         )
         return type(self)(self.prior, m, root)
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """``log N(r; m_a, S_aa + noise_var_a)``, ``(task,)``."""
+        rows = np.arange(len(actions))
+        f = self.root[rows, actions]
+        return log_normal(
+            rewards - self.m[rows, actions],
+            np.einsum("tj,tj->t", f, f) + self.prior.noise_var[actions],
+        )
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
         """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked

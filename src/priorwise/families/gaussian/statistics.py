@@ -4,32 +4,30 @@ log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Self, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.runs import Run, Trajectory
 from priorwise.core.statistics import (
-    PerTask,
-    Steps,
-    arms_played,
+    PerArm,
     by_arm,
+    check_pulled,
     counts,
-    played,
+    read_arms,
     table,
     trajectory,
     zero_where_unpulled,
 )
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.groups import GaussianGroups, joint_unit
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class GaussianStatistics(PerTask):
+class GaussianStatistics(PerArm):
     """What each task saw of each arm.
 
     Parameters
@@ -41,11 +39,11 @@ class GaussianStatistics(PerTask):
         Sums of the rewards, ``(task, arm)``.
     squares
         Sums of the squared rewards, ``(task, arm)``; needed to estimate the noise.
-
-    Notes
-    -----
-    ``pulls`` are whole numbers, kept as floats: :meth:`from_estimates` stores precisions there, in
-    units of a pull. ``counted`` tells the two apart.
+    unit
+        Variance of a pull in whose unit ``pulls`` are precisions, as :meth:`from_estimates` makes
+        them; None: they are numbers of pulls.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -55,14 +53,31 @@ class GaussianStatistics(PerTask):
 
     """
 
+    family: ClassVar[str] = "gaussian-statistics"
+    shared: ClassVar[tuple[str, ...]] = ("unit", "names")
+
     pulls: FloatArray
     sums: FloatArray
     squares: FloatArray | None
-    _unit: float | None = field(repr=False)
+    unit: float | None
+    names: tuple[str, ...] | None
 
-    def __init__(self, pulls: ArrayLike, sums: ArrayLike, squares: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        pulls: ArrayLike,
+        sums: ArrayLike,
+        squares: ArrayLike | None = None,
+        *,
+        unit: float | None = None,
+        names: Any = None,
+    ) -> None:
         """Check and freeze the arrays."""
-        n = counts("pulls", pulls, (None, None))
+        if unit is None:
+            n = counts("pulls", pulls, (None, None))
+        else:
+            n = table("pulls", pulls, (None, None))
+            if validation.number("unit", unit) <= 0.0 or n.min() < 0.0:
+                raise ValueError("unit must be positive, and pulls not negative")
         s = zero_where_unpulled("sums", table("sums", sums, n.shape), n)
         q = None
         if squares is not None:
@@ -76,58 +91,28 @@ class GaussianStatistics(PerTask):
                     f"with a sum of {s[task, arm]:g} over {n[task, arm]:g} pulls; pass sums of "
                     "squared rewards"
                 )
-        self._set(n, s, q, unit=None)
-
-    def _set(
-        self, pulls: FloatArray, sums: FloatArray, squares: FloatArray | None, *, unit: float | None
-    ) -> None:
-        object.__setattr__(self, "pulls", pulls)
-        object.__setattr__(self, "sums", sums)
-        object.__setattr__(self, "squares", squares)
-        object.__setattr__(self, "_unit", unit)
-
-    @classmethod
-    def _unchecked(
-        cls, pulls: FloatArray, sums: FloatArray, squares: FloatArray | None, *, unit: float | None
-    ) -> Self:
-        made = object.__new__(cls)
-        for array in (pulls, sums, squares):
-            if array is not None:
-                array.setflags(write=False)
-        made._set(pulls, sums, squares, unit=unit)
-        return made
-
-    @property
-    def arms(self) -> int:
-        """Number of arms."""
-        return self.pulls.shape[1]
+        self._set(pulls=n, sums=s, squares=q, unit=unit, names=validation.names(names, n.shape[1]))
 
     @property
     def counted(self) -> bool:
         """Whether ``pulls`` are numbers of pulls; otherwise they are precisions of
         :meth:`from_estimates`.
         """
-        return self._unit is None
-
-    @property
-    def unit(self) -> float | None:
-        """Variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of
-        pulls.
-        """
-        return self._unit
+        return self.unit is None
 
     @classmethod
     def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
         """Sum up actions and rewards ``(task, step)``."""
         chosen, earned = trajectory(actions, rewards, arms)
-        columns = (by_arm(chosen, weights, arms) for weights in (None, earned, earned * earned))
-        return cls._unchecked(*columns, unit=None)
-
-    @classmethod
-    def from_run(cls, run: Run, *, arms: int, steps: Steps = None) -> Self:
-        """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
-        actions, rewards, _ = played(run, steps)
-        return cls.from_trajectory(actions, rewards, arms=arms)
+        made = object.__new__(cls)
+        made._set(
+            pulls=by_arm(chosen, None, arms),
+            sums=by_arm(chosen, earned, arms),
+            squares=by_arm(chosen, earned * earned, arms),
+            unit=None,
+            names=None,
+        )
+        return made
 
     @classmethod
     def from_estimates(
@@ -176,24 +161,7 @@ class GaussianStatistics(PerTask):
                 "nothing else is meant"
             )
         pulls = np.where(given.reshape(y.shape), unit / e**2, 0.0)
-        return cls._unchecked(
-            validation.matrix("noise_var / std_errors^2", pulls), pulls * y, None, unit=unit
-        )
-
-    @classmethod
-    def of(cls, data: Any, *, arms: int | None = None) -> Self:
-        """Return statistics as they are, and those of a kept run.
-
-        A run does not say how many arms there were; without ``arms`` it is taken to be the largest
-        action plus 1.
-        """
-        if isinstance(data, Run):
-            return cls.from_run(data, arms=int(data.actions.max()) + 1 if arms is None else arms)
-        if not isinstance(data, cls):
-            raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
-        if arms is not None and data.arms != arms:
-            raise ValueError(f"the statistics have {data.arms} arms, but arms={arms} was asked for")
-        return data
+        return cls(validation.matrix("noise_var / std_errors^2", pulls), pulls * y, unit=unit)
 
     def within(self) -> tuple[float, float]:
         """Sum of squared deviations of the rewards from their task's and arm's mean, and its
@@ -213,7 +181,7 @@ class GaussianStatistics(PerTask):
 
     def without_squares(self) -> Self:
         """Return the same without the sums of squares."""
-        return self._unchecked(self.pulls, self.sums, None, unit=self.unit)
+        return self._with(self._columns() | {"squares": None})
 
     def shifted(self, by: float | FloatArray) -> Self:
         """Return the statistics of the rewards minus a number, or minus one for each arm."""
@@ -223,22 +191,30 @@ class GaussianStatistics(PerTask):
             if self.squares is None
             else np.maximum(self.squares - 2.0 * by * self.sums + by**2 * self.pulls, 0.0)
         )
-        return self._unchecked(self.pulls, self.sums - by * self.pulls, squares, unit=self.unit)
+        return self._with(
+            {"pulls": self.pulls, "sums": self.sums - by * self.pulls, "squares": squares}
+        )
 
     def grouped(self) -> GaussianGroups:
         """Merge the tasks with equal pull vectors, which loses nothing of the likelihood."""
         return GaussianGroups.of(self)
 
-    def _join(self, other: Any) -> Self:
-        unit = joint_unit(self.unit, other.unit)
-        joined = super()._join(other)
-        return self._unchecked(joined.pulls, joined.sums, joined.squares, unit=unit)
+    def _add(
+        self,
+        columns: dict[str, Any],
+        rows: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        signal: Any,
+    ) -> None:
+        check_pulled(actions, self.arms)
+        columns["pulls"][rows, actions] += 1.0
+        columns["sums"][rows, actions] += rewards
+        if self.squares is not None:
+            columns["squares"][rows, actions] += rewards**2
 
-    def _with(self, columns: dict[str, Any]) -> Self:
-        return self._unchecked(**columns, unit=self.unit)
+    def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
+        return joint_unit(mine, yours) if name == "unit" else super()._agreed(name, mine, yours)
 
 
-def read(prior: Any, played: Trajectory) -> GaussianStatistics:
-    """Sum up played tasks, for as many arms as a prior has."""
-    arms = arms_played(prior, played.actions)
-    return GaussianStatistics.from_trajectory(played.actions, played.rewards, arms=arms)
+read = read_arms(GaussianStatistics)

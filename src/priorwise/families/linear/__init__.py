@@ -7,12 +7,36 @@ from typing import Any
 import numpy as np
 
 from priorwise.core.family import Family, Later, register
+from priorwise.core.types import FloatArray
 from priorwise.families.linear.prior import LinearGaussianPrior
 
 
 def _blank(prior: LinearGaussianPrior) -> LinearGaussianPrior:
     """Mean 0 and the variance of the noise for each weight."""
     return prior.replaced(mean=np.zeros(prior.dim), cov=prior.noise_var.mean() * np.eye(prior.dim))
+
+
+def _empty(prior: LinearGaussianPrior, tasks: int) -> Any:
+    from priorwise.families.linear.statistics import LinearStatistics, units
+
+    return LinearStatistics.empty(tasks, prior.dim, noise_var=units(prior), names=prior.names)
+
+
+def _moments(prior: LinearGaussianPrior) -> Any:
+    from priorwise.families.linear.moments import LinearMoments
+
+    if np.ptp(prior.noise_var) > 0.0:
+        raise ValueError(
+            "prior has a noise_var that differs between arms, which LinearMoments does not take: "
+            "pass estimator=..."
+        )
+    return LinearMoments(prior.contexts, float(prior.noise_var[0]))
+
+
+def _information(prior: LinearGaussianPrior, statistics: Any) -> tuple[FloatArray, FloatArray]:
+    """``P = sum x x' / v`` and ``b = sum x r / v``."""
+    noise = 1.0 if statistics.noise_var is not None else float(prior.noise_var[0])
+    return statistics.gram / noise, statistics.moments / noise
 
 
 def _measure(prior: LinearGaussianPrior, statistics: Any) -> str:
@@ -24,6 +48,7 @@ LINEAR = register(
         name="linear",
         priors=(LinearGaussianPrior,),
         homes={
+            "linear-statistics": "priorwise.families.linear.statistics",
             "linear-uncertainty": "priorwise.families.linear.likelihood.certainty",
             "moment-uncertainty": "priorwise.families.normal.totals",
         },
@@ -32,6 +57,11 @@ LINEAR = register(
         blank=_blank,
         log_marginal=Later("priorwise.families.linear.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
+        empty=_empty,
+        moments=_moments,
+        widened=Later("priorwise.families.normal.widening:widened"),
+        cautious=True,
+        information=_information,
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
         parameters=("mean", "cov"),

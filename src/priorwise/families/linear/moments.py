@@ -66,6 +66,7 @@ class LinearMoments:
     """
 
     reads: ClassVar[type] = LinearStatistics
+    adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
     contexts: Contexts | ArrayLike
     noise_var: float | None = None

@@ -5,7 +5,7 @@ drawn afresh at each pull.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from priorwise.families.linear.contexts import (
     SphereContexts,
     law_of_contexts,
 )
-from priorwise.families.normal.arithmetic import condition
+from priorwise.families.normal.arithmetic import condition, log_normal
 
 
 @final
@@ -44,6 +44,8 @@ class LinearGaussianPrior(Serializable):
     contexts
         Where features come from: :class:`SphereContexts`, :class:`GivenContexts`, an array ``(pool,
         arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class LinearGaussianPrior(Serializable):
     cov: FloatArray
     noise_var: FloatArray
     contexts: Contexts
+    names: tuple[str, ...] | None = field(repr=False)
     _root: FloatArray = field(repr=False)
 
     def __init__(
@@ -66,6 +69,8 @@ class LinearGaussianPrior(Serializable):
         cov: ArrayLike,
         noise_var: ArrayLike = 1.0,
         contexts: Contexts | ArrayLike | None = None,
+        *,
+        names: Any = None,
     ) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
@@ -82,6 +87,7 @@ class LinearGaussianPrior(Serializable):
         )
         object.__setattr__(self, "noise_var", noise)
         object.__setattr__(self, "contexts", law)
+        object.__setattr__(self, "names", validation.names(names, law.arms))
         object.__setattr__(self, "_root", validation.square_root(self.cov))
 
     @property
@@ -112,6 +118,11 @@ class LinearGaussianPrior(Serializable):
             self.contexts,
             self.reward_law,
         )
+
+    def values(self, weights: FloatArray, seen: Seen) -> FloatArray:
+        """``x_a'w`` of the arms given weights ``(task, draw, dim)``."""
+        features = doors.features(seen, len(weights), self.arms, self.dim)
+        return np.asarray(weights @ features.transpose(0, 2, 1))
 
     def belief(self, tasks: int) -> LinearBelief:
         """Start at the prior."""
@@ -228,7 +239,7 @@ class LinearBelief(SeparableTasks):
         """``x_a'w`` with ``w ~ N(m, S)``, ``(task, draw, arm)``."""
         z = rng.normal(doors.drawing(self, rng, draws), self.prior.dim)
         weights = self.m[:, None, :] + z @ self.root.transpose(0, 2, 1)
-        return np.asarray(weights @ self._features(seen).transpose(0, 2, 1))
+        return self.prior.values(weights, seen)
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws: itself one draw of the weights, from N(m, S / draws)."""
@@ -265,6 +276,13 @@ class LinearBelief(SeparableTasks):
         f = np.einsum("tij,ti->tj", self.root, x)
         m, root = condition(self.m, self.root, f, self.prior.noise_var[actions], residual)
         return type(self)(self.prior, m, root)
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """``log N(r; x_a'm, x_a'S x_a + noise_var_a)``, ``(task,)``."""
+        x = self._features(seen)[np.arange(len(actions)), actions]
+        f = np.einsum("tij,ti->tj", self.root, x)
+        variance = np.einsum("tj,tj->t", f, f) + self.prior.noise_var[actions]
+        return log_normal(rewards - np.einsum("tj,tj->t", x, self.m), variance)
 
     def _features(self, seen: Seen) -> FloatArray:
         return doors.features(seen, self.tasks, self.arms, self.prior.dim)

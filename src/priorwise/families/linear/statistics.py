@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Self, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core.runs import Run, Trajectory
-from priorwise.core.statistics import PerTask, Steps, counts, played, table
-from priorwise.core.types import FloatArray
+from priorwise.core import validation
+from priorwise.core.runs import Trajectory
+from priorwise.core.statistics import PerTask, check_pulled, counts, table
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.statistics_check import impossible
 
 ROUNDING: Final = 1e-8
@@ -32,16 +33,38 @@ class LinearStatistics(PerTask):
         ``r'r``, ``(task,)``.
     pulls
         Number of pulls, ``(task,)``.
+    log_noise
+        Sum over the pulls of the logarithm of their noise variance, ``(task,)``, where
+        ``noise_var`` is given.
+    noise_var
+        Where the noise differs between arms: its variances, ``(arm,)``, in whose units ``gram``,
+        ``moments`` and ``squares`` are. None: plain sums.
+    names
+        Names of the arms.
 
     """
+
+    family: ClassVar[str] = "linear-statistics"
+    shared: ClassVar[tuple[str, ...]] = ("noise_var", "names")
 
     gram: FloatArray
     moments: FloatArray
     squares: FloatArray
     pulls: FloatArray
+    log_noise: FloatArray | None
+    noise_var: FloatArray | None
+    names: tuple[str, ...] | None
 
     def __init__(
-        self, gram: ArrayLike, moments: ArrayLike, squares: ArrayLike, pulls: ArrayLike
+        self,
+        gram: ArrayLike,
+        moments: ArrayLike,
+        squares: ArrayLike,
+        pulls: ArrayLike,
+        *,
+        log_noise: ArrayLike | None = None,
+        noise_var: ArrayLike | None = None,
+        names: Any = None,
     ) -> None:
         """Check and freeze the arrays."""
         m = table("moments", moments, (None, None))
@@ -69,9 +92,22 @@ class LinearStatistics(PerTask):
                 "must be positive semi-definite, "
                 "and squares at least what the regression on the features explains"
             )
-        for name, array in (("gram", g), ("moments", m), ("squares", q), ("pulls", n)):
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        if (log_noise is None) != (noise_var is None):
+            raise ValueError("log_noise and noise_var belong together: give both or none")
+        noise = None
+        if noise_var is not None:
+            noise = validation.positive("noise_var", validation.vector("noise_var", noise_var))
+        if names is not None:
+            names = validation.names(names, len(names) if noise is None else noise.size)
+        self._set(
+            gram=g,
+            moments=m,
+            squares=q,
+            pulls=n,
+            log_noise=None if log_noise is None else table("log_noise", log_noise, (tasks,)),
+            noise_var=noise,
+            names=names,
+        )
 
     @property
     def dim(self) -> int:
@@ -90,30 +126,71 @@ class LinearStatistics(PerTask):
         return cls(gram, moments, np.einsum("ts,ts->t", r, r), np.full(len(r), r.shape[1]))
 
     @classmethod
-    def from_run(cls, run: Run, *, steps: Steps = None) -> Self:
-        """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
-        _, rewards, chosen = played(run, steps)
-        features = None if run.trajectory is None else run.trajectory.log
-        if features is None:
-            raise ValueError(
-                "the run has no features: it must come from a linear contextual bandit"
-            )
-        return cls.from_trajectory(features[:, chosen], rewards)
+    def empty(cls, tasks: int, dim: int, *, noise_var: Any = None, names: Any = None) -> Self:
+        """Return the statistics of tasks before their first pull."""
+        tasks, dim = validation.count("tasks", tasks), validation.count("dim", dim)
+        none = np.zeros(tasks)
+        return cls(
+            np.zeros((tasks, dim, dim)),
+            np.zeros((tasks, dim)),
+            none,
+            none,
+            log_noise=None if noise_var is None else none,
+            noise_var=noise_var,
+            names=names,
+        )
 
     @classmethod
-    def of(cls, data: Any) -> Self:
-        """Return statistics as they are, and those of a kept run."""
-        if isinstance(data, Run):
-            return cls.from_run(data)
-        if not isinstance(data, cls):
-            raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
-        return data
+    def read(cls, played: Trajectory, *, noise_var: Any = None, **known: Any) -> Self:
+        """Sum up played tasks; with ``noise_var`` ``(arm,)`` in units of the noise."""
+        if played.log is None:
+            raise ValueError(
+                "these tasks have no features: they do not come from a linear contextual bandit"
+            )
+        if noise_var is None:
+            return cls.from_trajectory(played.log, played.rewards)
+        noise = np.asarray(noise_var)[played.actions]
+        scale = np.sqrt(noise)
+        made = cls.from_trajectory(played.log / scale[:, :, None], played.rewards / scale)
+        columns = made._columns() | {"log_noise": np.log(noise).sum(axis=1)}
+        return made._with(columns, noise_var=np.array(noise_var))
+
+    def _add(
+        self,
+        columns: dict[str, Any],
+        rows: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        signal: Any,
+    ) -> None:
+        features = validation.matrix("signal", signal, (self.tasks, None, self.dim))
+        check_pulled(actions, features.shape[1])
+        x = features[rows, actions]
+        if self.noise_var is not None:
+            check_pulled(actions, self.noise_var.size)
+            scale = np.sqrt(self.noise_var[actions])
+            x, rewards = x / scale[:, None], rewards / scale
+            columns["log_noise"][rows] += np.log(self.noise_var[actions])
+        columns["gram"][rows] += x[:, :, None] * x[:, None, :]
+        columns["moments"][rows] += x * rewards[:, None]
+        columns["squares"][rows] += rewards**2
+        columns["pulls"][rows] += 1.0
+
+    def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
+        if name == "noise_var" and (mine is None) != (yours is None):
+            raise ValueError("plain sums and sums in units of the noise cannot be put together")
+        return super()._agreed(name, mine, yours)
+
+
+def units(prior: Any) -> FloatArray | None:
+    """Variances in whose units sums must be kept for a prior: those of its arms where they differ,
+    since sums over arms cannot tell noises apart.
+    """
+    noise: FloatArray = prior.noise_var
+    return noise if np.ptp(noise) > 0.0 else None
 
 
 def read(prior: Any, played: Trajectory) -> LinearStatistics:
     """Sum up the features of played tasks, and their rewards."""
-    if played.log is None:
-        raise ValueError(
-            "these tasks have no features: they do not come from a linear contextual bandit"
-        )
-    return LinearStatistics.from_trajectory(played.log, played.rewards)
+    made = LinearStatistics.read(played, noise_var=units(prior))
+    return made._with(made._columns(), names=getattr(prior, "names", None))

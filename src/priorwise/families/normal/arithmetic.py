@@ -21,6 +21,11 @@ def condition(
     return m + k * (residual / s)[:, None], root - shrink[:, :, None] * f[:, None, :]
 
 
+def log_normal(residual: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log density of normal residuals."""
+    return np.asarray(-0.5 * (residual**2 / variance + np.log(2.0 * np.pi * variance)))
+
+
 def expected_maximum_gains(cov: FloatArray, noise_var: FloatArray) -> FloatArray:
     """Slope of each posterior mean in the standardised reward of the pulled arm: ``S[:, a] /
     sqrt(S_aa + v_a)``.

@@ -10,17 +10,16 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.family import for_arms
+from priorwise.core.design import Rate
+from priorwise.core.family import ask, for_arms
 from priorwise.core.fits import Estimator
 from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
-from priorwise.families.beta.prior import BetaPrior
-from priorwise.meta.complexity.explored import default_estimator, explored, replicate_seed
-from priorwise.meta.complexity.theory import Rate, covered_rate, open_share
-from priorwise.meta.exploration import Exploration
-from priorwise.meta.learners.estimators import check_estimator, run_for
+from priorwise.meta.complexity.theory import covered_rate, open_share
+from priorwise.meta.exploration import Exploration, explored, replicate_seed
+from priorwise.meta.learners.learner import check_estimator
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import reward_bound
 from priorwise.sensitivity.bounds.bound import Bound
@@ -143,7 +142,11 @@ def sample_complexity(
     if not validation.number("precision", precision) > 1.0:
         raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
     check_prior("prior", prior)
-    used = default_estimator(prior) if estimator is None else estimator
+    used = (
+        ask(prior, "moments", "sample_complexity without an estimator")(prior)
+        if estimator is None
+        else estimator
+    )
     check_estimator(used)
     used = adapted(used, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
@@ -166,7 +169,7 @@ def sample_complexity(
             for r in range(replicates):
                 key = replicate_seed(seed, r)
                 run = explored(prior, explore, tasks, horizon, seed=key)
-                fitted = used.fit(run_for(used, run, arms=prior.arms)).prior
+                fitted = used.fit(run).prior
                 errors[r] = _distance(prior, for_arms(fitted, prior.arms), key, draws)
                 bar.advance(1)
         tried[tasks] = Tried(
@@ -193,10 +196,9 @@ def sample_complexity(
 
 
 def _distance(prior: Any, fitted: Any, seed: int, draws: int) -> float:
-    """Total variation; of Beta priors always by sampling, since exact values take a quadrature of a
-    second or so.
-    """
-    if not isinstance(prior, BetaPrior):
+    """Total variation; by sampling where an exact value takes long."""
+    pair = ordered_pair(prior, fitted, "sample_complexity")
+    if not getattr(pair, "slow", False):
         return total_variation(prior, fitted, seed=seed, draws=draws).value
     pair = with_divergences(
         ordered_pair(prior, fitted, "sample_complexity"), prior, "sample_complexity"

@@ -1,5 +1,4 @@
-"""What the theory says of the number of tasks that a moment estimator needs: its constants, its
-rates, and the lemma between.
+"""What the theory says of the number of tasks that a moment estimator needs: rates, and a lemma.
 
 The constants in front of the rates are universal and not given, so a rate is a number of tasks up
 to a factor: compare rates, or set them beside measured numbers, which
@@ -14,57 +13,15 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.design import Design, Rate
+from priorwise.core.family import ask, offers
 from priorwise.core.fits import Estimator
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
-from priorwise.families.beta.moments import BetaMoments
-from priorwise.families.beta.prior import BetaPrior
-from priorwise.families.gaussian.moments import GaussianMoments
-from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.meta.exploration import Exploration, OneArmBlocks, PairedArms
 from priorwise.policies.uniform import Uniform
 from priorwise.policies.uniform_then import UniformThen
 from priorwise.sensitivity.distance.measures import kl
-
-
-@dataclass(frozen=True)
-class GaussianConstants:
-    """Constants of the lemmas on normal priors.
-
-    For the prior N(nu, P), with ``v_a = P_aa + noise_var_a + nu_a^2``, the mean is governed by ``d2
-    = lambda_max(P^-1/2 diag(v) P^-1/2)`` and ``d_inf = max_a sqrt((P^-1)_aa v_a)``, the covariance
-    by ``d = (noise_var^2 + max_a P_aa^2) / lambda_min(P)^2``. Where the noise differs between arms,
-    d takes its largest variance. They are infinite for a singular covariance.
-    """
-
-    d2: float
-    d_inf: float
-    d: float
-
-
-def gaussian_constants(prior: GaussianPrior) -> GaussianConstants:
-    """Constants of a normal prior (lemmas "Gaussian mean estimation" and "Gaussian covariance
-    estimation").
-
-    Examples
-    --------
-    >>> gaussian_constants(GaussianPrior([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]))
-    GaussianConstants(d2=2.0, d_inf=1.4142135623730951, d=2.0)
-
-    """
-    if not isinstance(prior, GaussianPrior):
-        raise TypeError(f"prior must be a GaussianPrior, got {type(prior).__name__}")
-    values, vectors = np.linalg.eigh(prior.cov)
-    if values[0] <= 1e-14 * max(values[-1], 0.0):
-        return GaussianConstants(np.inf, np.inf, np.inf)
-    scale = np.diag(prior.cov) + prior.noise_var + prior.mean**2
-    root = (vectors / np.sqrt(values)) @ vectors.T
-    precision = (vectors / values) @ vectors.T
-    return GaussianConstants(
-        d2=float(np.linalg.eigvalsh(root * scale @ root)[-1]),
-        d_inf=float(np.sqrt(np.max(np.diag(precision) * scale))),
-        d=float((prior.noise_var.max() ** 2 + np.diag(prior.cov).max() ** 2) / values[0] ** 2),
-    )
 
 
 @dataclass(frozen=True)
@@ -87,7 +44,7 @@ class KLLemma:
         return float(min(1.0, np.sqrt(self.bound / 2.0)))
 
 
-def kl_lemma(truth: GaussianPrior, fitted: GaussianPrior) -> KLLemma:
+def kl_lemma(truth: Any, fitted: Any) -> KLLemma:
     """Compare ``KL(fitted || truth)`` with the lemma's bound; the truth must not be singular."""
     mean_error, cov_error = whitened_errors(truth, fitted.mean, fitted.cov)
     bound = (truth.arms * cov_error**2 + mean_error**2) / 2.0 if cov_error <= 2.0 / 3.0 else np.inf
@@ -110,25 +67,11 @@ def whitened_errors(truth: Any, mean: FloatArray, cov: FloatArray) -> tuple[floa
     )
 
 
-@dataclass(frozen=True)
-class Rate:
-    """Tasks that suffice for ``TV <= eps`` with probability ``1 - delta``, up to a factor that the
-    theory does not give.
-    """
-
-    tasks: float
-    formula: str
-
-    def __str__(self) -> str:
-        """Formula and its value."""
-        return f"C {self.formula}, {self.tasks:.3g} for C = 1"
-
-
 def theory_rate(
     prior: Any, eps: float, delta: float, *, known_mean: bool = False, known_cov: bool = False
 ) -> Rate:
     """Rate of the theorems on Beta and on normal priors, with the constants d2 and d of
-    :func:`gaussian_constants`.
+    :func:`~priorwise.families.gaussian.rates.gaussian_constants`.
 
     * Beta, by moments of blocks of tasks that pull one arm: ``T >= C A^2 log(A / delta) / eps^2``,
       C depending on (alpha, beta);
@@ -141,37 +84,10 @@ def theory_rate(
       learned as well (see docs/corrections.md).
     """
     eps, delta = open_share("eps", eps), open_share("delta", delta)
-    a = prior.arms
-    if isinstance(prior, BetaPrior):
-        if known_mean or known_cov:
-            raise ValueError(
-                "known_mean and known_cov are about a GaussianPrior; a BetaPrior has no such rate"
-            )
-        return Rate(a**2 * np.log(a / delta) / eps**2, "A^2 log(A / delta) / eps^2")
-    if not isinstance(prior, GaussianPrior):
-        raise TypeError(
-            f"the theory has rates for a BetaPrior and a GaussianPrior, got {type(prior).__name__}"
-        )
-    if known_mean and known_cov:
-        raise ValueError(
-            "known_mean and known_cov are both True, which leaves nothing to learn: pass one of "
-            "them"
-        )
-    constants = gaussian_constants(prior)
-    mean = Rate(
-        constants.d2 * (a**2 + a * np.log(1.0 / delta)) / eps**2,
-        "d2 (A^2 + A log(1 / delta)) / eps^2",
+    rate: Rate = ask(prior, "rate", "theory_rate")(
+        prior, eps, delta, known_mean=known_mean, known_cov=known_cov
     )
-    cov = Rate(
-        constants.d * (a**4 + a**3 * np.log(1.0 / delta)) / eps**2,
-        "d (A^4 + A^3 log(1 / delta)) / eps^2",
-    )
-    if known_mean or known_cov:
-        return mean if known_cov else cov
-    return Rate(
-        max(cov.tasks, mean.tasks),
-        "max(d (A^4 + A^3 log(1 / delta)), d2 (A^2 + A log(1 / delta))) / eps^2",
-    )
+    return rate
 
 
 def covered_rate(
@@ -191,46 +107,23 @@ def covered_rate(
     ``GaussianMoments("no-cov")`` with the true covariance and one uniform pull. What
     ``"two-round"`` and ``"full"`` need grows faster with the prior mean than any of these rates.
     """
-    if (
-        isinstance(prior, BetaPrior)
-        and isinstance(estimator, BetaMoments)
-        and isinstance(exploration, OneArmBlocks)
-    ):
-        read = min(horizon, estimator.steps or horizon)
-        covered = exploration.arms == prior.arms and 2 <= read <= (exploration.rounds or horizon)
-        return theory_rate(prior, eps, delta) if covered else None
-    if not (isinstance(prior, GaussianPrior) and isinstance(estimator, GaussianMoments)):
+    if not offers(prior, "covered"):
         return None
-    uniform = min(horizon, _uniform_rounds(exploration, horizon))
-    if estimator.variant == "difference":
-        covered = (
-            isinstance(exploration, PairedArms) and exploration.arms == prior.arms and horizon >= 2
-        )
-        return theory_rate(prior, eps, delta) if covered else None
-    if (
-        estimator.variant == "known-mean"
-        and uniform >= 2
-        and np.allclose(_given(estimator.mean), prior.mean)
-    ):
-        return theory_rate(prior, eps, delta, known_mean=True)
-    if estimator.variant == "no-cov" and uniform >= 1:
-        assumed = np.eye(prior.arms) if estimator.cov is None else _given(estimator.cov)
-        if np.shape(assumed) == prior.cov.shape and np.allclose(assumed, prior.cov):
-            return theory_rate(prior, eps, delta, known_cov=True)
-    return None
+    known = ask(prior, "covered", "covered_rate")(
+        prior, estimator, _design(exploration, prior.arms, horizon)
+    )
+    return None if known is None else theory_rate(prior, eps, delta, **known)
 
 
-def _given(value: Any) -> FloatArray:
-    return np.asarray(value, dtype=np.float64)
-
-
-def _uniform_rounds(exploration: Policy | Exploration, horizon: int) -> int:
-    """How many rounds of each task an exploration surely draws uniformly, whatever happened in
-    it.
-    """
+def _design(exploration: Policy | Exploration, arms: int, horizon: int) -> Design:
+    """What an exploration with so many arms promises of its rounds."""
     if isinstance(exploration, UniformThen):
-        return exploration.rounds
-    return horizon if isinstance(exploration, Uniform) else 0
+        return Design(horizon, uniform=min(horizon, exploration.rounds))
+    if isinstance(exploration, OneArmBlocks) and exploration.arms == arms:
+        return Design(horizon, one_arm=exploration.rounds or horizon)
+    if isinstance(exploration, PairedArms) and exploration.arms == arms:
+        return Design(horizon, paired=min(horizon, 2))
+    return Design(horizon, uniform=horizon if isinstance(exploration, Uniform) else 0)
 
 
 def open_share(name: str, value: float) -> float:

@@ -8,9 +8,11 @@ from typing import Any, Self, cast, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.family import ask
 from priorwise.core.protocols import Prior
 from priorwise.core.runs import Trajectory
-from priorwise.meta.evidence.predictive import check_known, log_marginal
+from priorwise.meta.evidence.likelihood import log_marginal_likelihood
+from priorwise.simulate.run import check_prior
 
 
 @final
@@ -45,7 +47,8 @@ class Alarm:
     def __post_init__(self) -> None:
         """Check that the two priors speak about the same rewards, and the level."""
         for name, prior in (("prior", self.prior), ("other", self.other)):
-            check_known(name, prior)
+            check_prior(name, prior)
+            ask(prior, "log_marginal", "Alarm", name)
         if self.prior.arms != self.other.arms:
             raise ValueError(
                 f"prior and other must have the same arms, but have {self.prior.arms} and "
@@ -80,7 +83,9 @@ class Alarm:
                 "played must be a Trajectory, such as run.trajectory of a kept run, got "
                 f"{type(played).__name__}"
             )
-        ours, theirs = log_marginal(self.prior, played), log_marginal(self.other, played)
+        ours, theirs = (
+            log_marginal_likelihood(prior, played) for prior in (self.prior, self.other)
+        )
         sure, gone = np.isneginf(ours), np.isneginf(theirs)
         gained = np.subtract(theirs, ours, out=np.zeros(len(ours)), where=~(sure | gone))
         path = np.cumsum(gained) + (self.log_evidence if np.isfinite(self.log_evidence) else 0.0)

@@ -22,7 +22,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Prior
 from priorwise.core.runs import Trajectory
-from priorwise.meta.evidence.predictive import log_marginal
+from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 
 @final
@@ -37,9 +37,9 @@ class Watch:
     ----------
     other
         What the tasks may follow after the change: a wide prior, an older one, or a
-        :class:`~priorwise.meta.evidence.mixture.MixturePrior` of several. By default the prior that
-        the learner starts from. A change is noticed if ``other`` predicts the new tasks better than
-        the prior learned on the old ones.
+        :class:`~priorwise.families.mixture.prior.MixturePrior` of several. By default the prior
+        that the learner starts from. A change is noticed if ``other`` predicts the new tasks
+        better than the prior learned on the old ones.
     level
         While tasks follow the held prior, false alarms come at most once in ``1 / level`` tasks on
         average. A fitted prior is not quite the law of the tasks, so that they may come more often
@@ -80,7 +80,7 @@ class Watched:
     def observe(self, watch: Watch, held: Any, other: Any, played: Trajectory) -> Self:
         """Add tasks in their order; after the alarm nothing moves."""
         tasks, since, level = self.tasks, self.since, -np.log(watch.level)
-        ours, theirs = log_marginal(held, played), log_marginal(other, played)
+        ours, theirs = (log_marginal_likelihood(each, played) for each in (held, other))
         log_evidence, raised = self.log_evidence, self.raised
         for mine, their in zip(ours.tolist(), theirs.tolist(), strict=True):
             tasks += 1

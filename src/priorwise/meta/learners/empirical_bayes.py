@@ -12,24 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, final
 
 from priorwise.core import doors, validation
-from priorwise.core.family import for_arms
+from priorwise.core.family import ask, family_of, for_arms, statistics_of
 from priorwise.core.fits import Estimator, PriorFit
 from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
-from priorwise.families.beta.moments import BetaMoments
-from priorwise.families.finite.counts import FiniteCounts
-from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
-from priorwise.families.gaussian.moments import GaussianMoments
-from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.linear.moments import LinearMoments
-from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.meta.evidence.watch import Watch, Watched
-from priorwise.meta.learners.estimators import check_estimator, check_reads
-from priorwise.meta.learners.learner import Play, Setting
-from priorwise.meta.learners.robust import AsFitted, PriorRule, Widened
-from priorwise.meta.reading import statistics
+from priorwise.meta.learners.learner import Play, Setting, check_estimator
+from priorwise.meta.learners.rules import AsFitted, PriorRule, Widened
 from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
@@ -92,22 +83,22 @@ class Every:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Learned:
     """Where an empirical Bayes learner stands."""
 
     start: Prior
     estimator: Estimator  # for these tasks
     arms: int
-    statistics: Any  # of all episodes, or of those since a change; None before the first
-    episodes: int  # their number
     refit_at: int
     stop_at: int  # the next fit or the next look
-    fit: PriorFit | None
-    held: Play | None  # what is being played; None right after a fit
-    watched: Watched
-    restarts: int  # changes of the law of tasks that were noticed
-    problem: str | None  # what the estimator said when it last could not fit
+    statistics: Any = None  # of all episodes, or of those since a change; None before the first
+    episodes: int = 0  # their number
+    fit: PriorFit | None = None
+    held: Play | None = None  # what is being played; None right after a fit
+    watched: Watched = Watched()  # noqa: RUF009 - a frozen value
+    restarts: int = 0  # changes of the law of tasks that were noticed
+    problem: str | None = None  # what the estimator said when it last could not fit
 
 
 @final
@@ -128,7 +119,7 @@ class EmpiricalBayes:
         When to fit again: :class:`Geometric` or :class:`Every`.
     hold
         How to turn a fit into the prior that is held. By default as fitted; but a normal prior is
-        widened by the uncertainty of its mean (:class:`~priorwise.meta.learners.robust.Widened`)
+        widened by the uncertainty of its mean (:class:`~priorwise.meta.learners.rules.Widened`)
         for every policy that is not a
         :class:`~priorwise.policies.posterior_sampling.SamplingPolicy`: those do not choose from
         posterior draws alone, may not explore by themselves, and would not come back to an arm
@@ -164,10 +155,7 @@ class EmpiricalBayes:
             raise TypeError(
                 f"watch must be a Watch(...) or None, got {validation.shown(self.watch)}"
             )
-        moments = isinstance(
-            self.estimator, (GaussianMoments, BetaMoments, LinearMoments, FiniteCounts)
-        )
-        if moments and not isinstance(self.policy, Uniform):
+        if not getattr(self.estimator, "adaptive", True) and not isinstance(self.policy, Uniform):
             raise ValueError(
                 "estimator must allow for choices that followed rewards, which "
                 f"{type(self.estimator).__name__} does not: take a "
@@ -178,21 +166,14 @@ class EmpiricalBayes:
         """Nothing learned yet."""
         start = setting.blank if self.start is None else self.start
         estimator = adapted(self.estimator, KnownTasks.of(setting.truth, held=start, start=start))
-        check_reads(estimator, start)
+        _check_reads(estimator, start)
         first = self.schedule.after(0)
         return Learned(
-            start,
-            estimator,
-            setting.arms,
-            None,
-            0,
-            first,
-            self._stop(0, first),
-            None,
-            None,
-            Watched(),
-            0,
-            None,
+            start=start,
+            estimator=estimator,
+            arms=setting.arms,
+            refit_at=first,
+            stop_at=self._stop(0, first),
         )
 
     def plan(self, state: Learned, rng: Stream) -> Play:
@@ -209,7 +190,7 @@ class EmpiricalBayes:
 
     def step(self, state: Learned, play: Play, played: Trajectory) -> Learned:
         """Gather; fit when it is time, or when tasks no longer follow what was learned."""
-        fresh = statistics(state.start, played)
+        fresh = statistics_of(state.start, played, "EmpiricalBayes")
         gathered = fresh if state.statistics is None else state.statistics + fresh
         episodes = state.episodes + len(played.rewards)
         state = replace(
@@ -267,7 +248,20 @@ class EmpiricalBayes:
     def _rule(self, fit: PriorFit) -> PriorRule:
         if self.hold is not None:
             return self.hold
-        normal = isinstance(
-            fit.prior, (GaussianPrior, LinearGaussianPrior, ExchangeableGaussianPrior)
+        family = family_of(fit.prior)
+        cautious = family is not None and family.cautious
+        return Widened() if cautious and not isinstance(self.policy, SamplingPolicy) else AsFitted()
+
+
+def _check_reads(estimator: Any, start: Any) -> None:
+    """Refuse an estimator that reads other statistics than those of the prior that a learner starts
+    from.
+    """
+    kind = ask(start, "statistics", "EmpiricalBayes", "start")
+    reads = getattr(estimator, "reads", None)
+    if reads is not None and reads is not kind:
+        raise TypeError(
+            f"{type(estimator).__name__} reads {reads.__name__}, but a learner that starts from a "
+            f"{type(start).__name__} gathers {kind.__name__}: take an estimator for that prior, or "
+            "pass a start for the estimator"
         )
-        return Widened() if normal and not isinstance(self.policy, SamplingPolicy) else AsFitted()

@@ -9,24 +9,36 @@ estimators unbiased, and costs most of what the exploration episodes could have 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import final
+from typing import Any, Protocol, final, runtime_checkable
 
 from priorwise.core import doors, validation
-from priorwise.core.episodes import joined
-from priorwise.core.family import for_arms
+from priorwise.core.episodes import as_run, joined
+from priorwise.core.family import ask, for_arms, offers
 from priorwise.core.fits import Estimator, PriorFit
 from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.meta.exploration import Exploration, Segment, segments
-from priorwise.meta.learners.estimators import check_estimator, data_for
-from priorwise.meta.learners.learner import FOREVER, Play, Setting
-from priorwise.meta.learners.running_mean import RunningMean
-from priorwise.meta.reading import has_statistics
+from priorwise.meta.learners.learner import FOREVER, Play, Setting, check_estimator
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
 from priorwise.simulate.run import check_policy
+
+
+@runtime_checkable
+class Exploring(Protocol):
+    """What an exploration holds where that changes as it goes, such as
+    :class:`~priorwise.families.gaussian.running_mean.RunningMean`.
+    """
+
+    def for_tasks(self, known: KnownTasks) -> Any:
+        """Return it for these tasks, with what it left open taken from them."""
+        ...
+
+    def exploring(self, explored: Trajectory | None) -> Prior:
+        """Return what to hold next, after the episodes explored so far (None: none)."""
+        ...
 
 
 @final
@@ -36,7 +48,7 @@ class Explored:
 
     arms: int
     estimator: Estimator  # for these tasks
-    held: Prior | RunningMean  # while exploring
+    held: Prior | Exploring  # while exploring
     left: tuple[Segment, ...]  # exploration still to be played
     played: tuple[Trajectory, ...]
     fit: PriorFit | None  # once there is nothing left to explore
@@ -61,8 +73,8 @@ class ExploreThenCommit:
         What plays afterwards.
     exploring_with
         The prior that the exploration holds, if it looks at one;
-        :class:`~priorwise.meta.learners.running_mean.RunningMean` for the mean of the first pulls
-        so far. By default the prior that knows nothing of the law of tasks
+        :class:`~priorwise.families.gaussian.running_mean.RunningMean` for the mean of the first
+        pulls so far. By default the prior that knows nothing of the law of tasks
         (:attr:`~priorwise.meta.learners.learner.Setting.blank`).
 
     Examples
@@ -72,6 +84,7 @@ class ExploreThenCommit:
     >>> import numpy as np
     >>> from priorwise.policies.uniform_then import UniformThen
     >>> from priorwise.families.gaussian.moments import GaussianMoments
+    >>> from priorwise.families.gaussian.running_mean import RunningMean
     >>> estimator = GaussianMoments("no-cov", cov=np.eye(6))
     >>> learner = ExploreThenCommit(
     ...     200,
@@ -86,14 +99,14 @@ class ExploreThenCommit:
     estimator: Estimator
     exploration: Policy | Exploration = field(default_factory=Uniform)
     policy: Policy = field(default_factory=ThompsonSampling)
-    exploring_with: Prior | RunningMean | None = None
+    exploring_with: Prior | Exploring | None = None
 
     def __post_init__(self) -> None:
         """Check the number of episodes, the estimator and the exploration."""
         validation.count("episodes", self.episodes)
         check_estimator(self.estimator)
         doors.policy("policy", self.policy)
-        if self.exploring_with is not None and not isinstance(self.exploring_with, RunningMean):
+        if self.exploring_with is not None and not isinstance(self.exploring_with, Exploring):
             doors.prior("exploring_with", self.exploring_with)
         segments(self.exploration, self.episodes, seed=0)
 
@@ -107,11 +120,14 @@ class ExploreThenCommit:
             )
         held = setting.blank if self.exploring_with is None else self.exploring_with
         known = KnownTasks.of(setting.truth, held=held)
-        held = held.for_tasks(known) if isinstance(held, RunningMean) else held
+        held = held.for_tasks(known) if isinstance(held, Exploring) else held
         estimator = adapted(self.estimator, known)
         # then the fitted prior is of the tasks' family
-        if has_statistics(setting.truth, getattr(estimator, "reads", None)):
-            check_policy(self.policy, setting.truth)
+        truth: Any = setting.truth
+        if offers(truth, "statistics") and getattr(estimator, "reads", None) is ask(
+            truth, "statistics", "ExploreThenCommit"
+        ):
+            check_policy(self.policy, truth)
         plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
         return Explored(setting.arms, estimator, held, plan, (), None)
 
@@ -121,7 +137,7 @@ class ExploreThenCommit:
             return Play(self.policy, for_arms(state.fit.prior, state.arms), FOREVER)
         policy, episodes = state.left[0]
         held = state.held
-        if isinstance(held, RunningMean):
+        if isinstance(held, Exploring):
             held = held.exploring(joined(state.played) if state.played else None)
         return Play(policy, held, episodes)
 
@@ -135,5 +151,5 @@ class ExploreThenCommit:
         data = (*state.played, played)
         if left:
             return replace(state, left=left, played=data)
-        fit = state.estimator.fit(data_for(state.estimator, joined(data), arms=state.arms))
+        fit = state.estimator.fit(as_run(joined(data)))
         return replace(state, left=(), played=(), fit=fit)

@@ -1,9 +1,7 @@
 """Hyper-priors: what a learner believes about the prior itself, and how past tasks change it.
-Exact, by conjugacy.
 
-Two kinds. The mean of a normal prior is unknown and itself normal, with the covariance within tasks
-known (Kveton et al. 2021, Basu et al. 2021, Hong et al. 2022). Or the prior is one of finitely many
-candidates.
+Where the prior is one of finitely many candidates the update is exact here; the hyper-prior over
+the mean of a normal prior stands with the normal families.
 """
 
 from __future__ import annotations
@@ -15,16 +13,12 @@ from typing import Any, Final, Protocol, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
-from priorwise.core.numerics import symmetric
 from priorwise.core.protocols import Prior
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
-from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.linear.prior import LinearGaussianPrior
-from priorwise.meta.evidence.mixture import MixturePrior, check_components
-from priorwise.meta.evidence.predictive import NormalPrior, information, log_marginal
+from priorwise.families.mixture.prior import MixturePrior, check_components
+from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 from priorwise.meta.learners.learner import Setting
 
 ROUNDING: Final = 1e-15
@@ -53,117 +47,6 @@ class HyperPrior(Protocol):
     def start(self, setting: Setting) -> HyperPosterior:
         """Start the posterior."""
         ...
-
-
-@final
-@dataclass(frozen=True, eq=False, init=False)
-class GaussianHyperPrior:
-    """Tasks are ``N(nu, task_cov)`` with an unknown mean ``nu ~ N(mean, cov)``; the noise is known.
-
-    For arms with normal rewards, and for the weights of a linear contextual bandit.
-
-    Parameters
-    ----------
-    mean, cov
-        Law of the unknown mean, ``(dim,)`` and ``(dim, dim)``.
-    task_cov
-        Covariance of the tasks around it, ``(dim, dim)``.
-
-    """
-
-    mean: FloatArray
-    cov: FloatArray
-    task_cov: FloatArray
-
-    def __init__(self, mean: ArrayLike, cov: ArrayLike, task_cov: ArrayLike) -> None:
-        """Check and freeze the parameters."""
-        checked = validation.vector("mean", mean)
-        object.__setattr__(self, "mean", checked)
-        object.__setattr__(self, "cov", validation.covariance("cov", cov, checked.size))
-        object.__setattr__(
-            self, "task_cov", validation.covariance("task_cov", task_cov, checked.size)
-        )
-
-    def start(self, setting: Setting) -> GaussianHyperPosterior:
-        """Start at the hyper-prior."""
-        blank = setting.blank
-        if not isinstance(blank, (GaussianPrior, LinearGaussianPrior)):
-            raise TypeError(
-                "a GaussianHyperPrior speaks about normal priors, not about a "
-                f"{type(blank).__name__}"
-            )
-        dim = self.mean.size
-        if blank.mean.size != dim:
-            raise ValueError(
-                f"the hyper-prior has {dim} entries, but the tasks have {blank.mean.size}"
-            )
-        return GaussianHyperPosterior(self, blank, np.zeros((dim, dim)), np.zeros(dim))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class GaussianHyperPosterior:
-    """``nu ~ N(m, V)`` given the tasks, kept as what they say about nu: likelihood ``exp(shift'nu -
-    nu'precision nu / 2)``.
-    """
-
-    hyper: GaussianHyperPrior
-    blank: NormalPrior
-    precision: FloatArray  # (dim, dim)
-    shift: FloatArray  # (dim,)
-
-    def observe(self, played: Trajectory) -> Self:
-        """Add the tasks' messages."""
-        j, h = messages(*information(self.blank, played), self.hyper.task_cov)
-        return type(self)(
-            self.hyper, self.blank, self.precision + j.sum(axis=0), self.shift + h.sum(axis=0)
-        )
-
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance of nu."""
-        return combine(self.hyper, self.precision, self.shift)
-
-    def draw(self, rng: Stream) -> NormalPrior:
-        """``N(nu, task_cov)`` with ``nu ~ N(m, V)``."""
-        mean, cov = self.moments()
-        nu = mean + validation.square_root(cov) @ rng.normal(mean.size)[0]
-        return self.blank.replaced(mean=nu, cov=self.hyper.task_cov)
-
-    def predictive(self) -> NormalPrior:
-        """``N(m, task_cov + V)``."""
-        mean, cov = self.moments()
-        return self.blank.replaced(mean=mean, cov=self.hyper.task_cov + cov)
-
-
-def messages(p: FloatArray, b: FloatArray, task_cov: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What tasks with likelihood ``exp(b'w - w'P w / 2)`` and ``w ~ N(nu, task_cov)`` say about nu,
-    in the same form.
-
-    ``J = (I + P task_cov)^-1 P`` and ``h = (I + P task_cov)^-1 b``, ``(task, dim, dim)`` and
-    ``(task, dim)``.
-    """
-    both = np.linalg.solve(
-        np.eye(b.shape[1]) + p @ task_cov, np.concatenate([p, b[:, :, None]], axis=2)
-    )
-    j = both[:, :, :-1]
-    return symmetric(j), both[:, :, -1]
-
-
-def combine(
-    hyper: GaussianHyperPrior, precision: FloatArray, shift: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of nu: ``V = (cov^-1 + J)^-1 = (I + cov J)^-1 cov`` and ``m = mean + V (h
-    - J mean)``.
-
-    ``precision`` and ``shift`` may have leading axes.
-    """
-    v = np.linalg.solve(
-        np.eye(hyper.mean.size) + hyper.cov @ precision, np.broadcast_to(hyper.cov, precision.shape)
-    )
-    v = symmetric(np.asarray(v, dtype=np.float64))
-    return hyper.mean + np.einsum(
-        "...ij,...j->...i", v, shift - np.einsum("...ij,j->...i", precision, hyper.mean)
-    ), v
 
 
 @final
@@ -218,7 +101,7 @@ class CandidatePosterior:
         """
         # (candidate, task)
         each = np.stack(
-            [log_marginal(prior, played) for prior in self.candidates.mixture.components]
+            [log_marginal_likelihood(prior, played) for prior in self.candidates.mixture.components]
         )
         weights = self.log_weights + each.sum(axis=1)
         if np.isneginf(weights).all():  # task by task, as each decides who remains for the next

@@ -8,34 +8,19 @@ one call of the compiled loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, final
 
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.family import ask
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
-from priorwise.families.beta.prior import BetaPrior
-from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.linear.prior import LinearGaussianPrior
 
 FOREVER: Final = 1 << 62
 """More episodes than any run has."""
-
-_BLANKS: Final[dict[type, Callable[[Any], Prior]]] = {
-    GaussianPrior: lambda p: GaussianPrior(np.zeros(p.arms), np.diag(p.noise_var), p.noise_var),
-    BetaPrior: lambda p: BetaPrior(np.ones(p.arms), np.ones(p.arms)),
-    LinearGaussianPrior: lambda p: LinearGaussianPrior(
-        np.zeros(p.dim), p.noise_var.mean() * np.eye(p.dim), p.noise_var, p.contexts
-    ),
-    FinitePrior: lambda p: FinitePrior(
-        p.means, np.full(p.support, 1.0 / p.support), p.noise, p.noise_var
-    ),
-}
 
 
 @final
@@ -66,14 +51,7 @@ class Setting:
         Normal families: mean 0 and the covariance of the noise, so that it weighs as much as one
         pull of each arm. Bernoulli arms: Beta(1, 1). Finite: uniform on the possible tasks.
         """
-        family = type(self.truth)
-        if family not in _BLANKS:
-            known = ", ".join(each.__name__ for each in _BLANKS)
-            raise TypeError(
-                f"no prior to start from is known for {family.__name__} (only for {known}): pass "
-                "one to the learner"
-            )
-        return _BLANKS[family](self.truth)
+        return ask(self.truth, "blank", "a learner without a prior to start from")(self.truth)
 
 
 @final
@@ -155,3 +133,17 @@ class FixedPrior:
 def generator(rng: Stream) -> np.random.Generator:
     """NumPy generator for the next request of the learner's stream."""
     return np.random.default_rng(int(rng.bits()[0]))
+
+
+def check_estimator(estimator: Any) -> None:
+    """Refuse what cannot fit."""
+    if isinstance(estimator, type):
+        raise TypeError(
+            f"estimator must be an estimator, not the class {estimator.__name__}: pass "
+            f"{estimator.__name__}(...)"
+        )
+    if not callable(getattr(estimator, "fit", None)):
+        raise TypeError(
+            f"estimator must have a method fit(data, start=...), but {type(estimator).__name__} "
+            "has none"
+        )

@@ -9,16 +9,12 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.family import ask, statistics_of
 from priorwise.core.fits import Estimator, PriorFit
-from priorwise.core.runs import Run
 from priorwise.core.statistics import PerTask
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import IntArray
-from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
-from priorwise.families.beta.prior import BetaPrior
-from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.gaussian.statistics import GaussianStatistics
-from priorwise.meta.marginals import all_pulls, log_marginal_likelihood
+from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 from priorwise.meta.selection.paired import Paired
 
 
@@ -84,8 +80,14 @@ def compare_models(
         doors.role(f"models[{name!r}]", estimator, "an estimator", "fit")
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     statistics = {name: _per_task(name, fit) for name, fit in fits.items()}
-    whole = {name: _whole(fit.prior, data) for name, fit in fits.items()}
-    _comparable({name: _measure(fit.prior, whole[name]) for name, fit in fits.items()})
+    # all pulls, whatever part of them an estimator reads: only so are scores those of the same data
+    whole = {name: statistics_of(fit.prior, data, "compare_models") for name, fit in fits.items()}
+    _comparable(
+        {
+            name: ask(fit.prior, "measure", "compare_models")(fit.prior, whole[name])
+            for name, fit in fits.items()
+        }
+    )
     tasks = whole[next(iter(models))].tasks
     folds = validation.count("folds", folds, least=2)
     if folds > tasks:
@@ -98,13 +100,6 @@ def compare_models(
             prior = estimator.fit(statistics[name].take(~held)).prior
             scores[name][held] = log_marginal_likelihood(prior, whole[name].take(held))
     return ModelComparison(scores, fits)
-
-
-def _whole(prior: Any, data: Any) -> PerTask:
-    """All that the tasks saw, whatever part of it an estimator reads: only so are scores those of
-    the same data.
-    """
-    return all_pulls(prior, data) if isinstance(data, Run) else data
 
 
 def _folds(tasks: int, folds: int, seed: int) -> IntArray:
@@ -126,21 +121,6 @@ def _per_task(name: str, fit: PriorFit) -> PerTask:
             "statistics, not groups"
         )
     return fit.statistics
-
-
-def _measure(prior: Any, statistics: PerTask) -> str:
-    """What the likelihood is a density of: only like can be compared with like."""
-    if isinstance(prior, (BetaPrior, ExchangeableBetaPrior)) or (
-        isinstance(prior, FinitePrior) and prior.noise == "bernoulli"
-    ):
-        return "probabilities of rewards 0 and 1"
-    if isinstance(prior, FinitePrior) and prior.noise == "none":
-        return "probabilities of noiseless rewards"
-    if isinstance(statistics, GaussianStatistics) and statistics.squares is None:
-        return (
-            f"densities of mean rewards with noise variance {np.unique(prior.noise_var).tolist()}"
-        )
-    return "densities of real rewards"
 
 
 def _comparable(measures: dict[str, str]) -> None:

@@ -9,12 +9,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.family import for_arms
 from priorwise.core.fits import PriorFit
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import mix
-from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
-from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.meta.selection.paired import Paired
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
@@ -115,10 +114,10 @@ def compare_policies(
 
 
 def _with_arms(prior: Any, arms: int | None) -> Any:
-    if isinstance(prior, (ExchangeableBetaPrior, ExchangeableGaussianPrior)):
+    if hasattr(prior, "for_arms"):
         if arms is None:
             raise ValueError("the fitted prior has no fixed number of arms: pass arms=...")
-        return prior.for_arms(arms)
+        return for_arms(prior, arms)
     if arms is not None and validation.count("arms", arms) != prior.arms:
         raise ValueError(
             f"arms={arms} was asked for, but the fitted prior has {prior.arms}: leave arms out"

@@ -9,7 +9,7 @@ over-dispersion (Levin and Reeds 1977, Annals of Statistics 5).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
@@ -91,7 +91,7 @@ class BetaMarginalLikelihood:
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
-        return self
+        return replace(self, arms=known.arms)
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run of Bernoulli arms, :class:`BetaStatistics` or their groups; ``start`` is a

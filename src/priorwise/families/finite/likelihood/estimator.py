@@ -16,7 +16,6 @@ from scipy.special import gammaincinv, ndtr
 from priorwise.core import validation
 from priorwise.core.fits import PriorFit, Uncertainty
 from priorwise.core.known import KnownTasks
-from priorwise.core.runs import Run
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.likelihood.density import log_marginal_likelihood
 from priorwise.families.finite.likelihood.weights import MixtureObjective
@@ -140,18 +139,7 @@ class FiniteMarginalLikelihood:
         """Return the log likelihood of each candidate in each task of a kept run; statistics stay
         as they are.
         """
-        if isinstance(data, Run):
-            return FiniteStatistics.from_run(data, self.candidates)
-        if not isinstance(data, FiniteStatistics):
-            raise TypeError(
-                f"data must be a kept Run or FiniteStatistics, got {type(data).__name__}"
-            )
-        if data.support != self.candidates.support:
-            raise ValueError(
-                f"the statistics have {data.support} candidates, but this estimator has "
-                f"{self.candidates.support}"
-            )
-        return data
+        return FiniteStatistics.of(data, candidates=self.candidates)
 
 
 @final

@@ -211,7 +211,7 @@ class GaussianMarginalLikelihood:
         known.check_arms(self, arms=self.arms)
         noise = known.noise_for(self, self.noise_var, one_for_all=self.structure == "exchangeable")
         return GaussianMarginalLikelihood(
-            self.structure, factors=self.factors, noise_var=noise, arms=self.arms,
+            self.structure, factors=self.factors, noise_var=noise, arms=known.arms,
             regulariser=self.regulariser,
             max_iterations=self.max_iterations, tolerance=self.tolerance,
         )  # fmt: skip

@@ -15,9 +15,11 @@ def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatis
     """Log density of each task's rewards given the features of the pulled arms, ``(task,)``: exact,
     whatever chose the arms.
 
-    ``log N(r; X m, X S X' + v I)`` from X'X, X'r and r'r. The noise must be the same for all arms.
+    ``log N(r; X m, X S X' + v I)`` from X'X, X'r and r'r; v is 1 for sums in units of the noise,
+    which a prior whose noise differs between arms needs.
     """
-    if np.ptp(prior.noise_var) > 0:
+    weighted = statistics.noise_var is not None
+    if not weighted and np.ptp(prior.noise_var) > 0:
         raise ValueError(
             "the prior's noise differs between arms, which sums over arms cannot tell apart; use "
             "one noise_var"
@@ -27,6 +29,7 @@ def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatis
             f"the prior has {prior.dim} features, but the statistics have {statistics.dim}"
         )
     tasks = LinearTasks(statistics.gram, statistics.moments, statistics.squares, statistics.pulls)
-    return LinearLikelihood(
-        tasks, validation.square_root(prior.cov), float(prior.noise_var[0]), prior.mean
-    ).by_task()
+    noise = 1.0 if weighted else float(prior.noise_var[0])
+    likelihood = LinearLikelihood(tasks, validation.square_root(prior.cov), noise, prior.mean)
+    log_noise = 0.0 if statistics.log_noise is None else statistics.log_noise
+    return likelihood.by_task() - 0.5 * log_noise

@@ -8,26 +8,24 @@ prior, a few pulls move the weight to the vague one. Costs the sum of the compon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
-from priorwise.core.protocols import Seen, Signal
-from priorwise.core.rewards import BanditEnvironment
-from priorwise.core.runs import Trajectory
+from priorwise.core.protocols import Environment, Seen, Signal
+from priorwise.core.rewards import mixed
+from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.linear.prior import LinearEnvironment, LinearGaussianPrior
-from priorwise.meta.evidence.predictive import log_marginal, log_predictive, register
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class MixturePrior:
+class MixturePrior(Serializable):
     """One of several priors, drawn once per task.
 
     Parameters
@@ -44,6 +42,8 @@ class MixturePrior:
     2
 
     """
+
+    family: ClassVar[str] = "mixture"
 
     components: tuple[Any, ...]
     probs: FloatArray
@@ -64,15 +64,26 @@ class MixturePrior:
         """How rewards scatter around their means."""
         return self.components[0].reward_law
 
-    def sample(self, rng: Stream, tasks: int) -> BanditEnvironment | LinearEnvironment:
+    @property
+    def contexts(self) -> Any:
+        """Law of the features that a pull shows; None where it shows none."""
+        return getattr(self.components[0], "contexts", None)
+
+    @property
+    def dim(self) -> int:
+        """Number of features; 0 where there are none."""
+        return getattr(self.components[0], "dim", 0)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the arms."""
+        return getattr(self.components[0], "names", None)
+
+    def sample(self, rng: Stream, tasks: int) -> Environment:
         """Draw the component of each task, then the task."""
         index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.probs.size)))
         drawn = [part.sample(rng, tasks) for part in self.components]
-        first = drawn[0]
-        rows = np.arange(tasks)
-        if isinstance(first, LinearEnvironment):
-            return replace(first, weights=np.stack([each.weights for each in drawn])[index, rows])
-        return replace(first, means=np.stack([each.means for each in drawn])[index, rows])
+        return mixed(drawn, index)
 
     def belief(self, tasks: int) -> MixtureBelief:
         """Start at the prior."""
@@ -117,6 +128,14 @@ class MixtureBelief:
         means = np.stack([part.mean(seen) for part in self.parts])
         return np.einsum("tk,kta->ta", self.probabilities(), means)
 
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """``log sum_k p_k p(r given component k)``, ``(task,)``."""
+        each = [part.log_predictive(seen, actions, rewards) for part in self.parts]
+        with np.errstate(divide="ignore"):
+            return np.asarray(
+                logsumexp(np.log(self.probabilities()) + np.stack(each, axis=1), axis=1)
+            )
+
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition every component, and weigh it by how likely it deemed the reward.
 
@@ -127,7 +146,7 @@ class MixtureBelief:
         # each refuses what it cannot have seen
         parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)
         gained = np.stack(
-            [log_predictive(part, seen, actions, rewards) for part in self.parts], axis=1
+            [part.log_predictive(seen, actions, rewards) for part in self.parts], axis=1
         )
         moved = self.log_weights + gained
         best = moved.max(axis=1, keepdims=True)
@@ -154,27 +173,11 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
             ours, theirs = getattr(parts[0], shared), getattr(part, shared)
             if ours != theirs:
                 raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
-        if _contexts(parts[0]) != _contexts(part):
+        if any(
+            getattr(parts[0], shared, None) != getattr(part, shared, None)
+            for shared in ("dim", "contexts")
+        ):
             raise ValueError(
                 f"{name} must share the law of contexts: pass the same contexts to all of them"
             )
     return parts
-
-
-def _contexts(prior: Any) -> Any:
-    return (prior.dim, prior.contexts) if isinstance(prior, LinearGaussianPrior) else None
-
-
-def _marginal(prior: MixturePrior, played: Trajectory) -> FloatArray:
-    each = np.stack([log_marginal(part, played) for part in prior.components], axis=1)
-    with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(np.log(prior.probs) + each, axis=1))
-
-
-def _next(belief: MixtureBelief, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
-    each = np.stack([log_predictive(part, seen, actions, rewards) for part in belief.parts], axis=1)
-    with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(np.log(belief.probabilities()) + each, axis=1))
-
-
-register(MixturePrior, _marginal, MixtureBelief, _next)

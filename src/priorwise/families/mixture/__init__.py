@@ -1,0 +1,18 @@
+"""Mixtures of priors of any families."""
+
+from __future__ import annotations
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.mixture.prior import MixturePrior
+
+MIXTURE = register(
+    Family(
+        name="mixture",
+        priors=(MixturePrior,),
+        homes={"mixture-statistics": "priorwise.families.mixture.statistics"},
+        statistics=Later("priorwise.families.mixture.statistics:MixtureStatistics"),
+        read=Later("priorwise.families.mixture.statistics:read"),
+        empty=Later("priorwise.families.mixture.statistics:empty"),
+        log_marginal=Later("priorwise.families.mixture.statistics:log_marginal"),
+    )
+)

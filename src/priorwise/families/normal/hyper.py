@@ -1,0 +1,217 @@
+"""The mean of a normal prior is unknown and itself normal, with the covariance within tasks known:
+exact, by conjugacy (Kveton et al. 2021, Basu et al. 2021, Hong et al. 2022).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.family import ask
+from priorwise.core.numerics import symmetric
+from priorwise.core.protocols import Environment, Seen, Signal
+from priorwise.core.runs import Trajectory
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class GaussianHyperPrior:
+    """Tasks are ``N(nu, task_cov)`` with an unknown mean ``nu ~ N(mean, cov)``; the noise is known.
+
+    For arms with normal rewards, and for the weights of a linear contextual bandit.
+
+    Parameters
+    ----------
+    mean, cov
+        Law of the unknown mean, ``(dim,)`` and ``(dim, dim)``.
+    task_cov
+        Covariance of the tasks around it, ``(dim, dim)``.
+
+    """
+
+    mean: FloatArray
+    cov: FloatArray
+    task_cov: FloatArray
+
+    def __init__(self, mean: ArrayLike, cov: ArrayLike, task_cov: ArrayLike) -> None:
+        """Check and freeze the parameters."""
+        checked = validation.vector("mean", mean)
+        object.__setattr__(self, "mean", checked)
+        object.__setattr__(self, "cov", validation.covariance("cov", cov, checked.size))
+        object.__setattr__(
+            self, "task_cov", validation.covariance("task_cov", task_cov, checked.size)
+        )
+
+    def start(self, setting: Any) -> GaussianHyperPosterior:
+        """Start at the hyper-prior."""
+        blank = setting.blank
+        ask(blank, "information", "GaussianHyperPrior")
+        dim = self.mean.size
+        if blank.mean.size != dim:
+            raise ValueError(
+                f"the hyper-prior has {dim} entries, but the tasks have {blank.mean.size}"
+            )
+        return GaussianHyperPosterior(self, blank, np.zeros((dim, dim)), np.zeros(dim))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GaussianHyperPosterior:
+    """``nu ~ N(m, V)`` given the tasks, kept as what they say about nu: likelihood ``exp(shift'nu -
+    nu'precision nu / 2)``.
+    """
+
+    hyper: GaussianHyperPrior
+    blank: Any  # a normal prior of the tasks, whose mean and covariance are not read
+    precision: FloatArray  # (dim, dim)
+    shift: FloatArray  # (dim,)
+
+    def observe(self, played: Trajectory) -> Self:
+        """Add the tasks' messages."""
+        j, h = messages(*self.information(self.read(played)), self.hyper.task_cov)
+        return type(self)(
+            self.hyper, self.blank, self.precision + j.sum(axis=0), self.shift + h.sum(axis=0)
+        )
+
+    def read(self, played: Trajectory) -> Any:
+        """Statistics of whole tasks."""
+        return ask(self.blank, "read", "GaussianHyperPrior")(self.blank, played)
+
+    def information(self, statistics: Any) -> tuple[FloatArray, FloatArray]:
+        """What each task says about its w: ``P``, ``(task, dim, dim)``, and ``b``, ``(task, dim)``,
+        with a likelihood of w proportional to ``exp(b'w - w'P w / 2)``.
+        """
+        return ask(self.blank, "information", "GaussianHyperPrior")(self.blank, statistics)
+
+    def together(self) -> HierarchicalPrior:
+        """Return the law of tasks that are played at the same time, and teach each other."""
+        return HierarchicalPrior(self)
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of nu."""
+        return combine(self.hyper, self.precision, self.shift)
+
+    def draw(self, rng: Stream) -> Any:
+        """``N(nu, task_cov)`` with ``nu ~ N(m, V)``."""
+        mean, cov = self.moments()
+        nu = mean + validation.square_root(cov) @ rng.normal(mean.size)[0]
+        return self.blank.replaced(mean=nu, cov=self.hyper.task_cov)
+
+    def predictive(self) -> Any:
+        """``N(m, task_cov + V)``."""
+        mean, cov = self.moments()
+        return self.blank.replaced(mean=mean, cov=self.hyper.task_cov + cov)
+
+
+def messages(p: FloatArray, b: FloatArray, task_cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What tasks with likelihood ``exp(b'w - w'P w / 2)`` and ``w ~ N(nu, task_cov)`` say about nu,
+    in the same form.
+
+    ``J = (I + P task_cov)^-1 P`` and ``h = (I + P task_cov)^-1 b``, ``(task, dim, dim)`` and
+    ``(task, dim)``.
+    """
+    both = np.linalg.solve(
+        np.eye(b.shape[1]) + p @ task_cov, np.concatenate([p, b[:, :, None]], axis=2)
+    )
+    j = both[:, :, :-1]
+    return symmetric(j), both[:, :, -1]
+
+
+def combine(
+    hyper: GaussianHyperPrior, precision: FloatArray, shift: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of nu: ``V = (cov^-1 + J)^-1 = (I + cov J)^-1 cov`` and ``m = mean + V (h
+    - J mean)``.
+
+    ``precision`` and ``shift`` may have leading axes.
+    """
+    v = np.linalg.solve(
+        np.eye(hyper.mean.size) + hyper.cov @ precision, np.broadcast_to(hyper.cov, precision.shape)
+    )
+    v = symmetric(np.asarray(v, dtype=np.float64))
+    return hyper.mean + np.einsum(
+        "...ij,...j->...i", v, shift - np.einsum("...ij,j->...i", precision, hyper.mean)
+    ), v
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HierarchicalPrior:
+    """A group of tasks that share an unknown mean: ``nu ~ N(m, V)``, then ``w_i ~ N(nu, task_cov)``
+    for each task i of the batch.
+
+    Unlike with other priors the tasks of a batch are not independent, and neither are their
+    beliefs.
+    """
+
+    above: GaussianHyperPosterior
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.above.blank.arms)
+
+    def sample(self, rng: Stream, tasks: int) -> Environment:
+        """Tasks around one mean; it is drawn with the first task's numbers."""
+        shared = self.above.draw(rng)
+        environment: Environment = shared.sample(rng, tasks)
+        return environment
+
+    def belief(self, tasks: int) -> HierarchicalBelief:
+        """Start with no data on these tasks."""
+        blank, tasks = self.above.blank, validation.count("tasks", tasks)
+        return HierarchicalBelief(self.above, ask(blank, "empty", "HierThompson")(blank, tasks))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HierarchicalBelief:
+    """What each task of the batch has seen."""
+
+    above: GaussianHyperPosterior
+    statistics: Any
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return int(self.statistics.tasks)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.above.blank.arms)
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """``nu`` given all tasks, ``w`` given nu and the own task; values ``(task, draw, arm)``."""
+        above, draws = self.above, doors.drawing(self, rng, draws)
+        p, b = above.information(self.statistics)
+        j, h = messages(p, b, above.hyper.task_cov)
+        mean, cov = combine(
+            above.hyper, above.precision + j.sum(axis=0), above.shift + h.sum(axis=0)
+        )
+        # ~ N(m, V), (task, draw, dim)
+        nu = mean + rng.normal(draws, mean.size) @ validation.square_root(cov).T
+        # w given nu and the task's data: N(nu + S (b - P nu), S), S = (I + C P)^-1 C
+        c = above.hyper.task_cov
+        s = np.linalg.solve(np.eye(mean.size) + c @ p, np.broadcast_to(c, p.shape))
+        squares, vectors = np.linalg.eigh((s + s.transpose(0, 2, 1)) / 2.0)
+        root = vectors * np.sqrt(np.maximum(squares, 0.0))[:, None, :]
+        surprise = b[:, None, :] - nu @ p  # P is symmetric
+        w = (
+            nu
+            + surprise @ s.transpose(0, 2, 1)
+            + rng.normal(draws, mean.size) @ root.transpose(0, 2, 1)
+        )
+        values: FloatArray = above.blank.values(w, seen)
+        return values
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on ``r ~ N(x_a'w, v_a)``: ``P += x x' / v``, ``b += x r / v``."""
+        actions, rewards = doors.played(self, seen, actions, rewards)
+        return type(self)(self.above, self.statistics.observe(actions, rewards, seen.signal))
