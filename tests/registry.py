@@ -8,6 +8,7 @@ import numpy as np
 
 import priorwise as pw
 from priorwise.core.types import FloatArray
+from priorwise.families.mixture.statistics import MixtureStatistics
 from priorwise.testing import base_seed
 
 BLOCK = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -85,6 +86,31 @@ VALUES = {
     "awkward-floats": pw.GaussianPrior(
         [0.1 + 0.2, -0.0, 5e-324], np.diag([1 / 3, 1e-300, 1e99]), [1e-99, np.pi, 2**-52]
     ),
+    "mixture": pw.MixturePrior(
+        [pw.BetaPrior([1, 2], 3.0), pw.BetaPrior([0.1, 7], 1.0)], [0.3, 0.7]
+    ),
+    "named-gaussian": pw.GaussianPrior([0.1, 0.2], np.eye(2), names=["red", "grün"]),
+    "named-beta": pw.BetaPrior([0.1, 0.2], 1.0, names=("red", "green")),
+    "named-finite": pw.FinitePrior(PLAIN_TASKS, SKEW, names=["a", "b", "c"]),
+    "named-linear": pw.LinearGaussianPrior([0.1], [[1.0]], contexts=SPHERE, names=list("abcd")),
+    "gaussian-statistics": pw.GaussianStatistics(
+        [[2, 0], [1, 3]],
+        [[0.1 + 0.2, 0.0], [1 / 3, -1e-9]],
+        [[1.0, 0.0], [1.0, np.pi]],
+        names=["a", "b"],
+    ),
+    "gaussian-estimates": pw.GaussianStatistics.from_estimates(
+        [[28.0, np.nan], [1 / 3, 8.0]], [[15.0, 1.0], [3.0, 7.0]], noise_var=0.3
+    ),
+    "beta-statistics": pw.BetaStatistics([[1, 0], [3, 2]], [[2, 0], [3, 5]], names=["x", "y"]),
+    "finite-statistics": pw.FiniteStatistics(
+        [[-np.inf, -1 / 3, 0.0]], candidates=pw.FinitePrior(NORMAL_TASKS, [0.5, 0.3, 0.2])
+    ),
+    "linear-statistics": pw.LinearStatistics([[[2.0]]], [[1 / 3]], [7.0], [2], names=["u", "v"]),
+    "linear-statistics-by-noise": pw.LinearStatistics(
+        [[[2.0]]], [[1 / 3]], [7.0], [2], log_noise=[0.1], noise_var=[0.5, 1 / 3]
+    ),
+    "mixture-statistics": MixtureStatistics((pw.BetaStatistics([[1]], [[2]]),)),
     "sphere-contexts": SPHERE,
     "given-contexts": pw.GivenContexts(FEATURES),
 }

@@ -49,8 +49,8 @@ class PerTask(Serializable):
         return all(_same(value, theirs[name]) for name, value in vars(self).items())
 
     def __hash__(self) -> int:
-        """Hash of the sizes: there may be millions of entries."""
-        return hash((type(self), *(np.shape(each) for each in self._columns().values())))
+        """Hash of the size: there may be millions of entries."""
+        return hash((type(self), self.tasks))
 
     def __repr__(self) -> str:
         """Sizes, not entries: there may be millions."""
