@@ -207,6 +207,20 @@ def statistics_of(prior: Any, data: Any, tool: str) -> Any:
     return played
 
 
+def seen_by(prior: Any, data: Any) -> Any:
+    """Return the statistics that a prior is to be conditioned on: of as many arms, with the same
+    names.
+    """
+    statistics = statistics_of(prior, data, "belief_given")
+    for name in ("arms", "names", "dim", "support"):
+        mine, theirs = getattr(prior, name, None), getattr(statistics, name, None)
+        if mine is not None and theirs is not None and mine != theirs:
+            raise ValueError(
+                f"the prior has {name}={mine}, but the statistics have {name}={theirs}"
+            )
+    return statistics
+
+
 def discover() -> None:
     """Import every family: those of this package, and the packages that say in their metadata that
     they bring some.

@@ -129,8 +129,9 @@ class PriorFit(Serializable, Tabular):
             raise TypeError(
                 f"uncertainty must be None or an Uncertainty, got {type(uncertainty).__name__}"
             )
+        names = getattr(statistics, "names", None)
         values = {
-            "prior": prior,
+            "prior": prior if names is None else _named(prior, names),
             "estimator": validation.word("estimator", estimator),
             "tasks": validation.count("tasks", tasks, least=0),
             "left_out": validation.count("left_out", left_out, least=0),
@@ -167,7 +168,9 @@ class PriorFit(Serializable, Tabular):
             )
         n = validation.count("n", n)
         sizes.check_memory(f"n={sizes.amount(n)}", BYTES_OF_A_PRIOR * sizes.as_float(n), "lower n")
-        return self.uncertainty.draw(self.prior, rng, n)
+        names = getattr(self.prior, "names", None)
+        drawn = self.uncertainty.draw(self.prior, rng, n)
+        return drawn if names is None else [_named(each, names) for each in drawn]
 
     def _fields(self) -> dict[str, Any]:
         if self.statistics is not None:
@@ -282,6 +285,12 @@ class PriorFit(Serializable, Tabular):
             value, error = np.broadcast_arrays(value, error)
             out[name] = value, error
         return out
+
+
+def _named(prior: Any, names: tuple[str, ...]) -> Any:
+    """Return a prior with the names of the arms, if it has so many arms and no names yet."""
+    open_ = getattr(prior, "names", names) is None and prior.arms == len(names)
+    return prior.replaced(names=names) if open_ else prior
 
 
 def _form(prior: Any) -> tuple[type, dict[str, tuple[int, ...]]]:

@@ -249,6 +249,9 @@ def check_believed(prior: Any, believed: Any) -> None:
     check_prior("believed", believed)
     if believed.arms != prior.arms:
         raise ValueError(f"believed has {believed.arms} arms, but the tasks have {prior.arms}")
+    mine, theirs = (getattr(each, "names", None) for each in (prior, believed))
+    if mine is not None and theirs is not None and mine != theirs:
+        raise ValueError(f"the tasks have arms with names {mine}, but believed has {theirs}")
     shown, expected = (getattr(each, "contexts", None) for each in (prior, believed))
     if expected is not None:
         if shown is None and hasattr(prior, "reward_law"):  # arms without features

@@ -72,3 +72,7 @@ class ExchangeableBetaPrior(Serializable):
     def belief(self, tasks: int, *, arms: int) -> BetaBelief:
         """Belief about tasks with this many arms."""
         return self.for_arms(arms).belief(tasks)
+
+    def belief_given(self, statistics: Any) -> BetaBelief:
+        """Return the belief about tasks with as many arms as their statistics have."""
+        return self.for_arms(statistics.arms).belief_given(statistics)

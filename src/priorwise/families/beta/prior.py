@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
@@ -99,6 +100,15 @@ class BetaPrior(Serializable):
         """Start at the prior."""
         shape = (doors.tasks_of(tasks), self.arms)
         return BetaBelief(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
+
+    def belief_given(self, statistics: Any) -> BetaBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per pull, but for rounding; tasks may have had different
+        numbers of pulls.
+        """
+        seen = seen_by(self, statistics)
+        return BetaBelief(self.alpha + seen.successes, self.beta + (seen.pulls - seen.successes))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop."""

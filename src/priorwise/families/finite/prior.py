@@ -15,6 +15,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import (
     BanditEnvironment,
@@ -181,6 +182,20 @@ class FinitePrior(Serializable):
             np.broadcast_to(_log(self.probs), (tasks, self.support)),
             np.zeros(tasks, dtype=np.int64),
         )
+
+    def belief_given(self, statistics: Any) -> FiniteBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per pull, but for rounding; tasks may have had different
+        numbers of pulls. A task that the prior deems impossible starts again from the prior, and
+        forgets all its pulls.
+        """
+        start, seen = _log(self.probs), seen_by(self, statistics)
+        weights = start + seen.log_likelihood
+        best = weights.max(axis=1, keepdims=True)
+        impossible = np.isneginf(best)
+        weights = np.where(impossible, start, weights - np.where(impossible, 0.0, best))
+        return FiniteBelief(self, weights, impossible[:, 0].astype(np.int64))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop."""

@@ -31,6 +31,12 @@ def _moments(prior: GaussianPrior) -> Any:
 
 def _information(prior: GaussianPrior, statistics: Any) -> tuple[FloatArray, FloatArray]:
     """``P = diag(pulls / v)`` and ``b = sums / v``."""
+    unit = statistics.unit
+    if unit is not None and not np.allclose(prior.noise_var, unit, rtol=1e-9, atol=0.0):
+        raise ValueError(
+            f"the estimates were given with noise_var={unit:g}, but the prior holds "
+            f"{np.unique(prior.noise_var).tolist()}: give both the same"
+        )
     precision = statistics.pulls / prior.noise_var
     return np.eye(prior.arms) * precision[:, None, :], statistics.sums / prior.noise_var
 

@@ -94,3 +94,7 @@ class ExchangeableGaussianPrior(Serializable):
     def belief(self, tasks: int, *, arms: int) -> GaussianBelief:
         """Belief about tasks with this many arms."""
         return self.for_arms(arms).belief(tasks)
+
+    def belief_given(self, statistics: Any) -> GaussianBelief:
+        """Return the belief about tasks with as many arms as their statistics have."""
+        return self.for_arms(statistics.arms).belief_given(statistics)

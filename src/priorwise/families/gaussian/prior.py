@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
 from priorwise.core.choosing import TIE_TOLERANCE
+from priorwise.core.family import ask, seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, NormalRewards
 from priorwise.core.separable import SeparableTasks
@@ -27,6 +28,7 @@ from priorwise.families.normal.arithmetic import (
     condition,
     expected_maximum,
     expected_maximum_gains,
+    given,
     log_normal,
 )
 
@@ -116,6 +118,15 @@ class GaussianPrior(Serializable):
         return GaussianBelief(
             self, mean, np.broadcast_to(self._root, (tasks, self.arms, self.arms))
         )
+
+    def belief_given(self, statistics: Any) -> GaussianBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per pull, but for rounding; tasks may have had different
+        numbers of pulls.
+        """
+        information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
+        return GaussianBelief(self, *given(self.mean, self._root, *information))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
         """Tile functions for the compiled loop; with many arms and few pulls those that keep the

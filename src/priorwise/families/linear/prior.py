@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.family import ask, seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import NormalRewards
 from priorwise.core.separable import SeparableTasks
@@ -26,7 +27,7 @@ from priorwise.families.linear.contexts import (
     SphereContexts,
     law_of_contexts,
 )
-from priorwise.families.normal.arithmetic import condition, log_normal
+from priorwise.families.normal.arithmetic import condition, given, log_normal
 
 
 @final
@@ -129,6 +130,15 @@ class LinearGaussianPrior(Serializable):
         tasks = doors.tasks_of(tasks)
         mean = np.broadcast_to(self.mean, (tasks, self.dim))
         return LinearBelief(self, mean, np.broadcast_to(self._root, (tasks, self.dim, self.dim)))
+
+    def belief_given(self, statistics: Any) -> LinearBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per pull, but for rounding; tasks may have had different
+        numbers of pulls.
+        """
+        information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
+        return LinearBelief(self, *given(self.mean, self._root, *information))
 
     def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
         """Tile functions for the compiled loop; None with a user's own law of contexts."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
+from priorwise.core.family import ask, statistics_of
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
@@ -92,6 +93,18 @@ class MixturePrior(Serializable):
             weights = np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
         return MixtureBelief(tuple(part.belief(tasks) for part in self.components), weights)
 
+    def belief_given(self, statistics: Any) -> MixtureBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics, one for
+        each component; see those.
+        """
+        seen = statistics_of(self, statistics, "belief_given")
+        pairs = list(zip(self.components, seen.parts, strict=True))
+        each = [ask(part, "log_marginal", "a mixture")(part, own) for part, own in pairs]
+        with np.errstate(divide="ignore"):
+            prior = np.broadcast_to(np.log(self.probs), (seen.tasks, self.probs.size))
+        parts = tuple(part.belief_given(own) for part, own in pairs)
+        return MixtureBelief(parts, _moved(prior, np.stack(each, axis=1)))
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -148,11 +161,17 @@ class MixtureBelief:
         gained = np.stack(
             [part.log_predictive(seen, actions, rewards) for part in self.parts], axis=1
         )
-        moved = self.log_weights + gained
-        best = moved.max(axis=1, keepdims=True)
-        impossible = np.isneginf(best)
-        weights = np.where(impossible, self.log_weights, moved - np.where(impossible, 0.0, best))
-        return type(self)(parts, weights)
+        return type(self)(parts, _moved(self.log_weights, gained))
+
+
+def _moved(weights: FloatArray, gained: FloatArray) -> FloatArray:
+    """Log weights after log likelihoods, with a largest of 0; as they were where all are
+    impossible.
+    """
+    moved = weights + gained
+    best = moved.max(axis=1, keepdims=True)
+    impossible = np.isneginf(best)
+    return np.where(impossible, weights, moved - np.where(impossible, 0.0, best))
 
 
 def check_components(name: str, components: Any) -> tuple[Any, ...]:

@@ -21,6 +21,22 @@ def condition(
     return m + k * (residual / s)[:, None], root - shrink[:, :, None] * f[:, None, :]
 
 
+def given(
+    mean: FloatArray, root: FloatArray, precision: FloatArray, shift: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Condition N(mean, L L') on all that tasks saw at once: likelihoods ``exp(b'w - w'P w / 2)``.
+
+    ``precision`` P ``(task, dim, dim)`` and ``shift`` b ``(task, dim)``. With ``C C' = I + L'P L``
+    the posterior has the root ``L C'^-1`` and the mean ``m + S (b - P m)``; singular priors need
+    nothing special.
+    """
+    inner = np.eye(len(mean)) + root.T @ precision @ root
+    solved = np.linalg.solve(np.linalg.cholesky(inner), np.broadcast_to(root.T, inner.shape))
+    new = np.ascontiguousarray(solved.transpose(0, 2, 1))
+    surprise = shift - np.einsum("tij,j->ti", precision, mean)
+    return mean + np.einsum("tij,tkj,tk->ti", new, new, surprise), new
+
+
 def log_normal(residual: FloatArray, variance: FloatArray) -> FloatArray:
     """Log density of normal residuals."""
     return np.asarray(-0.5 * (residual**2 / variance + np.log(2.0 * np.pi * variance)))
