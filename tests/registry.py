@@ -152,21 +152,5 @@ POLICIES = {
     "uniform-then": pw.UniformThen(2, pw.ThompsonSampling()),
 }
 
-COMPILED = {
-    "thompson",
-    "one-shot",
-    "k-shot",
-    "max",
-    "sum",
-    "softmax",
-    "receding-horizon",
-    "receding-horizon-online",
-    "receding-horizon-own-alpha",
-    "receding-horizon-none",
-    "knowledge-gradient",
-    "knowledge-gradient-of-the-paper",
-    "uniform",
-    "greedy",
-    "uniform-then",
-}
+COMPILED = {*SAMPLING_POLICIES, *POLICIES} - {"own-rule"}
 """Policies that must run compiled with every prior above; all others run in NumPy."""

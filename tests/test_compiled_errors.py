@@ -33,7 +33,7 @@ def enlarged(role: Any, place: int) -> Any:
 def test_a_tile_function_without_room_is_an_exception(
     prior: Any, place: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    family = prior.tiles(2, False)
+    family = prior.tiles(2, frozenset())
     rule = pw.ThompsonSampling().tiles(family, 2, False)
     assert rule is not None
     with pytest.raises(MemoryError, match=r"no room for its arrays: arms=2, horizon=2"):
@@ -48,7 +48,7 @@ def test_a_tile_function_without_room_is_an_exception(
 
 @pytest.mark.slow
 def test_it_passes_through_the_policy_that_called(capfd: pytest.CaptureFixture[str]) -> None:
-    family = FINITE.tiles(2, True)
+    family = FINITE.tiles(2, frozenset({"look"}))
     rule = pw.KnowledgeGradient(3, 1021).tiles(family, 2, False)
     assert rule is not None
     places = np.flatnonzero(rule.n == 1021)
@@ -61,7 +61,7 @@ def test_it_passes_through_the_policy_that_called(capfd: pytest.CaptureFixture[s
 
 
 def test_the_loop_without_room_is_an_exception_too() -> None:
-    family = GAUSSIAN.tiles(2, False)
+    family = GAUSSIAN.tiles(2, frozenset())
     rule = pw.ThompsonSampling().tiles(family, 2, False)
     assert rule is not None
     with pytest.raises(MemoryError, match="no room"):
@@ -85,7 +85,7 @@ def test_no_beta_draw_waits_for_ever() -> None:
 
 
 def test_a_belief_of_nonsense_ends() -> None:
-    family = pw.BetaPrior([2.0, 3.0], [4.0, 5.0]).tiles(3, False)
+    family = pw.BetaPrior([2.0, 3.0], [4.0, 5.0]).tiles(3, frozenset())
     rule = pw.ThompsonSampling().tiles(family, 3, False)
     assert rule is not None
     nonsense = replace(family, p=np.array([np.nan, 0.0, -1.0, np.inf]))

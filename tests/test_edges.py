@@ -24,7 +24,6 @@ POLICIES = {
     "bayes-ucb": pw.BayesUCB(),
     "top-two": pw.TopTwoThompson(),
 }
-COMPILED = {"thompson", "greedy", "receding-horizon"}
 CORRELATED = 0.5 + 0.5 * np.eye(3)
 COVARIANCES = {
     "full": CORRELATED,
@@ -40,15 +39,10 @@ MEAN = np.array([0.1, 0.0, -0.1])
 def check_runs(
     prior: Any, name: str, seed: int, *, horizon: int = 5, tasks: int = 70, policy: Any = None
 ) -> None:
-    """Runs are finite and the same in both engines, or, for a policy without a compiled loop, in
-    another cut into blocks.
-    """
+    """Runs are finite and the same in both engines."""
     policy = POLICIES[name] if policy is None else policy
-    again: dict[str, Any] = (
-        {"engine": "compiled"} if name in COMPILED else {"engine": "numpy", "block": 64}
-    )
     options: dict[str, Any] = {"horizon": horizon, "tasks": tasks, "seed": seed, "keep": True}
-    done = [pw.simulate(prior, policy, **options, **each) for each in ({"engine": "numpy"}, again)]
+    done = [pw.simulate(prior, policy, **options, engine=e) for e in ("numpy", "compiled")]
     for run in done:
         assert np.isfinite(run.rewards).all()
         assert np.isfinite(run.mean_reward)
@@ -160,7 +154,7 @@ def test_overwhelming_noise_teaches_nothing(seed: int) -> None:
 def test_five_hundred_arms(name: str, seed: int) -> None:
     beta = pw.BetaPrior(np.ones(500), np.linspace(1.0, 5.0, 500))
     policy = pw.RecedingHorizon(1, 1, "online") if name == "receding-horizon" else POLICIES[name]
-    check_runs(beta, name, seed, horizon=2, tasks=2 if name in COMPILED else 66, policy=policy)
+    check_runs(beta, name, seed, horizon=2, tasks=2, policy=policy)
     gaussian = pw.GaussianPrior(np.linspace(0, 1, 500), 0.5 + 0.5 * np.eye(500))
     if name in ("thompson", "greedy"):
         check_runs(gaussian, name, seed, horizon=3, tasks=2, policy=policy)

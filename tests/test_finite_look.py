@@ -64,7 +64,7 @@ def compiled_sums(
     """Sums of drawn values and of best means ahead, each ``(task, arm)``, from the tile
     function.
     """
-    tiles = prior.tiles(10, looks_ahead=True)
+    tiles = prior.tiles(10, frozenset({"look"}))
     keys = task_keys(seed, Purpose.POLICY, np.arange(tasks, dtype=np.uint64))
     logs = prior.belief(tasks).log_weights if log_weights is None else log_weights
     state = np.empty((tiles.belief_rows, LANES))
@@ -406,8 +406,8 @@ def test_more_draws_than_can_be_counted_run_in_numpy(seed: int):
 def test_more_draws_than_have_room_run_in_numpy():
     """A tile cannot report a failed allocation: the run would go on with whatever is in memory."""
     prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5], noise="bernoulli")
-    family = prior.tiles(2, looks_ahead=True)
+    family = prior.tiles(2, frozenset({"look"}))
     policies = [pw.RecedingHorizon(k1, 1 << 15, 0.5) for k1 in (1 << 10, (1 << 10) + 1)]
     assert [policy.tiles(family, 2, masked=False) is None for policy in policies] == [False, True]
-    other = pw.GaussianPrior([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]).tiles(2, looks_ahead=True)
+    other = pw.GaussianPrior([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]).tiles(2, frozenset({"look"}))
     assert policies[1].tiles(other, 2, masked=False) is not None  # it draws a mean as one number

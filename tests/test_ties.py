@@ -29,6 +29,11 @@ COMPILED = {
     "receding": pw.RecedingHorizon(2, 3, 0.5),
     "receding-online": pw.RecedingHorizon(3, 2, "online"),
     "receding-random": pw.RecedingHorizon(2, 4, 0.5, ties="random"),
+    "bayes-ucb": pw.BayesUCB(),
+    "top-two": pw.TopTwoThompson(most_draws=20),
+    "exact": pw.ExactKnowledgeGradient(0.5),
+    "exact-online": pw.ExactKnowledgeGradient("online"),
+    "exact-only": pw.ExactKnowledgeGradient(1.0),
     "knowledge-gradient": pw.KnowledgeGradient(3, 4),
     "knowledge-gradient-random": pw.KnowledgeGradient(3, 4, ties="random", when_certain="best"),
 }

@@ -50,5 +50,5 @@ def test_memory_grows_with_arms_times_pulls() -> None:
     under 3 MB.
     """
     prior = pw.GaussianPrior(np.zeros(500), np.eye(500), 1.0)
-    assert prior.tiles(horizon=10, looks_ahead=False).belief_rows * 64 * 8 < 3e6
-    assert prior.tiles(horizon=10, looks_ahead=True).belief_rows == 500 + 500 * 500
+    assert prior.tiles(10, frozenset({"draw"})).belief_rows * 64 * 8 < 3e6
+    assert prior.tiles(10, frozenset({"look"})).belief_rows == 500 + 500 * 500

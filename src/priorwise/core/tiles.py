@@ -45,8 +45,12 @@ class FamilyTiles:
     update: Tile
     look: Tile
     certain: Tile
-    # sums of the absolute numbers that the means are sums of, if these can both tie and cancel
+    # sums of the absolute numbers that the means are sums of, if these can cancel
     mean_size: Tile | None = None
+    means_tie: bool = True  # whether two means that are sums may be equal but for rounding
+    quantile: Tile | None = None
+    best_after: Tile | None = None
+    draw_each: Tile | None = None  # ``draw`` with a draw number of its own for each lane
     # imagined pulls of two arms can tie, and their sums cancel: ``look`` writes sizes
     draws_cancel: bool = False
     # ``draw`` again, under another belief, with the normals that it left in scratch
@@ -63,9 +67,7 @@ class PolicyTiles:
     p: FloatArray
     n: IntArray
     act: Tile
-    # which of the belief's draw, mean, mean_size, look and certain it calls; others are not even
-    # compiled
-    uses: frozenset[str]
+    uses: frozenset[str]  # which of the belief's tile functions it calls; others are not compiled
     draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
     blind_pulls: int = 0  # in these first pulls it does not read the belief
 
@@ -74,8 +76,8 @@ class PolicyTiles:
 class CompiledPrior(Protocol):
     """Offers tile functions."""
 
-    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
-        """Return tile functions for so many pulls, with ``look`` if the policy looks ahead; None if
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
+        """Return tile functions for so many pulls, with what those named in ``uses`` need; None if
         this prior has none.
         """
         ...
@@ -85,7 +87,10 @@ class CompiledPrior(Protocol):
 class CompiledPolicy(Protocol):
     """Offers a tile function."""
 
-    looks_ahead: bool
+    @property
+    def uses(self) -> frozenset[str]:
+        """Which of a belief's tile functions it calls: names of :class:`FamilyTiles`."""
+        ...
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Return the tile function for beliefs of a family, or None if this policy has none."""

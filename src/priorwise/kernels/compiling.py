@@ -217,7 +217,13 @@ REWARD = types.void(ROW, INTS, KEYS, I, ROW, INTS, ROW, ROW)
 START = types.void(ROW, INTS, ROWS)  # p, n, belief
 # p, n, keys, call, draw, belief, signal, scratch, values
 DRAW = types.void(ROW, INTS, KEYS, U, I, ROWS, ROWS, ROWS, ROWS)
+# the same, with the key of its own call and the number of its own draw for each lane
+DRAW_EACH = types.void(ROW, INTS, KEYS, KEYS, KEYS, ROWS, ROWS, ROWS, ROWS)
 MEAN = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS)  # p, n, belief, signal, scratch, values
+# p, n, level, the quantile of a standard normal at that level, belief, signal, scratch, values
+QUANTILE = types.void(ROW, INTS, F, F, ROWS, ROWS, ROWS, ROWS)
+# p, n, belief, signal, mask, scratch, expected best mean after a pull of each arm
+BEST_AFTER = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS)
 # p, n, belief, signal, scratch, actions, rewards
 UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)
 CERTAIN = types.void(ROW, INTS, ROWS, ROW)  # p, n, belief, 1.0 where the belief has collapsed
@@ -243,5 +249,8 @@ ACT = types.void(ROW, INTS, KEYS, I, INTS, ROW, INTS, ROWS, ROWS, ROWS, ROWS, RO
     LOOK_AT,
     CERTAIN_AT,
     ACT_AT,
-) = range(11)
-MEAN_SIZE_AT = 11  # 0 if the family has none: then sums are their own sizes
+    MEAN_SIZE_AT,  # 0 if the family has none: then sums are their own sizes
+    QUANTILE_AT,
+    BEST_AFTER_AT,
+    DRAW_EACH_AT,
+) = range(15)

@@ -12,7 +12,7 @@ from numba import types
 
 from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Purpose, purpose_key
-from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles
+from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles, Tile
 from priorwise.core.types import BoolArray, FloatArray, UIntArray
 from priorwise.kernels.compiling import (
     ACT,
@@ -337,16 +337,16 @@ def _roles(
     """Addresses, numbers and sizes of environment, beliefs and policy, as the loop takes them."""
     b = beliefs[0]
     assert e.sample is not None
-    called = {
-        name: getattr(b, name) if name in policy.uses else None
-        for name in ("draw", "mean", "mean_size", "look", "certain")
-    }
-    asked = {name: 0 if each is None else each.address for name, each in called.items()}
+
+    def asked(name: str) -> int:
+        called: Tile | None = getattr(b, name) if name in policy.uses else None
+        return 0 if called is None else called.address
+
     table = np.array([
         *(each.address for each in (e.sample, e.signal, e.values, e.reward)),
-        b.start.address, asked["draw"], asked["mean"], b.update.address, asked["look"],
-        asked["certain"], policy.act.address,
-        asked["mean_size"],
+        b.start.address, asked("draw"), asked("mean"), b.update.address, asked("look"),
+        asked("certain"), policy.act.address, asked("mean_size"), asked("quantile"),
+        asked("best_after"), asked("draw_each"),
     ])  # fmt: skip
     later = table.copy()
     if len(beliefs) > 1 and policy.draws_once and b.redraw is not None:

@@ -102,6 +102,15 @@ def level(values, sizes, arms):
 
 
 @inline
+def keep_ties(values, others, arms, floor):
+    """Set other values of the arms to -inf where the first ones do not tie with the largest."""
+    floor_of_ties(values, arms, floor)
+    for arm in range(arms):
+        for lane in range(LANES):
+            others[arm, lane] = others[arm, lane] if values[arm, lane] >= floor[lane] else -np.inf
+
+
+@inline
 def add_mask(values, mask, arms):
     """Put -inf on arms that are not available."""
     for arm in range(arms):
@@ -114,6 +123,12 @@ def add_mask(values, mask, arms):
 @inline
 def pick(values, arms, keys, at, floor, count, actions):
     """Choose the arm with the largest value; where several tie, one of them at random."""
+    pick_slot(values, arms, keys, slot_key(at, 0, 0), floor, count, actions)
+
+
+@inline
+def pick_slot(values, arms, keys, slot, floor, count, actions):
+    """Choose as :func:`pick`, given the key of the place of the random number."""
     one, zero = splat(1.0), splat(0.0)
     many = zero
     for g in range(0, LANES, WIDTH):
@@ -129,7 +144,6 @@ def pick(values, arms, keys, at, floor, count, actions):
     if largest(many) <= 1.0:
         return
     floor_of_ties(values, arms, floor)
-    slot = slot_key(at, 0, 0)
     for lane in range(LANES):
         if count[lane] > 1.0:
             rank = min(unit(mix(keys[lane] + slot)) * count[lane] // 1.0, count[lane] - 1.0)
@@ -203,16 +217,22 @@ def posterior_sampling(
         pick(values, arms, keys, at, acc[0], acc[1], actions)
 
 
-@tile(ACT)
-def greedy(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
-    """Choose the largest posterior mean."""
-    mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
+@inline
+def pick_score(pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Choose the largest of values as large as the posterior means."""
     if pn[3]:
         add_mask(values, mask, pn[0])
     if table[MEAN_SIZE_AT] != 0:
         mean_values(table[MEAN_SIZE_AT], p, n, state, signal, scratch, acc)
         level(values, acc, pn[0])
     pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
+
+
+@tile(ACT)
+def greedy(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Choose the largest posterior mean."""
+    mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
+    pick_score(pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
 
 
 @tile(ACT)
@@ -281,10 +301,7 @@ def receding_horizon(
     if sized:
         level(values, sizes[arms:], arms)
     if ties == TIES_BY_DRAWS:
-        floor_of_ties(values, arms, floor)
-        for arm in range(arms):
-            for lane in range(LANES):
-                acc[arm, lane] = acc[arm, lane] if values[arm, lane] >= floor[lane] else -np.inf
+        keep_ties(values, acc, arms, floor)
         if sized:
             level(acc, sizes, arms)
         pick(acc, arms, keys, at, floor, count, actions)

@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import numpy as np
+
 from priorwise.core import doors, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import QuantileBelief, Seen
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.shared import levelled, plain_tiles
 
 
 @final
@@ -26,6 +30,7 @@ class BayesUCB:
     """
 
     needs: ClassVar[tuple[type, ...]] = (QuantileBelief,)
+    uses: ClassVar[frozenset[str]] = frozenset({"quantile", "mean_size"})
 
     def act(self, belief: QuantileBelief, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a Q(1 - 1/(h + 1); mu_a)``."""
@@ -38,4 +43,16 @@ class BayesUCB:
 
     def scores(self, belief: QuantileBelief, seen: Seen) -> FloatArray:
         """Posterior quantiles."""
-        return seen.masked(belief.quantile(1.0 - 1.0 / (seen.step + 1), seen))
+        return levelled(belief.quantile(1.0 - 1.0 / (seen.step + 1), seen), belief, seen)
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None for a family without quantiles there."""
+        from scipy.special import ndtri
+
+        from priorwise.kernels import policies_exact as kernels
+
+        if family.quantile is None:
+            return None
+        levels = 1.0 - 1.0 / np.arange(2, horizon + 2)
+        p = np.stack([levels, ndtri(levels)], axis=1).ravel()
+        return plain_tiles(kernels.bayes_ucb, family, masked, self.uses, p)

@@ -12,8 +12,16 @@ from priorwise.core.choosing import level, pick, ties
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.shared import Alpha, alpha_at, check_alpha, mean_sizes
+from priorwise.policies.shared import (
+    Alpha,
+    alpha_at,
+    alphas_to,
+    check_alpha,
+    mean_sizes,
+    plain_tiles,
+)
 
 
 @final
@@ -32,6 +40,7 @@ class ExactKnowledgeGradient:
     """
 
     needs: ClassVar[tuple[type, ...]] = (LookaheadBelief,)
+    uses: ClassVar[frozenset[str]] = frozenset({"mean", "mean_size", "best_after"})
 
     alpha: Alpha = "online"
 
@@ -67,3 +76,12 @@ class ExactKnowledgeGradient:
             (1.0 - alpha) * size + alpha * largest,
         )
         return level(np.where(ties(total), now, -np.inf), size)
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None for a family without look-ahead there."""
+        from priorwise.kernels import policies_exact as kernels
+
+        if family.best_after is None:
+            return None
+        act, alphas = kernels.exact_knowledge_gradient, alphas_to(self.alpha, horizon)
+        return plain_tiles(act, family, masked, self.uses, alphas)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from priorwise.core import doors, validation
-from priorwise.core.choosing import level, pick
+from priorwise.core.choosing import pick
 from priorwise.core.protocols import MeanBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.shared import mean_sizes, plain_tiles
+from priorwise.policies.shared import levelled, plain_tiles
 
 
 @final
@@ -20,7 +20,7 @@ class Greedy:
     """Play the arm with the largest posterior mean."""
 
     needs: ClassVar[tuple[type, ...]] = (MeanBelief,)
-    looks_ahead: ClassVar[bool] = False
+    uses: ClassVar[frozenset[str]] = frozenset({"mean", "mean_size"})
 
     def act(self, belief: MeanBelief, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a E[mu_a]``."""
@@ -33,10 +33,11 @@ class Greedy:
 
     def scores(self, belief: MeanBelief, seen: Seen) -> FloatArray:
         """Posterior means."""
-        return level(seen.masked(belief.mean(seen)), mean_sizes(belief, seen))
+        return levelled(belief.mean(seen), belief, seen)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
         from priorwise.kernels import policies as kernels
 
-        return plain_tiles(kernels.greedy, family, masked, {"mean", "mean_size"})
+        uses = self.uses if family.means_tie else self.uses - {"mean_size"}
+        return plain_tiles(kernels.greedy, family, masked, uses)

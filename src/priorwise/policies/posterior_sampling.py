@@ -30,7 +30,7 @@ class SamplingPolicy(ABC):
     alone.
     """
 
-    looks_ahead: ClassVar[bool] = False
+    uses: ClassVar[frozenset[str]] = frozenset({"draw"})
 
     draws: int
 
@@ -79,7 +79,7 @@ def sampling_tiles(family: FamilyTiles, draws: int, rule: NamedRule, masked: boo
     kind = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[rule]
     sizes = np.array([family.arms, draws, kind, masked])
     return PolicyTiles(
-        np.zeros(1), sizes, kernels.posterior_sampling, frozenset({"draw"}), draws_once=draws == 1
+        np.zeros(1), sizes, kernels.posterior_sampling, SamplingPolicy.uses, draws_once=draws == 1
     )
 
 

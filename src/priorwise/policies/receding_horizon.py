@@ -13,7 +13,7 @@ i).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final, get_args
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.shared import Alpha, alpha_at, check_alpha
+from priorwise.policies.shared import Alpha, alpha_at, alphas_to, check_alpha
 
 Ties = Literal["draws", "random"]
 WhenCertain = Literal["draws", "best"]
@@ -58,8 +58,6 @@ class RecedingHorizon:
 
     """
 
-    looks_ahead: ClassVar[bool] = True
-
     k1: int
     k2: int
     alpha: Alpha
@@ -84,6 +82,11 @@ class RecedingHorizon:
     def needs(self) -> tuple[type, ...]:
         """What a belief must offer."""
         return (ImaginingBelief,)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Which tile functions of a belief it calls."""
+        return frozenset({"look", "mean", "certain"} if self.when_certain == "best" else {"look"})
 
     def monte_carlo_n(self, arms: int) -> int | None:
         """Return n = A k1 (2 k2 + 3), or A k1 without look-ahead; None with
@@ -154,17 +157,14 @@ class RecedingHorizon:
             family.look_keeps_keys and family.arms * self.k1 * self.k2 > kernels.MOST_KEYED
         ):
             return None
-        alphas = np.array([alpha_at(self.alpha, step, horizon) for step in range(1, horizon + 1)])
+        alphas = alphas_to(self.alpha, horizon)
         sizes = [family.arms, self.k1, self.k2, masked]
         switches = [
             kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS,
             self.when_certain == "best",
             family.draws_cancel,
         ]
-        uses = {"look", "mean", "certain"} if self.when_certain == "best" else {"look"}
-        return PolicyTiles(
-            alphas, np.array(sizes + switches), kernels.receding_horizon, frozenset(uses)
-        )
+        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, self.uses)
 
 
 def _best_mean(belief: Any, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.choosing import level
 from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
 from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
 from priorwise.core.types import FloatArray
@@ -24,6 +25,11 @@ def alpha_at(alpha: Alpha, step: int, horizon: int) -> float:
         return (horizon - step) / (horizon - step + 1)
     value = alpha(step, horizon) if callable(alpha) else alpha
     return _check_alpha(value)
+
+
+def alphas_to(alpha: Alpha, horizon: int) -> FloatArray:
+    """Weights of the look-ahead at all steps, ``(step,)``."""
+    return np.array([alpha_at(alpha, step, horizon) for step in range(1, horizon + 1)])
 
 
 def check_alpha(alpha: Alpha) -> None:
@@ -51,9 +57,21 @@ def mean_sizes(belief: Any, seen: Seen) -> FloatArray:
     return belief.mean_size(seen) if offers(belief, SizedMeanBelief) else np.abs(belief.mean(seen))
 
 
-def plain_tiles(act: Tile, family: FamilyTiles, masked: bool, uses: set[str]) -> PolicyTiles:
-    """Tile function that needs nothing but the number of arms and whether some are missing."""
-    return PolicyTiles(np.zeros(1), np.array([family.arms, 0, 0, masked]), act, frozenset(uses))
+def levelled(values: FloatArray, belief: Any, seen: Seen) -> FloatArray:
+    """Set values as large as the posterior means that tie with the best to it; -inf on arms that
+    are not available.
+    """
+    sizes = belief.mean_size(seen) if offers(belief, SizedMeanBelief) else None
+    return level(seen.masked(values), sizes)
+
+
+def plain_tiles(
+    act: Tile, family: FamilyTiles, masked: bool, uses: frozenset[str], p: FloatArray | None = None
+) -> PolicyTiles:
+    """Tile function that needs no sizes but the number of arms and whether some are missing."""
+    return PolicyTiles(
+        np.zeros(1) if p is None else p, np.array([family.arms, 0, 0, masked]), act, uses
+    )
 
 
 class Then(ABC):
@@ -69,9 +87,9 @@ class Then(ABC):
         return getattr(self.then, "needs", ())
 
     @property
-    def looks_ahead(self) -> bool:
-        """Whether the policy after looks ahead."""
-        return isinstance(self.then, CompiledPolicy) and self.then.looks_ahead
+    def uses(self) -> frozenset[str]:
+        """Which tile functions of a belief the policy after calls."""
+        return self.then.uses if isinstance(self.then, CompiledPolicy) else frozenset()
 
     @property
     def slow_because(self) -> str:

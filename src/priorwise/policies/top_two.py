@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
 
 
@@ -29,6 +30,8 @@ class TopTwoThompson:
         How many draws to try; if all agree on the best arm, it is played.
 
     """
+
+    uses: ClassVar[frozenset[str]] = frozenset({"draw", "draw_each"})
 
     share: float = 0.5
     most_draws: int = 256
@@ -75,6 +78,17 @@ class TopTwoThompson:
             second[found] = best[found, differs[found].argmax(axis=1)]
             tried += draws
         return np.where(stay, first, second)
+
+    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
+        """Tile function for the compiled loop; None for a family that cannot draw so there."""
+        from priorwise.kernels import policies_exact as kernels
+
+        if family.draw_each is None:
+            return None
+        sizes = [
+            family.arms, self.most_draws, 0, masked, family.belief_rows, family.signal_rows
+        ]  # fmt: skip
+        return PolicyTiles(np.array([self.share]), np.array(sizes), kernels.top_two, self.uses)
 
     @staticmethod
     def _best(belief: Belief, seen: Seen, rng: Stream, draws: int) -> IntArray:

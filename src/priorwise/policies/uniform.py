@@ -21,7 +21,7 @@ from priorwise.policies.shared import plain_tiles
 class Uniform:
     """Play any available arm."""
 
-    looks_ahead: ClassVar[bool] = False
+    uses: ClassVar[frozenset[str]] = frozenset()
 
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform``."""
@@ -37,4 +37,4 @@ class Uniform:
         """Tile function for the compiled loop."""
         from priorwise.kernels import policies as kernels
 
-        return plain_tiles(kernels.uniform, family, masked, set())
+        return plain_tiles(kernels.uniform, family, masked, self.uses)

@@ -32,8 +32,8 @@ class UniformThen(Then):
     Examples
     --------
     >>> from priorwise.policies.thompson import ThompsonSampling
-    >>> UniformThen(1, ThompsonSampling()).looks_ahead
-    False
+    >>> UniformThen(1, ThompsonSampling()).monte_carlo_n(arms=6)
+    1
 
     """
 

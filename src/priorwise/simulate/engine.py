@@ -46,9 +46,9 @@ def plan(
     _check_engine(engine)
     if engine != "numpy":
         tiled = policy if isinstance(policy, CompiledPolicy) else None
-        looks_ahead = tiled is not None and tiled.looks_ahead
-        environment = _tiles(prior, horizon, looks_ahead)
-        belief = environment if believed is prior else _tiles(believed, horizon, looks_ahead)
+        uses = frozenset() if tiled is None else tiled.uses
+        belief = _tiles(believed, horizon, uses)
+        environment = belief if believed is prior else _tiles(prior, horizon, frozenset())
         rule = tiled.tiles(belief, horizon, masked) if belief and tiled else None
         if (
             environment
@@ -80,8 +80,8 @@ def plan(
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
 
 
-def _tiles(prior: Prior, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
-    return prior.tiles(horizon, looks_ahead) if isinstance(prior, CompiledPrior) else None
+def _tiles(prior: Prior, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
+    return prior.tiles(horizon, uses) if isinstance(prior, CompiledPrior) else None
 
 
 class Clock:
@@ -164,8 +164,8 @@ def run_held(
     if len(held) > 1 and engine != "numpy" and isinstance(policy, CompiledPolicy):
         from priorwise.kernels.loop import run_alike, run_beliefs
 
-        environment = _tiles(prior, horizon, policy.looks_ahead)
-        beliefs = [_tiles(each, horizon, policy.looks_ahead) for each in held]
+        environment = _tiles(prior, horizon, frozenset())
+        beliefs = [_tiles(each, horizon, policy.uses) for each in held]
         alike = [
             each
             for each in beliefs

@@ -9,10 +9,13 @@ import numpy as np
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray
+from priorwise.policies.bayes_ucb import BayesUCB
+from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
 from priorwise.policies.greedy import Greedy
 from priorwise.policies.posterior_sampling import PosteriorSampling
 from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
 from priorwise.policies.thompson import KShotThompson, ThompsonSampling
+from priorwise.policies.top_two import TopTwoThompson
 from priorwise.policies.uniform import Uniform
 from priorwise.simulate.engine import plan
 from priorwise.simulate.run import simulate
@@ -27,6 +30,9 @@ POLICIES: Final[dict[str, Policy]] = {
     "softmax": PosteriorSampling(2, "softmax"),
     "receding-horizon": RecedingHorizon(3, 2, "online"),
     "knowledge-gradient": KnowledgeGradient(2, 3, ties="random", when_certain="best"),
+    "bayes-ucb": BayesUCB(),
+    "top-two": TopTwoThompson(most_draws=20),
+    "exact-knowledge-gradient": ExactKnowledgeGradient(),
     "greedy": Greedy(),
     "uniform": Uniform(),
 }

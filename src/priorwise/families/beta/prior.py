@@ -110,19 +110,22 @@ class BetaPrior(Serializable):
         seen = seen_by(self, statistics)
         return BetaBelief(self.alpha + seen.successes, self.beta + (seen.pulls - seen.successes))
 
-    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
         """Tile functions for the compiled loop."""
         from priorwise.families.beta import tiles as kernels
+        from priorwise.families.beta import tiles_exact as exact
         from priorwise.kernels.bandit import arm_values, never_certain, no_signal
 
         arms = self.arms
+        inverse = exact.inverse_address() if "quantile" in uses else None
         return FamilyTiles(
-            p=np.concatenate([self.alpha, self.beta]),
+            p=np.concatenate([self.alpha, self.beta, np.array([inverse or 0]).view(np.float64)]),
             n=np.array([arms]),
             arms=arms,
             environment_rows=arms,
             signal_rows=0,
-            belief_rows=kernels.ROWS_PER_ARM * arms,
+            belief_rows=kernels.ROWS_PER_ARM * arms
+            + (exact.kept_rows(arms, horizon) if "quantile" in uses else 0),
             scratch_rows=kernels.scratch_rows(arms),
             resets_row=-1,
             sample=kernels.sample,
@@ -135,6 +138,9 @@ class BetaPrior(Serializable):
             update=kernels.update,
             look=kernels.look,
             certain=never_certain,
+            quantile=exact.quantile if inverse else None,
+            best_after=exact.best_after,
+            draw_each=exact.draw_each,
         )
 
 

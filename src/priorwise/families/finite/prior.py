@@ -197,9 +197,10 @@ class FinitePrior(Serializable):
         weights = np.where(impossible, start, weights - np.where(impossible, 0.0, best))
         return FiniteBelief(self, weights, impossible[:, 0].astype(np.int64))
 
-    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
         """Tile functions for the compiled loop."""
         from priorwise.families.finite import tiles as kernels
+        from priorwise.families.finite import tiles_exact as exact
         from priorwise.families.finite import tiles_look as finite_look
         from priorwise.families.finite.tiles_tables import look_tables
         from priorwise.kernels.bandit import arm_values, no_signal
@@ -218,11 +219,13 @@ class FinitePrior(Serializable):
             ]
         )
         n = np.array([arms, support, get_args(Noise).index(self.noise)])
-        if looks_ahead:
+        if "look" in uses:
             numbers, sizes = look_tables(
                 self.means, np.sqrt(variances), number_cells=self.noise == "none"
             )
             p, n = np.concatenate([p, numbers]), np.concatenate([n, sizes])
+        if not uses.isdisjoint({"quantile", "best_after"}):
+            p = np.concatenate([p, np.argsort(self.means.T, axis=1, kind="stable").ravel()])
         return FamilyTiles(
             p=p,
             n=n,
@@ -230,7 +233,7 @@ class FinitePrior(Serializable):
             environment_rows=arms,
             signal_rows=0,
             belief_rows=2 * support + 1,
-            scratch_rows=1,
+            scratch_rows=support if "best_after" in uses else 1,
             resets_row=2 * support,
             sample=kernels.sample,
             signal=no_signal,
@@ -245,6 +248,9 @@ class FinitePrior(Serializable):
             mean_size=kernels.mean_size if self._signed else None,
             draws_cancel=self._signed,
             look_keeps_keys=True,
+            quantile=exact.quantile,
+            best_after=exact.best_after,
+            draw_each=exact.draw_each,
         )
 
 

@@ -122,20 +122,18 @@ def start(p, n, state):
     state[2 * support] = 0.0
 
 
-@tile(DRAW)
-def draw(p, n, keys, at, draw, state, signal, scratch, values):
-    """Return the mean vector of one drawn task: the first whose running weight exceeds a uniform
-    share of the total.
+@inline
+def mean_vectors(p, n, state, share, values):
+    """Write the mean vectors of drawn tasks: the first whose running weight exceeds a share of the
+    total; the row of shares is used up.
     """
     arms, support = n[0], n[1]
-    slot = slot_key(at, 0, draw)
-    chosen = scratch[0]
     one, zero = splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
         total = zero
         for s in range(support):
             total = total + load(state, (support + s) * LANES + g)
-        target = unit(mix(load(keys, g) + slot)) * total
+        target = load(share, g) * total
         running, place, last = zero, zero, zero
         for s in range(support):
             weight = load(state, (support + s) * LANES + g)
@@ -143,11 +141,18 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
             place = place + where_at_least(target, running, one, zero)
             # rounding must not pick a weight of 0
             last = where_at_least(zero, weight, last, splat(float(s)))
-        store(chosen, g, where_at_least(place, last, last, place))
+        store(share, g, where_at_least(place, last, last, place))
     for lane in range(LANES):
-        first = np.int64(peek(chosen, lane)) * arms
+        first = np.int64(peek(share, lane)) * arms
         for arm in range(arms):
             poke(values, arm * LANES + lane, peek(p, first + arm))
+
+
+@tile(DRAW)
+def draw(p, n, keys, at, draw, state, signal, scratch, values):
+    """Return the mean vector of one drawn task."""
+    uniforms(keys, at, 0, draw, scratch[0])
+    mean_vectors(p, n, state, scratch[0], values)
 
 
 @inline

@@ -128,16 +128,17 @@ class GaussianPrior(Serializable):
         information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
         return GaussianBelief(self, *given(self.mean, self._root, *information))
 
-    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles:
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
         """Tile functions for the compiled loop; with many arms and few pulls those that keep the
         root as a product.
         """
         from priorwise.families.gaussian import tiles as kernels
+        from priorwise.families.gaussian import tiles_exact as exact
         from priorwise.families.gaussian import tiles_wide as wide
         from priorwise.kernels import bandit
 
         arms = self.arms
-        short = wide.pays(arms, horizon) and not looks_ahead
+        short = wide.pays(arms, horizon) and uses <= {"draw", "mean", "mean_size", "certain"}
         return FamilyTiles(
             p=np.concatenate(
                 [self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var)]
@@ -149,7 +150,7 @@ class GaussianPrior(Serializable):
             environment_rows=arms,
             signal_rows=0,
             belief_rows=wide.belief_rows(arms, horizon) if short else arms + arms * arms,
-            scratch_rows=kernels.arm_scratch_rows(arms, looks_ahead),
+            scratch_rows=kernels.arm_scratch_rows(arms, "look" in uses),
             resets_row=-1,
             sample=kernels.sample,
             signal=bandit.no_signal,
@@ -161,7 +162,11 @@ class GaussianPrior(Serializable):
             update=wide.update if short else kernels.arm_update,
             look=kernels.arm_look,
             certain=bandit.never_certain,
-            mean_size=kernels.arm_mean_size if self._means_may_tie else None,
+            mean_size=kernels.arm_mean_size,
+            means_tie=self._means_may_tie,
+            quantile=exact.arm_quantile,
+            best_after=exact.arm_best_after,
+            draw_each=exact.arm_draw_each,
             redraw=None if short else kernels.arm_redraw,
         )
 

@@ -158,19 +158,19 @@ class RunningMeanPrior:
         """Start before the first pulls."""
         return RunningMeanBelief(self, None, validation.count("tasks", tasks))
 
-    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
         """Tile functions for the compiled loop, which runs the tiles in the order of the episodes;
         None to look ahead.
         """
-        if looks_ahead:
+        if "look" in uses:
             return None
-        held = self.law.held.tiles(horizon, looks_ahead)
+        held = self.law.held.tiles(horizon, uses)
         own = np.concatenate([self.total, [self.episodes]])
         return replace(
             held,
             p=np.concatenate([held.p, own]),
             belief_rows=self.arms**2 + 2 * self.arms + 2,
-            scratch_rows=gaussian.arm_scratch_rows(self.arms, looks_ahead),
+            scratch_rows=gaussian.arm_scratch_rows(self.arms, False),
             sample=None,
             start=_start,
             draw=gaussian.arm_draw,

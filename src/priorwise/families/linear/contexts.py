@@ -89,9 +89,7 @@ class SphereContexts(Serializable):
         the spread.
         """
         available = np.full(len(m), self.arms) if seen.mask is None else seen.mask.sum(axis=1)
-        factor = np.array(
-            [0.0] + [_best_direction(n, m.shape[1]) for n in range(1, self.arms + 1)]
-        )[available]
+        factor = best_directions(self.arms, m.shape[1])[available]
         # |m + g z|^2 = |m|^2 + 2 z m'g + z^2 |g|^2
         mm = np.einsum("tj,tj->t", m, m)[:, None, None]
         mg = np.einsum("tj,taj->ta", m, gains)[:, :, None]
@@ -153,6 +151,11 @@ class GivenContexts(Serializable):
                 np.einsum("taj,bj->tab", gains, x),
             )
         return np.asarray(total / len(self.features))
+
+
+def best_directions(arms: int, dim: int) -> FloatArray:
+    """What the best of 0, 1, ..., ``arms`` directions on the sphere is worth, ``(arms + 1,)``."""
+    return np.array([0.0] + [_best_direction(n, dim) for n in range(1, arms + 1)])
 
 
 @cache

@@ -25,6 +25,7 @@ from priorwise.families.linear.contexts import (
     GivenContexts,
     IntegrableContexts,
     SphereContexts,
+    best_directions,
     law_of_contexts,
 )
 from priorwise.families.normal.arithmetic import condition, given, log_normal
@@ -140,10 +141,11 @@ class LinearGaussianPrior(Serializable):
         information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
         return LinearBelief(self, *given(self.mean, self._root, *information))
 
-    def tiles(self, horizon: int, looks_ahead: bool) -> FamilyTiles | None:
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
         """Tile functions for the compiled loop; None with a user's own law of contexts."""
         from priorwise.families.gaussian import tiles as gaussian
         from priorwise.families.linear import tiles as linear
+        from priorwise.families.linear import tiles_exact as exact
         from priorwise.kernels import bandit
 
         if isinstance(self.contexts, GivenContexts):
@@ -153,6 +155,7 @@ class LinearGaussianPrior(Serializable):
         else:
             return None
         arms, dim = self.arms, self.dim
+        worth = best_directions(arms, dim) if "best_after" in uses else np.empty(0)
         return FamilyTiles(
             p=np.concatenate(
                 [
@@ -161,6 +164,7 @@ class LinearGaussianPrior(Serializable):
                     self.noise_var,
                     np.sqrt(self.noise_var),
                     pool.ravel(),
+                    worth,
                 ]
             ),
             n=np.array(
@@ -176,7 +180,10 @@ class LinearGaussianPrior(Serializable):
             environment_rows=dim,
             signal_rows=arms * dim,
             belief_rows=dim + dim * dim,
-            scratch_rows=linear.scratch_rows(arms, dim, looks_ahead),
+            scratch_rows=max(
+                linear.scratch_rows(arms, dim, "look" in uses),
+                exact.scratch_rows(arms, dim) if "best_after" in uses else 0,
+            ),
             resets_row=-1,
             sample=gaussian.sample,
             signal=linear.signal,
@@ -189,6 +196,9 @@ class LinearGaussianPrior(Serializable):
             look=linear.look,
             certain=bandit.never_certain,
             redraw=linear.redraw,
+            quantile=exact.quantile,
+            best_after=exact.best_after,
+            draw_each=exact.draw_each,
         )
 
 

@@ -107,7 +107,6 @@ class BayesOptimalPolicy:
     """
 
     needs: ClassVar[tuple[type, ...]] = (MeanBelief,)
-    looks_ahead: ClassVar[bool] = True
 
     most: int = MOST_STATES
 

@@ -1,0 +1,127 @@
+"""Tile functions of Beta beliefs for policies that read quantiles, exact look-ahead, or many draws
+of few tasks.
+
+Quantiles are SciPy's own function, called by its address, which stands at the end of ``p``. A task
+meets few pairs of a and b, and many tasks meet the same: so quantiles are kept from tile to tile in
+the rows of the belief after its own, four numbers each: a, b, the level and the quantile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from priorwise.families.beta.tiles import ROWS_PER_ARM, beta_row
+from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, tile
+from priorwise.kernels.random import GOLDEN, MIX_1, S32, ZERO, mix
+from priorwise.kernels.simd import (
+    WIDTH,
+    bits_of,
+    load,
+    maximum,
+    minimum,
+    peek,
+    poke,
+    splat,
+    store,
+    where_at_least,
+)
+
+MOST_KEPT: Final = 1 << 13
+
+
+def kept_rows(arms: int, horizon: int) -> int:
+    """Rows in which quantiles are kept: a power of two of them, at most MOST_KEPT."""
+    pairs = arms * horizon * (horizon + 1) * (horizon + 2) // 6  # with their levels
+    kept = 16
+    while kept < min(2 * pairs, MOST_KEPT):
+        kept *= 2
+    return kept * 4 // LANES
+
+
+def inverse_address() -> int | None:
+    """Address of SciPy's quantile of a Beta law, as C sees it; None where it has none."""
+    from scipy.special import cython_special
+
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    wanted = b"double (double, double, double, int __pyx_skip_dispatch)"
+    for function, capsule in cython_special.__pyx_capi__.items():
+        if function.endswith("betaincinv") and name(capsule) == wanted:
+            return int(pointer(capsule, wanted))
+    return None
+
+
+@intrinsic
+def call_inverse(typingctx, address, a, b, level):
+    """Call SciPy's quantile of Beta(a, b) at its address."""
+
+    def generate(context, builder, signature, args):
+        real = ir.DoubleType()
+        function_type = ir.FunctionType(real, [real, real, real, ir.IntType(32)])
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        return builder.call(function, [*args[1:], ir.Constant(ir.IntType(32), 0)])
+
+    real = types.float64
+    return real(types.uint64, real, real, real), generate
+
+
+@tile(QUANTILE)
+def quantile(p, n, level, normal, state, signal, scratch, values):
+    """Posterior quantiles, kept by (a, b, level)."""
+    arms, address = n[0], bits_of(p[len(p) - 1])
+    kept = state[ROWS_PER_ARM * arms :].reshape(-1)
+    last = np.uint64(len(kept) // 4 - 1)
+    for arm in range(arms):
+        for lane in range(LANES):
+            a = peek(state, ROWS_PER_ARM * arm * LANES + lane)
+            b = peek(state, (ROWS_PER_ARM * arm + 1) * LANES + lane)
+            code = (bits_of(a) * GOLDEN + bits_of(b)) * MIX_1 + bits_of(level)
+            code = (code * GOLDEN) >> S32
+            at = np.int64(code & last) * 4
+            if peek(kept, at) != a or peek(kept, at + 1) != b or peek(kept, at + 2) != level:
+                poke(kept, at, a)
+                poke(kept, at + 1, b)
+                poke(kept, at + 2, level)
+                poke(kept, at + 3, call_inverse(address, a, b, level))
+            poke(values, arm * LANES + lane, peek(kept, at + 3))
+
+
+@tile(BEST_AFTER)
+def best_after(p, n, state, signal, mask, scratch, values):
+    """Average the best posterior mean over the two rewards an arm may show."""
+    arms = n[0]
+    for g in range(0, LANES, WIDTH):
+        best, second = splat(-np.inf), splat(-np.inf)
+        for arm in range(arms):
+            a = load(state, ROWS_PER_ARM * arm * LANES + g)
+            b = load(state, (ROWS_PER_ARM * arm + 1) * LANES + g)
+            mean = a / (a + b) + load(mask, arm * LANES + g)
+            second = maximum(second, minimum(best, mean))
+            best = maximum(best, mean)
+        for arm in range(arms):
+            a = load(state, ROWS_PER_ARM * arm * LANES + g)
+            b = load(state, (ROWS_PER_ARM * arm + 1) * LANES + g)
+            mean, more = a / (a + b), a + b + 1.0
+            others = where_at_least(mean, best, second, best)
+            success, failure = maximum(others, (a + 1.0) / more), maximum(others, a / more)
+            store(values, arm * LANES + g, mean * success + (1.0 - mean) * failure)
+
+
+@tile(DRAW_EACH)
+def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
+    """One posterior draw of the means, with a draw number of its own for each lane."""
+    elements = np.empty(LANES, np.uint64)
+    for arm in range(n[0]):
+        for g in range(0, LANES, WIDTH):
+            slot = mix(load(ats, g) + ((load(numbers, g) << S32) | np.uint64(arm)))
+            store(elements, g, load(keys, g) + slot)
+        rows = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
+        beta_row(elements, ZERO, rows, scratch[:2], values[arm])

@@ -1,0 +1,165 @@
+"""Tile functions of policies that read quantiles or exact look-ahead, and of top-two sampling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from priorwise.kernels.compiling import (
+    ACT,
+    BEST_AFTER,
+    BEST_AFTER_AT,
+    DRAW_AT,
+    DRAW_EACH,
+    DRAW_EACH_AT,
+    LANES,
+    MEAN_AT,
+    MEAN_SIZE_AT,
+    QUANTILE,
+    QUANTILE_AT,
+    caller,
+    inline,
+    tile,
+)
+from priorwise.kernels.policies import (
+    add_mask,
+    draw_values,
+    keep_ties,
+    level,
+    mean_values,
+    pick,
+    pick_score,
+    pick_slot,
+)
+from priorwise.kernels.random import ZERO, call_key, slot_key, uniforms
+from priorwise.kernels.simd import WIDTH, gather, load, maximum, splat, store
+
+quantiles, best_after, draw_each = caller(QUANTILE), caller(BEST_AFTER), caller(DRAW_EACH)
+
+FIRST_DRAWS = 8  # of top-two sampling in one request; then as many as were tried before
+
+
+@tile(ACT)
+def bayes_ucb(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Choose the largest posterior quantile; ``pp`` holds two numbers a step, the level and the
+    quantile of a standard normal.
+    """
+    at, own = pp[2 * step - 2], pp[2 * step - 1]
+    quantiles(table[QUANTILE_AT], p, n, at, own, state, signal, scratch, values)
+    pick_score(pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+
+
+@tile(ACT)
+def exact_knowledge_gradient(
+    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
+):
+    """Choose the largest (1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a' given r_a]], then the largest
+    mean; ``pp`` holds the alphas.
+    """
+    arms, masked, alpha = pn[0], pn[3], pp[step - 1]
+    now, sizes, total_sizes = acc[:arms], acc[arms : 2 * arms], acc[2 * arms : 3 * arms]
+    most, count = acc[3 * arms], acc[3 * arms + 1]
+    mean_values(table[MEAN_AT], p, n, state, signal, scratch, now)
+    if table[MEAN_SIZE_AT] != 0:
+        mean_values(table[MEAN_SIZE_AT], p, n, state, signal, scratch, sizes)
+    else:
+        for place in range(0, arms * LANES, WIDTH):
+            store(sizes, place, maximum(load(now, place), 0.0 - load(now, place)))
+    if alpha != 0.0:
+        best_after(table[BEST_AFTER_AT], p, n, state, signal, mask, scratch, values)
+        for g in range(0, LANES, WIDTH):
+            largest = splat(0.0)  # of what the best mean is a sum of
+            for arm in range(arms):
+                place = arm * LANES + g
+                largest = maximum(largest, load(sizes, place) + load(mask, place))
+            store(most, g, largest)
+        for arm in range(arms):
+            for g in range(0, LANES, WIDTH):
+                place = arm * LANES + g
+                then = load(values, place)
+                size = maximum(load(most, g), maximum(then, 0.0 - then))
+                store(total_sizes, place, load(sizes, place) * (1.0 - alpha) + size * alpha)
+                store(values, place, load(now, place) * (1.0 - alpha) + then * alpha)
+    if masked:
+        add_mask(now, mask, arms)
+        add_mask(values, mask, arms)
+    if alpha != 0.0:
+        level(values, total_sizes, arms)
+        keep_ties(values, now, arms, most)
+    level(now, sizes, arms)
+    pick(now, arms, keys, call_key(step, 0), most, count, actions)
+
+
+@inline
+def request_of(number):
+    """Return which request of draws, from 0 on, holds a draw, and its place in it."""
+    request, first, size = 0, 0, FIRST_DRAWS
+    while number >= first + size:
+        first += size
+        size = first
+        request += 1
+    return request, number - first
+
+
+@tile(ACT)
+def top_two(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Choose the best arm of a draw, or with probability 1 - share that of the first draw which
+    disagrees; ``pp`` holds the share.
+
+    Tasks that search share the lanes: each lane draws for one of them, with the number of the draw
+    that is its turn, so that no lane waits for the longest search of the tile.
+    """
+    arms, most_draws, masked, rows, signals = pn[0], pn[1], pn[3], pn[4], pn[5]
+    floor, count, stay = acc[0], acc[1], acc[2]
+    draw_values(table[DRAW_AT], p, n, keys, call_key(step, 1), 0, state, signal, scratch, values)
+    if masked:
+        add_mask(values, mask, arms)
+    pick(values, arms, keys, call_key(step, 2), floor, count, actions)
+    uniforms(keys, call_key(step, 0), 0, 0, stay)
+    own_state, own_signal = np.empty((rows, LANES)), np.empty((max(signals, 1), LANES))
+    words, chosen = np.empty((5, LANES), np.uint64), np.empty(LANES, np.int64)
+    own_keys, ats, numbers, places, breakers = words[0], words[1], words[2], words[3], words[4]
+    searching, tried = np.empty(LANES, np.int64), np.zeros(LANES, np.int64)
+    left = 0
+    for lane in range(LANES):
+        if stay[lane] >= pp[0]:
+            searching[left] = lane
+            left += 1
+    while left > 0:
+        each = LANES // left
+        for lane in range(LANES):
+            task = searching[min(lane // each, left - 1)]
+            number = tried[task] + lane % each
+            request, place = request_of(number)
+            own_keys[lane] = keys[task]
+            places[lane] = np.uint64(task)
+            ats[lane] = call_key(step, 3 + 2 * request)
+            numbers[lane] = np.uint64(place)
+            breakers[lane] = keys[task] + slot_key(call_key(step, 4 + 2 * request), 0, place)
+        for row in range(rows):
+            for g in range(0, LANES, WIDTH):
+                store(own_state, row * LANES + g, gather(state[row], load(places, g)))
+        for row in range(signals):
+            for g in range(0, LANES, WIDTH):
+                store(own_signal, row * LANES + g, gather(signal[row], load(places, g)))
+        draw_each(
+            table[DRAW_EACH_AT], p, n, own_keys, ats, numbers, own_state, own_signal, scratch,
+            values,
+        )  # fmt: skip
+        if masked:
+            for arm in range(arms):
+                for lane in range(LANES):
+                    values[arm, lane] += mask[arm, places[lane]]
+        pick_slot(values, arms, breakers, ZERO, floor, count, chosen)
+        still = 0
+        for k in range(left):
+            task, first = searching[k], k * each
+            found = False
+            for lane in range(first, first + min(each, most_draws - tried[task])):
+                if not found and chosen[lane] != actions[task]:
+                    actions[task] = chosen[lane]
+                    found = True
+            tried[task] += each
+            if not found and tried[task] < most_draws:
+                searching[still] = task
+                still += 1
+        left = still
