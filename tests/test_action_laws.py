@@ -13,8 +13,9 @@ from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.families.beta.argmax import beta_argmax
 from priorwise.families.normal.argmax import line_argmax, normal_argmax
+from priorwise.policies.laws import known_law
 from priorwise.sensitivity.distance.measures import total_variation
-from priorwise.sensitivity.ladder.action_laws import action_law, sampled_distance
+from priorwise.sensitivity.ladder.action_distance import sampled_distance
 from priorwise.sensitivity.ladder.walk import posterior_pair
 
 
@@ -153,7 +154,7 @@ def test_laws_match_what_policies_do(prior, policy, seed):
     )
     signal = None if one is None else np.broadcast_to(one, (tasks, *one.shape[1:]))
     actions = policy.act(prior.belief(tasks), Seen(1, 10, 3, signal), rng)
-    law = action_law(policy, prior.belief(1), Seen(1, 10, 3, one))
+    law = known_law(policy, prior.belief(1), Seen(1, 10, 3, one))
     assert law is not None
     counts = np.bincount(actions, minlength=3)
     expected = law.probs[0] * tasks
@@ -165,12 +166,12 @@ def test_laws_match_what_policies_do(prior, policy, seed):
 def test_k_shot_play_on_beta_posteriors_has_an_exact_law(seed):
     prior, policy, tasks = pw.BetaPrior([1.0, 2.0], [3.0, 2.0]), pw.KShotThompson(3), 40_000
     actions = policy.act(prior.belief(tasks), Seen(1, 10, 2), streams(seed, tasks)(1))
-    law = action_law(policy, prior.belief(1), Seen(1, 10, 2))
+    law = known_law(policy, prior.belief(1), Seen(1, 10, 2))
     assert law is not None
     assert np.abs(
         np.bincount(actions, minlength=2) / tasks - law.probs[0]
     ).max() < 5.0 * 0.5 / np.sqrt(tasks)
-    once = action_law(pw.ThompsonSampling(), prior.belief(1), Seen(1, 10, 2))
+    once = known_law(pw.ThompsonSampling(), prior.belief(1), Seen(1, 10, 2))
     assert once is not None
     # control
     assert np.abs(
@@ -180,8 +181,8 @@ def test_k_shot_play_on_beta_posteriors_has_an_exact_law(seed):
 
 def test_unknown_laws_are_not_made_up():
     prior = pw.GaussianPrior([0.0, 0.0], np.eye(2))
-    assert action_law(pw.KShotThompson(2), prior.belief(1), Seen(1, 10, 2)) is None
-    assert action_law(pw.RecedingHorizon(2, 2, "online"), prior.belief(1), Seen(1, 10, 2)) is None
+    assert known_law(pw.KShotThompson(2), prior.belief(1), Seen(1, 10, 2)) is None
+    assert known_law(pw.RecedingHorizon(2, 2, "online"), prior.belief(1), Seen(1, 10, 2)) is None
 
 
 def test_sampled_distances_enclose_the_true_one(seed):
@@ -191,7 +192,7 @@ def test_sampled_distances_enclose_the_true_one(seed):
         4000,
     )
     seen, policy = Seen(1, 10, 3), pw.ThompsonSampling()
-    laws = [action_law(policy, prior.belief(1), seen) for prior in (p, q)]
+    laws = [known_law(policy, prior.belief(1), seen) for prior in (p, q)]
     assert laws[0] is not None
     assert laws[1] is not None
     exact = np.abs(laws[0].probs - laws[1].probs).sum() / 2.0

@@ -11,28 +11,29 @@ from itertools import product
 
 import numpy as np
 import pytest
+from enumerated import exact_probs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from registry import POLICIES, SAMPLING_POLICIES
 from scipy import stats
 
 import priorwise as pw
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import pick
-from priorwise.core.protocols import Seen
-from priorwise.core.streams import streams
-from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
-from priorwise.sensitivity.exact.enumeration import (
+from priorwise.core.enumeration import (
     multiset_count,
     multisets,
     outcome_probabilities,
-    reward_likelihoods,
 )
+from priorwise.core.protocols import Seen
+from priorwise.core.streams import streams
+from priorwise.policies.laws import drawn_law
+from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
 from priorwise.sensitivity.exact.evaluation import (
     exact_evaluation,
     exact_rewards,
     exact_trajectory_tv,
 )
-from priorwise.sensitivity.exact.finite_actions import drawn_law, finite_action_law
 from priorwise.testing import PolicyContract
 
 TABLE = [[0.9, 0.1, 0.5], [0.2, 0.8, 0.5], [0.3, 0.3, 0.9], [0.0, 1.0, 0.4]]
@@ -53,7 +54,7 @@ class MajorityVote(pw.SamplingPolicy):
     def select(self, values: np.ndarray, seen: Seen, rng: object) -> np.ndarray:
         return pick(self.votes(values, seen), rng.uniform())
 
-    def action_law(self, belief: object, seen: Seen) -> np.ndarray | None:
+    def probabilities(self, belief: object, seen: Seen) -> ActionLaw | None:
         def rule(values: np.ndarray, asked: Seen) -> np.ndarray:
             votes = self.votes(values, asked)
             best = votes == votes.max(axis=1, keepdims=True)
@@ -100,9 +101,7 @@ def action_p_value(
         prior.belief(tasks).update(first, pulled, shown, None), seen, streams(seed, tasks)(2)
     )
     one = Seen(2, 4, 3, None, None if rows is None else rows[:1])
-    law = finite_action_law(
-        policy, law_of.belief(1).update(first, pulled[:1], shown[:1], None), one
-    )[0]
+    law = exact_probs(policy, law_of.belief(1).update(first, pulled[:1], shown[:1], None), one)[0]
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
     counts = np.bincount(actions, minlength=3)
     if counts[law == 0.0].any():
@@ -135,8 +134,8 @@ def test_ignoring_the_order_of_draws_is_noticed(seed: int) -> None:
     """The control for rules that look at the order."""
     prior = pw.FinitePrior(TIED, TRUE, noise="bernoulli")
     seen = Seen(1, 4, 3)
-    law = finite_action_law(pw.PosteriorSampling(2, first_of_two), prior.belief(1), seen)
-    wrong = drawn_law(first_of_two, 2, prior.belief(1), seen)
+    law = exact_probs(pw.PosteriorSampling(2, first_of_two), prior.belief(1), seen)
+    wrong = drawn_law(first_of_two, 2, prior.belief(1), seen).probs
     assert np.abs(law - wrong).max() > 0.02
 
 
@@ -153,10 +152,10 @@ def test_action_laws_differ_by_task_and_mask() -> None:
         BayesOptimalPolicy(),
         pw.Greedy(),
     ):
-        batch = finite_action_law(policy, belief, Seen(2, 2, 3, None, mask))
+        batch = exact_probs(policy, belief, Seen(2, 2, 3, None, mask))
         for task in range(3):
             alone = type(belief)(prior, belief.log_weights[[task]], belief.resets[[task]])
-            single = finite_action_law(policy, alone, Seen(2, 2, 3, None, mask[[task]]))
+            single = exact_probs(policy, alone, Seen(2, 2, 3, None, mask[[task]]))
             np.testing.assert_allclose(batch[task], single[0], atol=1e-14)
         assert not batch[~mask].any()
 
@@ -164,11 +163,11 @@ def test_action_laws_differ_by_task_and_mask() -> None:
 def test_action_law_by_hand() -> None:
     prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], [0.5, 0.3, 0.2])
     seen, belief = Seen(1, 3, 2), prior.belief(2)
-    law = finite_action_law(pw.ThompsonSampling(), belief, seen)
+    law = exact_probs(pw.ThompsonSampling(), belief, seen)
     np.testing.assert_allclose(law, [[0.6, 0.4]] * 2, atol=1e-15)  # the third task ties
     # best of two: both tasks seen, or only the third: tie; else the one that was seen
     tie = 2 * 0.5 * 0.3 + 0.2**2
-    law = finite_action_law(pw.KShotThompson(2), belief, seen)
+    law = exact_probs(pw.KShotThompson(2), belief, seen)
     np.testing.assert_allclose(
         law[0], [0.5**2 + 2 * 0.5 * 0.2 + tie / 2, 0.3**2 + 2 * 0.3 * 0.2 + tie / 2], atol=1e-15
     )
@@ -179,19 +178,19 @@ def test_many_draws_from_two_points() -> None:
     tail.
     """
     prior = pw.FinitePrior([[1.0, 0.0], [0.0, 1.0]], [0.48, 0.52])
-    law = finite_action_law(pw.PosteriorSampling(2001, "sum"), prior.belief(1), Seen(1, 1, 2))
+    law = exact_probs(pw.PosteriorSampling(2001, "sum"), prior.belief(1), Seen(1, 1, 2))
     assert law[0, 0] == pytest.approx(stats.binom.sf(1000, 2001, 0.48), rel=1e-9)
 
 
 def test_no_law_is_none() -> None:
     prior, seen = pw.FinitePrior(TABLE, TRUE), Seen(1, 2, 3)
     # 39,711 multisets
-    assert finite_action_law(pw.KShotThompson(60), prior.belief(1), seen) is None
+    assert exact_probs(pw.KShotThompson(60), prior.belief(1), seen) is None
     # 65,536 sequences
-    assert finite_action_law(pw.PosteriorSampling(8, first_of_two), prior.belief(1), seen) is None
-    assert finite_action_law(POLICIES["top-two"], prior.belief(1), seen) is None
-    assert finite_action_law(pw.RecedingHorizon(10, 10, 1.0), prior.belief(1), seen) is None
-    assert finite_action_law(pw.ThompsonSampling(), pw.BetaPrior([1, 1], 1).belief(1), seen) is None
+    assert exact_probs(pw.PosteriorSampling(8, first_of_two), prior.belief(1), seen) is None
+    assert exact_probs(POLICIES["top-two"], prior.belief(1), seen) is None
+    assert exact_probs(pw.RecedingHorizon(10, 10, 1.0), prior.belief(1), seen) is None
+    assert exact_probs(pw.ThompsonSampling(), pw.BetaPrior([1, 1], 1).belief(1), seen) is None
 
 
 def test_wrong_rules_are_refused() -> None:
@@ -201,7 +200,7 @@ def test_wrong_rules_are_refused() -> None:
         (lambda v, s: 1.0 + v[:, 0], "sum to 1"),
     ):
         with pytest.raises(ValueError, match=message):
-            finite_action_law(pw.PosteriorSampling(1, rule), belief, Seen(1, 2, 3))
+            exact_probs(pw.PosteriorSampling(1, rule), belief, Seen(1, 2, 3))
 
 
 @given(st.integers(1, 4), st.integers(1, 5))
@@ -400,7 +399,7 @@ def test_trees_that_are_too_large_are_refused() -> None:
     normal = pw.FinitePrior(TABLE, TRUE, noise="gaussian", noise_var=1.0)
     for call, message in (
         (lambda: exact_evaluation(normal, pw.Uniform(), 2), "noise='none' or 'bernoulli'"),
-        (lambda: exact_evaluation(prior, POLICIES["top-two"], 2), "action_law"),
+        (lambda: exact_evaluation(prior, POLICIES["top-two"], 2), "probabilities"),
         (
             lambda: exact_evaluation(prior, pw.Uniform(), 2, believed=pw.FinitePrior(TABLE, TRUE)),
             "believed has another reward law",
@@ -419,15 +418,15 @@ def test_trees_that_are_too_large_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
-    with pytest.raises(TypeError, match="prior must be a FinitePrior"):
+    with pytest.raises(TypeError, match="prior must be a prior on finitely many tasks"):
         exact_evaluation(pw.BetaPrior([1.0, 1.0], 1.0), pw.Uniform(), 2)
-    with pytest.raises(TypeError, match="prior must be a FinitePrior or a BetaPrior"):
+    with pytest.raises(TypeError, match=r"rewards .* such as that of a FinitePrior or a BetaPrior"):
         bayes_optimal(pw.GaussianPrior([0.0], [[1.0]]), 2)
 
 
 def test_nearly_equal_rewards_are_one_reward() -> None:
     prior = pw.FinitePrior([[0.1 + 0.2, 0.0], [0.3, 1.0]], [0.5, 0.5])
-    assert len(reward_likelihoods(prior, 0)) == 1
+    assert len(prior.likelihoods(0)) == 1
     assert len(exact_evaluation(prior, pw.Uniform(), 1).probability) == 3
 
 

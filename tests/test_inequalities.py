@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from enumerated import exact_probs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -18,7 +19,6 @@ from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.bounds.lower import exact_gap, noiseless_instance, two_point_instance
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.evaluation import exact_trajectory_tv
-from priorwise.sensitivity.exact.finite_actions import finite_action_law
 
 ROUNDING = 1e-9
 
@@ -125,7 +125,7 @@ def coupled_by_hand(
         if step > horizon:
             return float(tasks.sum())
         seen, total = Seen(step, horizon, prior.arms), 0.0
-        both = np.minimum(*(finite_action_law(policy, belief, seen)[0] for belief in beliefs))
+        both = np.minimum(*(exact_probs(policy, belief, seen)[0] for belief in beliefs))
         for arm in np.flatnonzero(both):
             for reward, likelihood in (
                 (1.0, prior.means[:, arm]),
@@ -174,7 +174,7 @@ def top_two_law(policy: pw.TopTwoThompson, prior: pw.FinitePrior) -> np.ndarray:
     Given the first, f, all m further draws agree with probability b_f^m; otherwise the first other
     one has law b given not f.
     """
-    b = finite_action_law(pw.ThompsonSampling(), prior.belief(1), Seen(1, 3, prior.arms))[0]
+    b = exact_probs(pw.ThompsonSampling(), prior.belief(1), Seen(1, 3, prior.arms))[0]
     m, second = policy.most_draws, np.zeros(prior.arms)
     for f in np.flatnonzero(b):
         others = np.where(np.arange(prior.arms) == f, 0.0, b)
@@ -240,7 +240,7 @@ def test_top_two_has_that_law(policy: pw.TopTwoThompson, seed: int) -> None:
 def test_monte_carlo_property(name: str, pair: tuple[pw.FinitePrior, pw.FinitePrior]) -> None:
     """TV of the action laws <= n TV of the posteriors."""
     seen = Seen(1, 3, pair[0].arms)
-    first, second = (finite_action_law(POLICIES[name], prior.belief(1), seen) for prior in pair)
+    first, second = (exact_probs(POLICIES[name], prior.belief(1), seen) for prior in pair)
     n = POLICIES[name].monte_carlo_n(pair[0].arms)
     assert np.abs(first - second).sum() / 2 <= n * pw.total_variation(*pair).value + ROUNDING
 
@@ -382,8 +382,7 @@ def test_fewer_draws_than_there_are_fail() -> None:
     case, seen = two_point_instance(0.01), Seen(1, 3, 2)
     for k in (2, 3, 5):
         first, second = (
-            finite_action_law(pw.KShotThompson(k), p.belief(1), seen)
-            for p in (case.prior, case.other)
+            exact_probs(pw.KShotThompson(k), p.belief(1), seen) for p in (case.prior, case.other)
         )
         assert tv(first, second) == pytest.approx(1 - 0.99**k)
         assert tv(first, second) > (k - 1) * case.eps
@@ -397,7 +396,7 @@ def test_looking_whether_the_posterior_has_collapsed_is_not_monte_carlo() -> Non
     constant = pw.KnowledgeGradient(1, 1, ties="random").monte_carlo_n(3)
     means, eps, seen = [[1.0, 0.0, 0.0], [1.0, 0.1, 0.0]], 1e-3, Seen(1, 3, 3)
     priors = [pw.FinitePrior(means, [1 - p, p]) for p in (0.0, eps)]
-    moved = tv(*(finite_action_law(policy, prior.belief(1), seen) for prior in priors))
+    moved = tv(*(exact_probs(policy, prior.belief(1), seen) for prior in priors))
     assert moved > 0.6
     assert moved > 10 * constant * eps
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from enumerated import exact_probs
 from scipy import stats
 
 import priorwise as pw
+from priorwise.core.action_laws import tied_law
 from priorwise.core.choosing import level, ties
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
+from priorwise.policies.laws import drawn_law
 from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
-from priorwise.sensitivity.exact.enumeration import tied_law
-from priorwise.sensitivity.exact.finite_actions import drawn_law, finite_action_law
 from priorwise.testing.twins import same_run, some_arms
 
 FALSE_ALARM = 1e-5
@@ -170,7 +171,7 @@ def test_order_of_the_possible_tasks_does_not_matter(policy: Any, seed: int) -> 
         order = rng.permutation(prior.support)
         other = pw.FinitePrior(prior.means[order], prior.probs[order])
         seen = Seen(1, 2, prior.arms)
-        laws = [finite_action_law(policy, each.belief(1), seen) for each in (prior, other)]
+        laws = [exact_probs(policy, each.belief(1), seen) for each in (prior, other)]
         np.testing.assert_allclose(*laws, atol=1e-12)
 
 
@@ -196,7 +197,7 @@ def test_an_arm_that_is_never_played_does_not_blur_the_others() -> None:
         pw.RecedingHorizon(1, 3, 0.5),
         BayesOptimalPolicy(),
     ):
-        law = finite_action_law(policy, belief, seen)[0]
+        law = exact_probs(policy, belief, seen)[0]
         assert law[0] == 0.0
         assert abs(law[1] - law[2]) > 0.05
     values, sizes = np.array([[-1e15, 0.1, 0.2, -np.inf]]), np.array([[1e15, 0.1, 0.2, np.inf]])
@@ -237,7 +238,7 @@ def p_value(policy: Any, law: Any, prior: pw.FinitePrior, seed: int) -> float:
 def test_enumerated_law_is_that_of_the_actions(name: str, seed: int) -> None:
     """False alarms with probability 1e-5 for each policy."""
     prior = pw.FinitePrior(TENTHS, THIRDS)
-    law = finite_action_law(LAWS[name], prior.belief(1), Seen(1, 2, 3))
+    law = exact_probs(LAWS[name], prior.belief(1), Seen(1, 2, 3))
     assert p_value(LAWS[name], law[0], prior, seed) > FALSE_ALARM
 
 
@@ -246,5 +247,5 @@ def test_law_without_the_size_of_the_addends_is_noticed(seed: int) -> None:
     prior = pw.FinitePrior(TENTHS, THIRDS)
     law = drawn_law(
         lambda values, seen: tied_law(values.sum(axis=1)), 3, prior.belief(1), Seen(1, 2, 3)
-    )
+    ).probs
     assert p_value(pw.PosteriorSampling(3, "sum"), law[0], prior, seed) < FALSE_ALARM

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.types import IntArray
 
 
@@ -46,8 +47,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by_step(method: Method) -> Method:
-    """Let a policy's ``act(belief, seen, rng)`` or ``scores(belief, seen)`` that is written for one
-    step serve tasks at different steps: those of each step by themselves.
+    """Let a policy's ``act(belief, seen, rng)``, ``scores(belief, seen)`` or
+    ``probabilities(belief, seen)`` that is written for one step serve tasks at different steps:
+    those of each step by themselves.
 
     The belief needs ``take`` then.
     """
@@ -58,14 +60,20 @@ def by_step(method: Method) -> Method:
             return method(policy, belief, seen, *rng)
         pairs = np.stack(np.broadcast_arrays(seen.step, seen.horizon), axis=1)
         groups, which = np.unique(pairs, axis=0, return_inverse=True)
-        out: Any = None
+        places, parts = [], []
         for group, (step, horizon) in enumerate(groups.tolist()):
             index = np.flatnonzero(which.ravel() == group)
             some = replace(seen.take(index), step=step, horizon=horizon)
-            part = method(policy, belief.take(index), some, *(each.take(index) for each in rng))
-            out = np.empty((len(pairs), *part.shape[1:]), part.dtype) if out is None else out
-            out[index] = part
-        return out
+            parts.append(
+                method(policy, belief.take(index), some, *(each.take(index) for each in rng))
+            )
+            places.append(index)
+        order = np.argsort(np.concatenate(places))
+        if any(part is None for part in parts):
+            return None
+        if isinstance(parts[0], ActionLaw):
+            return parts[0].join(*parts[1:]).take(order)
+        return np.concatenate(parts)[order]
 
     return served  # type: ignore[return-value]
 

@@ -7,16 +7,18 @@ in choice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import QuantileBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import scored_law
 from priorwise.policies.shared import levelled, plain_tiles
 
 
@@ -40,6 +42,10 @@ class BayesUCB:
     def monte_carlo_n(self, arms: int) -> None:
         """Return None: the posterior quantile, not a number of draws, decides."""
         validation.count("arms", arms)
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
+        """Uniform on the arms with the largest score."""
+        return scored_law(self, belief, seen)
 
     def scores(self, belief: QuantileBelief, seen: Seen) -> FloatArray:
         """Posterior quantiles."""

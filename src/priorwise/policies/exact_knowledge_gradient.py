@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import level, pick, ties
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import scored_law
 from priorwise.policies.shared import (
     Alpha,
     alpha_at,
@@ -59,6 +61,10 @@ class ExactKnowledgeGradient:
     def monte_carlo_n(self, arms: int) -> None:
         """Return None: the posterior mean and look-ahead, not a number of draws, decides."""
         validation.count("arms", arms)
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
+        """Uniform on the arms with the largest score."""
+        return scored_law(self, belief, seen)
 
     @by_step
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:

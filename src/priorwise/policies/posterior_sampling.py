@@ -10,16 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import level, pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import sampling_law
 
 NamedRule = Literal["max", "sum", "softmax"]
 Rule = Callable[[FloatArray, Seen], FloatArray]
@@ -130,6 +132,10 @@ class PosteriorSampling(SamplingPolicy):
         law = np.asarray(self.rule(values, seen), dtype=np.float64)
         _check_law(law, values, seen)
         return rng.choice(law)
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Law of the rule's choice."""
+        return sampling_law(self.k, self.rule, belief, seen)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None for a rule of the user's."""

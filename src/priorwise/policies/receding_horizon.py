@@ -18,6 +18,7 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import level, pick, ties
 from priorwise.core.protocols import (
     CollapsingBelief,
@@ -30,6 +31,7 @@ from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.receding_law import Look, receding_horizon_law
 from priorwise.policies.shared import Alpha, alpha_at, alphas_to, check_alpha
 
 Ties = Literal["draws", "random"]
@@ -146,6 +148,18 @@ class RecedingHorizon:
                 belief.certain(), pick(seen.masked(belief.mean(seen)), breaker), chosen
             )
         return chosen
+
+    @by_step
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Law of the arm with the largest V_a, by enumeration of few draws from finitely many
+        points.
+        """
+        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
+        certain = self.when_certain == "best"
+        look = Look(
+            self.k1, self.k2, alpha, by_draws=self.ties == "draws", best_when_certain=certain
+        )
+        return receding_horizon_law(look, belief, seen)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None with more look-ahead draws than it can count,

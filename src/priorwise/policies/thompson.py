@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from priorwise.core import sizes, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import sampling_law
 from priorwise.policies.posterior_sampling import SamplingPolicy, sampling_tiles
 
 
@@ -31,6 +33,10 @@ class ThompsonSampling(SamplingPolicy):
     def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a mu_a``."""
         return pick(values[:, 0], rng.uniform())
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Law of the largest of one draw."""
+        return sampling_law(1, "max", belief, seen)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""
@@ -56,6 +62,10 @@ class KShotThompson(SamplingPolicy):
     def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a max_i mu_a^(i)``."""
         return pick(values.max(axis=1), rng.uniform())
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Law of the largest of k draws."""
+        return sampling_law(self.k, "max", belief, seen)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
         """Tile function for the compiled loop."""

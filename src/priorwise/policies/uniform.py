@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray
+from priorwise.policies.laws import uniform_law
 from priorwise.policies.shared import plain_tiles
 
 
@@ -27,6 +29,10 @@ class Uniform:
         """``a ~ Uniform``."""
         doors.acting(self, belief, seen, rng)
         return pick(seen.masked(np.zeros((rng.tasks, seen.arms))), rng.uniform())
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
+        """Uniform on the available arms."""
+        return uniform_law(belief, seen)
 
     def monte_carlo_n(self, arms: int) -> int:
         """Return 0: the posterior is not looked at."""

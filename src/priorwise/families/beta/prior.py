@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
@@ -179,6 +180,24 @@ class BetaBelief(SeparableTasks):
         from scipy.special import betaincinv
 
         return np.asarray(betaincinv(self.a, self.b, doors.level(level)))
+
+    def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
+        """Law of the largest of some draws, by quadrature; None for the mean of several."""
+        from priorwise.families.beta.argmax import beta_argmax
+
+        if rule == "mean" and draws > 1:
+            return None
+        return ActionLaw(beta_argmax(self.a, self.b, draws, seen.mask), "quadrature", 1e-9)
+
+    def outcomes(self) -> list[list[tuple[float, FloatArray]]]:
+        """Success and failure of each arm, with their probabilities ``(task,)``."""
+        total = self.a + self.b
+        success, failure = self.a / total, self.b / total
+        return [[(1.0, success[:, arm]), (0.0, failure[:, arm])] for arm in range(self.arms)]
+
+    def key(self) -> IntArray:
+        """Bits of the parameters: alpha + 1 + ... + 1 is the same in any order."""
+        return np.concatenate([self.a, self.b], axis=1).view(np.int64)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a

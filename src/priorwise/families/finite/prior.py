@@ -15,6 +15,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.enumeration import rounded_logs
 from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import (
@@ -167,7 +168,23 @@ class FinitePrior(Serializable):
         with np.errstate(divide="ignore"):
             if self.noise == "bernoulli":
                 return np.asarray(np.log(np.where(r > 0.5, means, 1.0 - means)))
-            return np.log((np.abs(r - means) <= self.tolerance).astype(np.float64))
+            return np.where(np.abs(r - means) <= self.tolerance, 0.0, -np.inf)
+
+    def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]] | None:
+        """Rewards that an arm may show, with their probabilities in each possible task,
+        ``(support,)``; None for normal rewards.
+        """
+        column = self.means[:, arm]
+        if self.noise == "bernoulli":
+            return [(1.0, column), (0.0, 1.0 - column)]
+        if self.noise == "gaussian":
+            return None
+        starts: list[float] = []
+        for value in np.sort(column).tolist():
+            if not starts or value - starts[-1] > self.tolerance:
+                starts.append(value)
+        group = np.searchsorted(starts, column, side="right") - 1
+        return [(start, (group == i).astype(np.float64)) for i, start in enumerate(starts)]
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """Draw which task it is."""
@@ -282,6 +299,30 @@ class FiniteBelief(SeparableTasks):
         weights = self.weights()
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
+    def points(self, seen: Seen) -> FloatArray:
+        """Mean vectors of the possible tasks, ``(support, arm)``."""
+        return self.prior.means
+
+    def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]] | None:
+        """Those of the prior."""
+        return self.prior.likelihoods(arm)
+
+    def outcomes(self) -> list[list[tuple[float, FloatArray]]] | None:
+        """For each arm the rewards that it may show next, with their probabilities ``(task,)``;
+        None for normal rewards.
+        """
+        weights, out = self.probabilities(), []
+        for arm in range(self.arms):
+            shown = self.prior.likelihoods(arm)
+            if shown is None:
+                return None
+            out.append([(reward, np.einsum("ts,s->t", weights, each)) for reward, each in shown])
+        return out
+
+    def key(self) -> IntArray:
+        """Logarithms of the weights, rounded."""
+        return rounded_logs(self.log_weights)
+
     def certain(self) -> BoolArray:
         """Whether one possible task is left."""
         return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
@@ -368,29 +409,17 @@ class FiniteBelief(SeparableTasks):
         prior, p = self.prior, self.probabilities()
         out = np.zeros((len(p), prior.arms))
         for arm in range(prior.arms):
+            shown = prior.likelihoods(arm)
             if prior.noise_var is not None:
-                out[:, arm] = self._best_after_normal(
-                    p, arm, float(np.sqrt(prior.noise_var[arm])), seen
-                )
-                continue
-            for joint in self._joint(p, arm):
+                std = float(np.sqrt(prior.noise_var[arm]))
+                out[:, arm] = self._best_after_normal(p, arm, std, seen)
+            for _, likelihood in shown or ():
+                joint = p * likelihood
                 best = seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(
                     axis=1
                 )
                 out[:, arm] += joint.sum(axis=1) * best
         return seen.masked(out)
-
-    def _joint(self, p: FloatArray, arm: int) -> list[FloatArray]:
-        """Weights ``(task, support)`` for each reward the arm may show; they sum to ``p`` over the
-        rewards.
-        """
-        prior, column = self.prior, self.prior.means[:, arm]
-        if prior.noise == "none":
-            return [
-                p * (np.abs(column - r) <= prior.tolerance)
-                for r in _distinct(column, prior.tolerance)
-            ]
-        return [p * column, p * (1.0 - column)]
 
     def _best_after_normal(self, p: FloatArray, arm: int, std: float, seen: Seen) -> FloatArray:
         """Average the best posterior mean over normal rewards around each possible mean."""
@@ -410,14 +439,6 @@ class FiniteBelief(SeparableTasks):
 def _normalised(weights: FloatArray) -> FloatArray:
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(weights / np.where(total > 0.0, total, 1.0))
-
-
-def _distinct(values: FloatArray, tolerance: float) -> list[float]:
-    kept: list[float] = []
-    for value in np.sort(values):
-        if not kept or value - kept[-1] > tolerance:
-            kept.append(float(value))
-    return kept
 
 
 def _log(probs: FloatArray) -> FloatArray:

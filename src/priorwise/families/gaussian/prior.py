@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import TIE_TOLERANCE
 from priorwise.core.family import ask, seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
@@ -223,6 +224,12 @@ class GaussianBelief(SeparableTasks):
         from scipy.special import ndtri
 
         return self.m + np.sqrt(self.variance()) * ndtri(doors.level(level))
+
+    def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
+        """Law of the largest value, or mean of values, of some draws, by lattice quadrature."""
+        from priorwise.families.normal.argmax import argmax_law
+
+        return argmax_law(self.m, self.covariance(), self.prior.cov, draws, rule, seen)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(mu_a, noise_var_a)``."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.family import ask, seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import NormalRewards
@@ -283,6 +284,14 @@ class LinearBelief(SeparableTasks):
         return np.asarray(
             self.mean(seen) + np.sqrt(np.einsum("taj,taj->ta", f, f)) * ndtri(doors.level(level))
         )
+
+    def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
+        """Law of the largest value, or mean of values, of some draws, by lattice quadrature."""
+        from priorwise.families.normal.argmax import argmax_law
+
+        x = self._features(seen)
+        cov = np.einsum("tai,tij,tbj->tab", x, self.covariance(), x)
+        return argmax_law(self.mean(seen), cov, self.prior.cov, draws, rule, seen)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, noise_var_a)``."""

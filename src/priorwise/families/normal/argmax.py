@@ -14,7 +14,10 @@ from typing import Final
 
 import numpy as np
 
+from priorwise.core.action_laws import ActionLaw
+from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.families.normal.distance import covariance_rank
 
 POINTS: Final = 127
 LINES: Final = 512
@@ -22,6 +25,34 @@ RANK: Final = 4
 """Directions beyond the leading one in which values of low rank may move."""
 SINGULAR: Final = 1e-11
 ENTRIES: Final = 1 << 21  # numbers in an array of one pass
+MOST_ARMS: Final = 30
+MOST_ARMS_LOW: Final = 100
+"""Arms up to which the law is integrated: in general, and where they move in few directions
+only.
+"""
+
+
+def argmax_law(
+    mean: FloatArray, cov: FloatArray, start: FloatArray, draws: int, rule: str, seen: Seen
+) -> ActionLaw | None:
+    """Law of the largest of jointly normal values ``(task, arm)``, or of their mean over several
+    draws, which is normal with a share of the covariance.
+
+    None where sampling is cheaper: for many arms, and for the largest of several draws. ``start``
+    is the covariance before any reward, whose rank decides between two quadratures. The error is
+    nearly the same for nearby posteriors.
+    """
+    if rule == "max" and draws > 1:
+        return None
+    rank = covariance_rank(start)
+    low = rank <= RANK + 1 and rank < seen.arms - 1
+    if seen.arms > (MOST_ARMS_LOW if low else MOST_ARMS):
+        return None
+    if low:
+        error = 0.005 if rank <= 2 else 0.02
+        return ActionLaw(line_argmax(mean, cov / draws, seen.mask), "quadrature", error)
+    error = 1e-9 if seen.arms <= 2 else 0.01 if seen.arms < 10 else 0.03
+    return ActionLaw(normal_argmax(mean, cov / draws, seen.mask), "quadrature", error)
 
 
 def normal_argmax(

@@ -17,25 +17,16 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import level, pick
-from priorwise.core.protocols import MeanBelief, Seen
+from priorwise.core.enumeration import PlannableBelief, by_mask, row_groups
+from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.beta.prior import BetaBelief, BetaPrior
-from priorwise.families.finite.prior import FiniteBelief, FinitePrior
 from priorwise.policies.shared import mean_sizes
-from priorwise.sensitivity.exact.enumeration import (
-    by_mask,
-    reward_likelihoods,
-    rounded_logs,
-    row_groups,
-    tied_law,
-)
 
 MOST_STATES: Final = 2_000_000
 """Beliefs that a plan visits at most, unless told otherwise."""
-
-SmallBelief = FiniteBelief | BetaBelief
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +47,14 @@ class BayesOptimal:
         return f"{self.value:.6g} (exact, {self.states} beliefs)"
 
 
-def bayes_optimal(
-    prior: FinitePrior | BetaPrior, horizon: int, *, most: int = MOST_STATES
-) -> BayesOptimal:
+def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> BayesOptimal:
     """Largest expected reward of ``horizon`` pulls on tasks of a prior.
 
     Parameters
     ----------
     prior
-        A :class:`FinitePrior` with noiseless or Bernoulli rewards, or a :class:`BetaPrior` with few
+        A prior whose beliefs are a :class:`~priorwise.core.enumeration.PlannableBelief`: a
+        :class:`FinitePrior` with noiseless or Bernoulli rewards, or a :class:`BetaPrior` with few
         arms.
     horizon
         Pulls in a task. With 0/1 rewards there are C(h + 2A - 1, 2A - 1) beliefs after h pulls of A
@@ -74,18 +64,14 @@ def bayes_optimal(
 
     Examples
     --------
-    >>> bayes_optimal(BetaPrior(alpha=[1, 1], beta=[1, 1]), horizon=2).value.__round__(4)
+    >>> import priorwise as pw
+    >>> bayes_optimal(pw.BetaPrior(alpha=[1, 1], beta=[1, 1]), horizon=2).value.__round__(4)
     1.0833
 
     """
     horizon = validation.count("horizon", horizon)
     doors.prior("prior", prior)
-    if not isinstance(prior, (FinitePrior, BetaPrior)):
-        raise TypeError(
-            "prior must be a FinitePrior or a BetaPrior for an exact plan, got "
-            f"{type(prior).__name__}"
-        )
-    belief = _checked(prior.belief(1))
+    belief = _checked(prior.belief(1), "prior")
     values, states = _plan(belief, horizon, np.arange(prior.arms), validation.count("most", most))
     return BayesOptimal(float(values.max()), values[0], states)
 
@@ -127,133 +113,132 @@ class BayesOptimalPolicy:
         """``Q(belief, a)`` for the pulls that are left, ``(task, arm)``; -inf for arms that are not
         available.
         """
-        roots = _checked(belief)
-        out = np.full((len(_key(roots)), seen.arms), -np.inf)
+        roots = _checked(belief, "belief")
+        out = np.full((roots.tasks, seen.arms), -np.inf)
         for mask, tasks in by_mask(seen, len(out)):
-            here = _rows(roots, tasks)
-            first, group = row_groups(_key(here))
+            here = roots.take(tasks)
+            first, group = row_groups(here.key())
             arms = np.arange(seen.arms) if mask is None else np.flatnonzero(mask)
-            values, _ = _plan(_rows(here, first), seen.horizon - seen.step + 1, arms, self.most)
+            values, _ = _plan(here.take(first), seen.horizon - seen.step + 1, arms, self.most)
             out[np.ix_(tasks, arms)] = values[group]
         return out
 
-    def action_law(self, belief: Any, seen: Seen) -> FloatArray:
-        """Uniform on the optimal arms, ``(task, arm)``."""
-        return tied_law(self.values(belief, seen))
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
+        """Uniform on the optimal arms."""
+        return ActionLaw(tied_law(self.values(belief, seen)))
 
 
-def _plan(roots: SmallBelief, pulls: int, arms: IntArray, most: int) -> tuple[FloatArray, int]:
+def _plan(roots: Any, pulls: int, arms: IntArray, most: int) -> tuple[FloatArray, int]:
     """Q of each arm for each root, ``(root, arm)``, and the number of beliefs visited: layers
     forward, values backward.
     """
-    # means, sizes; column, chance, child
-    layers: list[tuple[FloatArray, FloatArray, list[tuple[int, FloatArray, IntArray]]]] = []
-    belief, states = roots, 0
-    for left in range(pulls, 0, -1):
-        seen = _unseen(belief)
-        means, sizes = belief.mean(seen)[:, arms], mean_sizes(belief, seen)[:, arms]
-        states += len(means)
-        branches: list[tuple[int, FloatArray, IntArray]] = []
-        if left > 1:
-            belief, branches = _layer(belief, arms, most - states)
-        layers.append((means, sizes, branches))
-    value, value_size = np.zeros(0), np.zeros(0)
-    for values, sizes, branches in reversed(layers):
-        for column, probability, child in branches:
-            values[:, column] += probability * np.where(probability > 0.0, value[child], 0.0)
-            sizes[:, column] += probability * np.where(probability > 0.0, value_size[child], 0.0)
+    tree, ids = _Tree(roots, arms), np.arange(roots.tasks)
+    layers, states = [ids], len(ids)
+    for _ in range(pulls - 1):
+        tree.grow()
+        ids = tree.after(ids)
+        if len(ids) > (room := most - states):
+            raise ValueError(
+                f"horizon must be shorter: the plan needs {len(ids)} beliefs more where most= "
+                f"leaves room for {max(room, 0)}; use fewer pulls or arms, or pass a larger "
+                "most=..."
+            )
+        states += len(ids)
+        layers.append(ids)
+    seen = _unseen(tree.belief)
+    means, mean_size = (
+        np.ascontiguousarray(np.broadcast_to(each, (len(tree.key), seen.arms))[:, arms])
+        for each in (tree.belief.mean(seen), mean_sizes(tree.belief, seen))
+    )
+    value, value_size = np.zeros(len(means)), np.zeros(len(means))
+    for depth, ids in enumerate(reversed(layers)):
+        values, sizes = means[ids], mean_size[ids]
+        for column, probability, child in tree.branches if depth else ():
+            chance, after = probability[ids], child[ids]
+            values[:, column] += chance * value[after]
+            sizes[:, column] += chance * value_size[after]
         best = values.argmax(axis=1)[:, None]
-        value, value_size = (
-            np.take_along_axis(each, best, axis=1)[:, 0] for each in (values, sizes)
-        )
+        for here, each in ((value, values), (value_size, sizes)):
+            here[ids] = np.take_along_axis(each, best, axis=1)[:, 0]
     return level(values, sizes), states
 
 
-def _layer(
-    belief: SmallBelief, arms: IntArray, room: int
-) -> tuple[SmallBelief, list[tuple[int, FloatArray, IntArray]]]:
-    """Beliefs one pull later, and how they are reached: column of the arm, probability
-    ``(state,)``, next state ``(state,)``.
+class _Tree:
+    """Distinct beliefs, and how each leads to others: worked out once for a belief, at whichever
+    pull it is reached.
     """
-    children: list[tuple[int, FloatArray, IntArray, SmallBelief]] = []
-    unseen = _unseen(belief)
-    for column, arm in enumerate(arms.tolist()):
-        for reward, probability in _shown(belief, arm):
-            rows = np.flatnonzero(probability > 0.0)
-            after = _rows(belief, rows).update(
-                unseen, np.full(len(rows), arm), np.full(len(rows), reward), None
-            )
-            children.append((column, probability, rows, after))
-    first, group = row_groups(np.concatenate([_key(after) for *_, after in children]))
-    if len(first) > room:
-        raise ValueError(
-            f"horizon must be shorter: the plan needs {len(first)} beliefs more where most= leaves "
-            f"room for {max(room, 0)}; "
-            "use fewer pulls or arms, or pass a larger most=..."
-        )
-    branches, start = [], 0
-    for column, probability, rows, _ in children:
-        child = np.zeros(len(probability), dtype=np.int64)
-        child[rows] = group[start : start + len(rows)]
-        start += len(rows)
-        branches.append((column, probability, child))
-    return _rows(_stacked([after for *_, after in children]), first), branches
+
+    def __init__(self, roots: Any, arms: IntArray) -> None:
+        """Start with the roots, which are distinct."""
+        self.belief, self.key, self.arms = roots, roots.key(), arms
+        # column of the arm, probability and next belief of each one before it
+        self.branches: list[tuple[int, FloatArray, IntArray]] = []
+        self._fresh = roots
+
+    def grow(self) -> None:
+        """Find what follows the beliefs that were found last."""
+        known, fresh = len(self.key), self._fresh
+        if not fresh.tasks:
+            return
+        unseen = _unseen(fresh)
+        children: list[tuple[int, FloatArray, IntArray, Any]] = []
+        outcomes = fresh.outcomes()
+        for column, arm in enumerate(self.arms.tolist()):
+            shown = outcomes[arm]
+            # a reward that is certain teaches nothing
+            teaches = sum(probability > 0.0 for _, probability in shown) > 1
+            for reward, probability in shown:
+                rows = np.flatnonzero(teaches & (probability > 0.0))
+                after = fresh.take(rows).update(
+                    unseen, np.full(len(rows), arm), np.full(len(rows), reward), None
+                )
+                children.append((column, probability, rows, after))
+        keys = [after.key() for *_, after in children]
+        first, group = row_groups(np.concatenate([self.key, *keys]))
+        # the first of a group is the belief that was known before, if there is one
+        new = first >= known
+        place = np.where(new, known - 1 + np.cumsum(new), first)[group[known:]]
+        start = 0
+        for number, (column, probability, rows, _) in enumerate(children):
+            child = np.arange(known - len(probability), known)
+            child[rows] = place[start : start + len(rows)]
+            start += len(rows)
+            if number < len(self.branches):
+                _, chances, places = self.branches[number]
+                self.branches[number] = (
+                    column,
+                    np.concatenate([chances, probability]),
+                    np.concatenate([places, child]),
+                )
+            else:
+                self.branches.append((column, probability, child))
+        every = children[0][3].join(*(after for *_, after in children[1:]))
+        self._fresh = every.take(first[new] - known)
+        self.belief = self.belief.join(self._fresh)
+        self.key = np.concatenate([self.key, self._fresh.key()])
+
+    def after(self, ids: IntArray) -> IntArray:
+        """Beliefs one pull after some of them."""
+        reached = np.zeros(len(self.key), dtype=bool)
+        for _, probability, child in self.branches:
+            reached[child[ids][probability[ids] > 0.0]] = True
+        return np.flatnonzero(reached)
 
 
-def _shown(belief: SmallBelief, arm: int) -> list[tuple[float, FloatArray]]:
-    """Rewards an arm may show next, with their probabilities ``(state,)``."""
-    if isinstance(belief, BetaBelief):
-        total = belief.a[:, arm] + belief.b[:, arm]
-        return [(1.0, belief.a[:, arm] / total), (0.0, belief.b[:, arm] / total)]
-    weights = belief.probabilities()
-    return [
-        (reward, np.einsum("is,s->i", weights, likelihood))
-        for reward, likelihood in reward_likelihoods(belief.prior, arm)
-    ]
-
-
-def _unseen(belief: SmallBelief) -> Seen:
+def _unseen(belief: Any) -> Seen:
     """Beliefs about means look at nothing that is shown."""
     return Seen(step=1, horizon=1, arms=belief.arms)
 
 
-def _key(belief: SmallBelief) -> IntArray:
-    """Integers that are equal for equal beliefs, ``(state, entry)``."""
-    if isinstance(belief, BetaBelief):
-        # alpha + 1 + ... + 1: the same bits in any order
-        return np.concatenate([belief.a, belief.b], axis=1).view(np.int64)
-    return rounded_logs(belief.log_weights)
-
-
-def _rows(belief: SmallBelief, rows: IntArray) -> SmallBelief:
-    if isinstance(belief, BetaBelief):
-        return BetaBelief(belief.a[rows], belief.b[rows])
-    return FiniteBelief(belief.prior, belief.log_weights[rows], belief.resets[rows])
-
-
-def _stacked(beliefs: list[SmallBelief]) -> SmallBelief:
-    if isinstance(beliefs[0], BetaBelief):
-        pairs = [(each.a, each.b) for each in beliefs if isinstance(each, BetaBelief)]
-        return BetaBelief(
-            np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
-        )
-    finite = [each for each in beliefs if isinstance(each, FiniteBelief)]
-    return FiniteBelief(
-        beliefs[0].prior,
-        np.concatenate([each.log_weights for each in finite]),
-        np.concatenate([each.resets for each in finite]),
-    )
-
-
-def _checked(belief: Any) -> SmallBelief:
-    if isinstance(belief, FiniteBelief) and belief.prior.noise == "gaussian":
-        raise ValueError(
-            "prior must have noise='none' or 'bernoulli' for an exact plan: normal rewards have "
-            "too many values"
-        )
-    if not isinstance(belief, (FiniteBelief, BetaBelief)):
+def _checked(belief: Any, name: str) -> Any:
+    if not (offers(belief, PlannableBelief) and offers(belief, SeparableBelief)):
         raise TypeError(
-            "belief must be that of a FinitePrior or a BetaPrior for an exact plan, got a "
-            f"{type(belief).__name__}"
+            f"{name} must be one whose rewards have finitely many values for an exact plan, such "
+            f"as that of a FinitePrior or a BetaPrior, got a {type(belief).__name__}"
+        )
+    if belief.take([]).outcomes() is None:
+        raise ValueError(
+            f"{name} must have noise='none' or 'bernoulli' for an exact plan: normal rewards have "
+            "too many values"
         )
     return belief

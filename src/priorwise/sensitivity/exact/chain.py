@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.enumeration import EnumerablePrior
 from priorwise.core.types import FloatArray
-from priorwise.families.finite.prior import FinitePrior
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.exact.evaluation import exact_rewards
 from priorwise.sensitivity.exact.histories import MOST_HISTORIES, world_of
@@ -55,7 +55,12 @@ class ExactChain:
 
 
 def exact_chain(
-    prior: FinitePrior, other: FinitePrior, policy: Any, horizon: int, *, most: int = MOST_HISTORIES
+    prior: EnumerablePrior,
+    other: EnumerablePrior,
+    policy: Any,
+    horizon: int,
+    *,
+    most: int = MOST_HISTORIES,
 ) -> ExactChain:
     """Compute every link of the chain for a policy that holds ``prior`` or ``other``, on tasks
     drawn from ``prior``.
@@ -94,11 +99,11 @@ def exact_chain(
     )
 
 
-def _points(prior: FinitePrior, other: FinitePrior) -> tuple[FloatArray, FloatArray]:
+def _points(prior: EnumerablePrior, other: EnumerablePrior) -> tuple[FloatArray, FloatArray]:
     """Matrices ``(support, point)`` that say which of all distinct mean vectors each support point
     is.
     """
     table = np.concatenate([prior.means, other.means]) + 0.0
     points, place = np.unique(table, axis=0, return_inverse=True)
     matrix = np.eye(len(points))[place.reshape(-1)]
-    return matrix[: prior.support], matrix[prior.support :]
+    return matrix[: len(prior.means)], matrix[len(prior.means) :]

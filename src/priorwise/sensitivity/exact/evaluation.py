@@ -2,8 +2,7 @@
 enumeration of histories.
 
 Every number here is a finite sum. A history that the held prior deems impossible makes the belief
-start again from that prior, as :class:`~priorwise.families.finite.prior.FiniteBelief` does in a
-simulation.
+start again from that prior, as it does in a simulation.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core.enumeration import EnumerablePrior
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.finite.prior import FinitePrior
 from priorwise.sensitivity.exact.histories import MOST_HISTORIES, world_of
 
 
@@ -76,11 +75,11 @@ class TrajectoryDistance:
 
 
 def exact_evaluation(
-    prior: FinitePrior,
+    prior: EnumerablePrior,
     policy: Any,
     horizon: int,
     *,
-    believed: FinitePrior | None = None,
+    believed: EnumerablePrior | None = None,
     most: int = MOST_HISTORIES,
 ) -> ExactEvaluation:
     """Law of the trajectories of ``policy``, which holds ``believed``, on tasks drawn from
@@ -91,8 +90,7 @@ def exact_evaluation(
     prior
         Finite prior with ``noise="none"`` or ``"bernoulli"``.
     policy
-        A policy whose action law
-        :func:`~priorwise.sensitivity.exact.finite_actions.finite_action_law` knows.
+        A policy whose ``probabilities`` are exact for such a prior.
     horizon
         Pulls in a task.
     believed
@@ -103,9 +101,9 @@ def exact_evaluation(
 
     Examples
     --------
-    >>> from priorwise.policies.thompson import ThompsonSampling
-    >>> prior = FinitePrior(means=[[1.0, 0.0], [0.0, 1.0]], probs=[0.9, 0.1])
-    >>> print(exact_evaluation(prior, ThompsonSampling(), horizon=2))
+    >>> import priorwise as pw
+    >>> prior = pw.FinitePrior(means=[[1.0, 0.0], [0.0, 1.0]], probs=[0.9, 0.1])
+    >>> print(exact_evaluation(prior, pw.ThompsonSampling(), horizon=2))
     1.82 (exact, 4 trajectories)
 
     """
@@ -123,11 +121,11 @@ def exact_evaluation(
 
 
 def exact_rewards(
-    prior: FinitePrior,
+    prior: EnumerablePrior,
     policy: Any,
     horizon: int,
     *,
-    believed: FinitePrior | None = None,
+    believed: EnumerablePrior | None = None,
     most: int = MOST_HISTORIES,
 ) -> ExactRewards:
     """Expected reward of each pull: as :func:`exact_evaluation`, but histories with the same future
@@ -152,7 +150,12 @@ def exact_rewards(
 
 
 def exact_trajectory_tv(
-    prior: FinitePrior, other: FinitePrior, policy: Any, horizon: int, *, most: int = MOST_HISTORIES
+    prior: EnumerablePrior,
+    other: EnumerablePrior,
+    policy: Any,
+    horizon: int,
+    *,
+    most: int = MOST_HISTORIES,
 ) -> TrajectoryDistance:
     """Total variation between the trajectories of ``policy`` when it holds ``prior`` and when it
     holds ``other``.

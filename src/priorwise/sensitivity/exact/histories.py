@@ -20,16 +20,10 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.enumeration import MOST_OUTCOMES, EnumerablePrior, rounded_logs, row_groups
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.finite.prior import FiniteBelief, FinitePrior
-from priorwise.sensitivity.exact.enumeration import (
-    MOST_OUTCOMES,
-    reward_likelihoods,
-    rounded_logs,
-    row_groups,
-)
-from priorwise.sensitivity.exact.finite_actions import finite_action_law
+from priorwise.policies.laws import known_law
 
 MOST_HISTORIES: Final = 200_000
 """Histories of one length that are held at most, unless told otherwise."""
@@ -59,7 +53,7 @@ class Histories:
     mass: FloatArray  # (history,)
     likelihood: FloatArray  # (history, support), largest 1
     played: FloatArray  # (history, held prior), largest 1
-    beliefs: tuple[FiniteBelief, ...]  # one for each held prior
+    beliefs: tuple[Any, ...]  # one for each held prior
     actions: IntArray | None  # (history, step), None once merged
     rewards: FloatArray | None  # (history, step)
 
@@ -78,12 +72,9 @@ class Histories:
     def merged(self) -> Histories:
         """Put histories with the same future together."""
         with np.errstate(divide="ignore"):
-            logs = [
-                np.log(self.likelihood),
-                np.log(self.played),
-                *(belief.log_weights for belief in self.beliefs),
-            ]
-        first, group = row_groups(rounded_logs(np.concatenate(logs, axis=1)))
+            logs = np.log(np.concatenate([self.likelihood, self.played], axis=1))
+        keys = [rounded_logs(logs), *(belief.key() for belief in self.beliefs)]
+        first, group = row_groups(np.concatenate(keys, axis=1))
         mass = np.zeros(len(first))
         np.add.at(mass, group, self.mass)
         return replace(self._rows(first), mass=mass, actions=None, rewards=None)
@@ -93,10 +84,7 @@ class Histories:
             self.mass[rows],
             self.likelihood[rows],
             self.played[rows],
-            tuple(
-                FiniteBelief(each.prior, each.log_weights[rows], each.resets[rows])
-                for each in self.beliefs
-            ),
+            tuple(each.take(rows) for each in self.beliefs),
             None if self.actions is None else self.actions[rows],
             None if self.rewards is None else self.rewards[rows],
         )
@@ -109,7 +97,7 @@ class World:
     outcomes: Outcomes
     support: int
     policy: Any
-    held: tuple[FinitePrior, ...]
+    held: tuple[EnumerablePrior, ...]
     horizon: int
     most: int
 
@@ -134,15 +122,14 @@ class World:
     def action_laws(self, histories: Histories, step: int) -> list[FloatArray]:
         """Probability of each arm after each history, ``(history, arm)``, for each held prior."""
         seen = Seen(step, self.horizon, self.arms)
-        laws = [finite_action_law(self.policy, belief, seen) for belief in histories.beliefs]
-        known = [law for law in laws if law is not None]
+        laws = [known_law(self.policy, belief, seen) for belief in histories.beliefs]
+        known = [law.probs for law in laws if law is not None and law.source == "exact"]
         if len(known) < len(laws):
             raise NoActionLaw(
-                "policy must have an action law that can be enumerated, and "
-                f"{validation.shown(self.policy)} has none: either it "
-                "is none of those that finite_action_law knows (give it a method "
-                "action_law(belief, seen)), or its draws have more "
-                f"than {MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
+                "policy must have an exact action law, and "
+                f"{validation.shown(self.policy)} has none here: either it does not know it (give "
+                "it a method probabilities(belief, seen)), or its draws have more than "
+                f"{MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
             )
         return known
 
@@ -188,8 +175,13 @@ class World:
         return np.stack([sum(reward * p for reward, p in shown) for shown in self.outcomes], axis=1)
 
 
+def can_be_enumerated(prior: Any) -> bool:
+    """Whether a prior has finitely many tasks, and each of them finitely many rewards."""
+    return isinstance(prior, EnumerablePrior) and prior.likelihoods(0) is not None
+
+
 def world_of(
-    prior: FinitePrior, held: dict[str, FinitePrior], policy: Any, horizon: int, most: int
+    prior: Any, held: dict[str, Any], policy: Any, horizon: int, most: int
 ) -> tuple[World, tuple[FloatArray, ...]]:
     """Possible tasks of the prior, and of the second held prior if there is one, with the task
     weights of both.
@@ -198,9 +190,15 @@ def world_of(
     """
     doors.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *held.items()):
-        if not isinstance(value, FinitePrior):
+        if not isinstance(value, EnumerablePrior):
             raise TypeError(
-                f"{name} must be a FinitePrior to be enumerated, got a {type(value).__name__}"
+                f"{name} must be a prior on finitely many tasks, such as a FinitePrior, to be "
+                f"enumerated, got a {type(value).__name__}"
+            )
+        if value.likelihoods(0) is None:
+            raise ValueError(
+                f"{name} must have rewards of finitely many values to be enumerated: noise='none' "
+                "or 'bernoulli', not normal rewards"
             )
         if value.arms != prior.arms:
             raise ValueError(f"{name} has {value.arms} arms, but the tasks have {prior.arms}")
@@ -210,14 +208,14 @@ def world_of(
                 f"{prior.reward_law}"
             )
     priors = (prior, *list(held.values())[1:])
-    ends = np.cumsum([0, *(each.support for each in priors)])
+    ends = np.cumsum([0, *(len(each.probs) for each in priors)])
     weights = np.zeros((len(priors), ends[-1]))
     for i, each in enumerate(priors):
         weights[i, ends[i] : ends[i + 1]] = each.probs / each.probs.sum()
     possible = weights.any(axis=0)
     means = np.concatenate([each.means for each in priors])[possible]
-    table = FinitePrior(means, np.full(len(means), 1.0 / len(means)), prior.noise, prior.noise_var)
-    outcomes = [reward_likelihoods(table, arm) for arm in range(prior.arms)]
+    table = prior.replaced(means=means, probs=np.full(len(means), 1.0 / len(means)))
+    outcomes = [table.likelihoods(arm) for arm in range(prior.arms)]
     horizon, most = validation.count("horizon", horizon), validation.count("most", most)
     return World(outcomes, len(means), policy, tuple(held.values()), horizon, most), tuple(
         weights[:, possible]

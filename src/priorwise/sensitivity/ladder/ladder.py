@@ -21,17 +21,17 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.action_laws import WORDS
 from priorwise.core.distance import Distance
 from priorwise.core.estimates import Estimate
 from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, Seen, monte_carlo_n
 from priorwise.core.types import FloatArray
-from priorwise.families.finite.prior import FinitePrior
+from priorwise.policies.laws import known_law
 from priorwise.sensitivity.bounds.bound import distance_of, no_bound
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
-from priorwise.sensitivity.exact.finite_actions import finite_action_law
-from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories
+from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories, can_be_enumerated
 from priorwise.sensitivity.ladder.rungs import Ladder, Rung
 from priorwise.sensitivity.ladder.walk import Steps, walk
 from priorwise.sensitivity.tails.diameter import DRAWS, diameter_law
@@ -184,9 +184,10 @@ def _worst(n: int, horizon: int, tv: Distance, in_reward: InReward) -> Rung:
 
 def _enumerated(p: Any, q: Any, policy: Policy, horizon: int) -> ExactChain | None:
     """All links exactly, where the problem is finite and small."""
-    if not isinstance(p, FinitePrior) or p.noise == "gaussian":
+    if not (can_be_enumerated(p) and can_be_enumerated(q)):
         return None
-    if finite_action_law(policy, p.belief(1), Seen(1, horizon, p.arms)) is None:
+    law = known_law(policy, p.belief(1), Seen(1, horizon, p.arms))
+    if law is None or law.source != "exact":
         return None
     try:
         return exact_chain(p, q, policy, horizon, most=MOST_EXACT)
@@ -231,7 +232,7 @@ def _walked(steps: Steps, n: int | None, in_reward: InReward) -> list[Rung]:
     how = (
         f"sampled laws, {max(low, 0.0):.3g} to {high:.3g}; reward from the latter"
         if sampled
-        else f"action laws {_SOURCES[steps.actions_source]}"
+        else f"action laws {WORDS[steps.actions_source]}"
     )
     limits = (low, high) if sampled else (None, None)
     rungs.append(
@@ -260,9 +261,6 @@ def _walked(steps: Steps, n: int | None, in_reward: InReward) -> list[Rung]:
             )
         )
     return rungs
-
-
-_SOURCES: Final = {"exact": "exact", "quadrature": "by quadrature"}
 
 
 def _missing(steps: Steps) -> tuple[str, ...]:

@@ -21,19 +21,17 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.distance import PosteriorPair
 from priorwise.core.family import ask, family_of, offers
 from priorwise.core.progress import Progress, progress_of
-from priorwise.core.protocols import Environment, Policy, Seen
+from priorwise.core.protocols import Belief, Policy, Seen, Signal
 from priorwise.core.streams import Purpose, Stream, Streams, mix
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import known_law
 from priorwise.policies.posterior_sampling import SamplingPolicy
-from priorwise.sensitivity.ladder.action_laws import (
-    ActionLaw,
-    SampledDistance,
-    action_law,
-    sampled_distance,
-)
+from priorwise.sensitivity.ladder.action_distance import ActionDistance, sampled_distance
+from priorwise.simulate.steps import environments, steps
 
 BLOCK: Final = 100
 HISTORIES: Final = 1000
@@ -51,7 +49,7 @@ class Steps:
 
     posteriors: FloatArray | None  # sum over steps of the posteriors' distance
     posteriors_exact: bool
-    actions: SampledDistance  # sum over steps of the action laws' distance
+    actions: ActionDistance  # sum over steps of the action laws' distance
     actions_source: str  # "exact", "quadrature" or "sampled"
     shared: FloatArray | None  # probability that coupled trajectories have not parted
     coupled: str  # what is coupled: "actions", "draws" or nothing
@@ -86,14 +84,7 @@ def walk(
             tasks = np.arange(first, min(first + BLOCK, wanted), dtype=np.uint64)
             parts.append(
                 _walk(
-                    p,
-                    q,
-                    policy,
-                    horizon,
-                    Streams(seed, tasks),
-                    Streams(mix(seed + 1), tasks),
-                    len(tasks),
-                    bar,
+                    p, q, policy, horizon, Streams(seed, tasks), Streams(mix(seed + 1), tasks), bar
                 )
             )
     return _joined(parts)
@@ -105,58 +96,72 @@ def _affordable(arms: int, horizon: int) -> int:
 
 
 def _walk(
-    p: Any,
-    q: Any,
-    policy: Policy,
-    horizon: int,
-    streams: Streams,
-    others: Streams,
-    tasks: int,
-    bar: Progress,
+    p: Any, q: Any, policy: Policy, horizon: int, streams: Streams, others: Streams, bar: Progress
 ) -> Steps:
-    environment: Environment = p.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
-    pair = posterior_pair(p, q, tasks)
-    beliefs = (p.belief(tasks), q.belief(tasks)) if pair is None else (pair.p, pair.q)
+    tasks = streams.tasks
+    start = posterior_pair(p, q, tasks)
     posteriors = np.zeros(tasks)
-    apart = SampledDistance.nought(tasks)
+    apart = ActionDistance.zero(tasks)
     shared, coupled, source = np.ones(tasks), "actions", "exact"
-    signal = environment.start(streams.world(0))
-    for step in range(1, horizon + 1):
-        seen = Seen(step, horizon, p.arms, signal)
+    for step in steps(
+        environments(p, streams),
+        _Both(p.belief(tasks), q.belief(tasks)) if start is None else start,
+        _HoldsFirst(policy),
+        streams,
+        horizon=horizon,
+        arms=p.arms,
+    ):
+        pair, seen, now = step.belief, step.seen, step.seen.step
         bar.advance(tasks)
-        if pair is not None:
-            posteriors += pair.total_variation(others.at(Purpose.WORLD, step))
-        chosen = policy.act(beliefs[0], seen, streams.at(Purpose.POLICY, step))
-        laws = [action_law(policy, belief, seen) for belief in beliefs]
+        if start is not None:
+            posteriors += pair.total_variation(others.at(Purpose.WORLD, now))
+        laws = [known_law(policy, belief, seen) for belief in (pair.p, pair.q)]
         if laws[0] is not None and laws[1] is not None:
-            apart += SampledDistance.known(laws[0], laws[1])
-            shared *= _kept(laws[0], laws[1], chosen)
+            apart += ActionDistance.known(laws[0], laws[1])
+            shared *= _kept(laws[0], laws[1], step.actions)
             source = source if laws[0].source == "exact" else laws[0].source
         else:
             source = "sampled"
-            twins = (others.at(Purpose.POLICY, step), others.at(Purpose.POLICY, step))
-            apart += sampled_distance(policy, beliefs[0], beliefs[1], seen, twins, DECISIONS)
-            coupled, kept = _couple_draws(pair, policy, streams.at(Purpose.POLICY, step))
+            twins = (others.at(Purpose.POLICY, now), others.at(Purpose.POLICY, now))
+            apart += sampled_distance(policy, pair.p, pair.q, seen, twins, DECISIONS)
+            coupled, kept = "", np.ones(tasks)
+            if start is not None and isinstance(policy, SamplingPolicy):
+                # each of the k draws coupled maximally: if all are shared, so is the action
+                coupled = "draws"
+                kept = pair.shared(streams.at(Purpose.POLICY, now), policy.draws).prod(axis=1)
             shared *= kept
-        if step < horizon:
-            rewards, after = environment.step(seen, chosen, streams.world(step))
-            if pair is None:
-                beliefs = (
-                    beliefs[0].update(seen, chosen, rewards, after),
-                    beliefs[1].update(seen, chosen, rewards, after),
-                )
-            else:
-                pair = pair.update(seen, chosen, rewards, after)
-                beliefs = (pair.p, pair.q)
-            signal = after
     return Steps(
-        None if pair is None else posteriors,
-        pair is not None and pair.exact,
+        None if start is None else posteriors,
+        start is not None and start.exact,
         apart,
         source,
         shared if coupled else None,
         coupled,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """Beliefs of two priors whose densities are not known."""
+
+    p: Belief
+    q: Belief
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> _Both:
+        return _Both(*(each.update(seen, actions, rewards, after) for each in (self.p, self.q)))
+
+
+@dataclass(frozen=True)
+class _HoldsFirst:
+    """Let the first of two beliefs decide."""
+
+    policy: Policy
+
+    def act(self, pair: Any, seen: Seen, rng: Stream) -> IntArray:
+        return self.policy.act(pair.p, seen, rng)
+
+    def monte_carlo_n(self, arms: int) -> int | None:
+        return self.policy.monte_carlo_n(arms)
 
 
 def posterior_pair(p: Any, q: Any, tasks: int) -> PosteriorPair | None:
@@ -175,15 +180,6 @@ def _kept(p: ActionLaw, q: ActionLaw, actions: IntArray) -> FloatArray:
     return np.minimum(1.0, q.probs[rows, actions] / np.maximum(p.probs[rows, actions], 1e-300))
 
 
-def _couple_draws(
-    pair: PosteriorPair | None, policy: Policy, rng: Stream
-) -> tuple[str, FloatArray]:
-    """Couple each of the k posterior draws maximally; if all are shared, so is the action."""
-    if pair is None or not isinstance(policy, SamplingPolicy):
-        return "", np.ones(rng.tasks)
-    return "draws", pair.shared(rng, policy.draws).prod(axis=1)
-
-
 def _joined(parts: list[Steps]) -> Steps:
     first = parts[0]
     return Steps(
@@ -191,7 +187,7 @@ def _joined(parts: list[Steps]) -> Steps:
         if first.posteriors is None
         else np.concatenate([part.posteriors for part in parts if part.posteriors is not None]),
         first.posteriors_exact,
-        SampledDistance(
+        ActionDistance(
             *(
                 np.concatenate(each)
                 for each in zip(*(astuple(part.actions) for part in parts), strict=True)

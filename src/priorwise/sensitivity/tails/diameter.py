@@ -18,8 +18,9 @@ from priorwise.core.family import ask, offers
 from priorwise.core.influence import refuse_influence
 from priorwise.core.protocols import Seen, ValuedEnvironment
 from priorwise.core.rewards import BanditEnvironment
-from priorwise.core.streams import Purpose, Streams
-from priorwise.core.types import FloatArray
+from priorwise.core.streams import Purpose, Stream, Streams
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.simulate.steps import steps
 
 DRAWS: Final = 200_000
 ENTRIES: Final = 1 << 22
@@ -104,14 +105,12 @@ def sample_law(prior: Any, horizon: int, *, seed: int, draws: int) -> SampleLaw:
     block = max(1, min(draws, ENTRIES // max(_entries(prior), 1)))
     for start in range(0, draws, block):
         tasks = np.arange(start, min(start + block, draws), dtype=np.uint64)
-        values[start : start + len(tasks)] = _diameters(
-            prior, horizon, Streams(seed, tasks), len(tasks)
-        )
+        values[start : start + len(tasks)] = _diameters(prior, horizon, Streams(seed, tasks))
     return SampleLaw.of(values, conditions_of(prior), largest_diameter(prior))
 
 
-def _diameters(prior: Any, horizon: int, streams: Streams, tasks: int) -> FloatArray:
-    environment = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), tasks)
+def _diameters(prior: Any, horizon: int, streams: Streams) -> FloatArray:
+    environment: Any = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), streams.tasks)
     if isinstance(environment, BanditEnvironment):
         return np.ptp(environment.means, axis=1)
     valued = isinstance(environment, ValuedEnvironment)
@@ -122,14 +121,20 @@ def _diameters(prior: Any, horizon: int, streams: Streams, tasks: int) -> FloatA
             "add it, or state tail_conditions() on the prior, or use the bounds for general "
             "decision problems (pomdp_reward_bound)"
         )
-    total = np.zeros(tasks)
-    signal = environment.start(streams.world(0))
-    for step in range(1, horizon + 1):
-        total += np.ptp(environment.values(signal), axis=1)
-        if step < horizon:
-            seen = Seen(step, horizon, prior.arms, signal)
-            _, signal = environment.step(seen, np.zeros(tasks, dtype=np.int64), streams.world(step))
+    total = np.zeros(streams.tasks)
+    for step in steps(environment, None, _FirstArm(), streams, horizon=horizon, arms=prior.arms):
+        total += np.ptp(np.asarray(step.values), axis=1)
     return total / horizon
+
+
+class _FirstArm:
+    """Contexts do not depend on what is played."""
+
+    def act(self, belief: None, seen: Seen, rng: Stream) -> IntArray:
+        return np.zeros(rng.tasks, dtype=np.int64)
+
+    def monte_carlo_n(self, arms: int) -> int:
+        return 0
 
 
 def _entries(prior: Any) -> int:

@@ -13,26 +13,23 @@ where j arms tie with a, and each of them is as likely to be played.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import TIE_TOLERANCE, sizes_of
-from priorwise.core.protocols import Seen
-from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.families.finite.prior import FiniteBelief, FinitePrior
-from priorwise.policies.receding_horizon import RecedingHorizon
-from priorwise.policies.shared import alpha_at
-from priorwise.sensitivity.exact.enumeration import (
+from priorwise.core.enumeration import (
     MOST_OUTCOMES,
+    EnumerableBelief,
     by_mask,
     multiset_count,
     multisets,
     outcome_probabilities,
-    reward_likelihoods,
     row_groups,
-    tied_law,
 )
+from priorwise.core.protocols import CollapsingBelief, Seen, offers
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 BLOCK: Final = 1 << 21  # probabilities held at a time
 
@@ -62,17 +59,26 @@ class _Pairs:
         )
 
 
-def receding_horizon_law(
-    policy: RecedingHorizon, belief: FiniteBelief, seen: Seen
-) -> FloatArray | None:
-    """Probability of each arm, ``(task, arm)``, or None where rewards are normal or the outcomes
-    are too many.
-    """
-    prior, weights = belief.prior, belief.probabilities()
-    looks = prior.support * multiset_count(prior.support, policy.k2)
-    if prior.noise == "gaussian" or looks > MOST_OUTCOMES:
+@dataclass(frozen=True)
+class Look:
+    """What two-step receding-horizon control draws, at one step."""
+
+    k1: int
+    k2: int
+    alpha: float
+    by_draws: bool  # ties are broken by the drawn values
+    best_when_certain: bool
+
+
+def receding_horizon_law(look: Look, belief: Any, seen: Seen) -> ActionLaw | None:
+    """Law of the action; None where the posterior or its rewards have too many values."""
+    if not offers(belief, EnumerableBelief):
         return None
-    alpha = alpha_at(policy.alpha, seen.step, seen.horizon)
+    points, weights = belief.points(seen), belief.probabilities()
+    rewards = [belief.likelihoods(arm) for arm in range(seen.arms)]
+    looks = len(points) * multiset_count(len(points), look.k2)
+    if any(shown is None for shown in rewards) or looks > MOST_OUTCOMES:
+        return None
     out = np.zeros((len(weights), seen.arms))
     for mask, tasks in by_mask(seen, len(weights)):
         there = np.ones(seen.arms, dtype=bool) if mask is None else mask
@@ -81,51 +87,52 @@ def receding_horizon_law(
         for start in range(0, len(tasks), step):
             part = tasks[start : start + step]
             laws = [
-                _arm_law(policy, alpha, prior, weights[part], arm, there) for arm in arms.tolist()
+                _arm_law(look, points, weights[part], arm, rewards[arm], there)
+                for arm in arms.tolist()
             ]
             known = [law for law in laws if law is not None]
             if len(known) < len(laws):
                 return None
             out[np.ix_(part, arms)] = _choice(known)
     out /= out.sum(axis=1, keepdims=True)
-    if policy.when_certain == "best":
+    if look.best_when_certain and isinstance(belief, CollapsingBelief):
         out = np.where(belief.certain()[:, None], tied_law(seen.masked(belief.mean(seen))), out)
-    return out
+    return ActionLaw(out)
 
 
 def _arm_law(
-    policy: RecedingHorizon,
-    alpha: float,
-    prior: FinitePrior,
+    look: Look,
+    points: FloatArray,
     weights: FloatArray,
     arm: int,
+    rewards: list[tuple[float, FloatArray]],
     there: BoolArray,
 ) -> _Pairs | None:
     """Law of the sums over k1 imagined pulls of an arm."""
-    looks, log_orders = multisets(prior.support, policy.k2)
-    ahead = prior.means[looks][:, :, there]
+    looks, log_orders = multisets(len(points), look.k2)
+    ahead = points[looks][:, :, there]
     winner = ahead.mean(axis=1).argmax(axis=1)[:, None]  # (look, 1)
     # (look,)
     best, best_size = (
         np.take_along_axis(each.mean(axis=1), winner, axis=1)[:, 0]
         for each in (ahead, np.abs(ahead))
     )
-    joint = np.zeros((len(weights), prior.support, len(looks)))
-    for _, likelihood in reward_likelihoods(prior, arm):
+    joint = np.zeros((len(weights), len(points), len(looks)))
+    for _, likelihood in rewards:
         drawn = weights * likelihood  # the task drawn, with this reward
         total = drawn.sum(axis=1, keepdims=True)
         after = drawn / np.where(total > 0.0, total, 1.0)
         joint += drawn[:, :, None] * outcome_probabilities(after, looks, log_orders)[:, None, :]
-    now = np.repeat(prior.means[:, arm], len(looks))
-    value = (1.0 - alpha) * now + alpha * np.tile(best, prior.support)
-    value_size = (1.0 - alpha) * np.abs(now) + alpha * np.tile(best_size, prior.support)
-    breaker = now if policy.ties == "draws" else np.zeros_like(now)
+    alpha, now = look.alpha, np.repeat(points[:, arm], len(looks))
+    value = (1.0 - alpha) * now + alpha * np.tile(best, len(points))
+    value_size = (1.0 - alpha) * np.abs(now) + alpha * np.tile(best_size, len(points))
+    breaker = now if look.by_draws else np.zeros_like(now)
     one = _Pairs(
         value, breaker, value_size, np.abs(breaker), joint.reshape(len(weights), -1)
     ).gathered()
-    if multiset_count(len(one.now), policy.k1) > MOST_OUTCOMES:
+    if multiset_count(len(one.now), look.k1) > MOST_OUTCOMES:
         return None
-    pulls, log_orders = multisets(len(one.now), policy.k1)
+    pulls, log_orders = multisets(len(one.now), look.k1)
     probability = outcome_probabilities(one.probability, pulls, log_orders)
     value, now, value_size, now_size = (
         each[pulls].sum(axis=1) for each in (one.value, one.now, one.value_size, one.now_size)

@@ -1,0 +1,82 @@
+"""The law of a policy's action given its belief, how sure it is, and who knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, final, runtime_checkable
+
+import numpy as np
+
+from priorwise.core.choosing import ties
+from priorwise.core.protocols import Belief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+
+Source = Literal["exact", "quadrature", "sampling"]
+WORDS: Final = {"exact": "exact", "quadrature": "by quadrature", "sampling": "sampled"}
+"""How results say where a law comes from; the surest first."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ActionLaw:
+    """Probability of each arm, with its error.
+
+    ``source`` is ``"exact"`` (up to rounding), ``"quadrature"`` or ``"sampling"``. ``error`` is 0
+    for the first, a bound on the total variation from the true law for the second, and the standard
+    error of each probability for the third, ``(task, arm)``.
+    """
+
+    probs: FloatArray  # (task, arm)
+    source: Source = "exact"
+    error: float | FloatArray = 0.0
+
+    def take(self, index: IntArray) -> ActionLaw:
+        """Return the laws of some tasks."""
+        error = self.error if np.ndim(self.error) == 0 else np.asarray(self.error)[index]
+        return ActionLaw(self.probs[index], self.source, error)
+
+    def join(self, *others: ActionLaw) -> ActionLaw:
+        """Return these laws, then others; the least sure of them says where they come from."""
+        laws = (self, *others)
+        source = max((law.source for law in laws), key=list(WORDS).index)
+        error = [np.broadcast_to(law.error, law.probs.shape) for law in laws]
+        return ActionLaw(np.concatenate([law.probs for law in laws]), source, np.concatenate(error))
+
+    def distance(self, other: ActionLaw) -> FloatArray:
+        """Total variation between two laws, ``(task,)``."""
+        return np.asarray(np.abs(self.probs - other.probs).sum(axis=1) / 2.0)
+
+
+@runtime_checkable
+class ArgmaxBelief(Belief, Protocol):
+    """Knows how likely each action is to be the best one in posterior draws."""
+
+    def argmax_law(self, draws: int, rule: Literal["max", "mean"], seen: Seen) -> ActionLaw | None:
+        """Law of the action with the largest value over ``draws`` draws, or with the largest mean
+        over them; None where it has to be sampled.
+        """
+        ...
+
+
+@runtime_checkable
+class ProbablePolicy(Protocol):
+    """Knows the law of its action."""
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Choose an action for each task: ``(task,)``."""
+        ...
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Law of the action given the belief; None where it has to be sampled."""
+        ...
+
+
+def tied_law(values: FloatArray) -> FloatArray:
+    """Uniform law on the arms that tie for the largest value, ``(task, arm)``, as
+    :func:`priorwise.core.choosing.pick` draws.
+
+    Values that are sums have to be made :func:`~priorwise.core.choosing.level` first.
+    """
+    tied = ties(values)
+    return np.asarray(tied / tied.sum(axis=1, keepdims=True))

@@ -1,0 +1,177 @@
+"""The law of a policy's action, computed from what its belief offers.
+
+Where the posterior has finitely many points, a rule that does not look at the order of its k draws
+sees only which points were drawn how often, a multiset with multinomial probability
+
+    Pr[m_1, ..., m_S] = k! / (m_1! ... m_S!) p_1^m_1 ... p_S^m_S.
+
+What it plays on a multiset does not depend on the posterior, so it is worked out once for all
+tasks. A rule of the user's may look at the order, and is asked about every sequence of k points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.action_laws import ActionLaw, ArgmaxBelief, ProbablePolicy, tied_law
+from priorwise.core.choosing import level
+from priorwise.core.enumeration import (
+    MOST_OUTCOMES,
+    EnumerableBelief,
+    by_mask,
+    multiset_count,
+    multisets,
+    outcome_probabilities,
+    sequences,
+)
+from priorwise.core.protocols import ScoredPolicy, Seen, offers
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray
+
+BLOCK: Final = 1 << 22  # probabilities held at a time
+DRAWS: Final = 4096
+"""Decisions from which a law is sampled."""
+
+DrawnRule = Callable[[FloatArray, Seen], FloatArray]
+"""Probability of each arm, ``(outcome, arm)``, for drawn values ``(outcome, draw, arm)``."""
+
+
+def known_law(policy: Any, belief: Any, seen: Seen) -> ActionLaw | None:
+    """Return the law of anyone's policy: what its ``probabilities`` says, or the uniform law on its
+    largest ``scores``; None where it has to be sampled.
+    """
+    if isinstance(policy, ProbablePolicy):
+        return policy.probabilities(belief, seen)
+    return scored_law(policy, belief, seen) if isinstance(policy, ScoredPolicy) else None
+
+
+def action_law(
+    policy: Any, belief: Any, seen: Seen, rng: Stream, *, draws: int = DRAWS
+) -> ActionLaw:
+    """Return the law of anyone's action with its error: as it is known, otherwise from ``draws``
+    decisions on a stream, which must not be one that decides.
+
+    Examples
+    --------
+    >>> import priorwise as pw
+    >>> from priorwise.core.streams import Purpose, Streams
+    >>> belief, seen = pw.BetaPrior([2, 1], [1, 1]).belief(1), Seen(step=1, horizon=1, arms=2)
+    >>> rng = Streams(0, np.zeros(1, dtype=np.uint64)).at(Purpose.WORLD, 1)
+    >>> action_law(pw.ThompsonSampling(), belief, seen, rng).probs.round(3)
+    array([[0.667, 0.333]])
+
+    """
+    law = known_law(policy, belief, seen)
+    return sampled_law(policy, belief, seen, rng, draws) if law is None else law
+
+
+def sampled_law(policy: Any, belief: Any, seen: Seen, rng: Stream, draws: int) -> ActionLaw:
+    """Let a policy decide again and again; the standard error allows for arms that it did not
+    choose by chance.
+    """
+    draws = validation.count("draws", draws)
+    counts, rows = np.zeros((rng.tasks, seen.arms)), np.arange(rng.tasks)
+    for _ in range(draws):
+        counts[rows, policy.act(belief, seen, rng)] += 1.0
+    near = (counts + 1.0) / (draws + 2.0)
+    return ActionLaw(counts / draws, "sampling", np.sqrt(near * (1.0 - near) / draws))
+
+
+def uniform_law(belief: Any, seen: Seen) -> ActionLaw:
+    """Law of any available arm."""
+    tasks = getattr(belief, "tasks", None)
+    if tasks is None:  # a stranger's belief: its arrays have the task axis first
+        tasks = len(next(each for each in vars(belief).values() if isinstance(each, np.ndarray)))
+    return ActionLaw(tied_law(seen.masked(np.zeros((tasks, seen.arms)))))
+
+
+def scored_law(policy: ScoredPolicy, belief: Any, seen: Seen) -> ActionLaw:
+    """Law of the arm with the largest score, any of them where several tie."""
+    return ActionLaw(tied_law(policy.scores(belief, seen)))
+
+
+def sampling_law(draws: int, rule: str | DrawnRule, belief: Any, seen: Seen) -> ActionLaw | None:
+    """Law of a rule on posterior draws: the largest value (``"max"``), the largest sum (``"sum"``),
+    ``"softmax"`` or a function.
+
+    By enumeration for a posterior on finitely many points; for others what they know of the largest
+    of several draws, or of their mean.
+    """
+    if offers(belief, EnumerableBelief):
+        if callable(rule):
+            return drawn_law(rule, draws, belief, seen, ordered=True)
+        return drawn_law(_RULES[rule], draws, belief, seen)
+    if rule in ("max", "sum") and offers(belief, ArgmaxBelief):
+        law: ActionLaw | None = belief.argmax_law(draws, "mean" if rule == "sum" else "max", seen)
+        return law
+    return None
+
+
+def drawn_law(
+    rule: DrawnRule, draws: int, belief: EnumerableBelief, seen: Seen, *, ordered: bool = False
+) -> ActionLaw | None:
+    """Exact law of any rule on ``draws`` draws of finitely many points, or None if the outcomes are
+    too many.
+
+    ``rule`` maps values ``(outcome, draw, arm)``, with -inf for arms that are not available, and
+    ``seen`` to the probability of each arm, ``(outcome, arm)``. A rule that looks at the order of
+    the draws must be called with ``ordered=True``.
+    """
+    means, weights = belief.points(seen), belief.probabilities()
+    count = len(means) ** draws if ordered else multiset_count(len(means), draws)
+    if count > MOST_OUTCOMES:
+        return None
+    outcomes, log_orders = sequences(len(means), draws) if ordered else multisets(len(means), draws)
+    out = np.empty((len(weights), seen.arms))
+    for mask, tasks in by_mask(seen, len(weights)):
+        there = None if mask is None else np.broadcast_to(mask, (count, seen.arms))
+        asked = Seen(seen.step, seen.horizon, seen.arms, seen.signal, there)
+        # (outcome, arm)
+        played = np.asarray(rule(asked.masked(means[outcomes]), asked), dtype=np.float64)
+        _check(played, count, seen)
+        played = played / played.sum(axis=1, keepdims=True)
+        step = max(1, BLOCK // count)
+        for start in range(0, len(tasks), step):
+            part = tasks[start : start + step]
+            out[part] = np.einsum(
+                "to,oa->ta", outcome_probabilities(weights[part], outcomes, log_orders), played
+            )
+    return ActionLaw(out / out.sum(axis=1, keepdims=True))  # the sum is 1 but for rounding
+
+
+def _check(played: FloatArray, count: int, seen: Seen) -> None:
+    if played.shape != (count, seen.arms):
+        raise ValueError(
+            f"rule must return one probability for each task and arm, shape {(count, seen.arms)}, "
+            f"got {played.shape}"
+        )
+    if (
+        not np.isfinite(played).all()
+        or played.min() < 0.0
+        or np.abs(played.sum(axis=1) - 1.0).max() > 1e-6
+    ):
+        raise ValueError(
+            "rule must return probabilities that sum to 1 for each task, and did not at step "
+            f"{seen.step}"
+        )
+
+
+def _max(values: FloatArray, seen: Seen) -> FloatArray:
+    return tied_law(values.max(axis=1))
+
+
+def _sum(values: FloatArray, seen: Seen) -> FloatArray:
+    return tied_law(level(values.sum(axis=1), np.abs(values).sum(axis=1)))
+
+
+def _softmax(values: FloatArray, seen: Seen) -> FloatArray:
+    total = values.sum(axis=1)
+    weights = np.exp(total - total.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+_RULES: Final[dict[str, DrawnRule]] = {"max": _max, "sum": _sum, "softmax": _softmax}
