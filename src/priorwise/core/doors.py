@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
-from priorwise.core.protocols import Seen
+from priorwise.core.protocols import RealActions, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
@@ -42,14 +42,95 @@ def offering(policy: Any, belief: Any) -> None:
         )
 
 
-def policy(name: str, value: Any) -> None:
-    """Refuse what is not a policy."""
-    role(name, value, "a policy", "act")
+def policy(name: str, value: Any, *, memory: bool = False) -> None:
+    """Refuse what is not a policy, and one that remembers unless whoever plays it keeps the
+    memory.
+    """
+    remembers = not isinstance(value, type) and hasattr(value, "decide")
+    if remembers and not memory:
+        raise TypeError(
+            f"{name} must be a policy without memory: {type(value).__name__} remembers from pull "
+            "to pull, and only simulate, compare, simulate_meta and reward_tails keep what it does"
+        )
+    role(name, value, "a policy", *(("begin", "decide") if remembers else ("act",)))
 
 
 def prior(name: str, value: Any) -> None:
     """Refuse what is not a prior, with a number of arms or not."""
     role(name, value, "a prior", "sample", "belief")
+
+
+def fixed_prior(name: str, value: Any) -> None:
+    """Refuse what is not a prior with a number of arms, or with real actions."""
+    if not isinstance(value, type) and hasattr(value, "for_arms"):
+        raise TypeError(f"{name} has no fixed number of arms: pass {name}.for_arms(n)")
+    role(name, value, "a prior", "arms", "sample", "belief")
+    real = getattr(value, "actions", None)
+    if real is not None and not isinstance(real, RealActions):
+        raise TypeError(f"{name}.actions must be RealActions(...), got {validation.shown(real)}")
+    validation.count(f"{name}.arms", value.arms, least=1 if real is None else 0)
+
+
+def believed(prior: Any, value: Any) -> None:
+    """Refuse a prior that cannot be believed on these tasks: what they show and how they reward has
+    to be what it expects.
+    """
+    fixed_prior("believed", value)
+    if value.arms != prior.arms:
+        raise ValueError(f"believed has {value.arms} arms, but the tasks have {prior.arms}")
+    mine, theirs = (getattr(each, "names", None) for each in (prior, value))
+    if mine is not None and theirs is not None and mine != theirs:
+        raise ValueError(f"the tasks have arms with names {mine}, but believed has {theirs}")
+    if getattr(value, "actions", None) != getattr(prior, "actions", None):
+        raise ValueError("believed and prior must have the same actions, real numbers or arms")
+    shown, expected = (getattr(each, "contexts", None) for each in (prior, value))
+    if expected is not None:
+        if shown is None and hasattr(prior, "reward_law"):  # arms without features
+            raise ValueError(
+                f"believed expects contexts, but tasks of a {type(prior).__name__} show none"
+            )
+        theirs, ours = (getattr(each, "dim", None) for each in (prior, value))
+        if shown is not None and theirs != ours:
+            raise ValueError(f"believed has {ours} features, but the tasks have {theirs}")
+        if shown is not None and shown != expected:
+            raise ValueError(
+                "prior and believed must share the law of contexts: pass the same contexts to both"
+            )
+    # what rewards can be, and what the belief can take in; None where nothing says so
+    taken = getattr(getattr(value, "reward_law", None), "support", None)
+    possible = getattr(
+        prior, "reward_range", getattr(getattr(prior, "reward_law", None), "support", None)
+    )
+    if possible and taken and not taken[0] <= possible[0] <= possible[1] <= taken[1]:
+        expects, gets = (_range(*each) for each in (taken, possible))
+        raise ValueError(f"believed expects rewards {expects}, but those of prior are {gets}")
+
+
+def _range(low: float, high: float) -> str:
+    if low == -np.inf and high == np.inf:
+        return "any numbers"
+    return f"of at least {low:g}" if high == np.inf else f"between {low:g} and {high:g}"
+
+
+def playing(value: Any, believed: Any, *, memory: bool = False) -> None:
+    """Refuse what is not a policy, and one that needs more than this prior's belief offers."""
+    if not isinstance(value, type) and not hasattr(value, "act") and not hasattr(value, "decide"):
+        raise TypeError(
+            f"policy must have a method act(belief, seen, rng), but {type(value).__name__} has none"
+        )
+    policy("policy", value, memory=memory)
+    belief = believed.belief(1)
+    role(f"the return value of {type(believed).__name__}.belief", belief, "a belief", "update")
+    offering(value, belief)
+
+
+def arms_to_mask(prior: Any, available: Any) -> None:
+    """Refuse a mask where there are no arms."""
+    if available is not None and getattr(prior, "actions", None) is not None:
+        raise ValueError(
+            f"available is for arms, and the actions of a {type(prior).__name__} are real numbers: "
+            "bound them in RealActions(low=..., high=...)"
+        )
 
 
 def role(name: str, value: Any, what: str, *methods: str) -> None:

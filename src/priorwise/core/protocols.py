@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,36 @@ Signal = Any
 """What the learner is shown before it acts: None, a context, a state, an observation; an array with
 the task axis first.
 """
+
+
+@final
+@dataclass(frozen=True)
+class RealActions:
+    """Actions that are real numbers, one for each task, or ``size`` numbers for each.
+
+    A prior with ``actions = RealActions(...)`` and ``arms = 0`` runs in the loop of all others: its
+    policies return floats, ``(task,)`` or ``(task, size)``, its environments take them.
+    """
+
+    size: int | None = None
+    low: float = -np.inf
+    high: float = np.inf
+
+    def checked(self, name: str, actions: Any, tasks: int) -> FloatArray:
+        """Refuse what is not such an action for each task."""
+        array = validation.plain_array(name, actions)
+        shape = (tasks,) if self.size is None else (tasks, self.size)
+        if array.shape != shape or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} must be finite numbers of shape {shape}, got {array.dtype} of shape "
+                f"{array.shape}"
+            )
+        if array.min() < self.low or array.max() > self.high:
+            raise ValueError(
+                f"{name} must lie between {self.low:g} and {self.high:g}, got {array.min():g} to "
+                f"{array.max():g}"
+            )
+        return array.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -37,6 +67,7 @@ class Seen:
     arms: int
     signal: Signal = None
     mask: BoolArray | None = None  # (task, arm): which arms are available; None: all
+    actions: RealActions | None = None  # what may be played where there are no arms
 
     def __post_init__(self) -> None:
         """Check the numbers, and that the mask leaves each task an arm."""
@@ -44,7 +75,7 @@ class Seen:
             _check_steps(self.step, self.horizon)
         elif validation.count("step", self.step) > validation.count("horizon", self.horizon):
             raise ValueError(f"step must be one of 1..{self.horizon}, the horizon, got {self.step}")
-        validation.count("arms", self.arms)
+        validation.count("arms", self.arms, least=1 if self.actions is None else 0)
         if self.mask is not None:
             object.__setattr__(self, "mask", _checked_mask(self.mask, self.arms))
 
@@ -180,6 +211,25 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class MemoryPolicy(Protocol):
+    """A policy that remembers from pull to pull what it decided: a plan, a kept draw, a count.
+
+    What rewards teach belongs to the belief. The memory is a value that only the loop keeps, never
+    the policy: ``decide`` returns the next one and leaves the old one as it was. Its arrays have
+    the task axis first and a task's part depends on that task alone, so that results do not depend
+    on blocks.
+    """
+
+    def begin(self, tasks: int) -> Any:
+        """Memory of each task before its first pull."""
+        ...
+
+    def decide(self, belief: Any, seen: Seen, rng: Stream, memory: Any) -> tuple[IntArray, Any]:
+        """Choose an action for each task, ``(task,)``, and say what to remember."""
+        ...
+
+
 def monte_carlo_n(policy: Any, arms: int) -> int | None:
     """Monte-Carlo constant of anyone's policy, checked; a policy without the method has none that
     is proved.
@@ -218,6 +268,28 @@ class ValuedEnvironment(Protocol):
 
     def values(self, signal: Signal) -> FloatArray:
         """Expected reward of each action, ``(task, arm)``."""
+        ...
+
+
+@runtime_checkable
+class RealValuedEnvironment(Protocol):
+    """The same where actions are real numbers."""
+
+    def value_of(self, signal: Signal, actions: FloatArray) -> FloatArray:
+        """Expected reward of these actions now, ``(task,)``."""
+        ...
+
+    def best_value(self, signal: Signal) -> FloatArray:
+        """Expected reward of the best action now, ``(task,)``."""
+        ...
+
+
+@runtime_checkable
+class MaskingEnvironment(Protocol):
+    """Says which arms are there now: in this state, for this context."""
+
+    def available(self, signal: Signal) -> BoolArray:
+        """Which arms may be pulled, ``(task, arm)``; each task needs at least one."""
         ...
 
 

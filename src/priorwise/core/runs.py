@@ -51,7 +51,7 @@ class StepCurves(Tabular):
 class Trajectory:
     """What every task did, as columns with the task axis first."""
 
-    actions: IntArray  # (task, step)
+    actions: IntArray  # (task, step); real ones are floats, perhaps (task, step, size)
     rewards: FloatArray  # (task, step)
     # (task, step, entry): features of the chosen arm, or what else the environment logs
     log: FloatArray | None
@@ -61,7 +61,7 @@ class Trajectory:
 class Columns:
     """What every task of a block did, step first as the loops write it."""
 
-    actions: NDArray[np.int32]  # (step, task)
+    actions: NDArray[Any]  # (step, task), integers; real ones are floats, perhaps (step, task, k)
     rewards: FloatArray  # (step, task)
     log: FloatArray | None  # (step, entry, task)
 
@@ -85,9 +85,10 @@ class Block:
 def trajectory_of(blocks: Sequence[Block]) -> Trajectory:
     """Return what the tasks of kept blocks did, one block after the other."""
     kept = [block.columns for block in blocks if block.columns is not None]
+    actions = _joined([each.actions.swapaxes(0, 1) for each in kept])
     logs = [each.log.transpose(2, 0, 1) for each in kept if each.log is not None]
     return Trajectory(
-        actions=_joined([each.actions.T for each in kept]).astype(np.int64),
+        actions=actions.astype(np.int64) if actions.dtype.kind == "i" else actions,
         rewards=_joined([each.rewards.T for each in kept]),
         log=_joined(logs) if logs else None,
     )
@@ -131,6 +132,33 @@ class Run(Tabular):
     def actions(self) -> IntArray:
         """Actions, ``(task, step)``; needs ``keep=True``."""
         return self.kept.actions
+
+    def belief(self, believed: Any) -> Any:
+        """Return the belief about each task after its last pull, of who believed this prior at the
+        first; needs ``keep=True``.
+
+        A run does not keep beliefs: this one is computed from what was played, by the prior's
+        ``belief_given`` from the statistics of the tasks, or pull by pull where its family has
+        none and tasks show no signals.
+        """
+        from priorwise.core.family import ask, offers
+        from priorwise.core.protocols import Seen
+
+        played = self.kept
+        if offers(believed, "read") and hasattr(believed, "belief_given"):
+            return believed.belief_given(ask(believed, "read", "Run.belief")(believed, played))
+        if played.log is not None:
+            raise TypeError(
+                f"{type(believed).__name__} has no belief_given(statistics), and pulls with "
+                "signals cannot be played again: take step.learned() of priorwise.simulate.steps"
+            )
+        belief, real = believed.belief(self.tasks), getattr(believed, "actions", None)
+        for step, (actions, rewards) in enumerate(
+            zip(played.actions.swapaxes(0, 1), played.rewards.T, strict=True), start=1
+        ):
+            seen = Seen(step, self.horizon, believed.arms, actions=real)
+            belief = belief.update(seen, actions, rewards, None)
+        return belief
 
     @property
     def kept(self) -> Trajectory:

@@ -56,9 +56,10 @@ def by_step(method: Method) -> Method:
 
     @wraps(method)
     def served(policy: Any, belief: Any, seen: Any, *rng: Any) -> Any:
-        if not isinstance(seen.step, np.ndarray) and not isinstance(seen.horizon, np.ndarray):
+        given = getattr(seen, "step", 1), getattr(seen, "horizon", 1)  # the method refuses others
+        if not any(isinstance(each, np.ndarray) for each in given):
             return method(policy, belief, seen, *rng)
-        pairs = np.stack(np.broadcast_arrays(seen.step, seen.horizon), axis=1)
+        pairs = np.stack(np.broadcast_arrays(*given), axis=1)
         groups, which = np.unique(pairs, axis=0, return_inverse=True)
         places, parts = [], []
         for group, (step, horizon) in enumerate(groups.tolist()):

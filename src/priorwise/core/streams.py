@@ -230,10 +230,6 @@ class Stream:
         A ratio of two gammas; the pair is drawn again until both of its gammas are accepted (see
         :func:`~priorwise.core.hashing.gamma_attempt`).
         """
-        if np.shape(alpha) != np.shape(beta):
-            raise ValueError(
-                f"alpha and beta must have one shape, got {np.shape(alpha)} and {np.shape(beta)}"
-            )
         slots, a, b = self._parameters(draws, alpha=alpha, beta=beta)
 
         def attempt(keys: UIntArray, left: BoolArray, word: int) -> tuple[FloatArray, BoolArray]:
@@ -250,9 +246,7 @@ class Stream:
         return until_accepted(slots, attempt)
 
     def gamma(self, shape: FloatArray, draws: int = 1) -> FloatArray:
-        """Gamma draws of scale 1, ``(task, draw, n)``, for shapes ``(task, n)``; those of tiny
-        shapes may be 0.
-        """
+        """Gamma draws of scale 1, ``(task, draw, n)``, for shapes ``(task, n)``."""
         return np.exp(self._log_gamma(shape, draws, "shape"))
 
     def dirichlet(self, alpha: FloatArray, draws: int = 1) -> FloatArray:
@@ -293,8 +287,13 @@ class Stream:
                     f"{name} must have a row for each of {self.tasks} tasks, got shape "
                     f"{value.shape}"
                 )
-        width = next(iter(named.values())).shape[1]
-        slots = self._elements((validation.count("draws", draws, least=0), width))
+        first, *others = named.values()
+        if any(other.shape != first.shape for other in others):
+            raise ValueError(
+                f"{' and '.join(named)} must have one shape, got "
+                f"{' and '.join(str(value.shape) for value in named.values())}"
+            )
+        slots = self._elements((validation.count("draws", draws, least=0), first.shape[1]))
         return [slots, *(np.broadcast_to(v[:, None, :], slots.shape) for v in named.values())]
 
 
@@ -335,9 +334,7 @@ class Streams:
 
 
 def streams(seed: int, tasks: int) -> Callable[[int], Stream]:
-    """Streams for trying a prior or a policy by hand: ``streams(0, tasks=5)(step)`` is a
-    :class:`Stream` of 5 tasks.
-    """
+    """Streams to try a prior or a policy by hand: ``streams(0, tasks=5)(step)`` has 5 tasks."""
     seed, tasks = validation.seed(seed), validation.count("tasks", tasks)
     sizes.check_memory(
         f"tasks={sizes.amount(tasks)}", 8.0 * sizes.ARRAYS * sizes.as_float(tasks), "lower tasks"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from priorwise.core.influence import actions_influence_signals
-from priorwise.core.protocols import Policy, Prior, ResettingBelief
+from priorwise.core.protocols import MemoryPolicy, Policy, Prior, ResettingBelief
 from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Streams
 from priorwise.core.types import BoolArray, FloatArray
@@ -16,7 +18,7 @@ from priorwise.simulate.tally import report
 def run_numpy(
     prior: Prior,
     believed: Prior,
-    policy: Policy,
+    policy: Policy | MemoryPolicy,
     *,
     seed: int,
     first: int,
@@ -28,11 +30,12 @@ def run_numpy(
     """Run tasks ``first``, ``first + 1``, ... to their horizon."""
     streams = Streams(seed, np.arange(first, first + tasks, dtype=np.uint64))
     environment = environments(prior, streams)
-    actions, rewards = np.empty((horizon, tasks), dtype=np.int32), np.empty((horizon, tasks))
-    worth: list[FloatArray] = []  # expected rewards of what was chosen
+    rewards = np.empty((horizon, tasks))
+    actions: list[Any] = []
+    worth: list[FloatArray] = []
     regrets: list[FloatArray] = []
     log: list[FloatArray] = []
-    has_best, rows = True, np.arange(tasks)
+    has_best = True
     for step in steps(
         environment,
         believed.belief(tasks),
@@ -41,20 +44,22 @@ def run_numpy(
         horizon=horizon,
         arms=prior.arms,
         available=available,
+        actions=getattr(prior, "actions", None),
     ):
-        seen, at = step.seen, step.seen.step - 1
-        actions[at], rewards[at] = step.actions, step.rewards
-        if step.values is not None:
+        shown, at = step.seen.signal, step.seen.step - 1
+        rewards[at] = step.rewards
+        if step.worth is not None and step.best is not None:
             # where actions influence signals, what earns most now may not be best; an environment
             # that showed nothing at first has to say later
-            if at == 0 or (seen.signal is None and step.after is not None):
-                shown = step.after if seen.signal is None else seen.signal
+            if at == 0 or (shown is None and step.after is not None):
+                shown = step.after if shown is None else shown
                 has_best = not actions_influence_signals(environment, shown)
-            worth.append(step.values[rows, step.actions])
-            if has_best:
-                regrets.append(seen.masked(step.values).max(axis=1) - worth[-1])
-        if keep and step.log is not None:
-            log.append(step.log.T)
+            worth.append(step.worth)
+            regrets += [step.best - step.worth] if has_best else []
+        if keep:
+            of_arms = step.seen.actions is None
+            actions.append(step.actions.astype(np.int32) if of_arms else step.actions)
+            log += [] if step.log is None else [step.log.T]
     belief = step.belief
     resets = belief.resets if isinstance(belief, ResettingBelief) else np.zeros(tasks, np.int64)
     # pull by pull: the same bits whatever the number of tasks
@@ -63,5 +68,5 @@ def run_numpy(
     if regrets:
         curves += [np.stack(regrets), np.cumsum(regrets, axis=0)]
     means, squares = report(np.concatenate(curves))
-    columns = Columns(actions, rewards, np.stack(log) if log else None) if keep else None
+    columns = Columns(np.stack(actions), rewards, np.stack(log) if log else None) if keep else None
     return Block(means, squares, totals[0], resets, columns)

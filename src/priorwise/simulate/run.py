@@ -5,12 +5,11 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 from typing import Any, Final
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.progress import progress_of
-from priorwise.core.protocols import Policy, Prior
+from priorwise.core.protocols import MemoryPolicy, Policy, Prior
 from priorwise.core.runs import Run
 from priorwise.core.tiles import LANES
 from priorwise.core.types import BoolArray
@@ -33,7 +32,7 @@ MOST_THREADS: Final = 4096
 
 def simulate(
     prior: Prior,
-    policy: Policy,
+    policy: Policy | MemoryPolicy,
     *,
     horizon: int,
     tasks: int,
@@ -147,7 +146,7 @@ def compare(
 
 
 def _run(
-    policies: dict[str, tuple[Policy, Prior]],
+    policies: dict[str, tuple[Any, Prior]],
     prior: Prior,
     horizon: int,
     tasks: int,
@@ -165,10 +164,10 @@ def _run(
         validation.seed(seed),
     )
     keep = validation.flag("keep", keep)
-    check_prior("prior", prior)
+    doors.fixed_prior("prior", prior)
     for policy, believed in policies.values():
-        check_believed(prior, believed)
-        check_policy(policy, believed)
+        doors.believed(prior, believed)
+        doors.playing(policy, believed, memory=True)
         if getattr(believed, "in_order", False):
             name = type(believed).__name__
             raise ValueError(
@@ -178,6 +177,7 @@ def _run(
     check_run(
         prior, [policy for policy, _ in policies.values()], horizon=horizon, tasks=tasks, keep=keep
     )
+    doors.arms_to_mask(prior, available)
     mask: BoolArray | None = validation.availability("available", available, tasks, prior.arms)
     plans: dict[str, Plan] = {
         name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
@@ -234,69 +234,6 @@ def _run(
                 )
             bar.advance(len(next(iter(earned.values()))))
     return Comparison({name: builder.build() for name, builder in builders.items()}, pairs.build())
-
-
-def check_prior(name: str, prior: Any) -> None:
-    """Refuse what is not a prior with a number of arms."""
-    if not isinstance(prior, type) and hasattr(prior, "for_arms"):
-        raise TypeError(f"{name} has no fixed number of arms: pass {name}.for_arms(n)")
-    doors.role(name, prior, "a prior", "arms", "sample", "belief")
-    validation.count(f"{name}.arms", prior.arms)
-
-
-def check_believed(prior: Any, believed: Any) -> None:
-    """Refuse a prior that cannot be held on these tasks."""
-    check_prior("believed", believed)
-    if believed.arms != prior.arms:
-        raise ValueError(f"believed has {believed.arms} arms, but the tasks have {prior.arms}")
-    mine, theirs = (getattr(each, "names", None) for each in (prior, believed))
-    if mine is not None and theirs is not None and mine != theirs:
-        raise ValueError(f"the tasks have arms with names {mine}, but believed has {theirs}")
-    shown, expected = (getattr(each, "contexts", None) for each in (prior, believed))
-    if expected is not None:
-        if shown is None and hasattr(prior, "reward_law"):  # arms without features
-            raise ValueError(
-                f"believed expects contexts, but tasks of a {type(prior).__name__} show none"
-            )
-        theirs, ours = (getattr(each, "dim", None) for each in (prior, believed))
-        if shown is not None and theirs != ours:
-            raise ValueError(f"believed has {ours} features, but the tasks have {theirs}")
-        if shown is not None and shown != expected:
-            raise ValueError(
-                "prior and believed must share the law of contexts: pass the same contexts to both"
-            )
-    # what rewards can be, and what the belief can take in; None where nothing says so
-    taken = getattr(getattr(believed, "reward_law", None), "support", None)
-    possible = getattr(
-        prior, "reward_range", getattr(getattr(prior, "reward_law", None), "support", None)
-    )
-    if possible and taken and not taken[0] <= possible[0] <= possible[1] <= taken[1]:
-        expects, gets = (_range(*each) for each in (taken, possible))
-        raise ValueError(f"believed expects rewards {expects}, but those of prior are {gets}")
-
-
-def _range(low: float, high: float) -> str:
-    if low == -inf and high == inf:
-        return "any numbers"
-    return f"of at least {low:g}" if high == inf else f"between {low:g} and {high:g}"
-
-
-def check_policy(policy: Any, believed: Prior) -> None:
-    """Refuse what is not a policy, and one that needs more than this prior's belief offers."""
-    if isinstance(policy, type):
-        raise TypeError(
-            f"policy must be a policy, not the class {policy.__name__}: pass {policy.__name__}(...)"
-        )
-    if not hasattr(policy, "act"):
-        raise TypeError(
-            f"policy must have a method act(belief, seen, rng), but {type(policy).__name__} has "
-            "none"
-        )
-    belief = believed.belief(1)
-    doors.role(
-        f"the return value of {type(believed).__name__}.belief", belief, "a belief", "update"
-    )
-    doors.offering(policy, belief)
 
 
 def _why(name: str, policy: Any, share: float) -> str:

@@ -18,14 +18,18 @@ from priorwise.core.protocols import (
     Belief,
     Environment,
     LoggedEnvironment,
+    MaskingEnvironment,
+    MemoryPolicy,
     Policy,
     Prior,
+    RealActions,
+    RealValuedEnvironment,
     Seen,
     Signal,
     ValuedEnvironment,
 )
 from priorwise.core.streams import Purpose, Streams
-from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -34,10 +38,14 @@ class Step:
 
     seen: Seen
     belief: Any  # before the pull; None where nobody learns
-    actions: IntArray  # (task,)
+    actions: Any  # (task,): arms, or real numbers, then perhaps (task, size)
     rewards: FloatArray  # (task,)
     after: Signal  # the next signal
-    values: FloatArray | None  # (task, arm): expected rewards before the pull, where they are known
+    # expected rewards before the pull, where they are known: of every arm (task, arm), of what was
+    # done and of the best that was available (task,)
+    values: FloatArray | None
+    worth: FloatArray | None
+    best: FloatArray | None
     log: FloatArray | None  # (task, entry): what else the environment logs
 
     def learned(self) -> Belief:
@@ -60,12 +68,13 @@ def environments(prior: Prior, streams: Streams) -> Environment:
 def steps(
     environment: Environment,
     belief: Any,
-    policy: Policy,
+    policy: Policy | MemoryPolicy,
     streams: Streams,
     *,
     horizon: int,
     arms: int,
     available: BoolArray | None = None,
+    actions: RealActions | None = None,
 ) -> Iterator[Step]:
     """Yield each step of a batch of tasks, in order; stop asking to stop early.
 
@@ -76,44 +85,83 @@ def steps(
     belief
         What the policy is shown, updated after each pull but the last; None where nobody learns.
     policy
-        Whose actions are played.
+        Whose actions are played; what it remembers is kept here.
     streams
         Where all random numbers come from, and how many tasks there are.
     horizon, arms
         Pulls in a task, and number of actions.
     available
-        Which arms may be pulled, ``(task, arm)``; None: all.
+        Which arms may be pulled, ``(task, arm)``; None: all that the environment has.
+    actions
+        What may be played where there are no arms.
 
     """
-    tasks = streams.tasks
+    tasks, rows = streams.tasks, np.arange(streams.tasks)
     valued = environment if isinstance(environment, ValuedEnvironment) else None
+    graded = environment if isinstance(environment, RealValuedEnvironment) else None
+    masking = environment if isinstance(environment, MaskingEnvironment) else None
     logged = environment if isinstance(environment, LoggedEnvironment) else None
+    remembering = policy if isinstance(policy, MemoryPolicy) else None
+    memory = None if remembering is None else remembering.begin(tasks)
     signal = environment.start(streams.world(0))
     for step in range(1, horizon + 1):
-        seen = Seen(step, horizon, arms, signal, available)
-        chosen = _checked(
-            policy.act(belief, seen, streams.at(Purpose.POLICY, step)), policy, seen, tasks
-        )
-        values = None if valued is None else _valued(valued, signal, arms, tasks)
+        mask = available if masking is None else _mask(masking, signal, available, (tasks, arms))
+        seen = Seen(step, horizon, arms, signal, mask, actions)
+        rng = streams.at(Purpose.POLICY, step)
+        if remembering is None:
+            chosen = _checked(policy.act(belief, seen, rng), policy, "act", seen, tasks)  # type: ignore[union-attr]
+        else:
+            decided = remembering.decide(belief, seen, rng, memory)
+            if not isinstance(decided, tuple) or len(decided) != 2:
+                raise TypeError(
+                    f"{type(policy).__name__}.decide must return a pair of actions and memory, got "
+                    f"{validation.shown(decided)}"
+                )
+            chosen = _checked(decided[0], policy, "decide", seen, tasks)
+            memory = decided[1]
+        values = worth = best = None
+        if actions is None and valued is not None:
+            values = _valued("values", valued.values(signal), valued, (tasks, arms))
+            worth, best = values[rows, chosen], seen.masked(values).max(axis=1)
+        elif actions is not None and graded is not None:
+            worth = _valued("value_of", graded.value_of(signal, chosen), graded, (tasks,))
+            best = _valued("best_value", graded.best_value(signal), graded, (tasks,))
         log = None if logged is None else logged.log(signal, chosen)
         rewards, after = _earned(
             environment, environment.step(seen, chosen, streams.world(step)), tasks, step
         )
-        done = Step(seen, belief, chosen, rewards, after, values, log)
+        done = Step(seen, belief, chosen, rewards, after, values, worth, best, log)
         yield done
         if step < horizon and belief is not None:
             belief = done.learned()
         signal = after
 
 
-def _valued(environment: ValuedEnvironment, signal: Signal, arms: int, tasks: int) -> FloatArray:
-    """Refuse what is not a number for each task and arm."""
-    values = np.asarray(environment.values(signal))
-    if values.shape != (tasks, arms) or values.dtype.kind not in "fiu" or np.isnan(values).any():
-        name = f"{type(environment).__name__}.values"
+def _mask(
+    environment: MaskingEnvironment,
+    signal: Signal,
+    available: BoolArray | None,
+    shape: tuple[int, int],
+) -> BoolArray:
+    """Which arms may be pulled now: those that the caller allows and the environment has."""
+    name = f"the return value of {type(environment).__name__}.available"
+    mask = validation.plain_array(name, environment.available(signal))
+    if mask.dtype != np.bool_ or mask.shape != shape:
         raise ValueError(
-            f"{name} must return a number for each task and arm, shape {(tasks, arms)} and no NaN, "
-            f"got {values.shape}"
+            f"{name} must be True or False for each task and arm, shape {shape}, got {mask.dtype} "
+            f"of shape {mask.shape}"
+        )
+    return mask if available is None else mask & available
+
+
+def _valued(method: str, values: Any, environment: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Refuse what is not a number for each task (and arm)."""
+    values = np.asarray(values)
+    if values.shape != shape or values.dtype.kind not in "fiu" or np.isnan(values).any():
+        of = "each task and arm" if len(shape) == 2 else "each task"
+        raise ValueError(
+            f"{type(environment).__name__}.{method} must return a number for {of}, shape {shape} "
+            f"and no NaN, got {values.shape}"
         )
     return values
 
@@ -137,9 +185,11 @@ def _earned(
     return earned.astype(np.float64, copy=False), after
 
 
-def _checked(actions: IntArray, policy: Policy, seen: Seen, tasks: int) -> IntArray:
-    """Refuse what is not one available arm for each task."""
-    name = f"{type(policy).__name__}.act"
+def _checked(actions: Any, policy: Any, method: str, seen: Seen, tasks: int) -> Any:
+    """Refuse what is not one available arm, or one real action, for each task."""
+    name = f"{type(policy).__name__}.{method}"
+    if seen.actions is not None:
+        return seen.actions.checked(f"the return value of {name}", actions, tasks)
     actions = validation.plain_array(f"the return value of {name}", actions)
     if actions.shape != (tasks,) or not np.issubdtype(actions.dtype, np.integer):
         raise ValueError(

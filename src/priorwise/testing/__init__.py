@@ -35,12 +35,17 @@ pytest.register_assert_rewrite(
 )
 
 from priorwise.testing.calibration import calibration  # noqa: E402
-from priorwise.testing.policy import PolicyContract, SamplingPolicyContract  # noqa: E402
+from priorwise.testing.policy import (  # noqa: E402
+    MemoryPolicyContract,
+    PolicyContract,
+    SamplingPolicyContract,
+)
 from priorwise.testing.prior import JsonContract, PriorContract  # noqa: E402
 from priorwise.testing.seeds import base_seed  # noqa: E402
 
 __all__ = [
     "JsonContract",
+    "MemoryPolicyContract",
     "PolicyContract",
     "PriorContract",
     "SamplingPolicyContract",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from priorwise.core.protocols import Belief, Policy, Prior, Seen, SeparableBelief, monte_carlo_n
+from priorwise.core.protocols import (
+    Belief,
+    MemoryPolicy,
+    Policy,
+    Prior,
+    Seen,
+    SeparableBelief,
+    monte_carlo_n,
+)
 from priorwise.core.runs import Run
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
@@ -219,6 +228,62 @@ class SamplingPolicyContract(PolicyContract):
             [np.bincount(column, minlength=arms).argmax() for column in order[moved].T]
         )
         np.testing.assert_array_equal(modal[settled], answers[0][settled])
+
+
+class MemoryPolicyContract:
+    """Tests of a :class:`~priorwise.core.protocols.MemoryPolicy`; override the fixture ``policy``,
+    and ``problem`` if it does not suit the policy.
+    """
+
+    @pytest.fixture
+    def policy(self) -> Any:
+        """Policy under test."""
+        raise NotImplementedError("override the fixture `policy` to return the policy under test")
+
+    @pytest.fixture
+    def seed(self) -> int:
+        """Seed of all streams."""
+        return base_seed()
+
+    def problem(self) -> Prior:
+        """Prior on which the policy is tried."""
+        return GaussianPrior(MEAN, COV, NOISE_VAR)
+
+    def test_actions_are_one_available_arm_a_task(self, policy: MemoryPolicy, seed: int) -> None:
+        """The loop checks each of them."""
+        prior = self.problem()
+        for mask in (None, some_arms(64, prior.arms, seed)):
+            run = simulate(
+                prior, policy, horizon=HORIZON, tasks=64, seed=seed, available=mask, keep=True
+            )
+            assert run.actions.shape == (64, HORIZON)
+
+    def test_memory_is_a_value(self, policy: MemoryPolicy, seed: int) -> None:
+        """Deciding twice from one memory gives the same twice, and leaves the memory as it was."""
+        played = play(self.problem(), tasks=16, pulls=2, seed=seed)
+        memory = policy.begin(16)
+        for step in (3, 4, 5):
+            seen = replace(played.seen, step=step, horizon=9)
+            before = deepcopy(memory)
+            (first, memory_1), (again, memory_2) = (
+                policy.decide(played.belief, seen, played.streams.at(Purpose.POLICY, step), memory)
+                for _ in range(2)
+            )
+            np.testing.assert_array_equal(first, again)
+            np.testing.assert_equal(memory, before)
+            np.testing.assert_equal(memory_1, memory_2)
+            memory = memory_1
+
+    def test_tasks_do_not_see_each_other(self, policy: MemoryPolicy, seed: int) -> None:
+        """A task does the same alone, in a batch, and in another block."""
+        prior = self.problem()
+        options: dict[str, Any] = {"horizon": HORIZON, "seed": seed, "keep": True}
+        alone, batch, blocks = (
+            simulate(prior, policy, tasks=tasks, block=block, **options).actions
+            for tasks, block in ((1, 64), (130, 256), (130, 64))
+        )
+        np.testing.assert_array_equal(alone, batch[:1])
+        np.testing.assert_array_equal(batch, blocks)
 
 
 @dataclass(frozen=True)

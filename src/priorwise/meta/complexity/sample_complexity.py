@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import sizes, validation
+from priorwise.core import doors, sizes, validation
 from priorwise.core.design import Rate
 from priorwise.core.family import ask, for_arms
 from priorwise.core.fits import Estimator
@@ -25,7 +25,6 @@ from priorwise.sensitivity.bounds.bandits import reward_bound
 from priorwise.sensitivity.bounds.bound import Bound
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.distance.pairs import ordered_pair, with_divergences
-from priorwise.simulate.run import check_prior
 from priorwise.simulate.sizes import check_run
 
 DRAWS: Final = 20_000
@@ -141,7 +140,7 @@ def sample_complexity(
     most, draws = validation.count("most", most, least=least), validation.count("draws", draws)
     if not validation.number("precision", precision) > 1.0:
         raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
-    check_prior("prior", prior)
+    doors.fixed_prior("prior", prior)
     used = (
         ask(prior, "moments", "sample_complexity without an estimator")(prior)
         if estimator is None

@@ -7,12 +7,11 @@ from typing import Any, Self, cast, final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.family import ask
 from priorwise.core.protocols import Prior
 from priorwise.core.runs import Trajectory
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
-from priorwise.simulate.run import check_prior
 
 
 @final
@@ -47,7 +46,7 @@ class Alarm:
     def __post_init__(self) -> None:
         """Check that the two priors speak about the same rewards, and the level."""
         for name, prior in (("prior", self.prior), ("other", self.other)):
-            check_prior(name, prior)
+            doors.fixed_prior(name, prior)
             ask(prior, "log_marginal", "Alarm", name)
         if self.prior.arms != self.other.arms:
             raise ValueError(

@@ -145,7 +145,7 @@ class EmpiricalBayes:
     def __post_init__(self) -> None:
         """Check the parts."""
         check_estimator(self.estimator)
-        doors.policy("policy", self.policy)
+        doors.policy("policy", self.policy, memory=True)
         doors.role("schedule", self.schedule, "a schedule such as Every(10)", "after")
         if self.hold is not None:
             doors.role("hold", self.hold, "a rule such as Widened()", "hold")

@@ -23,7 +23,6 @@ from priorwise.meta.exploration import Exploration, Segment, segments
 from priorwise.meta.learners.learner import FOREVER, Play, Setting, check_estimator
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
-from priorwise.simulate.run import check_policy
 
 
 @runtime_checkable
@@ -105,7 +104,7 @@ class ExploreThenCommit:
         """Check the number of episodes, the estimator and the exploration."""
         validation.count("episodes", self.episodes)
         check_estimator(self.estimator)
-        doors.policy("policy", self.policy)
+        doors.policy("policy", self.policy, memory=True)
         if self.exploring_with is not None and not isinstance(self.exploring_with, Exploring):
             doors.prior("exploring_with", self.exploring_with)
         segments(self.exploration, self.episodes, seed=0)
@@ -127,7 +126,7 @@ class ExploreThenCommit:
         if offers(truth, "statistics") and getattr(estimator, "reads", None) is ask(
             truth, "statistics", "ExploreThenCommit"
         ):
-            check_policy(self.policy, truth)
+            doors.playing(self.policy, truth, memory=True)
         plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
         return Explored(setting.arms, estimator, held, plan, (), None)
 

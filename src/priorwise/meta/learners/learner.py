@@ -70,7 +70,7 @@ class Play:
     def __post_init__(self) -> None:
         """Check the number of episodes, and the parts."""
         validation.count("episodes", self.episodes)
-        doors.policy("policy", self.policy)
+        doors.policy("policy", self.policy, memory=True)
         doors.prior("believed", self.believed)
 
 
@@ -113,7 +113,7 @@ class FixedPrior:
 
     def __post_init__(self) -> None:
         """Check the parts."""
-        doors.policy("policy", self.policy)
+        doors.policy("policy", self.policy, memory=True)
         if self.believed is not None:
             doors.prior("believed", self.believed)
 

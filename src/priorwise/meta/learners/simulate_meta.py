@@ -13,17 +13,16 @@ from typing import Any, Final
 import joblib
 import numpy as np
 
-from priorwise.core import sizes, validation
+from priorwise.core import doors, sizes, validation
 from priorwise.core.episodes import joined
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Prior
 from priorwise.core.runs import Trajectory, trajectory_of
 from priorwise.core.streams import Purpose, Stream, task_keys
-from priorwise.core.types import FloatArray, UIntArray
+from priorwise.core.types import BoolArray, FloatArray, UIntArray
 from priorwise.meta.learners.learner import MetaLearner, Play, Setting
 from priorwise.meta.learners.meta_run import Held, MetaRun, Replicate
 from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan
-from priorwise.simulate.run import check_believed, check_policy, check_prior
 from priorwise.simulate.sizes import KEPT_BYTES, check_run
 
 NUMBERS: Final = 1 << 32
@@ -44,6 +43,7 @@ def simulate_meta(
     replicates: int,
     horizon: int,
     seed: int,
+    available: Any = None,
     jobs: int | None = None,
     progress: bool | None = None,
     keep: bool = False,
@@ -67,6 +67,9 @@ def simulate_meta(
     seed
         The same seed gives the same tasks and noise to every learner, and the same numbers whatever
         ``jobs`` and ``engine``.
+    available
+        Which arms may be pulled, boolean, ``(arm,)`` or ``(episode, arm)``; the same in every
+        replicate.
     jobs
         Processes, through joblib. With 1 everything runs in this process; by default what
         ``joblib.parallel_config`` says, else one process for each processor.
@@ -107,7 +110,7 @@ def simulate_meta(
         if value >= NUMBERS:
             raise ValueError(f"{name} must be below 2**32, got {value}")
     keep = validation.flag("keep", keep)
-    check_prior("prior", prior)
+    doors.fixed_prior("prior", prior)
     _check_learner(learner)
     policy = getattr(learner, "policy", None)
     check_run(
@@ -132,9 +135,11 @@ def simulate_meta(
         replicates * (200.0 + episodes * (8.0 + pulls)),
         "lower replicates or episodes" + (", or leave keep out" if keep else ""),
     )
-    _check_start(prior, learner, horizon, seed, first, engine)
+    doors.arms_to_mask(prior, available)
+    mask = validation.availability("available", available, episodes, prior.arms)
+    _check_start(prior, learner, horizon, seed, first, engine, masked=mask is not None)
     workers = _workers(jobs, replicates)
-    one = (prior, learner, episodes, horizon, seed, keep, engine)
+    one = (prior, learner, episodes, horizon, seed, keep, engine, mask)
     size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
     parts = [
         range(first + start, first + min(start + size, replicates))
@@ -176,6 +181,7 @@ def _run_replicate(
     seed: int,
     keep: bool,
     engine: Engine,
+    mask: BoolArray | None,
 ) -> Result:
     """Alternate between the learner's plans and blocks of episodes."""
     keys = _learner_keys(seed, replicate)
@@ -189,14 +195,15 @@ def _run_replicate(
     while done < episodes:
         play = learner.plan(state, Stream(keys, done + 1))
         if held is None or play.believed is not held.believed or play.policy is not held.policy:
-            check_believed(prior, play.believed)  # the compiled loop trusts its sizes
+            doors.believed(prior, play.believed)  # the compiled loop trusts its sizes
             if (
                 held is None
                 or play.policy is not held.policy
                 or type(play.believed) is not type(held.believed)
             ):
-                check_policy(play.policy, play.believed)
-            chosen = plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
+                doors.playing(play.policy, play.believed, memory=True)
+            masked = mask is not None
+            chosen = plan(prior, play.believed, play.policy, horizon, masked=masked, engine=engine)
             largest = _largest_block(chosen, play, horizon)
         held = play
         assert chosen is not None
@@ -206,7 +213,7 @@ def _run_replicate(
             first=first_number + done,
             tasks=count,
             horizon=horizon,
-            available=None,
+            available=None if mask is None else mask[done : done + count],
             keep=True,
         )
         played = trajectory_of([block])
@@ -220,7 +227,14 @@ def _run_replicate(
 
 
 def _check_start(
-    prior: Prior, learner: MetaLearner, horizon: int, seed: int, replicate: int, engine: Engine
+    prior: Prior,
+    learner: MetaLearner,
+    horizon: int,
+    seed: int,
+    replicate: int,
+    engine: Engine,
+    *,
+    masked: bool,
 ) -> None:
     """Start the learner once, so that what it cannot learn from such tasks is refused here and not
     inside a worker.
@@ -232,9 +246,9 @@ def _check_start(
             f"{type(learner).__name__}.plan must return a Play(policy, believed, episodes), got "
             f"{type(play).__name__}"
         )
-    check_believed(prior, play.believed)
-    check_policy(play.policy, play.believed)
-    plan(prior, play.believed, play.policy, horizon, masked=False, engine=engine)
+    doors.believed(prior, play.believed)
+    doors.playing(play.policy, play.believed, memory=True)
+    plan(prior, play.believed, play.policy, horizon, masked=masked, engine=engine)
 
 
 def _setting(prior: Prior, horizon: int, keys: UIntArray) -> Setting:

@@ -36,7 +36,7 @@ class _OverPriors(ABC):
             "what is believed about the prior, such as GaussianHyperPrior(...),",
             *self.wanted,
         )
-        doors.policy("policy", self.policy)
+        doors.policy("policy", self.policy, memory=True)
 
     def init(self, setting: Setting) -> HyperPosterior:
         """Start at the hyper-prior."""

@@ -20,13 +20,12 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.diameters import SampleLaw, Tail
 from priorwise.core.distance import Distance
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
 from priorwise.sensitivity.bounds.bound import Bound, given_distance, trajectory_of
-from priorwise.simulate.run import check_believed, check_policy, check_prior
 from priorwise.simulate.sizes import check_run
 from priorwise.simulate.steps import environments, steps
 
@@ -79,9 +78,9 @@ def reward_tails(
         validation.count("tasks", tasks),
         validation.seed(seed),
     )
-    check_prior("prior", prior)
-    check_believed(prior, believed)
-    check_policy(policy, believed)
+    doors.fixed_prior("prior", prior)
+    doors.believed(prior, believed)
+    doors.playing(policy, believed, memory=True)
     check_run(prior, [policy, policy], horizon=horizon, tasks=tasks)
     true, conditional = _averages(prior, prior, policy, horizon, tasks, seed)
     other, _ = _averages(prior, believed, policy, horizon, tasks, seed)
@@ -198,9 +197,12 @@ def _averages(
         count = min(BLOCK, tasks - first)
         streams = Streams(seed, np.arange(first, first + count, dtype=np.uint64))
         environment, belief = environments(prior, streams), believed.belief(count)
-        total, rows = np.zeros(count), np.arange(count)
-        for step in steps(environment, belief, policy, streams, horizon=horizon, arms=prior.arms):
-            conditional = step.values is not None
-            total += step.rewards if step.values is None else step.values[rows, step.actions]
+        total = np.zeros(count)
+        real = getattr(prior, "actions", None)
+        for step in steps(
+            environment, belief, policy, streams, horizon=horizon, arms=prior.arms, actions=real
+        ):
+            conditional = step.worth is not None
+            total += step.rewards if step.worth is None else step.worth
         found[first : first + count] = np.abs(total) / horizon
     return found, conditional

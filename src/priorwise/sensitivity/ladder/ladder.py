@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.action_laws import WORDS
 from priorwise.core.distance import Distance
 from priorwise.core.estimates import Estimate
@@ -35,7 +35,7 @@ from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories,
 from priorwise.sensitivity.ladder.rungs import Ladder, Rung
 from priorwise.sensitivity.ladder.walk import Steps, walk
 from priorwise.sensitivity.tails.diameter import DRAWS, diameter_law
-from priorwise.simulate.run import check_policy, check_prior, compare
+from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
 
 WORST, POSTERIORS, ACTIONS = "worst case", "posteriors", "actions"
@@ -125,9 +125,9 @@ def sensitivity_ladder(
     if histories is not None:
         histories = validation.count("histories", histories, least=2)
     check_progress(progress)
-    check_prior("p", p)
-    check_prior("q", q)
-    check_policy(policy, p)
+    doors.fixed_prior("p", p)
+    doors.fixed_prior("q", q)
+    doors.playing(policy, p)
     refuse_influence(p, "sensitivity_ladder", "pomdp_trajectory_bound and pomdp_reward_bound")
     check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
     # refuses priors that differ in more than their law over tasks
