@@ -7,7 +7,7 @@ one more addend.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -239,33 +239,63 @@ class PerTask(Serializable):
             object.__setattr__(self, name, value)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class PerArm(PerTask):
-    """Statistics whose columns are all ``(task, arm)``; ``pulls`` is one of them."""
+    """Statistics whose columns are all ``(task, arm)`` and add up over pulls; ``pulls`` is one of
+    them. A family says in :meth:`addends` what a pull adds.
+    """
 
-    pulls: Any
-    names: tuple[str, ...] | None
+    names: tuple[str, ...] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check and freeze the columns."""
+        n = counts("pulls", self._columns()["pulls"], (None, None))
+        columns = {name: table(name, each, n.shape) for name, each in self._columns().items()}
+        self._set(**columns | {"pulls": n, "names": validation.names(self.names, n.shape[1])})
+
+    @classmethod
+    def addends(cls, rewards: FloatArray) -> dict[str, Any]:
+        """What pulls with these rewards add to each column: numbers, or an array like the
+        rewards.
+        """
+        raise NotImplementedError
 
     @property
     def arms(self) -> int:
         """Number of arms."""
-        return int(self.pulls.shape[1])
+        return int(self._columns()["pulls"].shape[1])
 
     @classmethod
     def empty(cls, tasks: int, arms: int, names: Any = None) -> Self:
         """Return the statistics of tasks before their first pull."""
         shape = (validation.count("tasks", tasks), validation.count("arms", arms))
-        blank = {
-            each.name: np.zeros(shape)
-            for each in fields(cls)  # type: ignore[arg-type]
-            if each.name not in cls.shared
-        }
+        blank = {each.name: np.zeros(shape) for each in fields(cls) if each.name not in cls.shared}
         make: Any = cls
         return make(**blank, names=names)
 
     @classmethod
     def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
         """Sum up actions and rewards ``(task, step)``."""
-        raise NotImplementedError
+        chosen, earned = trajectory(actions, rewards, arms)
+        columns = {
+            name: by_arm(chosen, np.broadcast_to(each, chosen.shape), arms)
+            for name, each in cls.addends(earned).items()
+        }
+        make: Any = cls
+        return make(**columns)
+
+    def _add(
+        self,
+        columns: dict[str, Any],
+        rows: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        signal: Any,
+    ) -> None:
+        check_pulled(actions, self.arms)
+        for name, each in self.addends(rewards).items():
+            if columns[name] is not None:
+                columns[name][rows, actions] += each
 
     @classmethod
     def read(

@@ -11,11 +11,8 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.statistics import (
     PerArm,
-    by_arm,
-    check_pulled,
     counts,
     read_arms,
-    trajectory,
 )
 from priorwise.core.types import FloatArray, IntArray
 
@@ -48,7 +45,6 @@ class BetaStatistics(PerArm):
 
     successes: IntArray
     pulls: IntArray
-    names: tuple[str, ...] | None
 
     def __init__(self, successes: ArrayLike, pulls: ArrayLike, *, names: Any = None) -> None:
         """Check and freeze the arrays."""
@@ -67,34 +63,19 @@ class BetaStatistics(PerArm):
         )
 
     @classmethod
-    def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
-        """Sum up actions and rewards ``(task, step)``; rewards are 0 or 1."""
-        chosen, earned = trajectory(actions, rewards, arms)
-        if not np.isin(earned, (0.0, 1.0)).all():
+    def addends(cls, rewards: FloatArray) -> dict[str, Any]:
+        """Successes and pulls; rewards are 0 or 1."""
+        if not np.isin(rewards, (0.0, 1.0)).all():
             raise ValueError(
                 "rewards must be 0 or 1 for Bernoulli arms; GaussianStatistics takes real rewards"
             )
-        return cls(by_arm(chosen, earned, arms), by_arm(chosen, None, arms))
+        return {"successes": rewards.astype(np.int64), "pulls": 1}
 
     def merged(self, other: Any) -> Self:
         """Add what was seen of the same tasks."""
         made = super().merged(other)
         counts("pulls", made.pulls, made.pulls.shape, MOST_PULLS)
         return made
-
-    def _add(
-        self,
-        columns: dict[str, Any],
-        rows: IntArray,
-        actions: IntArray,
-        rewards: FloatArray,
-        signal: Any,
-    ) -> None:
-        check_pulled(actions, self.arms)
-        if not np.isin(rewards, (0.0, 1.0)).all():
-            raise ValueError("rewards must be 0 or 1 for Bernoulli arms")
-        columns["pulls"][rows, actions] += 1
-        columns["successes"][rows, actions] += rewards.astype(np.int64)
 
     def grouped(self) -> BetaGroups:
         """Count the tasks with equal successes and pulls, arm by arm, which loses nothing: the arms

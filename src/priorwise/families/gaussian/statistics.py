@@ -13,15 +13,12 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.statistics import (
     PerArm,
-    by_arm,
-    check_pulled,
     counts,
     read_arms,
     table,
-    trajectory,
     zero_where_unpulled,
 )
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups, joint_unit
 
 
@@ -60,7 +57,6 @@ class GaussianStatistics(PerArm):
     sums: FloatArray
     squares: FloatArray | None
     unit: float | None
-    names: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -101,18 +97,9 @@ class GaussianStatistics(PerArm):
         return self.unit is None
 
     @classmethod
-    def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
-        """Sum up actions and rewards ``(task, step)``."""
-        chosen, earned = trajectory(actions, rewards, arms)
-        made = object.__new__(cls)
-        made._set(
-            pulls=by_arm(chosen, None, arms),
-            sums=by_arm(chosen, earned, arms),
-            squares=by_arm(chosen, earned * earned, arms),
-            unit=None,
-            names=None,
-        )
-        return made
+    def addends(cls, rewards: FloatArray) -> dict[str, Any]:
+        """Pulls, sums and sums of squares."""
+        return {"pulls": 1.0, "sums": rewards, "squares": rewards * rewards}
 
     @classmethod
     def from_estimates(
@@ -198,20 +185,6 @@ class GaussianStatistics(PerArm):
     def grouped(self) -> GaussianGroups:
         """Merge the tasks with equal pull vectors, which loses nothing of the likelihood."""
         return GaussianGroups.of(self)
-
-    def _add(
-        self,
-        columns: dict[str, Any],
-        rows: IntArray,
-        actions: IntArray,
-        rewards: FloatArray,
-        signal: Any,
-    ) -> None:
-        check_pulled(actions, self.arms)
-        columns["pulls"][rows, actions] += 1.0
-        columns["sums"][rows, actions] += rewards
-        if self.squares is not None:
-            columns["squares"][rows, actions] += rewards**2
 
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         return joint_unit(mine, yours) if name == "unit" else super()._agreed(name, mine, yours)

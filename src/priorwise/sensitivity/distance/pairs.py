@@ -15,7 +15,7 @@ from priorwise.core.family import ask, family_of, known, offers
 
 def pair_of(p: Any, q: Any, tool: str) -> Pair:
     """Return the pair of two priors that differ in nothing but their law over tasks."""
-    _check_comparable(p, q)
+    _check_comparable(p, q, tool)
     pair: Pair = ask(p, "pair", tool)(p, q)
     return pair
 
@@ -24,7 +24,7 @@ def ordered_pair(p: Any, q: Any, tool: str) -> Pair:
     """Return the pair in an order that does not depend on that of the arguments, so that distances
     are symmetric bit for bit.
     """
-    _check_comparable(p, q)
+    _check_comparable(p, q, tool)
     names = ask(p, "parameters", tool) if offers(p, "parameters") else ()
 
     def order(prior: Any) -> list[Any]:
@@ -45,7 +45,7 @@ def with_divergences(pair: Pair, prior: Any, tool: str) -> DivergentPair:
     return pair
 
 
-def _check_comparable(p: Any, q: Any) -> None:
+def _check_comparable(p: Any, q: Any, tool: str) -> None:
     """Check that two priors differ in nothing but their law over tasks, as far as any family
     goes.
     """
@@ -56,9 +56,11 @@ def _check_comparable(p: Any, q: Any) -> None:
                 "prior.for_arms(n) for both"
             )
         if not offers(prior, "pair"):
+            family = family_of(prior)
+            whose = f"the family {family.name!r}" if family else f"a {type(prior).__name__}"
             raise TypeError(
-                f"{name} must be a prior of a family that supplies a distance: distances are known "
-                f"for {known('pair')}, not for a {type(prior).__name__}; register its family with "
+                f"{tool} needs a distance between two priors, which {whose}, as {name} is, does "
+                f"not have: distances are known for {known('pair')}; register it with "
                 "Family(pair=...), or let bounds and the ladder take its total variation from the "
                 "other prior as tv=..."
             )
