@@ -16,7 +16,8 @@ from scipy.stats import chisquare
 import priorwise as pw
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
-from priorwise.sensitivity.bounds.lower import exact_gap, noiseless_instance, two_point_instance
+from priorwise.families.finite.instances import noiseless_instance, two_point_instance
+from priorwise.sensitivity.bounds.lower import exact_gap
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.evaluation import exact_trajectory_tv
 

@@ -10,13 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import priorwise as pw
+from priorwise.families.finite.instances import noiseless_instance, two_point_instance
 from priorwise.sensitivity.bounds.lower import (
     exact_gap,
     improved_gap,
     lower_bound_gap,
-    noiseless_instance,
     theorem_gap,
-    two_point_instance,
     two_point_tv,
 )
 from priorwise.sensitivity.bounds.lower_simulation import simulated_rewards

@@ -24,7 +24,7 @@ from priorwise.sensitivity.ladder.rungs import Ladder, Rung
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from priorwise.sensitivity.bounds.bound import Bound
+    from priorwise.sensitivity.bounds.bandits import Bound
 
 DEFAULT_OUT: Final = "out"
 FILES: Final = ("bound.png", "bound.svg", "bound.json")

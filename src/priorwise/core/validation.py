@@ -96,6 +96,14 @@ def number(name: str, value: Any) -> float:
     return float(_finite(name, float(value), ()))
 
 
+def share(name: str, value: Any, most: float = 1.0) -> float:
+    """Return a number strictly between 0 and ``most``."""
+    checked = number(name, value)
+    if not 0.0 < checked < most:
+        raise ValueError(f"{name} must lie strictly between 0 and {most:g}, got {checked:g}")
+    return checked
+
+
 def count(name: str, value: Any, least: int = 1) -> int:
     """Return an integer, at least ``least``."""
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):

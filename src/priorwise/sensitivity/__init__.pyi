@@ -2,13 +2,13 @@ from priorwise.core.conditions import Bounded as Bounded
 from priorwise.core.conditions import SubGamma as SubGamma
 from priorwise.core.conditions import SubGaussian as SubGaussian
 from priorwise.core.distance import Distance as Distance
+from priorwise.families.finite.instances import noiseless_instance as noiseless_instance
+from priorwise.families.finite.instances import two_point_instance as two_point_instance
 from priorwise.sensitivity.bounds.bandits import Bound as Bound
 from priorwise.sensitivity.bounds.bandits import reward_bound as reward_bound
 from priorwise.sensitivity.bounds.bandits import trajectory_bound as trajectory_bound
 from priorwise.sensitivity.bounds.kveton import kveton_comparison as kveton_comparison
 from priorwise.sensitivity.bounds.lower import lower_bound_gap as lower_bound_gap
-from priorwise.sensitivity.bounds.lower import noiseless_instance as noiseless_instance
-from priorwise.sensitivity.bounds.lower import two_point_instance as two_point_instance
 from priorwise.sensitivity.bounds.pomdp import pomdp_reward_bound as pomdp_reward_bound
 from priorwise.sensitivity.bounds.pomdp import pomdp_trajectory_bound as pomdp_trajectory_bound
 from priorwise.sensitivity.bounds.pomdp import reward_tails as reward_tails

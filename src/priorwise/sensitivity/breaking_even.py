@@ -12,6 +12,7 @@ so that the curve is smooth in s for its standard error.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,14 +23,11 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
 from priorwise.core.estimates import Estimate
+from priorwise.core.family import ask, offers
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import FloatArray
-from priorwise.families.beta.prior import BetaPrior
-from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.figures.break_even import break_even_figure
 from priorwise.figures.style import Picture
 from priorwise.policies.uniform import Uniform
@@ -264,24 +262,16 @@ def _name(fallback: Any) -> str:
     )
 
 
-_PARAMETERS: Final[dict[type, tuple[str, ...]]] = {
-    GaussianPrior: ("mean", "cov"),
-    LinearGaussianPrior: ("mean", "cov"),
-    BetaPrior: ("alpha", "beta"),
-    FinitePrior: ("probs",),
-}
-
-
 def _path(prior: Any, direction: Any) -> Path:
     """Read the direction."""
     if callable(direction):
         path: Path = direction
         return path
-    names = _PARAMETERS.get(type(prior))
-    if names is None:
+    if hasattr(prior, "for_arms") or not offers(prior, "parameters"):
         raise TypeError(
             f"direction must be a function from the scale to a prior for a {type(prior).__name__}"
         )
+    names = ask(prior, "parameters", "break_even")
     if hasattr(direction, "belief"):
         return _towards(prior, direction, names)
     if not isinstance(direction, Mapping):
@@ -299,8 +289,8 @@ def _path(prior: Any, direction: Any) -> Path:
                 f"{name!r}"
             )
         shifts[name] = validation.matrix(f"direction[{name!r}]", value, getattr(prior, name).shape)
-    return lambda scale: _rebuilt(
-        prior, {name: getattr(prior, name) + scale * shift for name, shift in shifts.items()}
+    return lambda scale: prior.replaced(
+        **{name: getattr(prior, name) + scale * shift for name, shift in shifts.items()}
     )
 
 
@@ -315,22 +305,15 @@ def _towards(prior: Any, end: Any, names: tuple[str, ...]) -> Path:
         raise ValueError(
             f"direction must have the reward law of prior, {prior.reward_law}, got {end.reward_law}"
         )
-    if isinstance(prior, FinitePrior) and not np.array_equal(prior.means, end.means):
-        raise ValueError(
-            "direction must have the support of prior, in the same order; pass a function of the "
-            "scale otherwise"
-        )
-    return lambda scale: _rebuilt(
-        prior,
-        {
+    for name in inspect.signature(type(prior)).parameters:
+        if name not in names and not np.array_equal(getattr(prior, name), getattr(end, name)):
+            raise ValueError(
+                f"direction must have the {name} of prior, in the same order; pass a function of "
+                "the scale otherwise"
+            )
+    return lambda scale: prior.replaced(
+        **{
             name: getattr(prior, name) + scale * (getattr(end, name) - getattr(prior, name))
             for name in names
-        },
+        }
     )
-
-
-def _rebuilt(prior: Any, changed: dict[str, FloatArray]) -> Any:
-    import inspect
-
-    fields = {name: getattr(prior, name) for name in inspect.signature(type(prior)).parameters}
-    return type(prior)(**(fields | changed))

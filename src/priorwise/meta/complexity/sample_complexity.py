@@ -21,8 +21,7 @@ from priorwise.meta.complexity.theory import covered_rate, open_share
 from priorwise.meta.exploration import Exploration, explored, replicate_seed
 from priorwise.meta.learners.learner import check_estimator
 from priorwise.policies.uniform import Uniform
-from priorwise.sensitivity.bounds.bandits import reward_bound
-from priorwise.sensitivity.bounds.bound import Bound
+from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.distance.pairs import ordered_pair, with_divergences
 from priorwise.simulate.sizes import check_run

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.core.family import ask
 from priorwise.policies.thompson import ThompsonSampling
-from priorwise.sensitivity.bounds.bandits import reward_bound
-from priorwise.sensitivity.bounds.bound import Bound
+from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
 from priorwise.sensitivity.distance.measures import total_variation
 
 
@@ -58,7 +58,7 @@ class KvetonComparison:
         )
 
 
-def kveton_comparison(p: GaussianPrior, q: GaussianPrior, horizon: int) -> KvetonComparison:
+def kveton_comparison(p: Any, q: Any, horizon: int) -> KvetonComparison:
     """Compare the theorem's bound with that of Kveton et al. (2021) for Thompson sampling.
 
     Parameters
@@ -72,10 +72,11 @@ def kveton_comparison(p: GaussianPrior, q: GaussianPrior, horizon: int) -> Kveto
     """
     horizon = validation.count("horizon", horizon)
     for name, prior in (("p", p), ("q", q)):
-        if not isinstance(prior, GaussianPrior):
+        known = ask(prior, "parameters", "kveton_comparison", name)
+        if not {"mean", "cov"} <= {*known} or hasattr(prior, "contexts"):
             raise TypeError(
                 f"{name} must be a GaussianPrior, got {type(prior).__name__}: the comparison is "
-                "for normal priors"
+                "for arms with a joint normal prior (mean and cov)"
             )
     variance = float(p.cov[0, 0])
     for name, prior in (("p", p), ("q", q)):

@@ -1,4 +1,5 @@
-"""Problems on which a wrong prior costs as much as the sensitivity bounds allow, up to a constant.
+"""Problems on which a wrong prior costs as much as the sensitivity bounds allow, up to a constant
+(as priors: ``priorwise.families.finite.instances``).
 
 *Rewards* (Theorem "lower bound"). N arms and one more, noiseless rewards, a uniform on 1..N and b ~
 Bernoulli(eps):
@@ -15,26 +16,12 @@ or (1/2, 1) with probability eps. Which arm is pulled differs with probability 1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.families.finite.prior import SAME_REWARD, FinitePrior
+from priorwise.core.estimates import mean_estimate
 from priorwise.sensitivity.bounds.lower_simulation import simulated_differences
-
-MOST_ENTRIES: Final = 1 << 25  # of a table of means
-
-
-@dataclass(frozen=True, eq=False)
-class Instance:
-    """A true prior theta, a held prior theta' at total variation ``eps``, and nothing else that
-    differs.
-    """
-
-    prior: FinitePrior
-    other: FinitePrior
-    eps: float
 
 
 @dataclass(frozen=True)
@@ -60,50 +47,6 @@ class LowerBound:
         )
 
 
-def noiseless_instance(arms: int, eps: float, delta: float) -> Instance:
-    """Return the (N + 1)-arm instance with N = ``arms``, as priors on 2N possible tasks.
-
-    Both priors have one table of means, of 2N (N + 1) numbers; the last arm comes last. It runs
-    with every policy, and is meant for N up to some hundreds; :func:`lower_bound_gap` goes further.
-
-    Examples
-    --------
-    >>> noiseless_instance(2, eps=0.25, delta=0.01).prior.probs
-    array([0.375, 0.375, 0.125, 0.125])
-
-    """
-    arms, eps, delta = _checked(arms, eps, delta)
-    if 2 * arms * (arms + 1) > MOST_ENTRIES:
-        raise ValueError(
-            f"arms must be fewer: the table of means would have {2 * arms * (arms + 1)} entries; "
-            "use lower_bound_gap"
-        )
-    if delta / (2 * arms) <= 10 * SAME_REWARD:
-        raise ValueError(
-            f"delta must be larger with {arms} arms: the last arm's rewards differ by delta / (2 "
-            "N), and must not tie"
-        )
-    means = np.full((2, arms, arms + 1), delta)  # b, a, arm
-    means[:, np.arange(arms), np.arange(arms)] = 1.0 - delta
-    means[0, :, arms] = delta * np.arange(1, arms + 1) / (2 * arms)
-    means[1, :, arms] = 1.0
-    table, each = means.reshape(2 * arms, arms + 1), np.full(arms, 1.0 / arms)
-    true, held = (
-        FinitePrior(table, np.concatenate([(1.0 - b) * each, b * each])) for b in (eps, 0.0)
-    )
-    return Instance(true, held, eps)
-
-
-def two_point_instance(eps: float) -> Instance:
-    """Return the two-arm Bernoulli instance: theta is (1/2, 0) for sure, theta' is (1/2, 1) with
-    probability ``eps``.
-    """
-    eps = _share("eps", eps, 1.0)
-    means = [[0.5, 0.0], [0.5, 1.0]]
-    true, held = (FinitePrior(means, [1.0 - p, p], noise="bernoulli") for p in (0.0, eps))
-    return Instance(true, held, eps)
-
-
 def two_point_tv(k: int, horizon: int, eps: float) -> float:
     """Trajectory TV of k-shot Thompson sampling on the two-point instance, ``1 - (1 - eps)^(H k)``.
 
@@ -112,7 +55,7 @@ def two_point_tv(k: int, horizon: int, eps: float) -> float:
     k)``.
     """
     pulls = validation.count("k", k) * validation.count("horizon", horizon)
-    return float(-np.expm1(pulls * np.log1p(-_share("eps", eps, 1.0))))
+    return float(-np.expm1(pulls * np.log1p(-validation.share("eps", eps))))
 
 
 def theorem_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> float:
@@ -143,7 +86,7 @@ def exact_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> floa
 
         ``sum_h q (1 - q)^(h-1) (w - m_h + sum_{j > h} (v - m_j))``.
     """
-    arms, eps, delta = _checked(arms, eps, delta)
+    arms, eps, delta = checked(arms, eps, delta)
     pulls = np.arange(1, validation.count("horizon", horizon) + 1)
     searching = delta + (1.0 - 2.0 * delta) * np.minimum(pulls, arms) / arms
     knowing = eps + (1.0 - eps) * (1.0 - delta)
@@ -190,20 +133,30 @@ def lower_bound_gap(
         tasks=validation.count("tasks", tasks, least=2),
         seed=validation.seed(seed),
     )
+    measured = mean_estimate(gaps)
     return LowerBound(
         theorem,
         improved,
         exact_gap(k, horizon, arms, eps, delta),
-        float(gaps.mean()),
-        float(gaps.std(ddof=1) / np.sqrt(tasks)),
+        measured.mean,
+        measured.std_error,
         2.0 * k * horizon**2 * eps,
         tasks,
     )
 
 
+def checked(arms: int, eps: float, delta: float) -> tuple[int, float, float]:
+    """Check the numbers of the (N + 1)-arm instance."""
+    return (
+        validation.count("arms", arms, least=2),
+        validation.share("eps", eps),
+        validation.share("delta", delta, 0.5),
+    )
+
+
 def _gap(k: int, horizon: int, arms: int, eps: float, delta: float, sum_of_rest: float) -> float:
     k = validation.count("k", k)
-    arms, eps, delta = _checked(arms, eps, delta)
+    arms, eps, delta = checked(arms, eps, delta)
     if k * horizon * eps > 1.0:
         raise ValueError(
             f"eps must be at most 1 / (k horizon) = {1 / (k * horizon):g} for the theorem, got "
@@ -213,18 +166,3 @@ def _gap(k: int, horizon: int, arms: int, eps: float, delta: float, sum_of_rest:
         raise ValueError(f"arms must exceed the horizon {horizon} for the theorem, got {arms}")
     kept = (1.0 - k * horizon * eps) ** 2 * (1.0 - delta) * sum_of_rest / horizon**2
     return float(k * eps * horizon**2 * (kept - horizon / (arms - horizon) - delta))
-
-
-def _checked(arms: int, eps: float, delta: float) -> tuple[int, float, float]:
-    return (
-        validation.count("arms", arms, least=2),
-        _share("eps", eps, 1.0),
-        _share("delta", delta, 0.5),
-    )
-
-
-def _share(name: str, value: float, most: float) -> float:
-    share = validation.number(name, value)
-    if not 0.0 < share < most:
-        raise ValueError(f"{name} must lie strictly between 0 and {most:g}, got {share:g}")
-    return share

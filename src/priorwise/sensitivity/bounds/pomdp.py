@@ -25,7 +25,7 @@ from priorwise.core.diameters import SampleLaw, Tail
 from priorwise.core.distance import Distance
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
-from priorwise.sensitivity.bounds.bound import Bound, given_distance, trajectory_of
+from priorwise.sensitivity.bounds.bandits import Bound, given_distance, trajectory_of
 from priorwise.simulate.sizes import check_run
 from priorwise.simulate.steps import environments, steps
 

@@ -29,7 +29,7 @@ from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, Seen, monte_carlo_n
 from priorwise.core.types import FloatArray
 from priorwise.policies.laws import known_law
-from priorwise.sensitivity.bounds.bound import distance_of, no_bound
+from priorwise.sensitivity.bounds.bandits import distance_of, no_bound
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories, can_be_enumerated
 from priorwise.sensitivity.ladder.rungs import Ladder, Rung
