@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import priorwise as pw
-from priorwise.cli import app, files
+from priorwise.cli import app, output
 from priorwise.cli.policies import WORDS, parse_policy
 from priorwise.experiments import problems
 from priorwise.figures.style import spread
@@ -162,7 +162,7 @@ def test_interrupt_leaves_the_old_files(prior: Path, monkeypatch: pytest.MonkeyP
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["priorwise.cli.simulate"], "compare", interrupted)
+    monkeypatch.setattr(sys.modules["priorwise.simulate.run"], "compare", interrupted)
     result = call("simulate", prior, "-p", "ts", *RUN)
     assert result.exit_code == 130
     assert "Interrupted" in result.stderr
@@ -173,7 +173,7 @@ def test_interrupt_leaves_the_old_files(prior: Path, monkeypatch: pytest.MonkeyP
 def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     with pytest.raises(IsADirectoryError):
-        files.write_all(tmp_path, {"a": b"1", "b": b"2"})
+        output.write_all(tmp_path, {"a": b"1", "b": b"2"})
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
@@ -384,7 +384,7 @@ def test_quiet_bound_shows_neither_bar_nor_table(
         shown.append(progress)
         return pw.sensitivity_ladder(*arguments, progress=progress, **options)
 
-    monkeypatch.setattr(sys.modules["priorwise.cli.bound"], "sensitivity_ladder", told)
+    monkeypatch.setattr("priorwise.sensitivity.ladder.ladder.sensitivity_ladder", told)
     loud = call("bound", prior, "wrong.json", "-p", "ts", *BOUND)
     quiet = call("bound", prior, "wrong.json", "-p", "ts", *BOUND, "--quiet")
     assert shown == [None, False]  # None: a bar on a terminal, if it takes long

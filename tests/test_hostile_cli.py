@@ -126,11 +126,18 @@ def test_a_reader_that_leaves_is_no_error(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["numba", "typer", "priorwise.experiments.registry"])
-def test_interrupted_while_importing(module: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("typer", ["--version"]),
+        ("priorwise.experiments.registry", ["--version"]),
+        ("numba", ["simulate", "prior.json", "-p", "ts", *RUN]),
+    ],
+)
+def test_interrupted_while_importing(module: str, arguments: list[str], folder: Path) -> None:
     code = f"""
 import os, signal, sys
-sys.argv = ["/usr/bin/priorwise", "--version"]
+sys.argv = ["/usr/bin/priorwise", *{arguments!r}]
 class Interrupt:
     def find_spec(self, name, *_):
         if name == {module!r}:
@@ -139,7 +146,9 @@ sys.meta_path.insert(0, Interrupt())
 from priorwise.cli import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder
+    )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "Interrupted. No file was written or changed.\n"
 
@@ -190,7 +199,6 @@ def test_only_a_full_disk_is_told_to_make_room(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     pw.BetaPrior([1, 2], 3).save("prior.json")
-    reproduce = sys.modules["priorwise.cli.reproduce"]
     for error, says in (
         (OSError(28, "No space left on device"), "make room"),
         (IsADirectoryError("x is a directory"), "move what"),
@@ -199,7 +207,7 @@ def test_only_a_full_disk_is_told_to_make_room(
         def broken(*_: object, error: OSError = error, **__: object) -> None:
             raise error
 
-        monkeypatch.setattr(reproduce, "run_experiments", broken)
+        monkeypatch.setattr("priorwise.experiments.running.run.run_experiments", broken)
         result = CliRunner().invoke(app, ["reproduce", "gaussian"])
         assert result.exit_code == 2
         assert says in result.stderr

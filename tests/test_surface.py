@@ -74,11 +74,27 @@ def test_a_name_that_moved_is_told_its_place() -> None:
         ("import priorwise", (*HEAVY, "numpy")),
         ("import priorwise as pw; pw.GaussianPrior; pw.ThompsonSampling; dir(pw)", HEAVY),
         ("import priorwise as pw; pw.simulate", HEAVY),
+        ("import priorwise.cli", ("matplotlib", "numba", "numpy", "pandas", "pyarrow", "scipy")),
     ],
 )
 def test_what_is_not_needed_is_not_imported(code: str, light: tuple[str, ...]) -> None:
     loaded = run(f"{code}\nimport sys; print(*sys.modules)").split()
     assert not [each for each in light if each in loaded]
+
+
+def test_help_imports_no_more_than_it_prints() -> None:
+    code = """
+import sys
+sys.argv = ["priorwise", "--help"]
+from priorwise.cli import main
+try:
+    main()
+except SystemExit:
+    print("LOADED", *sys.modules)
+"""
+    text, _, loaded = run(code).partition("LOADED")
+    assert "reproduce" in text
+    assert not {"matplotlib", "numba", "numpy", "pandas", "pyarrow", "scipy"} & set(loaded.split())
 
 
 def test_json_finds_families_that_were_not_imported() -> None:

@@ -11,9 +11,8 @@ import typer
 from priorwise._starting import INTERRUPTED, is_command, leave
 from priorwise.cli.bound import HELP as BOUND_HELP
 from priorwise.cli.bound import bound
-from priorwise.cli.errors import Group
 from priorwise.cli.example import example
-from priorwise.cli.output import plain_where_needed
+from priorwise.cli.output import Group, plain_where_needed
 from priorwise.cli.reproduce import HELP as REPRODUCE_HELP
 from priorwise.cli.reproduce import reproduce
 from priorwise.cli.simulate import HELP as SIMULATE_HELP

@@ -1,4 +1,4 @@
-"""``priorwise bound``: how much a policy may lose by holding one prior where another is true."""
+"""``priorwise bound``: how much a policy may lose by believing one prior where another is true."""
 
 from __future__ import annotations
 
@@ -10,26 +10,35 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from priorwise.cli.errors import fail
-from priorwise.cli.files import out_directory, unwritten, write_all
-from priorwise.cli.inputs import at_least_one, check_size, histories_range, read_priors
-from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
-from priorwise.cli.output import counted, output
-from priorwise.cli.policies import parse_policy
-from priorwise.core.validation import shown
-from priorwise.sensitivity.bounds.bandits import reward_bound
-from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
-from priorwise.sensitivity.ladder.rungs import Ladder, Rung
+from priorwise.cli.inputs import (
+    Arms,
+    AsJson,
+    Horizon,
+    Out,
+    PriorFile,
+    Quiet,
+    Seed,
+    at_least_one,
+    check_size,
+    histories_range,
+    read_policy,
+    read_priors,
+)
+from priorwise.cli.output import (
+    counted,
+    fail,
+    output,
+    results_directory,
+    say_written,
+    write_results,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from priorwise.sensitivity.bounds.bandits import Bound
+    from priorwise.sensitivity import Bound, Ladder, Rung
 
-DEFAULT_OUT: Final = "out"
-FILES: Final = ("bound.png", "bound.svg", "bound.json")
-
-HELP: Final = """How much may a policy lose by holding one prior where another is true?
+HELP: Final = """How much may a policy lose by believing one prior where another is true?
 
 Prints the sensitivity ladder, from the worst case over all problems down to the measured \
 difference, and draws it. Each rung of the chain bounds the next, and all of them the gap; grey \
@@ -39,7 +48,7 @@ ones say no more, or hardly more, than what holds for any two policies.
 [bold]Examples[/]
 priorwise example gaussian > prior.json
 priorwise example gaussian --misspecified > wrong.json
-[dim]# Thompson sampling in 10 pulls, with the wrong prior held[/]
+[dim]# Thompson sampling in 10 pulls, believing the wrong prior[/]
 priorwise bound prior.json wrong.json -p ts --horizon 10 --seed 0
 [dim]# the same for a rule that sums 8 draws; numbers for another program[/]
 priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
@@ -64,7 +73,7 @@ def bound(
         str,
         typer.Argument(
             metavar="BELIEVED",
-            help="Prior file, or saved fit, that the policy holds instead.",
+            help="Prior file, or saved fit, that the policy believes instead.",
             show_default=False,
         ),
     ],
@@ -96,36 +105,23 @@ def bound(
         ),
     ] = None,
     arms: Arms = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory for bound.png, .svg and .json.",
-            show_default="out; no files with --json",
-        ),
-    ] = None,
+    out: Out = None,
     as_json: AsJson = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Read, check, compute, write."""
-    directory = (
-        None
-        if out is None and as_json
-        else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
-    )
+    from priorwise.sensitivity.bounds.bandits import reward_bound
+    from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
+
+    directory = results_directory("bound", out, as_json)
     if len(policies) > 1:
         fail(
             "--policy",
             f"one policy at a time, got {' and '.join(policies)}; run the command once for each",
         )
     policy = policies[0]
-    truth, held = read_priors(prior, believed, arms, option="BELIEVED")
-    try:
-        rule = parse_policy(policy)
-    except (TypeError, ValueError) as error:
-        fail("--policy", f"{shown(policy, quoted=False)}: {error}")
+    truth, wrong = read_priors(prior, believed, arms, option="BELIEVED")
+    rule = read_policy(policy)
     check_size(truth, [rule, rule], horizon, tasks)
     if histories == 1:
         fail(
@@ -133,29 +129,22 @@ def bound(
             "must be at least 2, to have a standard error; leave it out for the default",
         )
     try:
-        progress = False if quiet else None
         ladder = sensitivity_ladder(
             truth,
-            held,
+            wrong,
             rule,
             horizon,
             seed=seed,
             tasks=tasks,
             histories=histories,
-            progress=progress,
+            progress=False if quiet else None,
         )
     except (ArithmeticError, TypeError, ValueError) as error:
         fail("BELIEVED", error)
-    certified = reward_bound(truth, held, rule, horizon) if ladder.certified else None
+    certified = reward_bound(truth, wrong, rule, horizon) if ladder.certified else None
     text = json.dumps(_numbers(ladder, certified, policy), indent=2, allow_nan=False)
-    files: list[Path] = []
-    if directory is not None:
-        title = f"How far a wrong prior can move {policy} in {counted(horizon, 'pull')}"
-        contents = {f"bound.{suffix}": content for suffix, content in ladder.figure(title).items()}
-        try:
-            files = write_all(directory, {**contents, "bound.json": f"{text}\n".encode()})
-        except OSError as error:
-            unwritten(error)
+    title = f"How far a wrong prior can move {policy} in {counted(horizon, 'pull')}"
+    files = write_results("bound", directory, ladder.figure(title) if directory else {}, text)
     if as_json:
         typer.echo(text)
     elif not quiet:
@@ -173,9 +162,7 @@ def _show(ladder: Ladder, certified: Bound | None, word: str, files: Sequence[Pa
         console.print(
             f"[red]Out of order: {each}; with more --tasks and --histories this should go away.[/]"
         )
-    console.print(
-        "Wrote " + ", ".join(str(path) for path in files), soft_wrap=True, highlight=False
-    )
+    say_written(console, files)
 
 
 def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:

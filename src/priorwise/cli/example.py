@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import typer
 
-from priorwise.cli.errors import fail
-from priorwise.core.serial import Serializable
-from priorwise.experiments import problems
-from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
-from priorwise.families.beta.prior import BetaPrior
-from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
+from priorwise.cli.output import fail
 
 
 class Kind(StrEnum):
@@ -27,18 +21,18 @@ class Kind(StrEnum):
     exchangeable_beta = "exchangeable-beta"
 
 
-PAPER: Final[dict[Kind, Callable[[], problems.Problem[Any]]]] = {
-    Kind.gaussian: problems.gaussian,
-    Kind.linear: problems.linear,
-    Kind.finite: problems.discrete,
-}
-OTHERS: Final[dict[Kind, Callable[[], Serializable]]] = {
-    Kind.beta: lambda: BetaPrior(alpha=[2, 2, 3, 4], beta=[38, 28, 37, 36]),
-    Kind.exchangeable_gaussian: lambda: ExchangeableGaussianPrior(
-        mean=0.0, var=1.0, correlation=0.9, noise_var=1.0
+PAPER: Final = {Kind.gaussian: "gaussian", Kind.linear: "linear", Kind.finite: "discrete"}
+"""The paper's problems."""
+
+OTHERS: Final[dict[Kind, tuple[str, dict[str, Any]]]] = {
+    Kind.beta: ("BetaPrior", {"alpha": [2, 2, 3, 4], "beta": [38, 28, 37, 36]}),
+    Kind.exchangeable_gaussian: (
+        "ExchangeableGaussianPrior",
+        {"mean": 0.0, "var": 1.0, "correlation": 0.9, "noise_var": 1.0},
     ),
-    Kind.exchangeable_beta: lambda: ExchangeableBetaPrior(alpha=2, beta=38),
+    Kind.exchangeable_beta: ("ExchangeableBetaPrior", {"alpha": 2, "beta": 38}),
 }
+"""Names in priorwise, which is imported when an example is asked for, and parameters."""
 
 
 def example(
@@ -72,9 +66,12 @@ def example(
                 f"the paper has no misspecified {kind.value} prior; there is one for "
                 f"{', '.join(k.value for k in PAPER)}",
             )
-        typer.echo(OTHERS[kind]().to_json())
+        import priorwise as pw
+
+        name, parameters = OTHERS[kind]
+        typer.echo(getattr(pw, name)(**parameters).to_json())
         return
-    problem = PAPER[kind]()
-    prior = problem.misspecified if misspecified else problem.prior
-    assert isinstance(prior, Serializable)
-    typer.echo(prior.to_json())
+    from priorwise.experiments import problems
+
+    problem = problems.ALL[PAPER[kind]]()
+    typer.echo((problem.misspecified if misspecified else problem.prior).to_json())

@@ -1,17 +1,37 @@
-"""Where the command line prints: results on standard output, progress and errors on standard
-error.
+"""Where the command line writes, and how it ends: results on standard output and in files, progress
+and errors on standard error; one line and an exit code when something is wrong, never a traceback.
 """
 
 from __future__ import annotations
 
 import codecs
+import errno
 import io
+import os
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+
+import typer
+from typer.core import TyperGroup
+
+from priorwise._starting import INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+# Click's UsageError, or the copy of it inside later versions of Typer.
+USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
+
+BAD_INPUT: Final = 2
+BROKEN: Final = 1
+
+LONGEST: Final = 1_000
+"""Characters of a message; the middle of a longer one is left out."""
+
+LONGEST_NAME: Final = 255  # bytes, on every file system in use
 PIPED_WIDTH: Final = 140
 
 PLAIN: Final = {
@@ -60,6 +80,189 @@ def plain_where_needed() -> None:
 def _plain(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(
-        PLAIN.get(sign, "?") for sign in error.object[error.start : error.end]
-    ), error.end
+    signs = error.object[error.start : error.end]
+    return "".join(PLAIN.get(sign, "?") for sign in signs), error.end
+
+
+def out_directory(text: str, *, files: Iterable[str] = (), folders: Iterable[str] = ()) -> Path:
+    """Return the directory that ``--out`` names; stop before the work if its results could not be
+    written. Creates nothing.
+    """
+    if not text.strip():
+        fail(
+            "--out",
+            "is empty, as an unset variable of the shell is; name a directory, such as --out "
+            "results",
+        )
+    if "\0" in text:
+        fail("--out", "a name of a directory has no NUL character; choose another directory")
+    directory = Path(text)
+    longest = max(len(os.fsencode(part)) for part in (*directory.parts, ""))
+    if longest > LONGEST_NAME:
+        fail(
+            "--out",
+            f"a name of {longest} bytes is too long for a directory; the most is {LONGEST_NAME}",
+        )
+    try:
+        nearest = directory.absolute()
+        while not os.path.lexists(nearest):
+            nearest = nearest.parent
+        if not nearest.is_dir():
+            fail("--out", f"{nearest} is a file, not a directory; choose another directory")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            fail("--out", f"no permission to write in {nearest}; choose another directory")
+        for kind, other, wanted in (("file", "directory", files), ("directory", "file", folders)):
+            for path in (directory / name for name in wanted):
+                if path.is_dir() == (kind == "file") and os.path.lexists(path):
+                    fail(
+                        "--out",
+                        f"{path} is a {other} where a {kind} is to stand; move it away or choose "
+                        "another directory",
+                    )
+    except OSError as error:
+        fail("--out", f"{error}; choose another directory")
+    return directory
+
+
+def unwritten(error: OSError) -> NoReturn:
+    """Stop: files could not be written."""
+    cure = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "move what is in the way"
+    fail("--out", f"{error}; {cure} or choose another directory")
+
+
+def write_all(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write all files of a directory, or none."""
+    from priorwise.core.files import write_together
+
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = {directory / name: content for name, content in contents.items()}
+    write_together(paths)
+    return list(paths)
+
+
+def results_directory(command: str, out: str | None, as_json: bool) -> Path | None:
+    """Where a command writes its figure and its numbers; nowhere if it prints JSON and ``--out`` is
+    not given.
+    """
+    if out is None and as_json:
+        return None
+    files = [f"{command}.{suffix}" for suffix in ("png", "svg", "json")]
+    return out_directory("out" if out is None else out, files=files)
+
+
+def write_results(
+    command: str, directory: Path | None, picture: Mapping[str, bytes], text: str
+) -> list[Path]:
+    """Write the figure and the numbers of a command."""
+    if directory is None:
+        return []
+    files = {f"{command}.{suffix}": content for suffix, content in picture.items()}
+    try:
+        return write_all(directory, {**files, f"{command}.json": f"{text}\n".encode()})
+    except OSError as error:
+        unwritten(error)
+
+
+def say_written(console: Console, files: Sequence[Path]) -> None:
+    """Name the files that were written."""
+    text = "Wrote " + ", ".join(str(path) for path in files)
+    console.print(text, soft_wrap=True, highlight=False)
+
+
+def fail(option: str, problem: object) -> NoReturn:
+    """Stop: name the option, what is wrong with it, and what to do."""
+    _say(f"{option}: {problem}")
+    raise typer.Exit(BAD_INPUT)
+
+
+def _say(message: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from priorwise.core.validation import printable
+
+    line = printable(" ".join(message.split()))
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+    Console(stderr=True).print(
+        Text.assemble(("Error: ", "bold red"), (line, "red")), soft_wrap=True
+    )
+
+
+class Group(TyperGroup):
+    """The commands, with errors of usage in one line and a clean end after Ctrl-C."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command line."""
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+            if sys.stdout is not None:  # as when its reader closed it before the start
+                sys.stdout.flush()
+        except USAGE_ERROR as error:
+            _say(_explain(error))
+            code = BAD_INPUT
+        except typer.Abort:  # Ctrl-C before a command began
+            _say("interrupted")
+            code = INTERRUPTED
+        except MemoryError as error:
+            _say(
+                f"not enough memory{f': {error}' if str(error) else ''}; take fewer tasks, shorter "
+                "ones or fewer arms"
+            )
+            code = BAD_INPUT
+        except OSError as error:
+            if error.filename is not None:  # a file; commands explain those they know
+                _say(str(error))
+                sys.exit(BAD_INPUT)
+            code = _unwritable(error)
+        sys.exit(code or 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            from rich.console import Console
+            from rich.text import Text
+
+            # a command that keeps something says so
+            kept = str(stop) or "No file was written or changed."
+            Console(stderr=True).print(
+                Text.assemble(("Interrupted. ", "yellow"), kept), soft_wrap=True
+            )
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _unwritable(error: OSError) -> int:
+    """Say that standard output takes no more, unless its reader has left, as ``head`` does; write
+    nothing to it from here on.
+    """
+    with suppress(OSError):  # none to redirect
+        # what is still in its buffer goes there when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno != errno.EPIPE:
+        _say(f"standard output: {error}; make room, or send it elsewhere")
+    return BROKEN
+
+
+def _explain(error: Any) -> str:
+    """Say which option, what is wrong and what to do; what a missing option should hold stands in
+    its help.
+    """
+    context = error.ctx
+    command = context.command_path if context else "priorwise"
+    parameter = getattr(error, "param", None)  # errors about a parameter know which
+    if parameter is None:
+        return f"{error.format_message().rstrip('.')}; {command} --help shows what there is"
+    name = (
+        parameter.opts[0]
+        if parameter.param_type_name == "option"
+        else parameter.metavar or parameter.name
+    )
+    if not error.message:
+        return f"{name} is missing: {parameter.help or f'see {command} --help'}"
+    return (
+        f"{name}: {error.message.removeprefix('Value error, ').rstrip('.')}; see {command} --help"
+    )

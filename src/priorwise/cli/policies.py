@@ -5,43 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from priorwise.core.protocols import Policy
-from priorwise.core.validation import shown
-from priorwise.policies.bayes_ucb import BayesUCB
-from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
-from priorwise.policies.greedy import Greedy
-from priorwise.policies.posterior_sampling import PosteriorSampling
-from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
-from priorwise.policies.thompson import KShotThompson, ThompsonSampling
-from priorwise.policies.top_two import TopTwoThompson
-from priorwise.policies.uniform import Uniform
+if TYPE_CHECKING:
+    from priorwise.core.protocols import Policy
 
 
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"must be an integer, got {shown(text)}") from None
+def shown(value: object) -> str:
+    """Imported when a word is wrong."""
+    from priorwise.core import validation
 
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"must be a number, got {shown(text)}") from None
-
-
-def _alpha(text: str) -> float | str:
-    try:
-        return text if text == "online" else float(text)
-    except ValueError:
-        raise ValueError(f"must be 'online' or a number from 0 to 1, got {shown(text)}") from None
+    return validation.shown(value)
 
 
 Settings = dict[str, Callable[[str], Any]]
+
+
+def _reader(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    def checked(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError:
+            raise ValueError(f"must be {what}, got {shown(text)}") from None
+
+    return checked
+
+
+_integer: Final = _reader(int, "an integer")
+_number: Final = _reader(float, "a number")
+_alpha: Final = _reader(
+    lambda text: text if text == "online" else float(text), "'online' or a number from 0 to 1"
+)
 
 
 @dataclass(frozen=True)
@@ -53,9 +47,10 @@ class Word:
     usage: str
     example: str
     meaning: str
-    build: Callable[..., Policy]
+    policy: str  # its name in priorwise, which is imported when a policy is made
     settings: Settings = field(default_factory=dict)
     required: int = 0
+    fixed: dict[str, Any] = field(default_factory=dict)
 
 
 _K: Final[Settings] = {"k": _integer}
@@ -64,32 +59,34 @@ _TIES: Final[Settings] = {"ties": str, "when_certain": str}
 
 WORDS: Final[dict[str, Word]] = {
     "ts": Word(
-        "ts", "ts", "Thompson sampling: the best arm of one posterior draw", ThompsonSampling
+        "ts", "ts", "Thompson sampling: the best arm of one posterior draw", "ThompsonSampling"
     ),
     "kshot": Word(
-        "kshot:K", "kshot:3", "the arm that looks best in any of K draws", KShotThompson, _K, 1
+        "kshot:K", "kshot:3", "the arm that looks best in any of K draws", "KShotThompson", _K, 1
     ),
     "sum": Word(
         "sum:K",
         "sum:8",
         "the arm with the largest sum over K draws",
-        partial(PosteriorSampling, rule="sum"),
+        "PosteriorSampling",
         _K,
         1,
+        {"rule": "sum"},
     ),
     "softmax": Word(
         "softmax:K",
         "softmax:4",
         "softmax of the sum over K draws",
-        partial(PosteriorSampling, rule="softmax"),
+        "PosteriorSampling",
         _K,
         1,
+        {"rule": "softmax"},
     ),
     "rhc": Word(
         "rhc:K1,K2,ALPHA",
         "rhc:10,10,online",
         "two-step receding horizon; ALPHA is 0 to 1 or online",
-        RecedingHorizon,
+        "RecedingHorizon",
         {**_KK, "alpha": _alpha, **_TIES},
         3,
     ),
@@ -97,7 +94,7 @@ WORDS: Final[dict[str, Word]] = {
         "kg:K1,K2",
         "kg:10,10",
         "Monte-Carlo knowledge gradient (rhc with ALPHA 1)",
-        KnowledgeGradient,
+        "KnowledgeGradient",
         {**_KK, **_TIES},
         2,
     ),
@@ -105,24 +102,24 @@ WORDS: Final[dict[str, Word]] = {
         "exact-kg[:ALPHA]",
         "exact-kg:online",
         "knowledge gradient, computed exactly; online by default",
-        ExactKnowledgeGradient,
+        "ExactKnowledgeGradient",
         {"alpha": _alpha},
     ),
-    "greedy": Word("greedy", "greedy", "the largest posterior mean", Greedy),
+    "greedy": Word("greedy", "greedy", "the largest posterior mean", "Greedy"),
     "bayes-ucb": Word(
         "bayes-ucb",
         "bayes-ucb",
         "the largest posterior quantile, 1 - 1/(h + 1) at pull h",
-        BayesUCB,
+        "BayesUCB",
     ),
     "top-two": Word(
         "top-two[:SHARE]",
         "top-two:0.5",
         "top-two Thompson sampling",
-        TopTwoThompson,
+        "TopTwoThompson",
         {"share": _number},
     ),
-    "uniform": Word("uniform", "uniform", "any arm", Uniform),
+    "uniform": Word("uniform", "uniform", "any arm", "Uniform"),
 }
 
 
@@ -162,4 +159,7 @@ def parse_policy(text: str) -> Policy:
             ) from None
     if missing := [key for key in list(word.settings)[: word.required] if key not in given]:
         raise ValueError(f"{missing[0]} is missing; write {word.usage}, for example {word.example}")
-    return word.build(**given)
+    import priorwise as pw
+
+    policy: Policy = getattr(pw, word.policy)(**word.fixed, **given)
+    return policy

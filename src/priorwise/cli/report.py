@@ -1,13 +1,13 @@
-"""What ``priorwise simulate`` says: the numbers as data and as a figure."""
+"""What ``priorwise simulate`` says: the numbers as data, as a figure and as a table."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from priorwise.cli.inputs import Entry
 from priorwise.cli.output import counted
@@ -15,10 +15,12 @@ from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import Prior, monte_carlo_n
 from priorwise.core.runs import Run
 from priorwise.core.serial import Serializable
-from priorwise.core.types import FloatArray
 from priorwise.figures.curves import Curve, learning_curves
 from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import simulate
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 TIMED_SECONDS: Final = 0.05
 MOST_TIMED_TASKS: Final = 1 << 14
@@ -63,7 +65,7 @@ def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
             horizon=run.horizon,
             tasks=tasks,
             seed=run.seed,
-            believed=entry.held,
+            believed=entry.believed,
             threads=1,
             progress=False,  # of the run itself there is one
         )
@@ -98,36 +100,32 @@ def _line(line: Line) -> dict[str, Any]:
     return {
         "name": line.entry.name,
         "policy": line.entry.word,
-        "prior_held": line.entry.held_name,
+        "prior_held": line.entry.believed_name,
         "mean_reward": run.mean_reward,
         "std_error": _or_none(run.std_error),
         "mean_regret": run.mean_regret,
-        "regret_std_error": None
-        if run.regret_std_error is None
-        else _or_none(run.regret_std_error),
+        "regret_std_error": _or_none(run.regret_std_error),
         "from_best": _estimate(line.from_best),
-        "wrong_prior_gain": None
-        if line.wrong_prior_gain is None
-        else _estimate(line.wrong_prior_gain),
+        "wrong_prior_gain": _estimate(line.wrong_prior_gain),
         "monte_carlo_n": line.monte_carlo_n,
         "engine": run.engine,
         "ns_per_pull_one_thread": line.ns_per_pull,
         "resets": run.resets,
         "by_step": {
-            name: None if curve is None else _list(curve) for name, curve in vars(steps).items()
+            name: None if curve is None else [_or_none(float(value)) for value in curve]
+            for name, curve in vars(steps).items()
         },
     }
 
 
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _or_none(value: float | None) -> float | None:
+    """JSON has no infinity."""
+    return value if value is not None and math.isfinite(value) else None
 
 
-def _list(values: FloatArray) -> list[float | None]:
-    return [_or_none(float(value)) for value in values]
-
-
-def _estimate(estimate: Estimate) -> dict[str, float | None]:
+def _estimate(estimate: Estimate | None) -> dict[str, float | None] | None:
+    if estimate is None:
+        return None
     return {"mean": _or_none(estimate.mean), "std_error": _or_none(estimate.std_error)}
 
 
@@ -138,12 +136,110 @@ def as_figure(lines: Sequence[Line]) -> dict[str, bytes]:
         Curve(line.entry.name, line.run, line.entry.word, dashed=not line.entry.true_prior)
         for line in lines
     ]
-    wrong = next((line.entry.held_name for line in lines if not line.entry.true_prior), None)
+    wrong = next((line.entry.believed_name for line in lines if not line.entry.true_prior), None)
     note = (
         ""
         if wrong is None
-        else f"Dashed: policies that hold the prior “{wrong}” instead of the true one."
+        else f"Dashed: policies that believe the prior “{wrong}” instead of the true one."
     )
     return learning_curves(
         curves, f"{run.tasks:,} tasks of {counted(run.horizon, 'pull')}, seed {run.seed}", note
+    )
+
+
+def plus_minus(estimates: Sequence[Estimate | None], *, sign: bool = False) -> list[str]:
+    """Means and standard errors for a column, with as many digits as the smallest of the latter
+    needs for two; "" for None.
+    """
+    errors = [
+        each.std_error
+        for each in estimates
+        if each is not None and math.isfinite(each.std_error) and each.std_error > 0
+    ]
+    digits = min(max(1 - math.floor(math.log10(min(errors))), 0), 6) if errors else 4
+    form = f"{'+' if sign else ''}.{digits}f"
+    return [
+        ""
+        if each is None
+        else f"{each.mean:{form}} ± "
+        + (f"{each.std_error:.{digits}f}" if math.isfinite(each.std_error) else "?")
+        for each in estimates
+    ]
+
+
+def as_tables(lines: Sequence[Line], width: int) -> Iterator[Table]:
+    """Return the numbers, best policy first: one table, or several where the terminal is too narrow
+    for one.
+    """
+    from rich import box
+    from rich.table import Table
+
+    run = lines[0].run
+    title: str | None = (
+        f"Reward of {counted(run.horizon, 'pull')}, mean over {run.tasks:,} tasks ± standard error "
+        f"(seed {run.seed})"
+    )
+    first, others = _columns(lines)
+    while others:
+        shown, room = dict(first), width - sum(map(_width, first.items()))
+        while others and (len(shown) == len(first) or _width(next(iter(others.items()))) <= room):
+            header = next(iter(others))
+            room -= _width((header, others[header]))
+            shown[header] = others.pop(header)
+        table = Table(
+            title=title,
+            title_justify="left",
+            title_style="bold",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+        )
+        title = None
+        for header in shown:
+            table.add_column(
+                header,
+                justify="left" if header in {*first, "engine"} else "right",
+                vertical="bottom",
+                no_wrap=True,
+            )
+        for line, cells in zip(lines, zip(*shown.values(), strict=True), strict=True):
+            table.add_row(
+                *cells,
+                style="bold green"
+                if line is lines[0]
+                else ""
+                if line.entry.true_prior
+                else "yellow",
+            )
+        yield table
+
+
+def _width(column: tuple[str, list[str]]) -> int:
+    return 3 + max(len(text) for cell in (column[0], *column[1]) for text in cell.split("\n"))
+
+
+def _columns(lines: Sequence[Line]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Columns that name the lines, and columns of numbers."""
+    first = {"policy": [line.entry.word for line in lines]}
+    out = {
+        "reward": plus_minus([Estimate(line.run.mean_reward, line.run.std_error) for line in lines])
+    }
+    if lines[0].run.mean_regret is not None:
+        out["regret"] = plus_minus([_regret(line.run) for line in lines])
+    out["minus the best"] = ["best", *plus_minus([line.from_best for line in lines[1:]], sign=True)]
+    if any(line.wrong_prior_gain for line in lines):
+        first["holds"] = [line.entry.believed_name for line in lines]
+        out["due to the\nwrong prior"] = plus_minus(
+            [line.wrong_prior_gain for line in lines], sign=True
+        )
+    out["n"] = ["–" if line.monte_carlo_n is None else f"{line.monte_carlo_n:,}" for line in lines]
+    out["engine"] = [line.run.engine for line in lines]
+    out["ns per\npull"] = [f"{line.ns_per_pull:,.0f}" for line in lines]
+    return first, out
+
+
+def _regret(run: Run) -> Estimate | None:
+    return (
+        None
+        if run.mean_regret is None or run.regret_std_error is None
+        else Estimate(run.mean_regret, run.regret_std_error)
     )

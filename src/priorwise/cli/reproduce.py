@@ -10,22 +10,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final, get_args
+from typing import TYPE_CHECKING, Annotated, Final, get_args
 
 import typer
 
-from priorwise.cli.errors import fail
-from priorwise.cli.files import out_directory, unwritten
 from priorwise.cli.inputs import at_least_one, few, seed_range
-from priorwise.cli.output import output
+from priorwise.cli.output import fail, out_directory, output, unwritten
 from priorwise.experiments import registry
-from priorwise.experiments.experiment import Experiment
-from priorwise.experiments.running.report import NAME as REPORT
-from priorwise.experiments.running.report import write_report
-from priorwise.experiments.running.run import BLOCKS, check_replicates, run_experiments
-from priorwise.experiments.running.store import InUseError
-from priorwise.experiments.running.summary import FULL_SIZE, print_summary, reduced
-from priorwise.experiments.running.workers import Where, WorkersError
+from priorwise.experiments.registry import FULL_SIZE
+from priorwise.experiments.running import BLOCKS, Where
+
+if TYPE_CHECKING:
+    from priorwise.experiments.experiment import Experiment
 
 QUICK_REPLICATES: Final = 8
 
@@ -127,6 +123,12 @@ def reproduce(
     ] = False,
 ) -> None:
     """Check, run, write, judge."""
+    from priorwise.experiments.running.report import NAME, write_report
+    from priorwise.experiments.running.run import check_replicates, run_experiments
+    from priorwise.experiments.running.store import InUseError
+    from priorwise.experiments.running.summary import print_summary, reduced
+    from priorwise.experiments.running.workers import WorkersError
+
     place = _where(where, scheduler, jobs)
     if quick and replicates is not None:
         fail("--quick", f"means --replicates {QUICK_REPLICATES}; leave out one of the two")
@@ -135,9 +137,7 @@ def reproduce(
     except ValueError as error:
         fail("--replicates", error)
     chosen = _experiments(target or [registry.ALL])
-    directory = out_directory(
-        out, files=(REPORT,), folders=(BLOCKS, *(each.name for each in chosen))
-    )
+    directory = out_directory(out, files=(NAME,), folders=(BLOCKS, *(each.name for each in chosen)))
     names = [each.name for each in chosen]
     others = [
         registry.load(name)

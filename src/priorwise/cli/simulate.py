@@ -4,24 +4,26 @@ costs them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from priorwise.cli import report
-from priorwise.cli.errors import fail
-from priorwise.cli.files import out_directory, unwritten, write_all
-from priorwise.cli.inputs import at_least_one, entries, few, name_of, read_priors
-from priorwise.cli.options import Arms, AsJson, Horizon, PriorFile, Seed
-from priorwise.cli.output import output
+from priorwise.cli.inputs import (
+    Arms,
+    AsJson,
+    Horizon,
+    Out,
+    PriorFile,
+    Quiet,
+    Seed,
+    at_least_one,
+    entries,
+    few,
+    name_of,
+    read_priors,
+)
+from priorwise.cli.output import fail, output, results_directory, say_written, write_results
 from priorwise.cli.policies import WORDS
-from priorwise.cli.table import as_tables
-from priorwise.simulate.run import compare
-
-DEFAULT_OUT: Final = "out"
-FILES: Final = ("simulate.png", "simulate.svg", "simulate.json")
 
 _WORDS: Final = "\n".join(
     f"[cyan]{word.usage:<17}[/] {word.meaning}".replace("[:", "\\[:") for word in WORDS.values()
@@ -38,7 +40,7 @@ Prints what each earns, with standard errors and paired differences, and writes 
 priorwise example gaussian > prior.json
 [dim]# which policy earns most in 10 pulls?[/]
 priorwise simulate prior.json -p ts -p sum:8 -p greedy --horizon 10 --seed 0
-[dim]# what does it cost to hold a wrong prior?[/]
+[dim]# what does it cost to believe a wrong prior?[/]
 priorwise example gaussian --misspecified > wrong.json
 priorwise simulate prior.json --believed wrong.json \\
     -p ts -p sum:8 --horizon 10 --seed 0
@@ -85,21 +87,12 @@ def simulate(
         str | None,
         typer.Option(
             metavar="PRIOR",
-            help=(
-                "Prior file, or saved fit, that the policies hold instead; the true one is run too."
-            ),
+            help="Prior file, or saved fit, to believe instead; the true one is run too.",
             show_default=False,
         ),
     ] = None,
     arms: Arms = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory for simulate.png, .svg and .json.",
-            show_default="out; no files with --json",
-        ),
-    ] = None,
+    out: Out = None,
     as_json: AsJson = False,
     threads: Annotated[
         int | None,
@@ -110,23 +103,19 @@ def simulate(
             show_default="all processors",
         ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Read, check, simulate, write."""
-    directory = (
-        None
-        if out is None and as_json
-        else out_directory(DEFAULT_OUT if out is None else out, files=FILES)
-    )
-    truth, held = read_priors(prior, believed, arms)
-    chosen = entries(policy, truth, held, name_of(believed or ""), horizon=horizon, tasks=tasks)
+    from priorwise.cli import report
+    from priorwise.simulate.run import compare
 
+    directory = results_directory("simulate", out, as_json)
+    truth, wrong = read_priors(prior, believed, arms)
+    chosen = entries(policy, truth, wrong, name_of(believed or ""), horizon=horizon, tasks=tasks)
     try:
         result = compare(
             truth,
-            {entry.name: (entry.policy, entry.held) for entry in chosen},
+            {entry.name: (entry.policy, entry.believed) for entry in chosen},
             horizon=horizon,
             tasks=tasks,
             seed=seed,
@@ -136,33 +125,19 @@ def simulate(
     except (TypeError, ValueError) as error:
         fail("--horizon, --tasks", error)
     lines = report.lines(truth, chosen, result)
-    text = report.as_json(truth, held, lines)
-    files: list[Path] = []
-    if directory is not None:
-        contents = {
-            f"simulate.{suffix}": content for suffix, content in report.as_figure(lines).items()
-        }
-        try:
-            files = write_all(directory, {**contents, "simulate.json": f"{text}\n".encode()})
-        except OSError as error:
-            unwritten(error)
+    text = report.as_json(truth, wrong, lines)
+    picture = report.as_figure(lines) if directory else {}
+    files = write_results("simulate", directory, picture, text)
     if as_json:
         typer.echo(text)
     elif not quiet:
-        _show(lines, files)
-
-
-def _show(lines: Sequence[report.Line], files: Sequence[Path]) -> None:
-    console = output()
-    for table in as_tables(lines, console.width):
-        console.print(table)
-    for line in lines:
-        if line.run.resets:
-            console.print(
-                f"[yellow]{line.entry.name}: {line.run.resets:,} tasks met rewards that the prior "
-                "it holds deems impossible; "
-                "its belief started again there.[/]"
-            )
-    console.print(
-        "Wrote " + ", ".join(str(path) for path in files), soft_wrap=True, highlight=False
-    )
+        console = output()
+        for table in report.as_tables(lines, console.width):
+            console.print(table)
+        for line in lines:
+            if line.run.resets:
+                console.print(
+                    f"[yellow]{line.entry.name}: in {line.run.resets:,} tasks it saw rewards that "
+                    "are impossible under the prior it believes; its belief started again there.[/]"
+                )
+        say_written(console, files)

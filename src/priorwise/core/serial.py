@@ -123,7 +123,10 @@ class Serializable:
                 f"version {VERSION}"
             )
         del content["priorwise"]
-        value = _build(content)
+        try:
+            value = _build(content)
+        except RecursionError:
+            raise ValueError("values are nested too deeply for a prior") from None
         if not isinstance(value, cls):
             raise ValueError(
                 f"expected a {cls.__name__}, but the file holds a {type(value).__name__}"

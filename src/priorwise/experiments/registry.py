@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from priorwise.experiments.experiment import Experiment
+if TYPE_CHECKING:
+    from priorwise.experiments.experiment import Experiment
 
 ALL: Final = "all"
+
+FULL_SIZE: Final = 100
+"""Replicates of the paper. With fewer, claims may fail by chance."""
 
 # Name: (group, module and attribute). In the order in which they run.
 EXPERIMENTS: Final[dict[str, tuple[str, str]]] = {

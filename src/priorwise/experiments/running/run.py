@@ -27,6 +27,7 @@ from priorwise.experiments.experiment import (
     Tables,
     WarmsUp,
 )
+from priorwise.experiments.running import BLOCKS, Where
 from priorwise.experiments.running.parquet import read_parquet, to_parquet
 from priorwise.experiments.running.store import (
     BlockStore,
@@ -36,10 +37,7 @@ from priorwise.experiments.running.store import (
     digest_of,
     write_whole,
 )
-from priorwise.experiments.running.workers import Call, Where, Workers, start_workers
-
-BLOCKS: Final = "blocks"
-"""Directory of finished blocks; no experiment has this name."""
+from priorwise.experiments.running.workers import Call, Workers, start_workers
 
 DRAWS_PER_REPLICATE: Final = 1e7
 """Of a large experiment, about."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from priorwise.experiments.registry import group_of
+from priorwise.experiments.registry import FULL_SIZE, group_of
 from priorwise.experiments.running.run import Outcome, Results
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-FULL_SIZE: Final = 100
-"""Replicates of the paper. With fewer, claims may fail by chance."""
 
 SHORT: Final = 0.05
 """Seconds of compiling that are not worth a word."""

@@ -9,13 +9,12 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import Final, final
 
 from priorwise.experiments.experiment import WARM_UP, Arrays, Block, Experiment, WarmsUp
+from priorwise.experiments.running import Where
 from priorwise.experiments.running.store import Finished, code_stamp
 from priorwise.simulate.engine import at_most_threads, available_threads
-
-Where = Literal["local", "dask"]
 
 SECONDS_BETWEEN_LOOKS: Final = 1.0
 
