@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
-from priorwise.core.protocols import Belief, Seen
+from priorwise.core.protocols import Belief, Seen, SeparableBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
@@ -63,21 +63,24 @@ class TopTwoThompson:
         """Why a run may take long."""
         return f"draws up to {self.most_draws:,} times per pull until another arm is best"
 
-    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Draw until the best arm differs from the first draw's."""
         doors.acting(self, belief, seen, rng)
         stay = rng.uniform() < self.share
         first = self._best(belief, seen, rng, 1)[:, 0]
-        second = first.copy()
-        tried = 0
-        while tried < self.most_draws and (searching := ~stay & (second == first)).any():
+        chosen, at, left, tried = first.copy(), np.arange(rng.tasks), ~stay, 0
+        while tried < self.most_draws and left.any():
+            if offers(belief, SeparableBelief):  # draw for the tasks that search only
+                belief, seen, rng = belief.take(left), seen.take(left), rng.take(left)
+                at, left = at[left], left[left]
             draws = min(max(8, tried), self.most_draws - tried)
             best = self._best(belief, seen, rng, draws)
-            differs = best != first[:, None]
-            found = differs.any(axis=1) & searching
-            second[found] = best[found, differs[found].argmax(axis=1)]
+            differs = best != first[at][:, None]
+            found = differs.any(axis=1) & left
+            chosen[at[found]] = best[found, differs[found].argmax(axis=1)]
+            left = left & ~found
             tried += draws
-        return np.where(stay, first, second)
+        return chosen
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None for a family that cannot draw so there."""

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from priorwise.families.beta.tiles import ROWS_PER_ARM, beta_row
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, tile
-from priorwise.kernels.random import GOLDEN, MIX_1, S32, ZERO, mix
+from priorwise.kernels.random import S32, ZERO, mix
 from priorwise.kernels.simd import (
     WIDTH,
     bits_of,
@@ -32,7 +32,8 @@ from priorwise.kernels.simd import (
     where_at_least,
 )
 
-MOST_KEPT: Final = 1 << 13
+MOST_KEPT: Final = 1 << 15
+FOUR: Final = np.uint64(4)
 
 
 def kept_rows(arms: int, horizon: int) -> int:
@@ -78,14 +79,17 @@ def quantile(p, n, level, normal, state, signal, scratch, values):
     """Posterior quantiles, kept by (a, b, level)."""
     arms, address = n[0], bits_of(p[len(p) - 1])
     kept = state[ROWS_PER_ARM * arms :].reshape(-1)
-    last = np.uint64(len(kept) // 4 - 1)
+    last, salt = np.uint64(len(kept) // 4 - 1), mix(bits_of(level))
+    places = np.empty(LANES, np.uint64)
     for arm in range(arms):
+        first = ROWS_PER_ARM * arm * LANES
+        for g in range(0, LANES, WIDTH):
+            code = mix(bits_of(load(state, first + g)) + salt)
+            code = mix(bits_of(load(state, first + LANES + g)) + code)
+            store(places, g, (code & last) * FOUR)
         for lane in range(LANES):
-            a = peek(state, ROWS_PER_ARM * arm * LANES + lane)
-            b = peek(state, (ROWS_PER_ARM * arm + 1) * LANES + lane)
-            code = (bits_of(a) * GOLDEN + bits_of(b)) * MIX_1 + bits_of(level)
-            code = (code * GOLDEN) >> S32
-            at = np.int64(code & last) * 4
+            a, b = peek(state, first + lane), peek(state, first + LANES + lane)
+            at = np.int64(peek(places, lane))
             if peek(kept, at) != a or peek(kept, at + 1) != b or peek(kept, at + 2) != level:
                 poke(kept, at, a)
                 poke(kept, at + 1, b)
