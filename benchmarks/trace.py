@@ -23,6 +23,7 @@ import priorwise as pw
 HOME = Path(pw.__file__).parent
 GROUND_FLOOR = {
     "core.validation",
+    "core.extended",
     "core.doors",
     "core.sizes",
     "core.progress",

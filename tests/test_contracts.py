@@ -10,8 +10,9 @@ import pytest
 from registry import POLICIES, PRIORS, SAMPLING_POLICIES, VALUES
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit, Uncertainty
+from priorwise.core.fits import PriorFit
 from priorwise.core.serial import Serializable
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.testing import (
     JsonContract,
     PolicyContract,

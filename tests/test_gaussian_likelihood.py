@@ -13,14 +13,13 @@ from scipy.stats import multivariate_normal
 
 import priorwise as pw
 from priorwise.core.fits import PriorFit
-from priorwise.families.gaussian.likelihood.ascent import ascend
-from priorwise.families.gaussian.likelihood.charts import chart_of
-from priorwise.families.gaussian.likelihood.data import GaussianData
+from priorwise.core.newton import climb
+from priorwise.families.gaussian.likelihood.data import read_arms
 from priorwise.families.gaussian.likelihood.density import log_marginal_likelihood
 from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
-from priorwise.families.gaussian.likelihood.model import Model
-from priorwise.families.gaussian.likelihood.objective import Parameters
 from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.normal.likelihood.model import Chart, Model
+from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
 
 BAND = 4.5
 STRUCTURES = ["full", "diagonal", "exchangeable", "factor"]
@@ -46,6 +45,20 @@ def played(
 ) -> GaussianStatistics:
     run = pw.simulate(prior, policy, horizon=horizon, tasks=tasks, seed=seed, keep=True)
     return GaussianStatistics.from_run(run, arms=prior.arms)
+
+
+def model_of(
+    tasks: NormalTasks, structure: str, noise: str, known: np.ndarray, log_det: float = 0.0
+) -> Model:
+    one, each = np.ones((tasks.dim, 1)), np.eye(tasks.dim)
+    return Model(
+        tasks,
+        Chart(structure, tasks.dim),  # type: ignore[arg-type]
+        mean_map=one if structure == "exchangeable" else each,
+        noise_map={"known": each[:, :0], "shared": one, "per-arm": each}[noise],
+        known_noise=known,
+        log_det=log_det,
+    )
 
 
 @pytest.fixture
@@ -105,22 +118,20 @@ class TestDensity:
 def test_derivatives_equal_differences(
     structure, noise, adaptive: GaussianStatistics, seed: int
 ) -> None:
-    data = GaussianData.of(adaptive[:60].grouped(), None)
-    objective = Model(structure, 1, 3, noise).objective(data, np.full(3, 0.5), avoid=0.3)
-    x = objective.coordinates(Parameters(np.zeros(3), np.eye(3) * 0.6 + 0.1, np.full(3, 0.5)))
+    data = read_arms(adaptive[:60].grouped(), None)
+    model = model_of(data.tasks, structure, noise, np.full(3, 0.5), log_det=0.3)
+    x = model.coordinates(Parameters(np.zeros(3), np.eye(3) * 0.6 + 0.1, np.full(3, 0.5)))
     x = x + 0.1 * np.random.default_rng(seed).standard_normal(x.size)
-    point = objective.at(x)
-    assert x.size == objective.size
+    place = model.at(x)
+    assert x.size == model.size
 
     h = 1e-5
-    there, back = ([objective.at(x + sign * h * e) for e in np.eye(x.size)] for sign in (1, -1))
+    there, back = ([model.at(x + sign * h * e) for e in np.eye(x.size)] for sign in (1, -1))
     gradient = [(a.value - b.value) / (2 * h) for a, b in zip(there, back, strict=True)]
     hessian = [(a.gradient - b.gradient) / (2 * h) for a, b in zip(there, back, strict=True)]
-    np.testing.assert_allclose(point.gradient, gradient, rtol=1e-6, atol=1e-5)
-    np.testing.assert_allclose(
-        objective.information(point), -np.array(hessian), rtol=1e-5, atol=1e-4
-    )
-    assert np.linalg.eigvalsh(objective.information(point, observed=False))[0] > -1e-9
+    np.testing.assert_allclose(place.gradient, gradient, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(place.information(), -np.array(hessian), rtol=1e-5, atol=1e-4)
+    assert np.linalg.eigvalsh(place.information(expected=True))[0] > -1e-9
 
 
 def test_charts_reproduce_the_covariances_they_hold() -> None:
@@ -130,13 +141,18 @@ def test_charts_reproduce_the_covariances_they_hold() -> None:
         "diagonal": np.diag([1.0, 2.0, 0.0]),
         "exchangeable": 0.4 * np.eye(3) + 0.6,
     }
+    tasks = read_arms(GaussianStatistics(np.ones((2, 3)), np.zeros((2, 3))), 3).tasks
+
+    def root_of(structure: str, cov: np.ndarray) -> np.ndarray:
+        model = model_of(tasks, structure, "known", np.ones(3))
+        x = model.coordinates(Parameters(np.zeros(3), cov, np.ones(3)))
+        return model.chart.root(x[slice(*model.cuts)])
+
     for structure, cov in cases.items():
-        chart = chart_of(structure, 3, 1)
-        root = chart.root(chart.coordinates(cov))
+        root = root_of(structure, cov)
         np.testing.assert_allclose(root @ root.T, cov, atol=1e-12)
     singular = np.outer(loadings, loadings)
-    full = chart_of("full", 3, 1)
-    root = full.root(full.coordinates(singular))
+    root = root_of("full", singular)
     np.testing.assert_allclose(root @ root.T, singular, atol=1e-12)
     assert not np.triu(root, 1).any()
 
@@ -323,14 +339,10 @@ class TestExactness:
     @pytest.mark.parametrize("structure", STRUCTURES)
     def test_it_never_falls(self, structure, seed: int) -> None:
         for tasks in (3, 20, 200):
-            data = GaussianData.of(played(TRUE, pw.ThompsonSampling(), tasks, seed), None)
-            objective = Model(structure, 1, 3, "known").objective(
-                data, np.full(3, 0.8 / data.scale**2), avoid=0.0
-            )
-            start = objective.coordinates(
-                Parameters(np.full(3, 5.0), 9.0 * np.eye(3), np.full(3, 1.0))
-            )
-            climbed = ascend(objective, start, tolerance=1e-6, max_iterations=100)
+            data = read_arms(played(TRUE, pw.ThompsonSampling(), tasks, seed), None)
+            model = model_of(data.tasks, structure, "known", np.full(3, 0.8 / data.units.reward**2))
+            start = model.coordinates(Parameters(np.full(3, 5.0), 9.0 * np.eye(3), np.full(3, 1.0)))
+            climbed = climb(model.at, start, tolerance=1e-6, limit=100)
             assert climbed.converged
             assert np.all(np.diff(climbed.values) >= 0.0)
 

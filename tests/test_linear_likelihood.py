@@ -13,13 +13,13 @@ from scipy.stats import chi2, multivariate_normal
 
 import priorwise as pw
 from priorwise.core.fits import PriorFit
+from priorwise.core.newton import climb, positive_root
 from priorwise.experiments import problems
-from priorwise.families.linear.likelihood.certainty import basis
-from priorwise.families.linear.likelihood.climb import Chart, Point, climb
 from priorwise.families.linear.likelihood.density import log_marginal_likelihood
 from priorwise.families.linear.likelihood.estimator import FEW, LinearMarginalLikelihood
-from priorwise.families.linear.likelihood.model import LinearLikelihood, LinearTasks
 from priorwise.families.linear.statistics import LinearStatistics
+from priorwise.families.normal.likelihood.model import Chart, Model
+from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
 from priorwise.testing import base_seed
 
 # Reaction times (ms) of 18 subjects over 10 days of little sleep: Belenky et al. 2003, Journal of
@@ -65,8 +65,18 @@ def random_tasks(rng: np.random.Generator, tasks: int, dim: int, pulls: int) -> 
     )
 
 
-def of(data: LinearStatistics) -> LinearTasks:
-    return LinearTasks(data.gram, data.moments, data.squares, data.pulls)
+def model_of(
+    data: LinearStatistics, structure: str = "full", regulariser: float = 0.0, noise: bool = True
+) -> Model:
+    return Model(
+        NormalTasks.of_features(data.gram, data.moments, data.squares, data.pulls),
+        Chart(structure, data.dim),  # type: ignore[arg-type]
+        mean_map=np.eye(data.dim),
+        noise_map=np.ones((1, int(noise))),
+        known_noise=np.ones(1),
+        log_det=0.5 * regulariser,
+        trace=0.05 * regulariser,
+    )
 
 
 # -- published
@@ -112,44 +122,37 @@ def test_likelihood_is_the_normal_density(singular: bool, seed: int) -> None:
         assert got[task] == pytest.approx(law.logpdf(r[task]), rel=1e-10)
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("structure", ["full", "diagonal"])
 @pytest.mark.parametrize("regulariser", [0.0, 1.0])
-def test_derivatives(diagonal: bool, regulariser: float, seed: int) -> None:
-    """Gradient of the profile, and information of (mean, root, log noise), against differences."""
+def test_derivatives(structure: str, regulariser: float, seed: int) -> None:
+    """Gradient and information of (mean, root, log noise), against differences; also with tasks
+    that see less than all features.
+    """
     rng = np.random.default_rng(seed)
-    tasks = of(random_tasks(rng, 30, 3, 5))
-    chart = Chart.of(3, diagonal=diagonal, noise=True)
-    point = Point(
-        tasks, chart, regulariser, chart.root(rng.normal(1.0, 0.2, len(chart.rows)), 3), 0.8
+    model = model_of(
+        random_tasks(rng, 30, 3, 5) + random_tasks(rng, 10, 3, 2), structure, regulariser
     )
-    free, h = len(chart.rows) + 1, 1e-4
-    for i, e in enumerate(np.eye(free) * h):
-        slope = (point.moved(e).value - point.moved(-e).value) / (2 * h)
-        assert point.gradient()[i] == pytest.approx(slope, rel=1e-5, abs=1e-5)
-
-    m = point.likelihood.mean
-
-    def objective(at: np.ndarray) -> float:
-        there = point.moved(at[3:])
-        penalty = there.value - there.likelihood.value
-        return LinearLikelihood(tasks, there.root, there.noise_var, m + at[:3]).value + penalty
-
-    basis = np.eye(3 + free) * 1e-3
-    for i, e in enumerate(basis):
-        for j, f in enumerate(basis):
-            second = (
-                objective(e + f) - objective(e - f) - objective(f - e) + objective(-e - f)
-            ) / 4e-6
-            assert point.information[i, j] == pytest.approx(-second, rel=2e-4, abs=2e-2)
+    x = model.coordinates(Parameters(rng.normal(size=3), np.eye(3), np.array([0.8])))
+    x[3:] += rng.normal(0.0, 0.2, len(x) - 3)
+    place, h = model.at(x), 1e-5
+    there, back = ([model.at(x + sign * h * e) for e in np.eye(x.size)] for sign in (1, -1))
+    gradient = [(a.value - b.value) / (2 * h) for a, b in zip(there, back, strict=True)]
+    hessian = [(a.gradient - b.gradient) / (2 * h) for a, b in zip(there, back, strict=True)]
+    np.testing.assert_allclose(place.gradient, gradient, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(place.information(), -np.array(hessian), rtol=1e-5, atol=1e-4)
 
 
-def test_profile_mean_is_the_best_mean(seed: int) -> None:
+def test_the_best_mean_is_least_squares(seed: int) -> None:
+    """Given covariance and noise, ``(sum P)^-1 sum g`` from a mean of 0 is the best mean."""
     rng = np.random.default_rng(seed)
-    tasks = of(random_tasks(rng, 10, 2, 3))
-    best = LinearLikelihood(tasks, np.eye(2), 1.0)
+    model = model_of(random_tasks(rng, 10, 2, 3))
+    at = Parameters(np.zeros(2), np.eye(2), np.ones(1))
+    sums = model.tasks.sums(at)
+    best = np.linalg.solve(sums.precision, sums.mean)
+    value = model.tasks.sums(Parameters(best, at.cov, at.noise)).value
     for _ in range(20):
-        other = LinearLikelihood(tasks, np.eye(2), 1.0, best.mean + rng.normal(0.0, 0.1, 2))
-        assert other.value < best.value
+        other = Parameters(best + rng.normal(0.0, 0.1, 2), at.cov, at.noise)
+        assert model.tasks.sums(other).value < value
 
 
 # -- the maximum
@@ -183,11 +186,12 @@ def test_no_prior_nearby_is_more_likely(structure: str, noise_var: float | None,
 
 def test_every_step_goes_up(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    tasks = of(random_tasks(rng, 25, 3, 4))
+    data = random_tasks(rng, 25, 3, 4)
     for regulariser in (0.0, 1.0):
-        chart = Chart.of(3, diagonal=False, noise=True)
-        point = Point(tasks, chart, regulariser, chart.root(rng.normal(0.0, 3.0, 6), 3), 10.0)
-        values = [climb(point, limit)[0].value for limit in range(1, 15)]
+        model = model_of(data, regulariser=regulariser)
+        start = model.coordinates(Parameters(np.zeros(3), np.eye(3), np.array([10.0])))
+        start[3:9] = rng.normal(0.0, 3.0, 6)
+        values = [climb(model.at, start, limit=limit).place.value for limit in range(1, 15)]
         assert all(b >= a - 1e-9 for a, b in pairwise(values))
 
 
@@ -422,16 +426,25 @@ def misfit(fit: PriorFit, truth: pw.LinearGaussianPrior) -> float:
     many degrees of freedom.
     """
     law = fit.uncertainty
-    inverse = np.linalg.inv(law.root)
-    values, axes = np.linalg.eigh(inverse @ truth.cov @ inverse.T)
+    values, axes = np.linalg.eigh(fit.prior.cov)
+    white = (axes / np.sqrt(values)).T
+    half = np.einsum("ia,acz,jb,bc->ijz", white, law.root_moves, white, law.root)
+    moves = np.concatenate(
+        [
+            law.mean_moves,
+            (half + half.transpose(1, 0, 2))[np.tril_indices(truth.dim)],
+            law.noise_moves,
+        ]
+    )
+    values, axes = np.linalg.eigh(white @ truth.cov @ white.T)
     gap = np.concatenate(
         [
             truth.mean - fit.prior.mean,
-            np.tensordot(basis(truth.dim, diagonal=False), axes * np.log(values) @ axes.T, axes=2),
+            (axes * np.log(values) @ axes.T)[np.tril_indices(truth.dim)],
             np.log(truth.noise_var[:1] / fit.prior.noise_var[:1]),
         ]
     )
-    return float((np.linalg.solve(law.deviations, gap) ** 2).sum())
+    return float((np.linalg.solve(moves, gap) ** 2).sum())
 
 
 def test_recovery_from_adaptive_tasks(seed: int) -> None:
@@ -492,14 +505,15 @@ def test_draws_have_the_fit_as_their_mean_in_any_order(seed: int) -> None:
         assert ((spread > 0.5) & (spread < 2.0)).all()
         spreads.append(spread[::order])
     np.testing.assert_allclose(spreads[0], spreads[1], rtol=0.35)
-    chart = Chart.of(prior.dim, diagonal=False, noise=False)
-    top, _, _ = climb(Point(of(data), chart, 1.0, np.eye(prior.dim), 1.0), 100)
-    change = np.linalg.inv(np.linalg.cholesky(top.information)).T[prior.dim :]
+    model = model_of(data, regulariser=1.0, noise=False)
+    begin = model.coordinates(Parameters(np.zeros(prior.dim), np.eye(prior.dim), np.ones(1)))
+    top = climb(model.at, begin).place
+    change = positive_root(top.information())[0][prior.dim :]
     roots = [
-        top.root + chart.root(change @ z, prior.dim)
+        top.root + model.chart.root(change @ z)
         for z in np.random.default_rng(seed).normal(size=(2_000, len(change.T)))
     ]
-    late = np.mean([(root @ root.T)[-1, -1] for root in roots]) / (top.root @ top.root.T)[-1, -1]
+    late = np.mean([(root @ root.T)[-1, -1] for root in roots]) / top.at.cov[-1, -1]
     assert late > 1.15
 
 

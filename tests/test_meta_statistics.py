@@ -16,8 +16,10 @@ import priorwise as pw
 import priorwise.core
 import priorwise.families
 import priorwise.meta
-from priorwise.core.fits import PriorFit, Uncertainty
-from priorwise.core.numerics import positive_root, project_psd
+from priorwise.core.fits import PriorFit
+from priorwise.core.newton import positive_root
+from priorwise.core.numerics import project_psd
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 from priorwise.families.finite.statistics import FiniteStatistics
 from priorwise.families.gaussian.groups import GaussianGroups, distinct_rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, runtime_checkable
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, r
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import sizes, validation
+from priorwise.core import extended, sizes, validation
 from priorwise.core.family import for_arms
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.figures.fit import PLAUSIBLE, fit_figure
 from priorwise.figures.style import Picture
 
@@ -30,16 +30,6 @@ PLAUSIBLE_AVERAGED: Final = 64
 
 SHOWN: Final = 8
 """Rows and columns of a parameter that are printed."""
-
-
-class Uncertainty(Serializable, ABC):
-    """The law of the prior's parameters given the data; each family of estimators has its own, with
-    a ``family`` name.
-    """
-
-    @abstractmethod
-    def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
-        """Return ``n`` plausible priors around the fitted one."""
 
 
 @runtime_checkable
@@ -137,12 +127,12 @@ class PriorFit(Serializable, Tabular):
             "left_out": validation.count("left_out", left_out, least=0),
             "at_boundary": validation.flag("at_boundary", at_boundary),
             "converged": validation.flag("converged", converged),
-            "std_errors": _errors({} if std_errors is None else std_errors),
+            "std_errors": extended.errors("std_errors", {} if std_errors is None else std_errors),
             "log_likelihood": None
             if log_likelihood is None
-            else _extended("log_likelihood", log_likelihood),
+            else extended.number("log_likelihood", log_likelihood),
             "iterations": validation.count("iterations", iterations, least=0),
-            "warnings": _sentences(warnings),
+            "warnings": validation.sentences("warnings", warnings),
             "uncertainty": uncertainty,
             "statistics": statistics,
         }
@@ -182,10 +172,10 @@ class PriorFit(Serializable, Tabular):
             return PriorFit(**kept)._fields()
         content = super()._fields()
         content["std_errors"] = {
-            name: _standard(np.asarray(error).tolist(), None)
+            name: extended.written(np.asarray(error).tolist(), None)
             for name, error in self.std_errors.items()
         }
-        content["log_likelihood"] = _standard(self.log_likelihood, "nan")
+        content["log_likelihood"] = extended.written(self.log_likelihood, "nan")
         return content
 
     @classmethod
@@ -345,70 +335,6 @@ def _plus_minus(value: float, error: float) -> str:
 def _digits(error: float) -> int:
     """Decimals that show two digits of a standard error."""
     return min(max(1 - math.floor(math.log10(error)), 0), 12)
-
-
-def _errors(value: Any) -> dict[str, Any]:
-    """Arrays or floats by parameter, of numbers that are not negative; in JSON, None stands for NaN
-    and "inf" for an infinity.
-    """
-    if not isinstance(value, Mapping):
-        raise TypeError(
-            f"std_errors must be arrays by name, such as {{'mean': [0.1, 0.2]}}, got "
-            f"{validation.shown(value)}"
-        )
-    out = {}
-    for name, each in value.items():
-        label = f"std_errors[{validation.shown(name)}]"
-        validation.word("a name in std_errors", name)
-        array = validation.numbers(label, _unwritten(label, each))
-        if (array < 0.0).any():
-            raise ValueError(f"{label} must not be negative, got {np.nanmin(array):g}")
-        array.setflags(write=False)
-        out[name] = array if array.ndim else float(array)
-    return out
-
-
-def _unwritten(name: str, value: Any) -> Any:
-    """Undo ``_standard``."""
-    if isinstance(value, (list, tuple)):
-        return [_unwritten(name, each) for each in value]
-    return (
-        math.nan
-        if value is None
-        else _extended(name, value)
-        if isinstance(value, (str, bool))
-        else value
-    )
-
-
-def _extended(name: str, value: Any) -> float:
-    """Return a number, infinite or NaN ones included, which JSON has as words."""
-    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a number, got {validation.shown(value)}")
-    return float(value)
-
-
-def _sentences(value: Any) -> tuple[str, ...]:
-    if (
-        isinstance(value, str)
-        or not isinstance(value, Sequence)
-        or not all(isinstance(each, str) for each in value)
-    ):
-        raise TypeError(f"warnings must be a list of sentences, got {validation.shown(value)}")
-    return tuple(value)
-
-
-def _standard(value: Any, nan: str | None) -> Any:
-    """Replace what standard JSON has no number for: infinities become "inf" and "-inf", NaN what is
-    given for it.
-    """
-    if isinstance(value, list):
-        return [_standard(each, nan) for each in value]
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return nan if math.isnan(value) else str(value)
 
 
 class Estimator(Protocol):

@@ -38,26 +38,3 @@ def project_psd(matrix: FloatArray, floor: float = 0.0) -> Projection:
         return Projection(even, clipped=False)
     clipped = bool(values[0] < floor - ROUNDING * np.abs(values).max())
     return Projection(symmetric(vectors * np.maximum(values, floor) @ vectors.T), clipped)
-
-
-def positive_root(precision: FloatArray, least: float = ROUNDING) -> tuple[FloatArray, bool]:
-    """Return a root C of the inverse, ``C C' = precision^-1``, and whether all directions were
-    determined.
-
-    Directions whose eigenvalue is below ``least`` times the largest, or negative, are not
-    determined by the data; they are given the precision ``least`` times the largest.
-    """
-    even = symmetric(precision)
-    if np.diag(even).min() > 1e-300:
-        scale = np.sqrt(np.diag(even))
-        try:
-            root = np.linalg.cholesky(
-                even / scale / scale[:, None] - 10.0 * least * np.eye(len(even))
-            )
-        except np.linalg.LinAlgError:
-            pass
-        else:
-            return np.asarray(np.linalg.inv(root).T / scale[:, None]), True
-    values, vectors = np.linalg.eigh(even)
-    floor = max(least * float(values[-1]), 1e-300)
-    return np.asarray(vectors / np.sqrt(np.maximum(values, floor))), bool(values[0] > floor)

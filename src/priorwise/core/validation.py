@@ -303,3 +303,14 @@ def _finite(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Float
         )
     array.setflags(write=False)
     return array
+
+
+def sentences(name: str, value: Any) -> tuple[str, ...]:
+    """Return sentences, as a tuple."""
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not all(isinstance(each, str) for each in value)
+    ):
+        raise TypeError(f"{name} must be a list of sentences, got {shown(value)}")
+    return tuple(value)

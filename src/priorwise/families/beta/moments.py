@@ -22,10 +22,11 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.design import design_sums, uniformity_warnings
 from priorwise.core.family import for_arms
-from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit, Uncertainty
+from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 from priorwise.families.normal.totals import prefix_sizes

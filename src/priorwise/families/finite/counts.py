@@ -19,11 +19,12 @@ from scipy.special import softmax
 
 from priorwise.core import validation
 from priorwise.core.design import design_sums, uniformity_warnings
-from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit, Uncertainty
+from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run
 from priorwise.core.statistics import by_arm
 from priorwise.core.types import FloatArray
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics, check_candidates
 from priorwise.families.normal.totals import prefix_sizes

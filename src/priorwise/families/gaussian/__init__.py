@@ -53,7 +53,7 @@ GAUSSIAN = register(
         priors=(GaussianPrior, ExchangeableGaussianPrior),
         homes={
             "gaussian-statistics": "priorwise.families.gaussian.statistics",
-            "gaussian-uncertainty": "priorwise.families.gaussian.likelihood.law",
+            "gaussian-uncertainty": "priorwise.families.normal.likelihood.certainty",
             "moment-uncertainty": "priorwise.families.normal.totals",
         },
         statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),

@@ -58,7 +58,8 @@ LINEAR = register(
         priors=(LinearGaussianPrior,),
         homes={
             "linear-statistics": "priorwise.families.linear.statistics",
-            "linear-uncertainty": "priorwise.families.linear.likelihood.certainty",
+            "linear-uncertainty": "priorwise.families.linear.likelihood.earlier",
+            "gaussian-uncertainty": "priorwise.families.normal.likelihood.certainty",
             "moment-uncertainty": "priorwise.families.normal.totals",
         },
         statistics=Later("priorwise.families.linear.statistics:LinearStatistics"),

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.fits import Uncertainty
 from priorwise.core.numerics import ROUNDING, project_psd
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.uncertainty import Uncertainty
 
 CHUNK: Final = 256
 """Tasks summed at once; even, so that pairs of tasks stay together. Sums do not depend on what

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.fits import Uncertainty
 from priorwise.core.types import FloatArray
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood.counts import alpha_beta
 from priorwise.families.beta.prior import BetaPrior

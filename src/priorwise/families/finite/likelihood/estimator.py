@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, ndtr
 
 from priorwise.core import validation
-from priorwise.core.fits import PriorFit, Uncertainty
+from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.finite.likelihood.density import log_marginal_likelihood
 from priorwise.families.finite.likelihood.weights import MixtureObjective
 from priorwise.families.finite.prior import FinitePrior

@@ -1,39 +1,33 @@
-"""What the ascent reads: groups of tasks, shifted and scaled to numbers of order one."""
+"""What a fit of normal arms reads: tasks in units of order one, and what is known of the noise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Literal, final
 
 import numpy as np
 
+from priorwise.core import validation
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups
 from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.normal.likelihood.tasks import NormalTasks, Units
+
+NoiseKind = Literal["known", "shared", "per-arm"]
 
 WORTH_GROUPING: Final = 1024
 """Tasks from which merging those with equal pulls pays."""
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class GaussianData:
-    """Mean rewards ``y`` by group, with rewards replaced by ``(r - shift) / scale``.
+class ArmData:
+    """Tasks that pulled arms, in units of the fit, and what was left of the data."""
 
-    ``means`` and ``scatter`` are the mean and the sum of squared deviations of ``y`` over the tasks
-    of a group. Of the rewards around their task's mean it keeps, for each arm, the sum of squares
-    and their degrees of freedom.
-    """
-
-    pulls: FloatArray  # (group, arm)
-    tasks: FloatArray  # (group,)
-    means: FloatArray  # (group, arm)
-    scatter: FloatArray  # (group, arm, arm)
-    within: FloatArray | None  # (arm,)
-    freedom: FloatArray  # (arm,)
+    tasks: NormalTasks
+    units: Units
     total: int
     left_out: int
-    shift: float
-    scale: float
     # variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of pulls
     unit: float | None
     lossy: bool  # whether rounding of large squares is a good part of what remains around the means
@@ -41,186 +35,164 @@ class GaussianData:
     @property
     def arms(self) -> int:
         """Number of arms."""
-        return self.pulls.shape[1]
+        return self.tasks.dim
 
     @property
-    def pulled(self) -> FloatArray:
-        """Number of tasks that pulled each arm."""
-        return np.asarray(self.tasks @ (self.pulls > 0.0))
+    def pulled(self) -> BoolArray:
+        """Whether any task pulled each arm."""
+        return np.asarray((self.tasks.pulls > 0.0).any(axis=0))
 
-    @classmethod
-    def of(cls, data: Any, arms: int | None) -> Self:
-        """Prepare a kept run, statistics or groups."""
-        if isinstance(data, GaussianGroups):
-            return cls._of_groups(data, arms)
-        statistics = GaussianStatistics.of(data, arms=arms)
-        shift = _mean_reward(statistics.sums, statistics.pulls, 1.0)
-        own = _own_rewards(statistics.sums, statistics.pulls, 1.0, shift)
-        centred = statistics.shifted(own)
-        lossy = _lossy(statistics.squares, centred.squares, statistics.pulls.sum(axis=0))
-        if len(centred) > WORTH_GROUPING:
-            g = centred.grouped()
-            return cls._standardise(
-                g.pulls,
-                g.tasks,
-                g.sums,
-                g.products,
-                g.squares,
-                shift,
-                own,
-                unit=g.unit,
-                lossy=lossy,
-            )
-        n, s, q = centred.pulls, centred.sums, centred.squares
-        return cls._standardise(
-            n, np.ones(len(n)), s, None, q, shift, own, unit=centred.unit, lossy=lossy
-        )
 
-    @classmethod
-    def _of_groups(cls, groups: GaussianGroups, arms: int | None) -> Self:
-        if arms is not None and groups.arms != arms:
-            raise ValueError(f"the groups have {groups.arms} arms, but arms={arms} was asked for")
-        n, s, tasks = groups.pulls, groups.sums, groups.tasks[:, None]
-        shift = _mean_reward(s, n, tasks)
-        own = _own_rewards(s, n, tasks, shift)
+def read_arms(data: GaussianStatistics | GaussianGroups, arms: int | None) -> ArmData:
+    """Prepare statistics or groups: subtract what each arm earns on average, and scale."""
+    n, s, q = data.pulls, data.sums, data.squares
+    width = n.shape[1]
+    if arms not in (None, width):
+        kind = "groups" if isinstance(data, GaussianGroups) else "statistics"
+        raise ValueError(f"the {kind} have {width} arms, but arms={arms} was asked for")
+    groups = data if isinstance(data, GaussianGroups) else None
+    t = np.ones((1, 1)) if groups is None else groups.tasks[:, None]
+    pulled = (n * t).sum(axis=0)
+    if not pulled.any():
+        raise ValueError("no task has a pull: there is nothing to fit")
+    shift = float(s.sum()) / float(pulled.sum())
+    # mean reward of each arm; large offsets would round away the rest
+    own = np.where(pulled > 0.0, s.sum(axis=0) / np.where(pulled > 0.0, pulled, 1.0), shift)
+    sums, squares, products = s - own * n * t, None, None
+    centring = []  # squares before and after it, and how many
+    if q is not None:
+        squares = q - 2.0 * own * s + own**2 * n * t
+        centring.append((q, squares, pulled))
+    if groups is not None:
         crossed = s[:, :, None] * (own * n)[:, None, :]
         products = groups.products - crossed - crossed.transpose(0, 2, 1)
-        products += tasks[:, :, None] * (own * n)[:, :, None] * (own * n)[:, None, :]
-        squares = (
-            None if groups.squares is None else groups.squares - 2.0 * own * s + own**2 * n * tasks
-        )
-        lossy = _lossy(groups.squares, squares, (tasks * n).sum(axis=0))
-        lossy |= _lossy(
-            _diagonals(groups.products), _diagonals(products), (tasks * (n > 0.0)).sum(axis=0)
-        )
-        sums = s - own * n * tasks
-        return cls._standardise(
-            n, groups.tasks, sums, products, squares, shift, own, unit=groups.unit, lossy=lossy
-        )
-
-    @classmethod
-    def _standardise(
-        cls,
-        n: FloatArray,
-        tasks: FloatArray,
-        sums: FloatArray,
-        products: FloatArray | None,
-        squares: FloatArray | None,
-        shift: float,
-        own: FloatArray,  # (arm,): what was subtracted from the rewards of each arm
-        *,
-        unit: float | None,
-        lossy: bool,
-    ) -> Self:
-        with np.errstate(divide="ignore"):
-            share = np.where(n > 0.0, 1.0 / n, 0.0)  # y = share * s
-        means = sums * share / tasks[:, None]
-        if products is None:
-            scatter = np.zeros((*n.shape, n.shape[1]))
-            second = means**2
-        else:
-            second = np.einsum("gaa->ga", products) * share**2
-            scatter = (
-                products * share[:, :, None] * share[:, None, :]
-                - tasks[:, None, None] * means[:, :, None] * means[:, None, :]
-            )
-            scatter[tasks == 1.0] = 0.0
-        within = None
-        if squares is not None:
-            within = np.maximum((squares - second * n).sum(axis=0), 0.0)
-        means = np.where(n > 0.0, means + (own - shift), 0.0)
-        moment = float(tasks @ (means**2).sum(axis=1) + np.einsum("gaa->", scatter))
-        scale = float(np.sqrt(moment / float((tasks @ (n > 0.0)).sum())))
-        if within is not None:
-            scale = scale or float(np.sqrt(within.sum() / max(float((tasks @ n).sum()), 1.0)))
-        scale = scale if scale > 1e-150 else 1.0
-        used = n.any(axis=1)
-        if not used.all():
-            n, means, scatter = n[used], means[used], scatter[used]
-        return cls(
-            pulls=n.copy(),
+        products += t[:, :, None] * (own * n)[:, :, None] * (own * n)[:, None, :]
+        diagonals = [np.einsum("gaa->ga", each) for each in (groups.products, products)]
+        centring.append((*diagonals, (t * (n > 0.0)).sum(axis=0)))
+        tasks = groups.tasks
+    elif isinstance(data, GaussianStatistics) and len(n) > WORTH_GROUPING:
+        grouped = data.shifted(own).grouped()
+        n, tasks, sums = grouped.pulls, grouped.tasks, grouped.sums
+        products, squares = grouped.products, grouped.squares
+    else:
+        tasks = np.ones(len(n))
+    # whether rounding exceeds, for some arm, a twentieth of what centring leaves of all of them
+    lossy = False
+    for before, after, count in centring:
+        rounding = np.finfo(np.float64).eps * before.sum(axis=0)
+        usual = max(float(after.sum()), 0.0) / float(count.sum())
+        lossy |= bool((rounding > 0.05 * usual * count)[count > 1.0].any())
+    share = 1.0 / np.where(n > 0.0, n, np.inf)  # y = share * s
+    means = sums * share / tasks[:, None]
+    scatter, second = np.empty((0, width, width)), means**2
+    if products is not None:
+        second = np.einsum("gaa->ga", products) * share**2
+        scatter = products * share[:, :, None] * share[:, None, :]
+        scatter -= tasks[:, None, None] * means[:, :, None] * means[:, None, :]
+        scatter[tasks == 1.0] = 0.0
+    within = None
+    if squares is not None:
+        within = np.maximum((squares - second * n).sum(axis=0), 0.0)
+    means = np.where(n > 0.0, means + (own - shift), 0.0)
+    moment = float(tasks @ (means**2).sum(axis=1) + np.einsum("gaa->", scatter))
+    scale = float(np.sqrt(moment / float((tasks @ (n > 0.0)).sum())))
+    if within is not None:
+        scale = scale or float(np.sqrt(within.sum() / max(float((tasks @ n).sum()), 1.0)))
+    scale = scale if scale > 1e-150 else 1.0
+    used = n.any(axis=1)
+    free = tasks[used] @ np.maximum(n[used] - 1.0, 0.0)
+    return ArmData(
+        NormalTasks(
+            turn=np.empty((0, width, width)),
+            pulls=n[used].copy(),
             tasks=tasks[used],
-            means=means / scale,
-            scatter=np.ascontiguousarray(scatter / scale**2),
+            means=means[used] / scale,
+            scatter=scatter[used] / scale**2 if len(scatter) else scatter,
             within=None if within is None else within / scale**2,
-            freedom=tasks[used] @ np.maximum(n - 1.0, 0.0)
-            if unit is None
-            else np.zeros(n.shape[1]),
-            total=round(float(tasks[used].sum())),
-            left_out=round(float(tasks[~used].sum())),
-            shift=shift,
-            scale=scale,
-            unit=unit,
-            lossy=lossy,
-        )
-
-    def with_pseudo_tasks(
-        self, tasks: float, pulls: FloatArray, mean: FloatArray, cov: FloatArray
-    ) -> Self:
-        """Add a group of so many tasks, pulled so often, whose mean rewards have this mean and
-        covariance.
-        """
-        return type(self)(
-            **{
-                **vars(self),
-                "pulls": np.vstack([self.pulls, pulls]),
-                "tasks": np.append(self.tasks, tasks),
-                "means": np.vstack([self.means, mean]),
-                "scatter": np.concatenate([self.scatter, tasks * cov[None]]),
-            }
-        )
-
-    def of_arms(self, active: BoolArray) -> Self:
-        """Keep some of the arms; the others must not have been pulled."""
-        kept = np.flatnonzero(active)
-        return type(self)(
-            **{
-                **vars(self),
-                "pulls": np.ascontiguousarray(self.pulls[:, kept]),
-                "means": np.ascontiguousarray(self.means[:, kept]),
-                "scatter": np.ascontiguousarray(self.scatter[:, kept][:, :, kept]),
-                "within": None if self.within is None else self.within[kept],
-                "freedom": self.freedom[kept],
-            }
-        )
-
-    def log_constant(self) -> float:
-        """Return what the log density of the rewards has beyond that of their scaled means and of
-        what is around them.
-        """
-        seen = self.pulls > 0.0
-        observed = float(self.tasks @ seen.sum(axis=1))
-        if self.within is None:
-            return -observed * float(np.log(self.scale))
-        log_pulls = float(self.tasks @ np.log(np.where(seen, self.pulls, 1.0)).sum(axis=1))
-        return -(observed + float(self.freedom.sum())) * float(np.log(self.scale)) - 0.5 * log_pulls
+            freedom=free if data.unit is None else np.zeros(width),
+        ),
+        Units(np.full(width, shift), np.full(width, scale), scale),
+        total=round(float(tasks[used].sum())),
+        left_out=round(float(tasks[~used].sum())),
+        unit=data.unit,
+        lossy=lossy,
+    )
 
 
-def _mean_reward(sums: FloatArray, pulls: FloatArray, tasks: FloatArray | float) -> float:
-    total = float((pulls * tasks).sum())
-    if total == 0.0:
-        raise ValueError("no task has a pull: there is nothing to fit")
-    return float(sums.sum()) / total
-
-
-def _own_rewards(
-    sums: FloatArray, pulls: FloatArray, tasks: FloatArray | float, otherwise: float
-) -> FloatArray:
-    """Mean reward of each arm, ``(arm,)``; that of all for arms never pulled."""
-    total = (pulls * tasks).sum(axis=0)
-    return np.where(total > 0.0, sums.sum(axis=0) / np.where(total > 0.0, total, 1.0), otherwise)
-
-
-def _diagonals(products: FloatArray) -> FloatArray:
-    return np.einsum("gaa->ga", products)
-
-
-def _lossy(squares: FloatArray | None, centred: FloatArray | None, counts: FloatArray) -> bool:
-    """Whether rounding of sums of so many squares exceeds, for some arm, a twentieth of what
-    centring leaves of all of them.
+@final
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Noise of each arm, in the unit of the rewards, and of which arms it is an estimate that a fit
+    improves.
     """
-    if squares is None or centred is None:
-        return False
-    rounding = np.finfo(np.float64).eps * squares.sum(axis=0)
-    usual = max(float(centred.sum()), 0.0) / float(counts.sum())
-    return bool((rounding > 0.05 * usual * counts)[counts > 1.0].any())
+
+    kind: NoiseKind
+    value: FloatArray  # (arm,): what is known, or where the estimate starts
+    free: BoolArray  # (arm,): whether it is estimated
+    # whether the rewards of some arm never differ, so that a noise of zero is likeliest
+    silent: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def noise_of(
+    data: ArmData, kind: NoiseKind, given: FloatArray | str | None, start: FloatArray | None
+) -> Noise:
+    """Noise that is given, or where its estimate starts: the spread of rewards around their task's
+    mean.
+
+    With no repeated pull at all, or rewards that never differ, the noise is held at that of
+    ``start``. An arm that alone is like that, where each has its own noise, is given the one that
+    all arms have together.
+    """
+    none, arms = np.zeros(data.arms, dtype=bool), data.arms
+    if given is None and data.unit is not None:
+        given = np.array(data.unit)
+    if isinstance(given, np.ndarray):
+        value = np.array(validation.per_arm("noise_var", given, arms))
+        check_unit(data.unit, value, "the estimator")
+        return Noise("known", value, none)
+    if data.unit is not None:
+        raise ValueError(
+            "estimates with standard errors do not tell the noise of a pull; leave noise_var out "
+            "to take theirs"
+        )
+    if data.tasks.within is None:
+        raise ValueError(
+            "the noise cannot be estimated without squares: give sums of squared rewards, or pass "
+            "noise_var=..."
+        )
+    within, freedom = data.tasks.within * data.units.reward**2, data.tasks.freedom
+    repeated = freedom > 0.0
+    if not repeated.any() or within.sum() <= 0.0:
+        why = (
+            "the rewards of an arm never differ within a task, so that their noise is zero"
+            if repeated.any()
+            else "the noise cannot be told from the spread of the arms: no arm is ever pulled "
+            "twice in a task"
+        )
+        if start is None:
+            raise ValueError(
+                f"{why}; pass noise_var=..., or a start whose noise to hold until it can be told"
+            )
+        note = f"{why}; that of the start was held"
+        return Noise("known", start, none, bool(repeated.any()), (note,))
+    shared = np.full(arms, within.sum() / freedom.sum())
+    if kind == "shared":
+        return Noise(kind, shared, ~none)
+    free = repeated & (within > 0.0)
+    lacking = np.flatnonzero(~free & data.pulled).tolist()
+    which = f"arm{'s' * (len(lacking) > 1)} {', '.join(map(str, lacking))}"
+    note = f"too few repeated pulls tell the noise of {which}, which took that of all arms together"
+    value = np.where(free, within / np.maximum(freedom, 1.0), shared)
+    return Noise(kind, value, free, bool((repeated & ~free).any()), (note,) * bool(lacking))
+
+
+def check_unit(unit: float | None, noise: FloatArray, holder: str) -> None:
+    """Check that estimates with standard errors are read with the noise that is their unit of
+    precision.
+    """
+    if unit is not None and not np.allclose(noise, unit, rtol=1e-9, atol=0.0):
+        raise ValueError(
+            f"the estimates were given with noise_var={unit:g}, but {holder} holds "
+            f"{np.unique(noise).tolist()}: give both the same"
+        )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
-from priorwise.families.gaussian.likelihood.kernel import evaluate
-from priorwise.families.gaussian.likelihood.noise import check_unit
+from priorwise.families.gaussian.likelihood.data import check_unit
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.gaussian.statistics import GaussianStatistics
-
-BLOCK: Final = 8192
+from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
 
 
 def log_marginal_likelihood(
@@ -41,28 +39,15 @@ def log_marginal_likelihood(
             f"{prior!r}"
         )
     check_unit(data.unit, normal.noise_var, "the prior")
-    n, arms, noise = data.pulls, data.arms, np.array(normal.noise_var)
-    centred = data.shifted(float(normal.mean.mean()))
-    safe = np.where(n > 0.0, n, 1.0)
-    out = np.empty(data.tasks)
-    for start in range(0, data.tasks, BLOCK):
-        block = slice(start, min(start + BLOCK, data.tasks))
-        tasks = block.stop - block.start
-        matrices = [np.empty((tasks, arms, arms)) for _ in range(2)]
-        gradients = (np.zeros(arms), np.zeros((arms, arms)), np.zeros(arms))
-        evaluate(
-            n[block].copy(),
-            np.ones(tasks),
-            centred.sums[block] / safe[block],
-            np.zeros((tasks, arms, arms)),
-            normal.mean - normal.mean.mean(),
-            np.array(normal.cov, order="C"),
-            noise,
-            out[block],
-            np.empty((tasks, arms)),
-            *matrices,
-            *gradients,
-        )
+    n, noise, none = data.pulls, np.array(normal.noise_var), np.empty((0, data.arms, data.arms))
+    middle = float(normal.mean.mean())
+    centred, safe = data.shifted(middle), np.where(n > 0.0, n, 1.0)
+    tasks = NormalTasks(
+        none, n.copy(), np.ones(data.tasks), centred.sums / safe, none, None, np.zeros(data.arms)
+    )
+    out = tasks.sums(
+        Parameters(normal.mean - middle, np.array(normal.cov, order="C"), noise)
+    ).values
     if centred.squares is not None:
         within = np.maximum(centred.squares - centred.sums**2 / safe, 0.0)
         more = (n - 1.0) * np.log(2.0 * np.pi * noise) + np.log(safe) + within / noise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
@@ -11,28 +12,33 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
+from priorwise.core.newton import climb, climb_by_gradient
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.groups import GaussianGroups
-from priorwise.families.gaussian.likelihood.ascent import ascend
-from priorwise.families.gaussian.likelihood.certainty import (
-    certainty,
-    to_boundary,
-    would_be_on_edge,
-)
-from priorwise.families.gaussian.likelihood.charts import Structure
-from priorwise.families.gaussian.likelihood.data import GaussianData
-from priorwise.families.gaussian.likelihood.model import Model, extend, prior_of, scaled, unscaled
-from priorwise.families.gaussian.likelihood.noise import (
+from priorwise.families.gaussian.likelihood.data import (
+    ArmData,
     Noise,
     NoiseKind,
-    given_noise,
-    noise_to_estimate,
+    noise_of,
+    read_arms,
 )
-from priorwise.families.gaussian.likelihood.objective import Objective, Parameters
 from priorwise.families.gaussian.likelihood.target import target
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.normal.likelihood.certainty import (
+    NEWTON,
+    certainty,
+    named,
+    to_boundary,
+    with_others,
+    would_be_on_edge,
+)
+from priorwise.families.normal.likelihood.model import Chart, Model, Structure, scoring
+from priorwise.families.normal.likelihood.tasks import Parameters
+
+LONGEST: Final = 10.0
+"""Longest step of the ascent, in coordinates of order one."""
 
 REGULARISER: Final = 2.0
 AVOID: Final = 0.25
@@ -89,15 +95,8 @@ class GaussianMarginalLikelihood:
       prior of Chung et al., "Weakly informative prior for point estimation of covariance matrices"
       (2015), which moves variances away from zero by at most about a standard error.
 
-    Both vanish against the likelihood as tasks come in. The default, 2, was chosen on the paper's
-    Gaussian problem with data of Thompson sampling: against maximum likelihood it more than halves
-    the loss of held-out log likelihood after 3 to 12 tasks and gains up to 200. More (4, and the
-    whole of the second term) predicts as well or slightly better, but a wider prior makes Thompson
-    sampling explore more than it has to in its first 200 tasks. It was checked on two problems with
-    arms that differ, with Thompson sampling learning its prior from nothing: against the true
-    prior, the loss per task over tasks 51 to 200 is 0.02 with means 0, 5, 10 and variance 1 (5
-    pulls per task), and none that can be seen with means 0, 1, 2, 3 and variance 1/4 (10 pulls); on
-    the paper's problem it is 0.10.
+    Both vanish against the likelihood as tasks come in. How the default was chosen:
+    ``docs/learning.md``.
 
     **Arms never pulled** get the mean of the others' means and variances and no correlation, with a
     warning.
@@ -225,137 +224,124 @@ class GaussianMarginalLikelihood:
         """Fit a kept run, :class:`GaussianStatistics` or :class:`GaussianGroups`; ``start`` is
         where to begin the ascent.
         """
-        if not isinstance(data, GaussianGroups):
+        if not isinstance(data, (GaussianStatistics, GaussianGroups)):
             data = GaussianStatistics.of(data, arms=self.arms)
-        whole = GaussianData.of(data, self.arms)
-        if self.structure == "factor" and self.factors >= whole.arms:
+        whole = read_arms(data, self.arms)
+        arms, alike = whole.arms, self.structure == "exchangeable"
+        if self.structure == "factor" and self.factors >= arms:
             raise ValueError(
-                f"factors must be below the number of arms, {whole.arms}, got {self.factors}; use "
+                f"factors must be below the number of arms, {arms}, got {self.factors}; use "
                 "structure='full'"
             )
-        first = self._start(start, whole.arms)
-        noise = self._noise(whole, first)
-        active = whole.pulled > 0.0
-        notes = self._notes(whole, active) + list(noise.notes)
-        if self.structure == "exchangeable":
-            active = np.ones_like(active)
-        used = whole if active.all() else whole.of_arms(active)
-        model = Model(
-            self.structure, min(self.factors, max(used.arms - 1, 1)), used.arms, noise.kind
-        )
-        objective, begin = self._prepare(model, used, noise, active, first)
-        ascent = ascend(
-            objective, begin, tolerance=self.tolerance, max_iterations=self.max_iterations
-        )
-        ascent, on_edge = to_boundary(objective, ascent, self.tolerance)
-        if not ascent.converged:
-            notes.append(
-                f"not converged after {ascent.iterations} iterations; raise max_iterations"
+        first = start.prior if isinstance(start, PriorFit) else start
+        if isinstance(first, ExchangeableGaussianPrior):
+            first = first.for_arms(arms)
+        if first is not None and (not isinstance(first, GaussianPrior) or first.arms != arms):
+            raise ValueError(
+                f"start must be a fit or a normal prior of {arms} arms, got "
+                f"{validation.shown(first)}"
             )
-        fitted = unscaled(ascent.point.parameters, used.shift, used.scale)
+        first_noise = None if first is None else first.noise_var
+        noise = noise_of(whole, self._kind, self.noise_var, first_noise)
+        active = whole.pulled | alike
+        model, begin, notes = self._prepare(whole, noise, active, first)
+        options: dict[str, Any] = {"tolerance": self.tolerance, "limit": self.max_iterations}
+        if model.tasks.dim > NEWTON:
+            found = climb_by_gradient(partial(model.at, curved=False), begin, **options)
+        else:
+            bounds: dict[str, Any] = {"longest": LONGEST, "low": model.low, "high": -model.low}
+            found = climb(model.at, begin, scoring=scoring, **bounds, **options)
+        on_edge = False
+        if not model.log_det:
+            found, on_edge = to_boundary(found, self.tolerance)
+        if not found.converged:
+            notes.append(f"not converged after {found.iterations} iterations; raise max_iterations")
+        units = whole.units if active.all() else whole.units.of_arms(active)
+        fitted = found.place.at.out_of(units)
         # what is known stays as it is, to the last bit
         estimates = np.where(noise.free[active], fitted.noise, noise.value[active])
-        noises = noise.value if noise.kind == "known" else np.full(whole.arms, estimates.mean())
-        at = extend(Parameters(fitted.nu, fitted.psi, estimates), active, noises)
-        errors, uncertainty, more = certainty(
-            model, objective, ascent, active=active, noise=at.noise, on_edge=on_edge
+        at = replace(fitted, noise=estimates)
+        if not active.all():
+            noises = noise.value if noise.kind == "known" else np.full(arms, estimates.mean())
+            at = with_others(at, active, noises)
+        errors, law, more = certainty(
+            found.place, units, self.structure, at.noise, active=active, on_edge=on_edge
         )
         if noise.kind != self._kind:
-            errors["noise_var"] = np.full(
-                () if self.structure == "exchangeable" else whole.arms, np.nan
-            )
+            errors["noise_var"] = np.full(() if alike else arms, np.nan)
+        groups = len(whole.tasks.tasks)
+        log_likelihood = found.place.sums.value - float(found.place.sums.values[groups:].sum())
+        log_unit = whole.tasks.entries * float(np.log(whole.units.reward))
         return PriorFit(
-            prior=prior_of(self.structure, at),
+            prior=ExchangeableGaussianPrior(**named(self.structure, at))
+            if alike
+            else GaussianPrior(at.mean, at.cov, at.noise),
             estimator=self.name,
             tasks=whole.total,
             left_out=whole.left_out,
-            at_boundary=on_edge
-            or noise.silent
-            or would_be_on_edge(objective, ascent, len(used.tasks)),
-            converged=ascent.converged,
+            at_boundary=on_edge or noise.silent or would_be_on_edge(found.place, groups),
+            converged=found.converged,
             std_errors=errors,
-            log_likelihood=objective.of_data(ascent.point, len(used.tasks)) + used.log_constant(),
-            iterations=ascent.iterations,
+            log_likelihood=log_likelihood + whole.tasks.log_constant - log_unit,
+            iterations=found.iterations,
             warnings=notes + more,
-            uncertainty=uncertainty,
+            uncertainty=law,
             statistics=data,
         )
 
-    def _start(self, start: Any, arms: int) -> GaussianPrior | None:
-        """Return the prior to begin at."""
-        prior = start.prior if isinstance(start, PriorFit) else start
-        if isinstance(prior, ExchangeableGaussianPrior):
-            prior = prior.for_arms(arms)
-        if prior is not None and (not isinstance(prior, GaussianPrior) or prior.arms != arms):
-            raise ValueError(
-                f"start must be a fit or a normal prior of {arms} arms, got "
-                f"{validation.shown(prior)}"
+    def _prepare(
+        self, whole: ArmData, noise: Noise, active: BoolArray, start: GaussianPrior | None
+    ) -> tuple[Model, FloatArray, list[str]]:
+        """Return the model with its regulariser, where to begin, and what to warn of."""
+        tasks = whole.tasks if active.all() else whole.tasks.of_arms(active)
+        units, arms = whole.units, tasks.dim
+        alike, every = self.structure == "exchangeable", np.eye(arms)
+        own, free = noise.value[active] / units.reward**2, noise.free[active]
+        lean = target(tasks, own, alike=alike)
+        if self.regulariser > 0.0:
+            # so many tasks, pulled as often as an average one, with the target's mean and variance
+            cov = np.diag(lean.var + own / lean.pulls)
+            tasks = replace(
+                tasks,
+                pulls=np.vstack([tasks.pulls, np.full(arms, lean.pulls)]),
+                tasks=np.append(tasks.tasks, self.regulariser),
+                means=np.vstack([tasks.means, lean.mean]),
+                scatter=np.concatenate([tasks.scatter, self.regulariser * cov[None]]),
             )
-        return prior
-
-    def _noise(self, data: GaussianData, start: GaussianPrior | None) -> Noise:
-        """Noise that is known, or where its estimate starts."""
-        if isinstance(self.noise_var, np.ndarray):
-            return given_noise(
-                np.array(validation.per_arm("noise_var", self.noise_var, data.arms)), data
-            )
-        if self.noise_var is None and data.unit is not None:
-            return given_noise(np.full(data.arms, data.unit), data)
-        return noise_to_estimate(self._kind, data, None if start is None else start.noise_var)
-
-    def _notes(self, data: GaussianData, active: BoolArray) -> list[str]:
+        factors = min(self.factors, max(arms - 1, 1))
+        one = np.ones((arms, 1))
+        model = Model(
+            tasks,
+            Chart(self.structure, arms, factors),
+            mean_map=one if alike else every,
+            noise_map={"known": every[:, :0], "shared": one, "per-arm": every[:, free]}[noise.kind],
+            known_noise=own,
+            log_det=AVOID * min(self.regulariser, 1.0),
+        )
+        begin = Parameters(lean.mean, np.diag(lean.var), own)
+        if start is not None:
+            given = Parameters(
+                start.mean[active], start.cov[np.ix_(active, active)], start.noise_var[active]
+            ).into(units.of_arms(active))
+            least = 1e-2 * float(lean.var.mean())
+            # zero variances do not move
+            if float(np.linalg.eigvalsh(given.cov)[0]) < 1e-3 * least:
+                given = replace(given, cov=given.cov + least * every)
+            begin = replace(given, noise=np.where(free, given.noise, own))
         notes = []
         missing = np.flatnonzero(~active).tolist()
-        if missing and self.structure != "exchangeable":
+        if missing:
             which = (
                 f"arm {missing[0]} was"
                 if len(missing) == 1
-                else f"arms {', '.join(map(str, missing))} were"
+                else (f"arms {', '.join(map(str, missing))} were")
             )
             notes.append(f"{which} never pulled and took mean and variance from the others")
-        if data.lossy:
+        if whole.lossy:
             notes.append(
                 "rounding hides the spread of rewards so far from zero; subtract a number near "
                 "their mean first"
             )
-        size = (
-            Model(self.structure, self.factors, data.arms, self._kind)
-            .objective(data, np.ones(data.arms), 0.0)
-            .size
-        )
-        if data.total < size:
-            notes.append(f"{data.total} tasks are few for {size} parameters")
-        return notes
-
-    def _prepare(
-        self,
-        model: Model,
-        data: GaussianData,
-        noise: Noise,
-        active: BoolArray,
-        start: GaussianPrior | None,
-    ) -> tuple[Objective, FloatArray]:
-        """Add the regulariser, and find where to begin."""
-        own_noise, free = noise.value[active] / data.scale**2, noise.free[active]
-        lean = target(data, own_noise, alike=self.structure == "exchangeable")
-        regularised = data
-        if self.regulariser > 0.0:
-            cov = np.diag(lean.var + own_noise / lean.pulls)
-            regularised = data.with_pseudo_tasks(
-                self.regulariser, np.full(data.arms, lean.pulls), lean.mean, cov
-            )
-        objective = model.objective(
-            regularised, own_noise, AVOID * min(self.regulariser, 1.0), free
-        )
-        begin = Parameters(lean.mean, np.diag(lean.var), own_noise)
-        if start is not None:
-            least = 1e-2 * float(lean.var.mean())
-            given = Parameters(
-                start.mean[active], start.cov[np.ix_(active, active)], start.noise_var[active]
-            )
-            given = scaled(given, data.shift, data.scale)
-            lowest = float(np.linalg.eigvalsh(given.psi)[0])
-            # zero variances do not move
-            psi = given.psi + (least * np.eye(data.arms) if lowest < 1e-3 * least else 0.0)
-            begin = Parameters(given.nu, psi, np.where(free, given.noise, own_noise))
-        return objective, objective.coordinates(begin)
+        if whole.total < model.size:
+            notes.append(f"{whole.total} tasks are few for {model.size} parameters")
+        return model, model.coordinates(begin), notes + list(noise.notes)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.families.gaussian.likelihood.data import GaussianData
+from priorwise.families.normal.likelihood.tasks import NormalTasks
 
 ROUNDS: Final = 12
 
@@ -24,17 +24,7 @@ class Target:
     pulls: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Mean rewards by group and arm; ``tasks`` is 0 where an arm was not pulled."""
-
-    tasks: FloatArray
-    means: FloatArray
-    scatter: FloatArray  # sum of squared deviations over the tasks of the group
-    error: FloatArray  # noise over pulls
-
-
-def target(data: GaussianData, noise: FloatArray, *, alike: bool) -> Target:
+def target(tasks: NormalTasks, noise: FloatArray, *, alike: bool) -> Target:
     """Fit ``mu_a ~ N(mean_a, var)``, independent over tasks and arms, with one variance for all
     arms.
 
@@ -45,62 +35,43 @@ def target(data: GaussianData, noise: FloatArray, *, alike: bool) -> Target:
     gets one standard error more, and that of the arm's mean, which keeps it positive when few tasks
     happen to agree, and vanishes as tasks come in. With a single mean reward, which tells nothing
     of the variance, it is that of a pull.
+
+    Given ``var``, the variance between arms is the moment estimate of DerSimonian and Laird; given
+    that, ``var`` takes a step of Fisher scoring with the arms' means integrated out.
     """
-    seen = data.pulls > 0.0
-    pulls = float((data.tasks @ data.pulls).sum()) / (data.total * data.arms)
-    cells = _Cells(
-        np.where(seen, data.tasks[:, None], 0.0),
-        data.means,
-        np.einsum("gaa->ga", data.scatter),
-        noise / np.where(seen, data.pulls, 1.0),
-    )
-    each = np.ones(data.arms)
-    if cells.tasks.sum() < 2.0:
-        return Target(float(cells.means[seen][0]) * each, float(noise.mean()) * each, pulls)
-    mean, var, error = _one_mean(cells)
-    if alike or data.arms == 1:
-        return Target(mean * each, (var + error) * each, pulls)
-    means, more, own_var, own_error = _own_means(cells, var)
-    return Target(means, min(own_var + own_error, var + error) + more, pulls)
-
-
-def _one_mean(cells: _Cells) -> tuple[float, float, float]:
-    """Mean, variance and its standard error, by Fisher scoring on ``y ~ N(mean, var + error)``."""
-    t, y, s = cells.tasks, cells.means, cells.scatter
-    total = float(t.sum())
-    mean, noise = float((t * y).sum()) / total, float((t * cells.error).sum()) / total
-    var = max(float((t * (y - mean) ** 2 + s).sum()) / total - noise, 0.1 * noise)
+    seen = tasks.pulls > 0.0
+    pulls = float((tasks.tasks @ tasks.pulls).sum()) / float(tasks.tasks.sum() * tasks.dim)
+    # by group and arm: number of tasks, 0 where an arm was not pulled, sums of squared deviations
+    # over them, and noise over pulls
+    t, y, s = np.where(seen, tasks.tasks[:, None], 0.0), tasks.means, np.zeros_like(tasks.means)
+    if len(tasks.scatter):
+        s[-len(tasks.scatter) :] = np.einsum("gaa->ga", tasks.scatter)
+    noise_share = noise / np.where(seen, tasks.pulls, 1.0)
+    each, total = np.ones(tasks.dim), float(t.sum())
+    if total < 2.0:
+        return Target(float(y[seen][0]) * each, float(noise.mean()) * each, pulls)
+    # all arms with one mean
+    mean, pull = float((t * y).sum()) / total, float((t * noise_share).sum()) / total
+    var = max(float((t * (y - mean) ** 2 + s).sum()) / total - pull, 0.1 * pull)
     for _ in range(ROUNDS):
-        spread = var + cells.error
+        spread = var + noise_share
         mean = float((t * y / spread).sum() / (t / spread).sum())
         score = 0.5 * float(((t * (y - mean) ** 2 + s) / spread**2 - t / spread).sum())
         information = 0.5 * float((t / spread**2).sum())
         before, var = var, max(var + score / information, 0.0)
         if abs(var - before) < 1e-3 * (var + information**-0.5):
             break
-    return mean, var, (0.5 * float((t / (var + cells.error) ** 2).sum())) ** -0.5
-
-
-def _own_means(cells: _Cells, overall: float) -> tuple[FloatArray, FloatArray, float, float]:
-    """Each arm's mean and its variance given the data, the variance of tasks around them and its
-    standard error.
-
-    Given ``var``, the variance between arms is the moment estimate of DerSimonian and Laird; given
-    that, ``var`` takes a step of Fisher scoring with the arms' means integrated out.
-    """
-    t, y, s = cells.tasks, cells.means, cells.scatter
+    most = var + (0.5 * float((t / (var + noise_share) ** 2).sum())) ** -0.5
+    if alike or tasks.dim == 1:
+        return Target(mean * each, most * each, pulls)
+    # each arm with its own
     count = t.sum(axis=0)  # (arm,)
     freedom = float(np.maximum(count - 1.0, 0.0).sum())
-    var = overall
     if freedom > 0.0:
         centred = y - (t * y).sum(axis=0) / count
-        var = max(
-            float((t * centred**2 + s).sum()) / freedom
-            - float((t * cells.error).sum() / count.sum()),
-            0.01 * overall,
-        )
+        var = max(float((t * centred**2 + s).sum()) / freedom - pull, 0.01 * var)
     for _ in range(ROUNDS):
-        spread = var + cells.error
+        spread = var + noise_share
         precision = (t / spread).sum(axis=0)
         own = (t * y / spread).sum(axis=0) / precision
         middle = float(precision @ own / precision.sum())
@@ -109,13 +80,13 @@ def _own_means(cells: _Cells, overall: float) -> tuple[FloatArray, FloatArray, f
         weight = precision / (1.0 + between * precision)
         centre = float(weight @ own / weight.sum())
         trust = between * weight  # in [0, 1): how far an arm's mean is its own
-        mean = centre + trust * (own - centre)
+        means = centre + trust * (own - centre)
         more = between / (1.0 + between * precision) + (1.0 - trust) ** 2 / weight.sum()
-        score = 0.5 * float(((t * ((y - mean) ** 2 + more) + s) / spread**2 - t / spread).sum())
+        score = 0.5 * float(((t * ((y - means) ** 2 + more) + s) / spread**2 - t / spread).sum())
         information = max(
             0.5 * float(((t / spread**2).sum(axis=0) * (1.0 - trust / count)).sum()), 1e-300
         )
         before, var = var, max(var + score / information, 0.0)
         if abs(var - before) < 1e-3 * (var + information**-0.5):
             break
-    return mean, more, var, information**-0.5
+    return Target(means, min(var + information**-0.5, most) + more, pulls)

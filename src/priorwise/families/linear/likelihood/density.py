@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.core import validation
 from priorwise.core.types import FloatArray
-from priorwise.families.linear.likelihood.model import LinearLikelihood, LinearTasks
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.linear.statistics import LinearStatistics
+from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
 
 
 def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatistics) -> FloatArray:
@@ -28,8 +27,15 @@ def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatis
         raise ValueError(
             f"the prior has {prior.dim} features, but the statistics have {statistics.dim}"
         )
-    tasks = LinearTasks(statistics.gram, statistics.moments, statistics.squares, statistics.pulls)
     noise = 1.0 if weighted else float(prior.noise_var[0])
-    likelihood = LinearLikelihood(tasks, validation.square_root(prior.cov), noise, prior.mean)
+    pulls = statistics.pulls
     log_noise = 0.0 if statistics.log_noise is None else statistics.log_noise
-    return likelihood.by_task() - 0.5 * log_noise
+    tasks = NormalTasks.of_features(statistics.gram, statistics.moments, statistics.squares, pulls)
+    out = tasks.sums(
+        Parameters(np.array(prior.mean), np.array(prior.cov), np.array([noise]))
+    ).values
+    seen = tasks.pulls > 0.0
+    left = np.maximum(statistics.squares - (tasks.pulls * tasks.means**2).sum(axis=1), 0.0)
+    freedom = pulls - seen.sum(axis=1)
+    out -= 0.5 * (freedom * np.log(2.0 * np.pi * noise) + left / noise)
+    return out - 0.5 * (np.log(np.where(seen, tasks.pulls, 1.0)).sum(axis=1) + log_noise)

@@ -16,25 +16,30 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
-from priorwise.core.numerics import symmetric
+from priorwise.core.newton import Climb, climb
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
-from priorwise.families.linear.likelihood.certainty import std_errors, uncertainty
-from priorwise.families.linear.likelihood.climb import (
-    FAR,
-    LEAST_NOISE,
-    Chart,
-    Point,
-    climb,
-    safe_root,
-)
-from priorwise.families.linear.likelihood.model import LinearLikelihood, LinearTasks
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.linear.statistics import LinearStatistics
+from priorwise.families.normal.likelihood.certainty import (
+    certainty,
+    to_boundary,
+    would_be_on_edge,
+)
+from priorwise.families.normal.likelihood.model import Chart, Model, Place, scoring
+from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters, Sums, Units
 
 Structure = Literal["full", "diagonal"]
 
 REGULARISER: Final = 1.0
+
+LEAST_NOISE: Final = 1e-8
+"""Least noise variance, in units of the rewards' spread."""
+
+FAR: Final = 10.0
+"""Variance that the regulariser alone would choose, in units of the data: ten times what would
+explain all rewards. Where the data say nothing of a weight, it is as far as that from the fit.
+"""
 
 FEW: Final = 5_000
 """A cold start looks at so many of the tasks first, up to a factor of two."""
@@ -149,138 +154,168 @@ class LinearMarginalLikelihood:
         used = statistics.pulls > 0
         if not used.any():
             raise ValueError("no task has a pull, so there is nothing to fit")
-        kept = statistics if used.all() else statistics.take(used)
-        raw = LinearTasks(kept.gram, kept.moments, kept.squares, kept.pulls)
-        features, reward = raw.units()
-        tasks = raw.rescaled(features, reward)
-        common = tasks.regression()
-        tasks = tasks.centred(common)
-        chart = Chart.of(
-            tasks.dim, diagonal=self.structure == "diagonal", noise=self._known_noise is None
-        )
-        top, converged, iterations = climb(self._start(tasks, chart, start, features, reward), 200)
-        singular, silent = _prefers_singular(top), top.noise_var <= LEAST_NOISE
-        unseen = _unseen(top)
-        units = reward / features  # of the weights
-        cov = symmetric(top.root @ top.root.T if self.regulariser > 0 else _filled(top, unseen))
-        prior = LinearGaussianPrior(
-            (common + top.likelihood.mean) * units,
-            cov * np.outer(units, units),
-            # a known one exactly as it was given
-            top.noise_var * reward**2 if self._known_noise is None else self._known_noise,
-            self.contexts,
-        )
+        units, scaled = _in_units(statistics if used.all() else statistics.take(used))
+        model = self._model(NormalTasks.of_features(*scaled), units)
+        if start is None:
+            begin, few = None, len(scaled[0]) // FEW
+            if few > 1:
+                some = NormalTasks.of_features(*(each[::few] for each in scaled))
+                begin = _climb(self._model(some, units), None).place.at
+        else:
+            prior = start.prior if isinstance(start, PriorFit) else start
+            if not isinstance(prior, LinearGaussianPrior):
+                raise TypeError(
+                    "start must be a fit or prior of linear contextual bandits, got "
+                    f"{type(prior).__name__}"
+                )
+            if prior.dim != model.tasks.dim:
+                raise ValueError(
+                    f"start has {prior.dim} features, but the data have {model.tasks.dim}"
+                )
+            begin = Parameters(prior.mean, prior.cov, prior.noise_var[:1]).into(units)
+        found, on_edge = _climb(model, begin), False
+        unseen = _unseen(found.place)
         blind = unseen.shape[1] > 0
-        there = (
+        if self.regulariser == 0:
+            found, on_edge = to_boundary(found, 1e-7)
+            if blind:
+                found = replace(found, place=_filled(found.place, unseen))
+        place, known = found.place, self._known_noise
+        at, silent = (
+            place.at.out_of(units),
+            known is None and place.at.noise[0] <= 1.001 * LEAST_NOISE,
+        )
+        noise = (
+            float(at.noise[0]) if known is None else known
+        )  # a known one exactly as it was given
+        errors, law, _ = certainty(
+            place, units, self.structure, np.array(noise),
+            active=np.ones(len(at.mean), dtype=bool), on_edge=on_edge, floor=1.0 / FAR,
+        )  # fmt: skip
+        errors["mean"][np.diag(place.sums.precision) <= 0.0] = np.nan
+        if blind:
+            errors["cov"][:] = np.nan
+        if silent:
+            errors["noise_var"] = np.array(np.nan)
+        singular = on_edge or would_be_on_edge(place)
+        whose = (
             "regulariser's"
             if self.regulariser > 0
-            else "default regulariser's, as the data's is open"
+            else ("default regulariser's, as the data's is open")
         )
-        notes = [
+        notes = {
             "a covariance with a variance of zero in some direction is more likely than the fitted "
-            "one" * singular,
-            "the rewards leave no noise: its variance is at the least that is allowed" * silent,
-            f"some direction of the features was never seen: the prior there is the {there}"
-            * blind,
-        ]
-        notes += [] if converged else ["the iterations did not come to rest"]
-        centre = top
-        if self.regulariser == 0 and (singular or blind):
-            centre, _, _ = climb(
-                Point(tasks, chart, REGULARISER, safe_root(cov, chart), top.noise_var), 200
-            )
+            "one": singular,
+            "the rewards leave no noise: its variance is at the least that is allowed": silent,
+            f"some direction of the features was never seen: the prior there is the {whose}": blind,
+            "the iterations did not come to rest": not found.converged,
+        }
+        tasks = model.tasks
         return PriorFit(
-            prior,
+            LinearGaussianPrior(at.mean, at.cov, noise, self.contexts),
             type(self).__name__,
-            len(raw.pulls),
+            int(used.sum()),
             int((~used).sum()),
             at_boundary=singular or silent or blind,
-            converged=converged,
-            std_errors=std_errors(
-                top, units, reward, interior=not silent and (self.regulariser > 0 or not singular)
-            ),
-            log_likelihood=top.likelihood.value - float(raw.pulls.sum()) * np.log(reward),
-            iterations=iterations,
-            warnings=[note for note in notes if note],
-            uncertainty=uncertainty(centre, units),
+            converged=found.converged,
+            std_errors=errors,
+            log_likelihood=place.sums.value
+            + tasks.log_constant
+            - tasks.entries * float(np.log(units.reward)),
+            iterations=found.iterations,
+            warnings=[note for note, holds in notes.items() if holds],
+            uncertainty=law,
             statistics=statistics,
         )
 
-    def _start(
-        self, tasks: LinearTasks, chart: Chart, start: Any, features: FloatArray, reward: float
-    ) -> Point:
-        """Begin from a former fit, or from a covariance that explains half of what there is and a
-        few steps of EM.
-
-        With very many tasks, some of them first.
+    def _model(self, tasks: NormalTasks, units: Units) -> Model:
+        """Return the model with its regulariser; a noise to be estimated begins at half of what
+        there is.
         """
-        noise = None if self._known_noise is None else self._known_noise / reward**2
-        if start is None:
-            root = chart.root(
-                np.where(chart.rows == chart.columns, np.sqrt(0.5 / tasks.dim), 0.0), tasks.dim
-            )
-            point = Point(tasks, chart, self.regulariser, root, 0.5 if noise is None else noise)
-            few = len(tasks.pulls) // FEW
-            if few > 1:
-                point = replace(point, tasks=tasks.every(few))
-            for _ in range(3):
-                point = point.expectation_maximisation()
-            if few > 1:
-                near, _, _ = climb(point, 200)
-                point = Point(
-                    tasks,
-                    chart,
-                    self.regulariser,
-                    safe_root(near.root @ near.root.T, chart),
-                    near.noise_var,
-                )
-            return point
-        prior = start.prior if isinstance(start, PriorFit) else start
-        if not isinstance(prior, LinearGaussianPrior):
-            raise TypeError(
-                "start must be a fit or prior of linear contextual bandits, got "
-                f"{type(prior).__name__}"
-            )
-        if prior.dim != tasks.dim:
-            raise ValueError(f"start has {prior.dim} features, but the data have {tasks.dim}")
-        root = safe_root(prior.cov * np.outer(features, features) / reward**2, chart)
-        return Point(
+        known, d = self._known_noise, tasks.dim
+        return Model(
             tasks,
-            chart,
-            self.regulariser,
-            root,
-            float(prior.noise_var[0]) / reward**2 if noise is None else noise,
+            Chart(self.structure, d),
+            mean_map=np.eye(d),
+            noise_map=np.ones((1, int(known is None))),
+            known_noise=np.array([0.5 if known is None else known / units.reward**2]),
+            log_det=0.5 * self.regulariser,
+            trace=0.5 * self.regulariser / FAR,
+            least_log_noise=float(np.log(LEAST_NOISE)),
         )
 
 
-def _prefers_singular(top: Point) -> bool:
-    """Whether the likelihood is larger without the smallest of the variances in the fit's principal
-    directions.
+def _in_units(data: LinearStatistics) -> tuple[Units, tuple[FloatArray, ...]]:
+    """Units of the fit, and the normal equations in them.
+
+    Features are in units of their root mean square, rewards of that of what a regression common to
+    all tasks leaves of them, which is subtracted. A feature that was never seen has the unit of the
+    others, and rewards without any spread a unit of 1e-6 of their size.
     """
-    left, sizes, _ = np.linalg.svd(top.root)
-    if sizes[-1] ** 2 < 1e-7:
-        return True
-    if len(top.chart.rows) == len(top.root):
-        smallest = int(np.abs(np.diag(top.root)).argmin())
-        flat = top.root * (np.arange(len(top.root)) != smallest)
-    else:
-        flat = left[:, :-1] * sizes[:-1] @ np.eye(len(sizes) - 1, len(sizes))
-    return LinearLikelihood(top.tasks, flat, top.noise_var).value > top.likelihood.value
+    pulls, gram, moments = data.pulls.sum(), data.gram.sum(axis=0), data.moments.sum(axis=0)
+    sizes = np.diag(gram) / pulls
+    known = sizes > 0
+    sizes = np.sqrt(np.where(known, sizes, sizes[known].mean() if known.any() else 1.0))
+    inverse = np.linalg.pinv(gram / np.outer(sizes, sizes), rcond=1e-12, hermitian=True)
+    common = inverse @ (moments / sizes) / sizes
+    left = max(float(data.squares.sum() - moments @ common), 1e-12 * float(data.squares.sum()))
+    reward = float(np.sqrt(left / pulls)) if left > 0 else 1.0
+    fitted = data.gram @ common
+    squares = data.squares - np.einsum("ti,i->t", 2.0 * data.moments - fitted, common)
+    scaled = (
+        data.gram / np.outer(sizes, sizes),
+        (data.moments - fitted) / (sizes * reward),
+        np.maximum(squares, 0.0) / reward**2,
+        data.pulls,
+    )
+    return Units(common, reward / sizes, reward), scaled
 
 
-def _unseen(top: Point) -> FloatArray:
+def _climb(model: Model, start: Parameters | None) -> Climb[Place]:
+    """Climb from a former fit, or from a covariance that explains half of what there is and a few
+    steps of EM: ``S = E[(w - m)(w - m)']``, ``v = E|r - X w|^2 / pulls``.
+    """
+    tasks, d = model.tasks, model.tasks.dim
+    sums: Sums | None = None
+    at = Parameters(np.zeros(d), 0.5 / d * np.eye(d), model.known_noise)
+    if start is not None:
+        noise = start.noise if model.noise_map.size else model.known_noise
+        at = Parameters(np.zeros(d), start.cov, noise)
+    for _ in range(4 if start is None else 1):
+        if sums is not None:
+            spread = at.cov + 2.0 / len(tasks.tasks) * at.cov @ sums.cov @ at.cov
+            left = at.noise + 2.0 * at.noise**2 * sums.noise / tasks.entries
+            noise = np.maximum(left, LEAST_NOISE) if model.noise_map.size else at.noise
+            at = replace(at, cov=spread, noise=noise)
+        # from an exact 0 there is no way up
+        values, axes = np.linalg.eigh(at.cov)
+        at = replace(at, cov=axes * np.maximum(values, 1e-4) @ axes.T)
+        sums = tasks.sums(at, noisy=True)
+        best = np.linalg.pinv(sums.precision, rcond=1e-10, hermitian=True) @ sums.mean
+        at = replace(at, mean=at.mean + best)
+    return climb(
+        model.at,
+        model.coordinates(at),
+        scoring=scoring,
+        longest=1.0,
+        low=model.low,
+    )
+
+
+def _unseen(place: Place) -> FloatArray:
     """Directions of the features that no task has seen, ``(dim, direction)``."""
-    values, axes = np.linalg.eigh(top.likelihood.mean_precision)
-    return np.asarray(axes[:, values <= 1e-9 * len(top.tasks.pulls)])
+    values, axes = np.linalg.eigh(place.sums.precision)
+    return np.asarray(axes[:, values <= 1e-9 * len(place.model.tasks.tasks)])
 
 
-def _filled(top: Point, unseen: FloatArray) -> FloatArray:
-    """Give the covariance of plain likelihood, which says nothing about unseen directions, the
-    regulariser's variance there.
+def _filled(place: Place, unseen: FloatArray) -> Place:
+    """Give the prior of plain likelihood, which says nothing about unseen directions, the mean 0
+    and the regulariser's variance there.
     """
-    cov = top.root @ top.root.T
-    if len(top.chart.rows) == len(cov):  # the diagonal: features that were never seen
-        alone = (unseen**2).sum(axis=1) > 1.0 - 1e-9
-        return np.diag(np.where(alone, FAR, np.diag(cov)))
-    seen = np.eye(len(cov)) - unseen @ unseen.T
-    return np.asarray(seen @ cov @ seen + FAR * unseen @ unseen.T)
+    cov, seen = place.at.cov, np.eye(len(unseen)) - unseen @ unseen.T
+    if place.model.chart.triangular:
+        cov = seen @ cov @ seen + FAR * unseen @ unseen.T
+    else:  # the diagonal: features that were never seen
+        cov = np.diag(np.where((unseen**2).sum(axis=1) > 1.0 - 1e-9, FAR, np.diag(cov)))
+    at = replace(place.at, mean=seen @ place.at.mean, cov=cov)
+    return place.model.at(place.model.coordinates(at))

@@ -1,0 +1,74 @@
+"""Laws of plausible priors in files of fits from before arms and features shared one likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.newton import positive_root
+from priorwise.core.types import FloatArray
+from priorwise.core.uncertainty import Uncertainty
+from priorwise.families.normal.likelihood.certainty import NormalUncertainty, centred
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class LinearUncertainty(Uncertainty):
+    """Normal law of the mean, of E in a covariance ``A exp(E) A'``, and of the log noise variance
+    where that was estimated; drawn as :class:`NormalUncertainty`, to which it is equal to first
+    order.
+
+    Parameters
+    ----------
+    root
+        A, ``(dim, dim)``.
+    diagonal
+        Whether only the diagonal of E varies.
+    information
+        About the mean, in ``units``, E in its lower triangle, row by row, in which entries off the
+        diagonal are multiplied by sqrt(2), and the log noise.
+    units
+        Units of the mean, ``(dim,)``.
+
+    """
+
+    family: ClassVar[str] = "linear-uncertainty"
+
+    root: FloatArray
+    diagonal: bool
+    information: FloatArray
+    units: FloatArray
+
+    def __init__(
+        self, root: ArrayLike, diagonal: bool, information: ArrayLike, units: ArrayLike
+    ) -> None:
+        """Check and freeze the law."""
+        object.__setattr__(self, "root", validation.matrix("root", root))
+        object.__setattr__(self, "diagonal", bool(diagonal))
+        object.__setattr__(self, "information", validation.matrix("information", information))
+        object.__setattr__(self, "units", validation.vector("units", units, len(self.root)))
+
+    def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
+        """``L = A (I + E / 2)``."""
+        d = len(self.root)
+        rows, columns = (np.arange(d),) * 2 if self.diagonal else np.tril_indices(d)
+        moves, _ = positive_root(self.information, floor=0.5)
+        mean, spread, noise = np.split(moves, (d, d + len(rows)))
+        E = np.zeros((d, d, len(moves)))
+        E[rows, columns] = spread * np.where(rows == columns, 1.0, np.sqrt(0.5))[:, None]
+        E[columns, rows] = E[rows, columns]
+        axes = np.linalg.eigh(self.root @ self.root.T)[1]
+        law = NormalUncertainty(
+            "diagonal" if self.diagonal else "full",
+            np.ones(d),
+            prior.mean,
+            self.units[:, None] * mean,
+            *centred(self.root, 0.5 * np.tensordot(self.root, E, axes=1), axes),
+            float(prior.noise_var[0]),
+            noise if noise.size else np.zeros((1, len(moves))),
+        )
+        return law.draw(prior, rng, n)
