@@ -13,6 +13,7 @@ from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.families.beta.argmax import beta_argmax
 from priorwise.families.normal.argmax import line_argmax, normal_argmax
+from priorwise.families.normal.orthant import all_below
 from priorwise.policies.laws import known_law
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.ladder.action_distance import sampled_distance
@@ -63,6 +64,32 @@ def test_values_of_low_rank_match_frequencies(arms, rank, seed):
         (line_argmax, {1: 0.006, 2: 0.01, 3: 0.03}[rank]) if rank <= 5 else (normal_argmax, 0.06)
     )
     assert np.abs(argmax(mean[None], (root @ root.T)[None])[0] - frequencies).sum() / 2.0 < most
+
+
+def test_compiled_functions_are_those_of_the_normal_law():
+    """With independent values the first factor of the product is the probability of the first, and
+    the quantile of the second is not needed: Phi; with one that follows another, Phi^-1 too.
+    """
+    from scipy.integrate import quad
+
+    x = np.concatenate([np.linspace(-8.9, 8.9, 357), [0.0, -1e-9, 1e-9, 40.0]])
+    nodes, weights = np.full((1, 8), 0.5), np.full(8, 0.125)
+    limits, out = np.column_stack([x, np.full(x.size, 50.0)]), np.empty(x.size)
+    all_below(limits, np.broadcast_to(np.eye(2), (x.size, 2, 2)).copy(), nodes, weights, out)
+    np.testing.assert_allclose(out, stats.norm.cdf(x), rtol=1e-12)
+    # P(Z1 <= 0.3, r Z1 + s Z2 <= -0.2) along one lattice that is fine enough to be exact
+    points = 1 << 14
+    nodes = (np.arange(points)[None] + 0.5) / points
+    root = np.array([[[1.0, 0.0], [0.6, 0.8]]])
+    all_below(np.array([[0.3, -0.2]]), root, nodes, np.full(points, 1 / points), out[:1])
+    exact, _ = quad(
+        lambda z: stats.norm.pdf(z) * stats.norm.cdf((-0.2 - 0.6 * z) / 0.8), -12.0, 0.3
+    )
+    assert out[0] == pytest.approx(exact, abs=1e-8)
+    # control: a wrong correlation
+    root[0, 1] = [0.8, 0.6]
+    all_below(np.array([[0.3, -0.2]]), root, nodes, np.full(points, 1 / points), out[:1])
+    assert out[0] != pytest.approx(exact, abs=1e-3)
 
 
 def test_arms_of_very_different_scales():

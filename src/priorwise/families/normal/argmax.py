@@ -80,22 +80,23 @@ def normal_argmax(
 def _pass(
     mean: FloatArray, cov: FloatArray, available: BoolArray | None, points: int
 ) -> FloatArray:
-    from scipy.special import ndtr, ndtri
-
-    tasks, arms = mean.shape
     # (task, arm, arm - 1), (task, arm, arm - 1, arm - 1)
     upper, root = _differences(mean, cov, available)
-    nodes = _lattice(points, arms - 2) if arms > 2 else np.empty((0, 1))
-    values: list[FloatArray] = []
-    product = np.ones((tasks, arms, nodes.shape[1]))
-    inside = np.ones_like(product)
-    for j in range(arms - 1):
-        if j > 0:
-            values.append(ndtri(np.clip(nodes[j - 1] * inside, 1e-300, 1.0 - 1e-16)))
-        drift = sum(root[:, :, j, i, None] * values[i] for i in range(j)) if j else 0.0
-        inside = ndtr((upper[:, :, j, None] - drift) / root[:, :, j, j, None])
-        product *= inside
-    law = product.mean(axis=2)
+    n = upper.shape[2]
+    if n == 1:
+        from scipy.special import ndtr
+
+        law = np.asarray(ndtr(upper[:, :, 0] / root[:, :, 0, 0]))
+    else:
+        from priorwise.families.normal.orthant import all_below
+        from priorwise.kernels.simd import WIDTH
+
+        extra = -points % WIDTH  # points without weight, to fill up
+        nodes = np.pad(_lattice(points, n - 1), ((0, 0), (0, extra)), constant_values=0.5)
+        weights = np.pad(np.full(points, 1.0 / points), (0, extra))
+        law = np.empty(mean.shape)
+        limits, roots = upper.reshape(-1, n), root.reshape(-1, n, n)
+        all_below(limits, roots, nodes, weights, law.reshape(-1))
     if available is not None:
         law = np.where(available, law, 0.0)
     return np.asarray(law / law.sum(axis=1, keepdims=True))
