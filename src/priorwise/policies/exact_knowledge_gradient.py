@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.choosing import level, pick, ties
+from priorwise.core.choosing import level, ties
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
-from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
-from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.laws import scored_law
+from priorwise.core.types import FloatArray
 from priorwise.policies.shared import (
     Alpha,
+    Scored,
     alpha_at,
     alphas_to,
     check_alpha,
@@ -28,7 +25,7 @@ from priorwise.policies.shared import (
 
 @final
 @dataclass(frozen=True)
-class ExactKnowledgeGradient:
+class ExactKnowledgeGradient(Scored):
     """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a'
     given r_a]]``, computed exactly.
 
@@ -51,24 +48,10 @@ class ExactKnowledgeGradient:
         check_alpha(self.alpha)
 
     @by_step
-    def act(self, belief: LookaheadBelief, seen: Seen, rng: Stream) -> IntArray:
-        """Play the arm with the largest value; where the look-ahead ties, the one with the largest
-        posterior mean.
-        """
-        doors.acting(self, belief, seen, rng)
-        return pick(self.scores(belief, seen), rng.uniform())
-
-    def monte_carlo_n(self, arms: int) -> None:
-        """Return None: the posterior mean and look-ahead, not a number of draws, decides."""
-        validation.count("arms", arms)
-
-    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
-        """Uniform on the arms with the largest score."""
-        return scored_law(self, belief, seen)
-
-    @by_step
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
-        """Posterior means of the arms with the largest value, -inf for the others."""
+        """Posterior means of the arms with the largest value, -inf for the others: where the
+        look-ahead ties, the larger mean decides.
+        """
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
         now = seen.masked(belief.mean(seen))
         size = np.broadcast_to(mean_sizes(belief, seen), now.shape)

@@ -1,18 +1,21 @@
-"""What several policies share: weights of a look-ahead, sizes of means, rounds before a policy."""
+"""What several policies share: scores, weights of a look-ahead, sizes, rounds before a policy."""
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import numpy as np
 
-from priorwise.core import sizes, validation
-from priorwise.core.choosing import level
+from priorwise.core import doors, sizes, validation
+from priorwise.core.action_laws import ActionLaw
+from priorwise.core.choosing import level, pick
 from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
+from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import scored_law
 
 Alpha = float | Literal["online"] | Callable[[int, int], float]
 
@@ -72,6 +75,34 @@ def plain_tiles(
     return PolicyTiles(
         np.zeros(1) if p is None else p, np.array([family.arms, 0, 0, masked]), act, uses
     )
+
+
+class Scored(ABC):
+    """Plays the arm with the largest score, any of them where several tie.
+
+    It reads the posterior exactly and has no Monte-Carlo constant: posteriors however close may
+    differ in choice.
+    """
+
+    @abstractmethod
+    def scores(self, belief: Any, seen: Seen) -> FloatArray:
+        """Score of each arm, ``(task, arm)``; -inf for those that are not available."""
+
+    @final
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Return the arms with the largest score."""
+        doors.acting(self, belief, seen, rng)
+        return pick(self.scores(belief, seen), rng.uniform())
+
+    @final
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: the posterior itself, not a number of draws, decides."""
+        validation.count("arms", arms)
+
+    @final
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
+        """Uniform on the arms with the largest score."""
+        return scored_law(self, belief, seen)
 
 
 class Then(ABC):
