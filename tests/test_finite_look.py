@@ -65,6 +65,8 @@ def compiled_sums(
     function.
     """
     tiles = prior.tiles(10, frozenset({"look"}))
+    many = tiles.look_many if prior.arms * k1 >= tiles.many_pulls else None
+    look = many or tiles.look
     keys = task_keys(seed, Purpose.POLICY, np.arange(tasks, dtype=np.uint64))
     logs = prior.belief(tasks).log_weights if log_weights is None else log_weights
     state = np.empty((tiles.belief_rows, LANES))
@@ -78,7 +80,7 @@ def compiled_sums(
         now, ahead = np.zeros((2, prior.arms, LANES))
         closed = np.ascontiguousarray(unavailable[:, lanes])
         look_at(
-            tiles.look.address,
+            look.address,
             tiles.p,
             tiles.n,
             keys[lanes],

@@ -7,7 +7,11 @@ compiler, and priors and policies import their tile functions when they are aske
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
 
 from priorwise.core.types import FloatArray, IntArray
 
@@ -21,6 +25,50 @@ class Tile(Protocol):
     def address(self) -> int:
         """Where the loop finds it."""
         ...
+
+
+class Layout(IntEnum):
+    """Names of what the tile functions of a family read, given once for kernels and priors.
+
+    Each name is a place in the integers ``n``. A size stands there itself; for numbers the place
+    says where they begin, in ``p`` or, for integers, further on in ``n``. So a kernel reads
+    ``n[At.DIM]`` and ``p[n[At.ROOT] + k]``, and :meth:`pack` writes both. The number of arms comes
+    first.
+    """
+
+    @classmethod
+    def pack(cls, **given: Any) -> tuple[FloatArray, IntArray]:
+        """Return ``p`` and ``n`` from a value for each name, in lower case: integers for sizes,
+        floats and arrays for numbers.
+        """
+        names = _names(cls)
+        if given.keys() != names.keys():
+            wrong = ", ".join(sorted(given.keys() ^ names.keys()))
+            raise TypeError(f"{cls.__qualname__}.pack takes each name once, not so for {wrong}")
+        sizes: list[int] = []
+        numbers: list[FloatArray] = []
+        integers: list[IntArray] = []
+        in_p, in_n = 0, len(names)
+        for name in names:
+            value = given[name]
+            if isinstance(value, float):
+                value = np.array([value])
+            if not isinstance(value, np.ndarray):
+                sizes.append(value)
+            elif value.dtype.kind == "f":
+                sizes.append(in_p)
+                numbers.append(value.ravel())
+                in_p += value.size
+            else:
+                sizes.append(in_n)
+                integers.append(value.ravel())
+                in_n += value.size
+        return np.concatenate(numbers), np.concatenate([np.array(sizes, np.int64), *integers])
+
+
+@cache
+def _names(layout: type[Layout]) -> dict[str, None]:
+    return dict.fromkeys(place.name.lower() for place in layout)
 
 
 @dataclass(frozen=True)
@@ -45,6 +93,8 @@ class FamilyTiles:
     update: Tile
     look: Tile
     certain: Tile
+    look_many: Tile | None = None  # ``look``, but faster from so many imagined pulls on
+    many_pulls: int = 0
     # sums of the absolute numbers that the means are sums of, if these can cancel
     mean_size: Tile | None = None
     means_tie: bool = True  # whether two means that are sums may be equal but for rounding

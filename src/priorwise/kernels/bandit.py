@@ -7,6 +7,8 @@ from __future__ import annotations
 from priorwise.kernels.compiling import CERTAIN, LANES, SIGNAL, VALUES, tile
 from priorwise.kernels.simd import WIDTH, load, store
 
+ARMS = 0  # first in every layout
+
 
 @tile(CERTAIN)
 def never_certain(p, n, state, out):
@@ -22,6 +24,6 @@ def no_signal(p, n, keys, step, signal):
 @tile(VALUES)
 def arm_values(p, n, environment, signal, values):
     """Copy the means of the arms: they are the values."""
-    for arm in range(n[0]):
+    for arm in range(n[ARMS]):
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, load(environment, arm * LANES + g))

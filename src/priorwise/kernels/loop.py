@@ -344,8 +344,8 @@ def _roles(
 
     table = np.array([
         *(each.address for each in (e.sample, e.signal, e.values, e.reward)),
-        b.start.address, asked("draw"), asked("mean"), b.update.address, asked("look"),
-        asked("certain"), policy.act.address, asked("mean_size"), asked("quantile"),
+        b.start.address, asked("draw"), asked("mean"), b.update.address,
+        asked("look") or asked("look_many"), asked("certain"), policy.act.address, asked("mean_size"), asked("quantile"),
         asked("best_after"), asked("draw_each"),
     ])  # fmt: skip
     later = table.copy()

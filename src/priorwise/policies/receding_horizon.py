@@ -178,7 +178,10 @@ class RecedingHorizon:
             self.when_certain == "best",
             family.draws_cancel,
         ]
-        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, self.uses)
+        uses = self.uses
+        if family.look_many is not None and family.arms * self.k1 >= family.many_pulls:
+            uses = uses - {"look"} | {"look_many"}
+        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, uses)
 
 
 def _best_mean(belief: Any, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:

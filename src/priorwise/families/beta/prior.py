@@ -119,9 +119,15 @@ class BetaPrior(Serializable):
 
         arms = self.arms
         inverse = exact.inverse_address() if "quantile" in uses else None
+        p, n = kernels.At.pack(
+            arms=arms,
+            alpha=self.alpha,
+            beta=self.beta,
+            inverse=np.array([inverse or 0]).view(np.float64),
+        )
         return FamilyTiles(
-            p=np.concatenate([self.alpha, self.beta, np.array([inverse or 0]).view(np.float64)]),
-            n=np.array([arms]),
+            p=p,
+            n=n,
             arms=arms,
             environment_rows=arms,
             signal_rows=0,

@@ -2,13 +2,13 @@
 
 A belief holds six rows an arm: a and b, then for each of the two gammas behind a Beta draw the d =
 a - 1/3 (a + 1 in place of a where a < 1) and the 1 / sqrt(9 d) of Marsaglia and Tsang's method.
-``p`` holds alpha and beta; ``n`` the number of arms.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from priorwise.core.tiles import Layout
 from priorwise.kernels.compiling import (
     DRAW,
     LANES,
@@ -40,6 +40,15 @@ from priorwise.kernels.random import (
 from priorwise.kernels.simd import WIDTH, fma, load, minimum, peek, splat, store
 
 ROWS_PER_ARM = 6
+
+
+class At(Layout):
+    """What the kernels of Beta priors read."""
+
+    ARMS = 0
+    ALPHA = 1  # (arm,)
+    BETA = 2  # (arm,)
+    INVERSE = 3  # address of the quantile of a Beta law, as the bits of a float
 
 
 @inline
@@ -129,14 +138,14 @@ def beta_row(keys, slot, arm, work, out):
 @tile(SAMPLE)
 def sample(p, n, keys, environment):
     """Draw each arm's success probability from the prior."""
-    arms = n[0]
+    arms = n[At.ARMS]
     at = call_key(0, 0)
     rows = np.empty((ROWS_PER_ARM, LANES))
     work = np.empty((2, LANES))
     for arm in range(arms):
         for lane in range(LANES):
-            rows[0, lane] = p[arm]
-            rows[1, lane] = p[arms + arm]
+            rows[0, lane] = p[n[At.ALPHA] + arm]
+            rows[1, lane] = p[n[At.BETA] + arm]
             prepare(rows, lane)
         beta_row(keys, slot_key(at, 0, arm), rows, work, environment[arm])
 
@@ -152,19 +161,19 @@ def reward(p, n, keys, step, chosen, actions, spare, rewards):
 @tile(START)
 def start(p, n, state):
     """Start the belief at the prior."""
-    arms = n[0]
+    arms = n[At.ARMS]
     for arm in range(arms):
         rows = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
         for lane in range(LANES):
-            rows[0, lane] = p[arm]
-            rows[1, lane] = p[arms + arm]
+            rows[0, lane] = p[n[At.ALPHA] + arm]
+            rows[1, lane] = p[n[At.BETA] + arm]
             prepare(rows, lane)
 
 
 @tile(DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means."""
-    for arm in range(n[0]):
+    for arm in range(n[At.ARMS]):
         rows = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
         beta_row(keys, slot_key(at, draw, arm), rows, scratch[:2], values[arm])
 
@@ -172,7 +181,7 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
 @tile(MEAN)
 def mean(p, n, state, signal, scratch, values):
     """Posterior means."""
-    for arm in range(n[0]):
+    for arm in range(n[At.ARMS]):
         for lane in range(LANES):
             a = state[ROWS_PER_ARM * arm, lane]
             values[arm, lane] = a / (a + state[ROWS_PER_ARM * arm + 1, lane])
@@ -194,7 +203,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     """Look one step past pulling each arm: draw its mean and its reward, condition on it, and
     average k2 draws of every arm.
     """
-    arms = n[0]
+    arms = n[At.ARMS]
     work, value, uniform, one, total = (
         scratch[:2],
         scratch[2],

@@ -1,7 +1,7 @@
 """Tile functions of Beta beliefs for policies that read quantiles, exact look-ahead, or many draws
 of few tasks.
 
-Quantiles are SciPy's own function, called by its address, which stands at the end of ``p``. A task
+Quantiles are SciPy's own function, called by its address. A task
 meets few pairs of a and b, and many tasks meet the same: so quantiles are kept from tile to tile in
 the rows of the belief after its own, four numbers each: a, b, the level and the quantile.
 """
@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from priorwise.families.beta.tiles import ROWS_PER_ARM, beta_row
+from priorwise.families.beta.tiles import ROWS_PER_ARM, At, beta_row
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, tile
 from priorwise.kernels.random import S32, ZERO, mix
 from priorwise.kernels.simd import (
@@ -77,7 +77,7 @@ def call_inverse(typingctx, address, a, b, level):
 @tile(QUANTILE)
 def quantile(p, n, level, normal, state, signal, scratch, values):
     """Posterior quantiles, kept by (a, b, level)."""
-    arms, address = n[0], bits_of(p[len(p) - 1])
+    arms, address = n[At.ARMS], bits_of(p[n[At.INVERSE]])
     kept = state[ROWS_PER_ARM * arms :].reshape(-1)
     last, salt = np.uint64(len(kept) // 4 - 1), mix(bits_of(level))
     places = np.empty(LANES, np.uint64)
@@ -101,7 +101,7 @@ def quantile(p, n, level, normal, state, signal, scratch, values):
 @tile(BEST_AFTER)
 def best_after(p, n, state, signal, mask, scratch, values):
     """Average the best posterior mean over the two rewards an arm may show."""
-    arms = n[0]
+    arms = n[At.ARMS]
     for g in range(0, LANES, WIDTH):
         best, second = splat(-np.inf), splat(-np.inf)
         for arm in range(arms):
@@ -123,7 +123,7 @@ def best_after(p, n, state, signal, mask, scratch, values):
 def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
     """One posterior draw of the means, with a draw number of its own for each lane."""
     elements = np.empty(LANES, np.uint64)
-    for arm in range(n[0]):
+    for arm in range(n[At.ARMS]):
         for g in range(0, LANES, WIDTH):
             slot = mix(load(ats, g) + ((load(numbers, g) << S32) | np.uint64(arm)))
             store(elements, g, load(keys, g) + slot)

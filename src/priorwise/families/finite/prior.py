@@ -217,32 +217,33 @@ class FinitePrior(Serializable):
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
         """Tile functions for the compiled loop."""
         from priorwise.families.finite import tiles as kernels
+        from priorwise.families.finite import tiles_cells as cells
         from priorwise.families.finite import tiles_exact as exact
-        from priorwise.families.finite import tiles_look as finite_look
-        from priorwise.families.finite.tiles_tables import look_tables
+        from priorwise.families.finite import tiles_look as pulls
+        from priorwise.families.finite.tiles_tables import NO_TABLES, look_tables
         from priorwise.kernels.bandit import arm_values, no_signal
-        from priorwise.kernels.simd import WIDTH
 
         arms, support = self.arms, self.support
         variances = np.zeros(arms) if self.noise_var is None else self.noise_var
-        p = np.concatenate(
-            [
-                self.means.ravel(),
-                _log(self.probs),
-                variances,
-                np.sqrt(variances),
-                [self.tolerance],
-                np.zeros(WIDTH),
-            ]
-        )
-        n = np.array([arms, support, get_args(Noise).index(self.noise)])
+        deviations, noiseless = np.sqrt(variances), self.noise == "none"
+        tables = NO_TABLES
         if "look" in uses:
-            numbers, sizes = look_tables(
-                self.means, np.sqrt(variances), number_cells=self.noise == "none"
-            )
-            p, n = np.concatenate([p, numbers]), np.concatenate([n, sizes])
+            tables = look_tables(self.means, deviations, noiseless=noiseless)
+        order = np.empty(0, np.int64)
         if not uses.isdisjoint({"quantile", "best_after"}):
-            p = np.concatenate([p, np.argsort(self.means.T, axis=1, kind="stable").ravel()])
+            order = np.argsort(self.means.T, axis=1, kind="stable")
+        p, n = kernels.At.pack(
+            arms=arms,
+            support=support,
+            noise=get_args(Noise).index(self.noise),
+            means=self.means,
+            log_weights=_log(self.probs),
+            noise_var=variances,
+            noise_std=deviations,
+            tolerance=self.tolerance,
+            order=order,
+            **tables,
+        )
         return FamilyTiles(
             p=p,
             n=n,
@@ -260,7 +261,9 @@ class FinitePrior(Serializable):
             draw=kernels.draw,
             mean=kernels.mean,
             update=kernels.update,
-            look=finite_look.look,
+            look=pulls.look,
+            look_many=cells.look if tables["cells"] else None,
+            many_pulls=tables["cells"],
             certain=kernels.certain,
             mean_size=kernels.mean_size if self._signed else None,
             draws_cancel=self._signed,

@@ -1,16 +1,14 @@
 """Tile functions of priors on finitely many mean vectors.
 
 A belief holds the log weights of the possible tasks, then their weights, then the count of
-impossible trajectories. ``p`` holds the mean vectors, the log weights of the prior, the arms' noise
-variances and deviations, and the tolerance for equal rewards; ``n`` the number of arms, of possible
-tasks, and the kind of noise. What the look-ahead needs follows
-(``priorwise.families.finite.tiles_tables``).
+impossible trajectories.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from priorwise.core.tiles import Layout
 from priorwise.kernels.compiling import (
     CERTAIN,
     DRAW,
@@ -43,6 +41,34 @@ from priorwise.kernels.simd import (
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
 
+class At(Layout):
+    """What the kernels of finite priors read; from PART on for the look-ahead only.
+
+    A cell is an arm and one of the means it may have: what a noiseless pull shows. Rows that are
+    read by vectors which start at any arm are repeated beyond the last.
+    """
+
+    ARMS = 0
+    SUPPORT = 1  # possible tasks
+    NOISE = 2  # NONE, BERNOULLI or GAUSSIAN
+    MEANS = 3  # (support, arm)
+    LOG_WEIGHTS = 4  # (support,)
+    NOISE_VAR = 5  # (arm,)
+    NOISE_STD = 6  # (arm,)
+    TOLERANCE = 7  # for equal rewards
+    ORDER = 8  # (arm, support), integers: tasks from the lowest to the highest mean
+    PART = 9  # a number that all means are multiples of
+    MULTIPLE = 10  # the largest mean in parts, or 0 if there is no common part
+    SIGNED = 11  # whether means may cancel
+    ROWS = 12  # (support, arm + WIDTH), means
+    ROW_STDS = 13  # (arm + WIDTH,)
+    CELLS = 14  # their number
+    CELL_VALUES = 15  # (cell,), means that the cells show, in whole batches
+    CELL_MEANS = 16  # (support, cell), means of the tasks on the arm of each cell
+    RECORD = 17  # words of what is kept about a cell
+    RECORDS = 18  # (support, arm + WIDTH), integers: where the record of each mean begins
+
+
 @inline
 def locate(cumulative, count, target):
     """How many running sums are at or below the target, at most count - 1."""
@@ -55,22 +81,22 @@ def locate(cumulative, count, target):
 @inline
 def log_likelihood(p, n, mean, arm, reward):
     """Log likelihood of a noisy reward under a mean, up to a constant of the reward."""
-    if n[2] == BERNOULLI:
+    if n[At.NOISE] == BERNOULLI:
         return np.log(mean if reward > 0.5 else 1.0 - mean)
     deviation = reward - mean
-    return -0.5 * deviation * deviation / p[n[1] * n[0] + n[1] + arm]
+    return -0.5 * deviation * deviation / p[n[At.NOISE_VAR] + arm]
 
 
 @tile(SAMPLE)
 def sample(p, n, keys, environment):
     """Draw which task it is; the environment is its mean vector."""
-    arms, support = n[0], n[1]
+    arms, support = n[At.ARMS], n[At.SUPPORT]
     cumulative = np.empty(support)
     ids = np.empty(support, np.int64)
     active = 0
     total = 0.0
     for s in range(support):
-        weight = np.exp(p[support * arms + s])
+        weight = np.exp(p[n[At.LOG_WEIGHTS] + s])
         if weight > 0.0:
             total += weight
             cumulative[active] = total
@@ -80,7 +106,7 @@ def sample(p, n, keys, environment):
     for lane in range(LANES):
         s = ids[locate(cumulative, active, unit(mix(keys[lane] + slot)) * total)]
         for arm in range(arms):
-            environment[arm, lane] = p[s * arms + arm]
+            environment[arm, lane] = p[n[At.MEANS] + s * arms + arm]
 
 
 @tile(REWARD)
@@ -89,15 +115,14 @@ def reward(p, n, keys, step, chosen, actions, spare, rewards):
     step, whatever the arm.
     """
     at = call_key(step, 0)
-    if n[2] == BERNOULLI:
+    if n[At.NOISE] == BERNOULLI:
         uniforms(keys, at, 0, 0, rewards)
         for lane in range(LANES):
             rewards[lane] = 1.0 if rewards[lane] < chosen[lane] else 0.0
-    elif n[2] == GAUSSIAN:
-        deviations = n[1] * n[0] + n[1] + n[0]
+    elif n[At.NOISE] == GAUSSIAN:
         one_normal(keys, step, spare, rewards)
         for lane in range(LANES):
-            rewards[lane] = chosen[lane] + p[deviations + actions[lane]] * rewards[lane]
+            rewards[lane] = chosen[lane] + p[n[At.NOISE_STD] + actions[lane]] * rewards[lane]
     else:
         for lane in range(LANES):
             rewards[lane] = chosen[lane]
@@ -106,19 +131,19 @@ def reward(p, n, keys, step, chosen, actions, spare, rewards):
 @inline
 def restart(p, n, state, lane):
     """Set a lane to the prior."""
-    support = n[1]
+    support, first = n[At.SUPPORT], n[At.LOG_WEIGHTS]
     for s in range(support):
-        state[s, lane] = p[support * n[0] + s]
+        state[s, lane] = p[first + s]
         state[support + s, lane] = np.exp(state[s, lane])
 
 
 @tile(START)
 def start(p, n, state):
     """Start the belief at the prior."""
-    support = n[1]
+    support, first = n[At.SUPPORT], n[At.LOG_WEIGHTS]
     for s in range(support):
-        state[s] = p[support * n[0] + s]
-        state[support + s] = np.exp(p[support * n[0] + s])
+        state[s] = p[first + s]
+        state[support + s] = np.exp(p[first + s])
     state[2 * support] = 0.0
 
 
@@ -127,7 +152,7 @@ def mean_vectors(p, n, state, share, values):
     """Write the mean vectors of drawn tasks: the first whose running weight exceeds a share of the
     total; the row of shares is used up.
     """
-    arms, support = n[0], n[1]
+    arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
     one, zero = splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
         total = zero
@@ -143,7 +168,7 @@ def mean_vectors(p, n, state, share, values):
             last = where_at_least(zero, weight, last, splat(float(s)))
         store(share, g, where_at_least(place, last, last, place))
     for lane in range(LANES):
-        first = np.int64(peek(share, lane)) * arms
+        first = means + np.int64(peek(share, lane)) * arms
         for arm in range(arms):
             poke(values, arm * LANES + lane, peek(p, first + arm))
 
@@ -158,7 +183,7 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
 @inline
 def averages(p, n, state, values, absolute):
     """Write the posterior means of the arms' means, or of their absolute values."""
-    arms, support = n[0], n[1]
+    arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
     for g in range(0, LANES, WIDTH):
         total = splat(0.0)
         for s in range(support):
@@ -166,7 +191,7 @@ def averages(p, n, state, values, absolute):
         for arm in range(arms):
             value = splat(0.0)
             for s in range(support):
-                each = peek(p, s * arms + arm)
+                each = peek(p, means + s * arms + arm)
                 value = fma(
                     load(state, (support + s) * LANES + g),
                     splat(abs(each) if absolute else each),
@@ -204,7 +229,7 @@ def certain(p, n, state, out):
     """Tell whether one possible task is left."""
     one, zero = splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
-        count, _ = possible_tasks(state, n[1], g)
+        count, _ = possible_tasks(state, n[At.SUPPORT], g)
         store(out, g, where_at_least(one, count, count, zero))
 
 
@@ -215,14 +240,11 @@ def rule_out(p, n, state, actions, rewards, best):
 
     Where one task is possible it is left as it is, or nothing is.
     """
-    arms, support = n[0], n[1]
-    zero, never, tolerance = (
-        splat(0.0),
-        splat(-np.inf),
-        splat(p[support * arms + support + 2 * arms]),
-    )
+    arms, support = n[At.ARMS], n[At.SUPPORT]
+    zero, never, tolerance = splat(0.0), splat(-np.inf), splat(p[n[At.TOLERANCE]])
     for g in range(0, LANES, WIDTH):
-        reward, place, most = load(rewards, g), load(actions, g), never
+        reward, most = load(rewards, g), never
+        place = load(actions, g) + np.uint64(n[At.MEANS])
         count, last = possible_tasks(state, support, g)
         if largest(count) <= 1.0:
             apart = gather(p, last * np.uint64(arms) + place) - reward
@@ -243,14 +265,16 @@ def rule_out(p, n, state, actions, rewards, best):
 @inline
 def add_log_likelihoods(p, n, state, actions, rewards, best):
     """Add the log likelihoods of the rewards, and write the best log weight."""
-    arms = n[0]
+    arms, means = n[At.ARMS], n[At.MEANS]
     best[:] = -np.inf
-    for s in range(n[1]):
+    for s in range(n[At.SUPPORT]):
         row = state[s]
         for lane in range(LANES):
             if row[lane] > -np.inf:
                 arm = actions[lane]
-                row[lane] += log_likelihood(p, n, peek(p, s * arms + arm), arm, rewards[lane])
+                row[lane] += log_likelihood(
+                    p, n, peek(p, means + s * arms + arm), arm, rewards[lane]
+                )
                 best[lane] = max(best[lane], row[lane])
 
 
@@ -272,8 +296,8 @@ def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; where no task could have given it, start again from
     the prior and count it.
     """
-    support, best = n[1], scratch[0]
-    if n[2] == NONE:
+    support, best = n[At.SUPPORT], scratch[0]
+    if n[At.NOISE] == NONE:
         rule_out(p, n, state, actions, rewards, best)
     else:
         add_log_likelihoods(p, n, state, actions, rewards, best)
@@ -282,5 +306,5 @@ def update(p, n, state, signal, scratch, actions, rewards):
             restart(p, n, state, lane)
             poke(state, 2 * support * LANES + lane, peek(state, 2 * support * LANES + lane) + 1.0)
         # without noise a weight that is left only changes by the common factor
-        elif best[lane] != 0.0 or n[2] != NONE:
+        elif best[lane] != 0.0 or n[At.NOISE] != NONE:
             rescale(state, support, best[lane], lane)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.core import streams
+from priorwise.families.finite.tiles_work import BATCH
 from priorwise.kernels.compiling import inline
 from priorwise.kernels.random import GOLDEN, MAGIC_BITS, S16, S32, S48, mix, unit
 from priorwise.kernels.simd import (
@@ -33,7 +34,6 @@ from priorwise.kernels.simd import (
     zeros,
 )
 
-BATCH = 4 * WIDTH
 HEADS = float(streams.HEADS)
 SLACK = streams.SLACK
 # a cell whose tasks are all impossible, or as good as, must not spoil its neighbours in the lane
@@ -56,21 +56,18 @@ def store_four(array, place, vectors):
 
 
 @inline
-def own_heads(after, active, scales, tops):
+def own_heads(work, active):
     """Write where the heads of each task end that it owns: the whole numbers in its shares, summed
     up.
     """
     for v in range(0, BATCH, WIDTH):
-        total = load(after, v)
+        total = load(work.after, v)
         for k in range(1, active):
-            total = total + load(after, k * BATCH + v)
-        store(scales, v, HEADS / maximum(total, splat(TINY)))
-    a_scale, b_scale, c_scale, d_scale = (
-        load(scales, 0),
-        load(scales, WIDTH),
-        load(scales, 2 * WIDTH),
-        load(scales, 3 * WIDTH),
-    )
+            total = total + load(work.after, k * BATCH + v)
+        store(work.scales, v, HEADS / maximum(total, splat(TINY)))
+    after, tops = work.after, work.tops
+    a_scale, b_scale = load(work.scales, 0), load(work.scales, WIDTH)
+    c_scale, d_scale = load(work.scales, 2 * WIDTH), load(work.scales, 3 * WIDTH)
     running = zeros()
     for k in range(active):
         a = trunc(load(after, k * BATCH) * a_scale - SLACK)
@@ -84,33 +81,27 @@ def own_heads(after, active, scales, tops):
 
 
 @inline
-def keep_tops(tops, active, words, table, record, size):
+def keep_tops(work, active, words, table, record, size):
     """Keep the tops of a batch of cells in their records: four tasks a word, from the first word
     on.
     """
     for k in range(0, active, 4):
         at = k * WIDTH
-        a, b, c, d = (
-            load(tops, at),
-            load(tops, at + WIDTH),
-            load(tops, at + 2 * WIDTH),
-            load(tops, at + 3 * WIDTH),
-        )
+        a, b = load(work.tops, at), load(work.tops, at + WIDTH)
+        c, d = load(work.tops, at + 2 * WIDTH), load(work.tops, at + 3 * WIDTH)
         store_four(words, 0, transposed(a, b, c, d))
         for i in range(BATCH):
             poke(table, record + i * size + k // 4, peek(words, i))
 
 
 @inline
-def look_up_tops(table, active, records, batch, tops):
+def look_up_tops(work, table, active, records):
     """Write the tops of a batch of pulls from the records of their cells."""
     for k in range(0, active, 16):
-        a, b = (
-            gather_four(table, k // 4, records, batch),
-            gather_four(table, k // 4, records, batch + WIDTH),
-        )
-        c = gather_four(table, k // 4, records, batch + 2 * WIDTH)
-        d = gather_four(table, k // 4, records, batch + 3 * WIDTH)
+        word, tops = k // 4, work.tops
+        a, b = gather_four(table, word, records, 0), gather_four(table, word, records, WIDTH)
+        c = gather_four(table, word, records, 2 * WIDTH)
+        d = gather_four(table, word, records, 3 * WIDTH)
         store_four(tops, k * WIDTH, transposed(a[0], b[0], c[0], d[0]))
         if k + 4 < active:
             store_four(tops, (k + 4) * WIDTH, transposed(a[1], b[1], c[1], d[1]))
@@ -120,38 +111,38 @@ def look_up_tops(table, active, records, batch, tops):
 
 
 @inline
-def draw_heads(keys, slots, places, pitch, words, heads):
-    """Draw the heads of a batch, a draw a row."""
-    for word in range(words):
-        row = word * pitch
-        a, b = (
-            mix(load(slots, row + peek(places, 0)) + peek(keys, 0)),
-            mix(load(slots, row + peek(places, 1)) + peek(keys, 1)),
-        )
-        c, d = (
-            mix(load(slots, row + peek(places, 2)) + peek(keys, 2)),
-            mix(load(slots, row + peek(places, 3)) + peek(keys, 3)),
-        )
-        store_four(heads, 4 * word * WIDTH, transposed(a ^ SIGNS, b ^ SIGNS, c ^ SIGNS, d ^ SIGNS))
+def head_bits(work, word, v):
+    """Four heads of each pull of a vector."""
+    slots = load(work.word_slots, word * work.slot_pitch + peek(work.places, v))
+    return mix(slots + peek(work.keys, v))
 
 
 @inline
-def count_draws(heads, tops, active, k2, counts, owned):
+def draw_heads(work):
+    """Draw the heads of a batch, a draw a row."""
+    for word in range(work.words):
+        a, b = head_bits(work, word, 0) ^ SIGNS, head_bits(work, word, 1) ^ SIGNS
+        c, d = head_bits(work, word, 2) ^ SIGNS, head_bits(work, word, 3) ^ SIGNS
+        store_four(work.heads, 4 * word * WIDTH, transposed(a, b, c, d))
+
+
+@inline
+def count_draws(work, active):
     """Count the draws of each task, those below the end of its heads less those below the end of
     the heads before; and of all.
     """
-    before = zeros()
+    before, tops, counts = zeros(), work.tops, work.counts
     for k in range(0, active, 2):
         first, second = load(tops, k * WIDTH), load(tops, (k + 1) * WIDTH)
         a, b = zeros(), zeros()
-        for j in range(k2):
-            head = load(heads, j * WIDTH)
+        for j in range(work.k2):
+            head = load(work.heads, j * WIDTH)
             a = count_fields_below(a, head, first)
             b = count_fields_below(b, head, second)
         store(counts, k * WIDTH, a - before)
         store(counts, (k + 1) * WIDTH, b - a)
         before = b
-        store(owned, 0, b if k + 1 < active else a)
+        store(work.owned, 0, b if k + 1 < active else a)
 
 
 @inline
@@ -161,22 +152,29 @@ def field_of(rows, row, pull):
 
 
 @inline
-def any_short(owned, k2):
+def any_short(work):
     """Whether any pull of a batch has draws whose heads nobody owns."""
     short = np.uint64(0)
     for lane in range(WIDTH):
-        short |= peek(owned, lane) ^ (np.uint64(k2) * EACH_FIELD)
+        short |= peek(work.owned, lane) ^ (np.uint64(work.k2) * EACH_FIELD)
     return short != np.uint64(0)
 
 
 @inline
-def draw_remainders(
-    keys, slots, places, pitch, pull, heads, k2, after, tops, active, remainders, counts
-):
-    """Draw those tasks of one pull whose heads nobody owns: in proportion to what the whole numbers
-    leave of the shares.
+def draw_remainders(work, active):
+    """Draw those tasks whose heads nobody owns: in proportion to what the whole numbers leave of
+    the shares.
     """
-    place = places[pull // WIDTH] + pull % WIDTH
+    for pull in range(BATCH):
+        if field_of(work.owned, 0, pull) < work.k2:
+            draw_remainders_of(work, pull, active)
+
+
+@inline
+def draw_remainders_of(work, pull, active):
+    """Draw those of one pull."""
+    after, remainders = work.after, work.remainders
+    place = work.places[pull // WIDTH] + pull % WIDTH
     total = 0.0
     for k in range(active):
         total += after[k * BATCH + pull]
@@ -185,22 +183,22 @@ def draw_remainders(
     last = 0
     end = 0
     for k in range(active):
-        top = field_of(tops, k, pull) ^ 0x8000
+        top = field_of(work.tops, k, pull) ^ 0x8000
         remainder = after[k * BATCH + pull] * scale - (top - end)
         end = top
         total += remainder
         remainders[k] = total
         last = k if remainder > 0.0 else last
-    for j in range(k2):
-        if field_of(heads, j, pull) ^ 0x8000 >= end:
-            element = keys[pull // WIDTH] + slots[(j // 4) * pitch + place]
+    for j in range(work.k2):
+        if field_of(work.heads, j, pull) ^ 0x8000 >= end:
+            slot = work.word_slots[(j // 4) * work.slot_pitch + place]
+            element = work.keys[pull // WIDTH] + slot
             target = unit(mix(element + np.uint64(j % 4 + 1) * GOLDEN)) * total
             chosen = 0
             for k in range(active):
                 chosen += 1 if remainders[k] <= target else 0
-            counts[min(chosen, last) * WIDTH + pull % WIDTH] += np.uint64(1) << np.uint64(
-                pull // WIDTH * 16
-            )
+            field = np.uint64(1) << np.uint64(pull // WIDTH * 16)
+            work.counts[min(chosen, last) * WIDTH + pull % WIDTH] += field
 
 
 @inline
@@ -215,72 +213,81 @@ def spread_fields(fields, scale, out, place):
 
 
 @inline
-def best_whole_sums(counts, entry_places, entry_wholes, ends, listed, part, best, pull):
-    """Best sums where all means are multiples of ``part``, none negative, so small that their sums
-    fit in 16 bits.
-    """
-    most = zeros()
-    entry = 0
-    for arm in range(listed):
-        end = peek(ends, arm)
-        total = times_fields(load(counts, peek(entry_places, entry)), peek(entry_wholes, entry))
-        entry += 1
-        while entry < end:
-            total = total + times_fields(
-                load(counts, peek(entry_places, entry)), peek(entry_wholes, entry)
-            )
-            entry += 1
-        most = maximum_fields(most, total)
-    spread_fields(most, part, best, pull)
+def best_sums_of(work, signed, active, listed, least, at):
+    """Write the best sums of a batch, in the cheapest way there is."""
+    if work.part > 0.0:
+        best_whole_sums(work, listed, at)
+        return
+    for k in range(active):
+        spread_fields(load(work.counts, k * WIDTH), 1.0, work.floats, k * BATCH)
+    if signed:
+        best_sums_and_sizes(work, listed, least, at)
+    else:
+        best_sums(work, listed, least, at)
 
 
 @inline
-def best_sums(counts, active, floats, entry_places, entry_values, ends, listed, least, best, pull):
+def best_whole_sums(work, listed, at):
+    """Best sums where all means are multiples of a part, none negative, so small that their sums
+    fit in 16 bits.
+    """
+    counts, places, wholes = work.counts, work.entry_places, work.entry_wholes
+    most = zeros()
+    entry = 0
+    for arm in range(listed):
+        end = peek(work.entry_ends, arm)
+        total = times_fields(load(counts, peek(places, entry)), peek(wholes, entry))
+        entry += 1
+        while entry < end:
+            total = total + times_fields(load(counts, peek(places, entry)), peek(wholes, entry))
+            entry += 1
+        most = maximum_fields(most, total)
+    spread_fields(most, work.part, work.best, at)
+
+
+@inline
+def best_sums(work, listed, least, at):
     """Of each pull of a batch, the largest sum of its drawn mean vectors over the listed arms, and
     at least ``least``.
     """
-    for k in range(active):
-        spread_fields(load(counts, k * WIDTH), 1.0, floats, k * BATCH)
+    floats = work.floats
     for v in range(0, BATCH, 2 * WIDTH):
         best_a, best_b = splat(least), splat(least)
         entry = 0
         for arm in range(listed):
             a, b = splat(0.0), splat(0.0)
-            end = peek(ends, arm)
+            end = peek(work.entry_ends, arm)
             while entry < end:
-                value, place = splat(peek(entry_values, entry)), peek(entry_places, entry) + v
+                value, place = (
+                    splat(peek(work.entry_values, entry)),
+                    peek(work.entry_places, entry) + v,
+                )
                 a = load(floats, place) * value + a
                 b = load(floats, place + WIDTH) * value + b
                 entry += 1
             best_a, best_b = maximum(best_a, a), maximum(best_b, b)
-        store(best, pull + v, best_a)
-        store(best, pull + v + WIDTH, best_b)
+        store(work.best, at + v, best_a)
+        store(work.best, at + v + WIDTH, best_b)
 
 
 @inline
-def best_sums_and_sizes(
-    counts, active, floats, entry_places, entry_values, ends, listed, least, best, sizes, pull
-):
+def best_sums_and_sizes(work, listed, least, at):
     """Best sums where means may cancel, and the sums of the absolute means that they are sums
     of.
     """
-    for k in range(active):
-        spread_fields(load(counts, k * WIDTH), 1.0, floats, k * BATCH)
     for v in range(0, BATCH, WIDTH):
         most, most_size = splat(least), splat(0.0)
         entry = 0
         for arm in range(listed):
             total, size = splat(0.0), splat(0.0)
-            end = peek(ends, arm)
+            end = peek(work.entry_ends, arm)
             while entry < end:
-                count, value = (
-                    load(floats, peek(entry_places, entry) + v),
-                    peek(entry_values, entry),
-                )
+                count = load(work.floats, peek(work.entry_places, entry) + v)
+                value = peek(work.entry_values, entry)
                 total = count * splat(value) + total
                 size = count * splat(abs(value)) + size
                 entry += 1
             most_size = where_at_least(total, most, size, most_size)
             most = maximum(most, total)
-        store(best, pull + v, most)
-        store(sizes, pull + v, most_size)
+        store(work.best, at + v, most)
+        store(work.best_sizes, at + v, most_size)

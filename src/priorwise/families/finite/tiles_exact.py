@@ -1,8 +1,5 @@
 """Tile functions of finite priors for policies that read quantiles, exact look-ahead, or many draws
 of few tasks.
-
-Quantiles and look-ahead read at the end of ``p``, for each arm, the possible tasks from the lowest
-to the highest mean.
 """
 
 from __future__ import annotations
@@ -10,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from priorwise.families.finite.tiles import BERNOULLI, NONE, mean_vectors
+from priorwise.families.finite.tiles import BERNOULLI, NONE, At, mean_vectors
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, inline, tile
 from priorwise.kernels.random import mix, unit
 from priorwise.kernels.simd import WIDTH, fma, load, maximum, peek, splat, store, where_at_least
@@ -32,18 +29,18 @@ def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
 @tile(QUANTILE)
 def quantile(p, n, level, normal, state, signal, scratch, values):
     """Write for each arm the least mean with at least that much probability at or below it."""
-    arms, support = n[0], n[1]
+    arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
     for g in range(0, LANES, WIDTH):
         target = splat(0.0)
         for s in range(support):
             target = target + load(state, (support + s) * LANES + g)
         target = target * (level - SLACK)
         for arm in range(arms):
-            order = len(p) - (arms - arm) * support
+            order = n[At.ORDER] + arm * support
             below, value = splat(0.0), splat(0.0)
             for k in range(support):
-                task = np.int64(peek(p, order + k))
-                mean = splat(peek(p, task * arms + arm))
+                task = peek(n, order + k)
+                mean = splat(peek(p, means + task * arms + arm))
                 value = mean if k == 0 else where_at_least(below, target, value, mean)
                 below = below + load(state, (support + task) * LANES + g)
             store(values, arm * LANES + g, value)
@@ -56,7 +53,7 @@ def add_best(p, n, state, mask, members, chances, count, drawn, share, scratch, 
 
     With a drawn task, ``drawn >= 0``, it is times a share of that task's probability instead.
     """
-    arms, support = n[0], n[1]
+    arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
     for g in range(0, LANES, WIDTH):
         total = splat(0.0)
         for k in range(count):
@@ -67,7 +64,7 @@ def add_best(p, n, state, mask, members, chances, count, drawn, share, scratch, 
         for b in range(arms):
             value = load(mask, b * LANES + g)
             for k in range(count):
-                mean = splat(peek(p, members[k] * arms + b))
+                mean = splat(peek(p, means + members[k] * arms + b))
                 value = fma(load(scratch, k * LANES + g), mean, value)
             best = maximum(best, value)
         if drawn >= 0:
@@ -81,11 +78,11 @@ def likelihoods(p, n, arm, drawn, node, chances):
     """Likelihood of each task given a normal reward around the drawn one's mean, the largest of
     them 1.
     """
-    arms, support = n[0], n[1]
-    std = p[support * arms + support + arms + arm]
+    arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
+    std = p[n[At.NOISE_STD] + arm]
     most = np.inf
     for s in range(support):
-        chances[s] = (p[drawn * arms + arm] - p[s * arms + arm]) / std + node
+        chances[s] = (p[means + drawn * arms + arm] - p[means + s * arms + arm]) / std + node
         most = min(most, chances[s] * chances[s])
     for s in range(support):
         chances[s] = np.exp(-0.5 * (chances[s] * chances[s] - most))
@@ -96,22 +93,24 @@ def best_after(p, n, state, signal, mask, scratch, values):
     """Average the best posterior mean over the rewards an arm may show: those that tasks show
     without noise, 0 and 1, or Gauss-Hermite nodes around each mean.
     """
-    arms, support, noise = n[0], n[1], n[2]
-    tolerance = p[support * arms + support + 2 * arms]
+    arms, support, noise, means = n[At.ARMS], n[At.SUPPORT], n[At.NOISE], n[At.MEANS]
+    tolerance = p[n[At.TOLERANCE]]
     members, chances = np.arange(support), np.ones(support)
     values[:] = 0.0
     for arm in range(arms):
         own = values[arm]
         if noise == NONE:
-            order = len(p) - (arms - arm) * support
+            order = n[At.ORDER] + arm * support
             for k in range(support):
-                members[k] = np.int64(p[order + k])
+                members[k] = n[order + k]
             low, shown = 0, 0
             while shown < support:
-                reward = p[members[shown] * arms + arm]
-                while reward - p[members[low] * arms + arm] > tolerance:
+                reward = p[means + members[shown] * arms + arm]
+                while reward - p[means + members[low] * arms + arm] > tolerance:
                     low += 1
-                while shown < support and p[members[shown] * arms + arm] - reward <= tolerance:
+                while (
+                    shown < support and p[means + members[shown] * arms + arm] - reward <= tolerance
+                ):
                     shown += 1
                 add_best(
                     p, n, state, mask, members[low:], chances, shown - low, -1, 1.0, scratch, own
@@ -119,7 +118,7 @@ def best_after(p, n, state, signal, mask, scratch, values):
         elif noise == BERNOULLI:
             for success in range(2):
                 for s in range(support):
-                    mean = p[s * arms + arm]
+                    mean = p[means + s * arms + arm]
                     chances[s] = mean if success else 1.0 - mean
                 add_best(p, n, state, mask, members, chances, support, -1, 1.0, scratch, own)
         else:

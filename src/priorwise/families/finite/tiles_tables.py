@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.finite.tiles_counts import BATCH
+from priorwise.families.finite.tiles_work import BATCH
 from priorwise.kernels.simd import WIDTH
 
 MOST_MULTIPLES: Final = 1 << 16
@@ -19,34 +19,41 @@ cache.
 """
 
 
-def look_tables(
-    means: FloatArray, deviations: FloatArray, *, number_cells: bool
-) -> tuple[FloatArray, IntArray]:
-    """Return what follows in ``p`` and ``n`` of a family that looks ahead.
+NO_TABLES: Final[dict[str, Any]] = {
+    **dict.fromkeys(("multiple", "signed", "cells", "record", "records"), 0),
+    **dict.fromkeys(("part", "rows", "row_stds", "cell_values", "cell_means"), np.zeros(0)),
+}
 
-    Numbers: the common part; the tasks' means and the arms' deviations, repeated beyond the last
-    arm so that vectors of pulls can start at any arm; the means that the cells show, and the means
-    of the tasks on the arm of each cell, a task a row. Sizes: the largest multiple of the part; the
-    number of cells, or 0 if they are not numbered; the words of a cell's record; the records of the
-    tasks' means, repeated likewise.
+
+def look_tables(means: FloatArray, deviations: FloatArray, *, noiseless: bool) -> dict[str, Any]:
+    """Return what the look-ahead reads, by its names in the layout; no cells with noise, or where
+    they are too many.
     """
     support, arms = means.shape
     part, multiple = common_part(means)
     repeated = np.arange(arms + WIDTH) % arms
-    numbers = [[part], means[:, repeated].ravel(), deviations[repeated]]
-    size = record_size(support)
     cells = cells_of(means)
     count = int(cells.max()) + 1
-    if not number_cells or count * support > MOST_CELL_MEANS:
-        return np.concatenate(numbers), np.array([multiple, 0, size])
-    shown, arm_of = (
-        np.zeros(-(-count // BATCH) * BATCH),
-        np.zeros(-(-count // BATCH) * BATCH, dtype=np.int64),
-    )
-    shown[cells] = means
-    arm_of[cells] = np.arange(arms)
-    sizes = np.concatenate([[multiple, count, size], (size * cells)[:, repeated].ravel()])
-    return np.concatenate([*numbers, shown, means[:, arm_of].ravel()]), sizes
+    if not noiseless or count * support > MOST_CELL_MEANS:
+        cells, count = cells[:, :0], 0
+    whole = -(-count // BATCH) * BATCH
+    shown, arm_of = np.zeros(whole), np.zeros(whole, dtype=np.int64)
+    if count > 0:
+        shown[cells] = means
+        arm_of[cells] = np.arange(arms)
+    size = record_size(support)
+    return {
+        "part": part,
+        "multiple": multiple,
+        "signed": multiple == 0 and bool(means.min() < 0.0),
+        "rows": means[:, repeated],
+        "row_stds": deviations[repeated],
+        "cells": count,
+        "cell_values": shown,
+        "cell_means": means[:, arm_of],
+        "record": size,
+        "records": size * cells[:, repeated] if count > 0 else cells,
+    }
 
 
 def record_size(support: int) -> int:

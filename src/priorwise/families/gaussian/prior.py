@@ -140,13 +140,12 @@ class GaussianPrior(Serializable):
 
         arms = self.arms
         short = wide.pays(arms, horizon) and uses <= {"draw", "mean", "mean_size", "certain"}
+        p, n = kernels.packed(
+            self.mean, self._root, self.noise_var, np.empty((0, arms, arms)), np.empty(0)
+        )
         return FamilyTiles(
-            p=np.concatenate(
-                [self.mean, self._root.ravel(), self.noise_var, np.sqrt(self.noise_var)]
-            ),
-            n=np.array(
-                [arms, arms, 0, not np.triu(self._root, 1).any(), np.ptp(self.noise_var) == 0.0]
-            ),
+            p=p,
+            n=n,
             arms=arms,
             environment_rows=arms,
             signal_rows=0,

@@ -5,17 +5,14 @@ draw is m + L z. An observation of x'w with noise variance v updates L by Potter
 keeps S positive semi-definite whatever the rounding:
 
     f = L'x,  s = f'f + v,  m += L f (r - x'm) / s,  L -= L f f' / (s + sqrt(v s)).
-
-``p`` holds the mean, the prior's root row by row, the noise variances and deviations of the arms,
-then the pool of contexts; ``n`` holds the number of arms, of dimensions (the number of arms for
-arms with a joint prior), of contexts in the pool, whether the prior's root is a lower triangle, and
-whether all arms have the same noise.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from priorwise.core.tiles import Layout
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels.compiling import (
     DRAW,
     LANES,
@@ -30,6 +27,22 @@ from priorwise.kernels.compiling import (
 )
 from priorwise.kernels.random import ONE, call_key, normals, one_normal
 from priorwise.kernels.simd import WIDTH, fma, gather, iota, load, maximum, splat, sqrt, store
+
+
+class At(Layout):
+    """What the kernels of normal priors read."""
+
+    ARMS = 0
+    DIM = 1  # weights; for arms with a joint prior their number
+    POOL = 2  # contexts to choose from
+    LOWER_ROOT = 3  # whether the prior's root is a lower triangle
+    SAME_NOISE = 4  # whether all arms have the same noise
+    MEAN = 5  # (dim,)
+    ROOT = 6  # (dim, dim)
+    NOISE_VAR = 7  # (arm,)
+    NOISE_STD = 8  # (arm,)
+    CONTEXTS = 9  # (context, arm, dim)
+    WORTH = 10  # (arm + 1,), of the best of 0, 1, ... directions on the sphere
 
 
 @inline
@@ -128,13 +141,13 @@ def spread(p, n, z, out):
     """Write m0 + L0 z with the prior's mean and root, the same for all lanes; a lower triangle is
     read only so far.
     """
-    dim, lower = n[1], n[3]
+    dim, lower, mean, root = n[At.DIM], n[At.LOWER_ROOT], n[At.MEAN], n[At.ROOT]
     for g in range(0, LANES, WIDTH):
         i = 0
         while i + 1 < dim:
-            row = dim + i * dim
-            s = splat(p[i])
-            t = splat(p[i + 1])
+            row = root + i * dim
+            s = splat(p[mean + i])
+            t = splat(p[mean + i + 1])
             for j in range(i + 2 if lower else dim):
                 x = load(z, j * LANES + g)
                 s = fma(splat(p[row + j]), x, s)
@@ -143,9 +156,9 @@ def spread(p, n, z, out):
             store(out, (i + 1) * LANES + g, t)
             i += 2
         if i < dim:
-            s = splat(p[i])
+            s = splat(p[mean + i])
             for j in range(dim):
-                s = fma(splat(p[dim + i * dim + j]), load(z, j * LANES + g), s)
+                s = fma(splat(p[root + i * dim + j]), load(z, j * LANES + g), s)
             store(out, i * LANES + g, s)
 
 
@@ -154,13 +167,13 @@ def noise_of(p, n, first, arm):
     """Noise of the chosen arms, from the table that begins at ``first``; often it is the same for
     all.
     """
-    return splat(p[first]) if n[4] else gather(p, arm + np.uint64(first))
+    return splat(p[first]) if n[At.SAME_NOISE] else gather(p, arm + np.uint64(first))
 
 
 @tile(SAMPLE)
 def sample(p, n, keys, environment):
     """Draw mean vectors (or weight vectors) from the prior: m + L z."""
-    z = np.empty((n[1], LANES))
+    z = np.empty((n[At.DIM], LANES))
     normals(keys, call_key(0, 0), 0, z)
     spread(p, n, z, environment)
 
@@ -168,8 +181,9 @@ def sample(p, n, keys, environment):
 @inline
 def at_prior(p, n, state):
     """Write the prior's mean and root."""
-    for row in range(n[1] + n[1] * n[1]):
-        value = splat(p[row])
+    dim, mean, root = n[At.DIM], n[At.MEAN], n[At.ROOT]
+    for row in range(dim + dim * dim):
+        value = splat(p[mean + row if row < dim else root + row - dim])
         for g in range(0, LANES, WIDTH):
             store(state, row * LANES + g, value)
 
@@ -183,18 +197,16 @@ def start(p, n, state):
 @tile(REWARD)
 def reward(p, n, keys, step, chosen, actions, spare, rewards):
     """Reward with normal noise: one number a step, whatever the arm."""
-    arms, dim = n[0], n[1]
     one_normal(keys, step, spare, rewards)
-    deviations = dim + dim * dim + arms
     for g in range(0, LANES, WIDTH):
-        deviation = noise_of(p, n, deviations, load(actions, g))
+        deviation = noise_of(p, n, n[At.NOISE_STD], load(actions, g))
         store(rewards, g, fma(deviation, load(rewards, g), load(chosen, g)))
 
 
 @tile(DRAW)
 def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means."""
-    arms = n[0]
+    arms = n[At.ARMS]
     normals(keys, at, draw, scratch[:arms])
     affine(state, 0, state, arms, scratch, 1.0, arms, values, 0)
 
@@ -202,13 +214,13 @@ def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
 @tile(DRAW)
 def arm_redraw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw with the normals that the draw of another belief left."""
-    affine(state, 0, state, n[0], scratch, 1.0, n[0], values, 0)
+    affine(state, 0, state, n[At.ARMS], scratch, 1.0, n[At.ARMS], values, 0)
 
 
 @tile(MEAN)
 def arm_mean(p, n, state, signal, scratch, values):
     """Posterior means."""
-    for arm in range(n[0]):
+    for arm in range(n[At.ARMS]):
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, load(state, arm * LANES + g))
 
@@ -218,11 +230,11 @@ def arm_mean_size(p, n, state, signal, scratch, values):
     """Write what the posterior means are sums of, but for the observations: the prior's mean, and a
     row of its root.
     """
-    arms = n[0]
+    arms = n[At.ARMS]
     for arm in range(arms):
-        size = abs(p[arm])
+        size = abs(p[n[At.MEAN] + arm])
         for j in range(arms):
-            size += abs(p[arms + arm * arms + j])
+            size += abs(p[n[At.ROOT] + arm * arms + j])
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, splat(size))
 
@@ -232,12 +244,12 @@ def observe(p, n, state, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a
     row of L.
     """
-    arms = n[0]
+    arms = n[At.ARMS]
     noise_var, residual = scratch[arms], scratch[arms + 1]
     for g in range(0, LANES, WIDTH):
         arm = load(actions, g)
         lane = iota() + np.uint64(g)
-        store(noise_var, g, noise_of(p, n, arms + arms * arms, arm))
+        store(noise_var, g, noise_of(p, n, n[At.NOISE_VAR], arm))
         store(residual, g, load(rewards, g) - gather(state, arm * np.uint64(LANES) + lane))
         row = (arm + ONE) * np.uint64(arms * LANES) + lane
         for j in range(arms):
@@ -281,15 +293,15 @@ def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, 
     """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with
     covariance S / k2 (exact in law).
     """
-    arms = n[0]
+    arms = n[At.ARMS]
     root, gain, z, pair = 0, arms * arms, arms * arms + arms, arms * arms + 2 * arms
     scale = splat(1.0 / np.sqrt(k2))
     z_rows = scratch[z : z + arms]
     pair_rows = scratch[pair : pair + 2]
     for arm in range(arms):
         f_row = arms + arm * arms  # f = L'x is a row of L
-        noise_std = splat(p[2 * arms + arms * arms + arm])
-        ahead_of(state, arms, state[f_row:], p[arms + arms * arms + arm], scratch, root, gain)
+        noise_std = splat(p[n[At.NOISE_STD] + arm])
+        ahead_of(state, arms, state[f_row:], p[n[At.NOISE_VAR] + arm], scratch, root, gain)
         for _ in range(k1):
             normals(keys, call_key(step, call), 0, pair_rows)
             normals(keys, call_key(step, call + 1), 0, z_rows)
@@ -317,6 +329,29 @@ def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, 
                 place = arm * LANES + g
                 store(now, place, load(now, place) + load(state, place) + deviation)
                 store(ahead, place, load(ahead, place) + best)
+
+
+def packed(
+    mean: FloatArray,
+    root: FloatArray,
+    noise_var: FloatArray,
+    contexts: FloatArray,
+    worth: FloatArray,
+) -> tuple[FloatArray, IntArray]:
+    """Return ``p`` and ``n`` of a normal prior; shapes as in the layout."""
+    return At.pack(
+        arms=noise_var.size,
+        dim=mean.size,
+        pool=len(contexts),
+        lower_root=not np.triu(root, 1).any(),
+        same_noise=bool((noise_var == noise_var[0]).all()),
+        mean=mean,
+        root=root,
+        noise_var=noise_var,
+        noise_std=np.sqrt(noise_var),
+        contexts=contexts,
+        worth=worth,
+    )
 
 
 def arm_scratch_rows(arms: int, looks_ahead: bool) -> int:

@@ -4,7 +4,7 @@ draws of few tasks; see ``priorwise.families.gaussian.tiles`` for the belief.
 
 from __future__ import annotations
 
-from priorwise.families.gaussian.tiles import affine
+from priorwise.families.gaussian.tiles import At, affine
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, inline, tile
 from priorwise.kernels.normal import expected_maximum, normals_by_lane
 from priorwise.kernels.simd import WIDTH, fma, load, splat, sqrt, store
@@ -41,7 +41,7 @@ def gains_of(state, dim, f, f_row, noise_var, gains):
 @tile(QUANTILE)
 def arm_quantile(p, n, level, normal, state, signal, scratch, values):
     """Posterior quantiles: the mean plus so many deviations."""
-    arms = n[0]
+    arms = n[At.ARMS]
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
             deviation = sqrt(length_squared(state, arms + arm * arms, arms, splat(0.0), g))
@@ -53,9 +53,9 @@ def arm_quantile(p, n, level, normal, state, signal, scratch, values):
 @tile(BEST_AFTER)
 def arm_best_after(p, n, state, signal, mask, scratch, values):
     """Write E[max_b m_b + g_b Z] for each pulled arm; f = L'x is a row of L."""
-    arms = n[0]
+    arms = n[At.ARMS]
     for arm in range(arms):
-        gains_of(state, arms, state, arms + arm * arms, p[arms + arms * arms + arm], scratch)
+        gains_of(state, arms, state, arms + arm * arms, p[n[At.NOISE_VAR] + arm], scratch)
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, expected_maximum(state, scratch, mask, arms, g))
 
@@ -63,6 +63,6 @@ def arm_best_after(p, n, state, signal, mask, scratch, values):
 @tile(DRAW_EACH)
 def arm_draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
     """One posterior draw of the means, with a draw number of its own for each lane."""
-    arms = n[0]
+    arms = n[At.ARMS]
     normals_by_lane(keys, ats, numbers, scratch[:arms])
     affine(state, 0, state, arms, scratch, 1.0, arms, values, 0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.families.gaussian.tiles import spread
+from priorwise.families.gaussian.tiles import At, spread
 from priorwise.kernels.compiling import DRAW, LANES, MEAN, START, UPDATE, inline, tile
 from priorwise.kernels.random import normals
 from priorwise.kernels.simd import WIDTH, fma, load, peek, poke, splat, sqrt, store
@@ -36,13 +36,13 @@ def reflect(state, arms, pull, y, y_row, g):
 @tile(START)
 def start(p, n, state):
     """Start the belief at the prior: no pull yet."""
-    state[: n[0] + 1] = 0.0
+    state[: n[At.ARMS] + 1] = 0.0
 
 
 @tile(DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means: m0 + L0 (w + M_1 ... M_h z)."""
-    arms = n[0]
+    arms = n[At.ARMS]
     pulls = np.int64(state[arms, 0])
     normals(keys, at, draw, scratch[:arms])
     for g in range(0, LANES, WIDTH):
@@ -63,15 +63,15 @@ def mean(p, n, state, signal, scratch, values):
 @tile(UPDATE)
 def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards."""
-    arms = n[0]
+    arms = n[At.ARMS]
     pulls = np.int64(state[arms, 0])
     first = arms + 1 + pulls * (arms + 1)
     noise_var, residual = scratch[arms], scratch[arms + 1]
     for lane in range(LANES):
         arm = actions[lane]
-        row = arms + arm * arms
-        noise_var[lane] = p[arms + arms * arms + arm]
-        residual[lane] = rewards[lane] - p[arm]
+        row = n[At.ROOT] + arm * arms
+        noise_var[lane] = p[n[At.NOISE_VAR] + arm]
+        residual[lane] = rewards[lane] - p[n[At.MEAN] + arm]
         for k in range(arms):
             poke(state, (first + k) * LANES + lane, peek(p, row + k))
     for g in range(0, LANES, WIDTH):

@@ -152,31 +152,15 @@ class LinearGaussianPrior(Serializable):
         if isinstance(self.contexts, GivenContexts):
             pool = self.contexts.features
         elif isinstance(self.contexts, SphereContexts):
-            pool = np.empty((0, 0, 0))
+            pool = np.empty((0, self.arms, self.dim))
         else:
             return None
         arms, dim = self.arms, self.dim
         worth = best_directions(arms, dim) if "best_after" in uses else np.empty(0)
+        p, n = gaussian.packed(self.mean, self._root, self.noise_var, pool, worth)
         return FamilyTiles(
-            p=np.concatenate(
-                [
-                    self.mean,
-                    self._root.ravel(),
-                    self.noise_var,
-                    np.sqrt(self.noise_var),
-                    pool.ravel(),
-                    worth,
-                ]
-            ),
-            n=np.array(
-                [
-                    arms,
-                    dim,
-                    len(pool),
-                    not np.triu(self._root, 1).any(),
-                    np.ptp(self.noise_var) == 0.0,
-                ]
-            ),
+            p=p,
+            n=n,
             arms=arms,
             environment_rows=dim,
             signal_rows=arms * dim,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.families.gaussian.tiles import affine, ahead_of, potter
+from priorwise.families.gaussian.tiles import At, affine, ahead_of, potter
 from priorwise.kernels.compiling import (
     DRAW,
     LANES,
@@ -28,7 +28,7 @@ from priorwise.kernels.simd import WIDTH, fma, load, maximum, splat, sqrt, store
 @inline
 def contexts(p, n, keys, at, out):
     """Draw a context for each arm: uniform on the sphere, or one entry of the pool."""
-    arms, dim, pool = n[0], n[1], n[2]
+    arms, dim, pool = n[At.ARMS], n[At.DIM], n[At.POOL]
     if pool == 0:
         for arm in range(arms):
             x = out[arm * dim : (arm + 1) * dim]
@@ -42,12 +42,11 @@ def contexts(p, n, keys, at, out):
                 for j in range(dim):
                     store(x, j * LANES + g, load(x, j * LANES + g) * inverse)
     else:
-        first = dim + dim * dim + 2 * arms
         slot = slot_key(at, 0, 0)
         for lane in range(LANES):
             entry = min(np.int64(unit(mix(keys[lane] + slot)) * pool), pool - 1)
             for k in range(arms * dim):
-                out[k, lane] = p[first + entry * arms * dim + k]
+                out[k, lane] = p[n[At.CONTEXTS] + entry * arms * dim + k]
 
 
 @inline
@@ -81,41 +80,40 @@ def signal(p, n, keys, step, signal):
 @tile(VALUES)
 def values(p, n, environment, signal, values):
     """Values of the arms under the true weights."""
-    project(signal, environment, n[0], n[1], values)
+    project(signal, environment, n[At.ARMS], n[At.DIM], values)
 
 
 @tile(DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """Values of the arms under one posterior draw of the weights."""
-    dim = n[1]
+    dim = n[At.DIM]
     normals(keys, at, draw, scratch[:dim])
     affine(state, 0, state, dim, scratch, 1.0, dim, scratch, dim)
-    project(signal, scratch[dim:], n[0], dim, values)
+    project(signal, scratch[dim:], n[At.ARMS], dim, values)
 
 
 @tile(DRAW)
 def redraw(p, n, keys, at, draw, state, signal, scratch, values):
     """Values under one posterior draw with the normals that the draw of another belief left."""
-    dim = n[1]
+    dim = n[At.DIM]
     affine(state, 0, state, dim, scratch, 1.0, dim, scratch, dim)
-    project(signal, scratch[dim:], n[0], dim, values)
+    project(signal, scratch[dim:], n[At.ARMS], dim, values)
 
 
 @tile(MEAN)
 def mean(p, n, state, signal, scratch, values):
     """Posterior means of the arms' values."""
-    project(signal, state, n[0], n[1], values)
+    project(signal, state, n[At.ARMS], n[At.DIM], values)
 
 
 @tile(UPDATE)
 def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards."""
-    dim = n[1]
+    dim = n[At.DIM]
     f, x = scratch[:dim], scratch[dim : 2 * dim]
     noise_var, residual = scratch[2 * dim], scratch[2 * dim + 1]
-    variances = dim + dim * dim
     for lane in range(LANES):
-        noise_var[lane] = p[variances + actions[lane]]
+        noise_var[lane] = p[n[At.NOISE_VAR] + actions[lane]]
         residual[lane] = rewards[lane]
     for j in range(dim):
         row = x[j]
@@ -131,7 +129,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     """Look one step past pulling each arm, to fresh contexts; the mean of k2 draws of the weights
     is one draw (exact in law).
     """
-    arms, dim = n[0], n[1]
+    arms, dim = n[At.ARMS], n[At.DIM]
     root, gain, z, pair = 0, dim * dim, dim * dim + dim, dim * dim + 2 * dim
     f, fresh, weights = pair + 2, pair + 2 + dim, pair + 2 + dim + arms * dim
     scale = splat(1.0 / np.sqrt(k2))
@@ -142,8 +140,8 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     for arm in range(arms):
         x = signal[arm * dim : (arm + 1) * dim]
         direction(state, dim, x, f_rows)
-        noise_std = splat(p[dim + dim * dim + arms + arm])
-        ahead_of(state, dim, f_rows, p[dim + dim * dim + arm], scratch, root, gain)
+        noise_std = splat(p[n[At.NOISE_STD] + arm])
+        ahead_of(state, dim, f_rows, p[n[At.NOISE_VAR] + arm], scratch, root, gain)
         for _ in range(k1):
             normals(keys, call_key(step, call), 0, pair_rows)
             contexts(p, n, keys, call_key(step, call + 1), fresh_rows)

@@ -1,15 +1,12 @@
 """Tile functions of linear rewards for policies that read quantiles, exact look-ahead, or many
 draws of few tasks.
-
-Exact look-ahead reads at the end of ``p``, with contexts on the sphere, what the best of 0, 1, ...
-directions is worth.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from priorwise.families.gaussian.tiles import affine
+from priorwise.families.gaussian.tiles import At, affine
 from priorwise.families.gaussian.tiles_exact import gains_of, length_squared
 from priorwise.families.linear.tiles import direction, project
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, inline, tile
@@ -33,7 +30,7 @@ NODES, WEIGHTS = ((_NODES + 1.0) / 2.0) ** 3, _WEIGHTS / 2.0 * 3.0 * ((_NODES + 
 @tile(QUANTILE)
 def quantile(p, n, level, normal, state, signal, scratch, values):
     """Posterior quantiles of the arms' values."""
-    arms, dim = n[0], n[1]
+    arms, dim = n[At.ARMS], n[At.DIM]
     f = scratch[:dim]
     project(signal, state, arms, dim, values)
     for arm in range(arms):
@@ -49,10 +46,10 @@ def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
     """Values of the arms under one posterior draw of the weights, with a draw number of its own for
     each lane.
     """
-    dim = n[1]
+    dim = n[At.DIM]
     normals_by_lane(keys, ats, numbers, scratch[:dim])
     affine(state, 0, state, dim, scratch, 1.0, dim, scratch, dim)
-    project(signal, scratch[dim:], n[0], dim, values)
+    project(signal, scratch[dim:], n[At.ARMS], dim, values)
 
 
 @inline
@@ -80,14 +77,14 @@ def expected_length(state, gains, dim, g):
 @tile(BEST_AFTER)
 def best_after(p, n, state, signal, mask, scratch, values):
     """Expected best posterior mean over fresh contexts and the reward of each arm."""
-    arms, dim, pool = n[0], n[1], n[2]
+    arms, dim, pool = n[At.ARMS], n[At.DIM], n[At.POOL]
     f, gains = scratch[:dim], scratch[dim : 2 * dim]
     levels, slopes = scratch[2 * dim : 2 * dim + arms], scratch[2 * dim + arms : 2 * dim + 2 * arms]
     x = scratch[2 * dim + 2 * arms :]
-    features, worth = dim + dim * dim + 2 * arms, len(p) - arms - 1
+    features, worth = n[At.CONTEXTS], n[At.WORTH]
     for arm in range(arms):
         direction(state, dim, signal[arm * dim : (arm + 1) * dim], f)
-        gains_of(state, dim, f, 0, p[dim + dim * dim + arm], gains)
+        gains_of(state, dim, f, 0, p[n[At.NOISE_VAR] + arm], gains)
         values[arm] = 0.0
         for entry in range(pool):
             for k in range(arms * dim):

@@ -1,0 +1,159 @@
+"""Look-ahead of finite priors without noise, cell by cell.
+
+A noiseless pull shows its cell: an arm and one of the means it may have. What follows then depends
+on the cell and the weights alone. It is computed once for each cell and all tasks of the tile with
+these weights, and kept in a record: the ends of the heads that each task owns, and the mean that
+the cell shows. The numbers are those of ``priorwise.families.finite.tiles_look``, which is cheaper
+where cells outnumber pulls.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from priorwise.families.finite.tiles import NONE, At
+from priorwise.families.finite.tiles_counts import (
+    any_short,
+    best_sums_of,
+    count_draws,
+    draw_heads,
+    draw_remainders,
+    keep_tops,
+    look_up_tops,
+    own_heads,
+)
+from priorwise.families.finite.tiles_look import (
+    DONE,
+    add_up_pulls,
+    draw_tasks,
+    point_rows,
+    rule_out,
+    settle,
+    start_at,
+)
+from priorwise.families.finite.tiles_work import BATCH, next_places, work_for, write_slots
+from priorwise.kernels.compiling import LANES, LOOK, allocating, inline, tile
+from priorwise.kernels.random import ZERO
+from priorwise.kernels.simd import WIDTH, bits_of, float_of, gather, load, peek, store, zeros
+
+TOGETHER = 4  # tasks of equal belief whose pulls share batches, so that few batches are part empty
+
+
+class Cells(NamedTuple):
+    """What is known about the cells."""
+
+    pitch: int  # their number in whole batches
+    size: int  # words of a record
+    table: Any  # (cell, word), records
+    words: Any  # of a batch
+    records: Any  # of the cells that a batch shows
+    starts: Any  # of the vectors of a batch of cells
+
+
+@allocating
+def cells_for(p, n):
+    """Allocate the records, with the means that the cells show as last words."""
+    size = n[At.RECORD]
+    pitch = (n[At.CELLS] + BATCH - 1) // BATCH * BATCH
+    table = np.zeros(pitch * size, np.uint64)
+    for cell in range(n[At.CELLS]):
+        table[(cell + 1) * size - 1] = bits_of(p[n[At.CELL_VALUES] + cell])
+    words, records = np.empty(BATCH, np.uint64), np.empty(BATCH, np.uint64)
+    return Cells(pitch, size, table, words, records, np.arange(0, BATCH, WIDTH))
+
+
+@inline
+def gather_equals(state, support, mask, arms, leader, apart, number, members):
+    """List the lanes from the leader on that have its weights and its available arms, and mark them
+    done. Return their number.
+    """
+    for g in range(0, LANES, WIDTH):
+        differ = zeros()
+        for s in range(support, 2 * support):
+            own = bits_of(peek(state, s * LANES + leader))
+            differ = differ | (bits_of(load(state, s * LANES + g)) ^ own)
+        for arm in range(arms):
+            own = bits_of(peek(mask, arm * LANES + leader))
+            differ = differ | (bits_of(load(mask, arm * LANES + g)) ^ own)
+        store(apart, g, differ)
+    together = 0
+    for lane in range(leader, LANES):
+        if apart[lane] == ZERO:
+            members[together] = lane
+            number[lane] = DONE
+            together += 1
+    return together
+
+
+@inline
+def fill_records(work, cells, p, n, active):
+    """Compute what follows each cell under the weights of the possible tasks."""
+    for cell in range(0, cells.pitch, BATCH):
+        point_rows(work, active, cells.pitch, n[At.CELL_MEANS] + cell)
+        rule_out(work, p, cells.starts, p, n[At.CELL_VALUES] + cell, p[n[At.TOLERANCE]], active)
+        own_heads(work, active)
+        keep_tops(work, active, cells.words, cells.table, cell * cells.size, cells.size)
+
+
+@inline
+def show(work, cells, at):
+    """Write the means that the cells of a batch show: the last words of their records."""
+    last = np.uint64(cells.size - 1)
+    for v in range(0, BATCH, WIDTH):
+        shown = float_of(gather(cells.table, load(cells.records, v) + last))
+        store(work.values, at + v, shown)
+
+
+@inline
+def look_by_cell(work, cells, p, n, keys, lanes, first, end, active, listed, least):
+    """Look ahead from the lanes ``first`` to ``end``, exclusive, which hold one belief."""
+    member, place, pitch = first, 0, work.arms + WIDTH
+    point_rows(work, active, pitch, n[At.RECORDS])
+    for at in range(0, (end - first) * work.pitch, BATCH):
+        member, place = next_places(work, keys, lanes, member, end - 1, place)
+        draw_tasks(work, n, active, cells.records, 0)
+        show(work, cells, at)
+        look_up_tops(work, cells.table, active, cells.records)
+        draw_heads(work)
+        count_draws(work, active)
+        if any_short(work):
+            point_rows(work, active, pitch, n[At.ROWS])
+            rule_out(work, p, work.starts, work.values, at, p[n[At.TOLERANCE]], active)
+            draw_remainders(work, active)
+            point_rows(work, active, pitch, n[At.RECORDS])
+        best_sums_of(work, n[At.SIGNED], active, listed, least, at)
+
+
+@tile(LOOK)
+def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
+    """Look one step past pulling each arm: draw the cell that it shows, and average k2 drawn mean
+    vectors of tasks that show it.
+    """
+    number, last, apart = np.empty(LANES), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    if settle(p, n, k1, state, mask, number, last, now, ahead) == 0:
+        return
+    work, cells, lanes = (
+        work_for(p, n, k1, k2, TOGETHER),
+        cells_for(p, n),
+        np.empty(LANES, np.int64),
+    )
+    write_slots(work, NONE, step, call)
+    known_lane, listed, least = 0, 0, 0.0
+    for leader in range(LANES):
+        if number[leader] == DONE:
+            continue
+        active, known_lane, listed, least = start_at(
+            work, leader, state, mask, p, n, known_lane, listed, least
+        )
+        together = gather_equals(
+            state, n[At.SUPPORT], mask, work.arms, leader, apart, number, lanes
+        )
+        fill_records(work, cells, p, n, active)
+        for first in range(0, together, TOGETHER):
+            end = min(together, first + TOGETHER)
+            look_by_cell(work, cells, p, n, keys, lanes, first, end, active, listed, least)
+            for member in range(first, end):
+                place = (member - first) * work.pitch
+                add_up_pulls(work, place, lanes[member], n[At.SIGNED], now, ahead, sizes)
