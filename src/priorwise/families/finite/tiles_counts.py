@@ -13,22 +13,24 @@ import numpy as np
 from priorwise.core import streams
 from priorwise.families.finite.tiles_work import BATCH
 from priorwise.kernels.compiling import inline
+from priorwise.kernels.fields import (
+    count_fields_below,
+    gather_four,
+    maximum_fields,
+    times_fields,
+    transposed,
+)
 from priorwise.kernels.random import GOLDEN, MAGIC_BITS, S16, S32, S48, mix, unit
 from priorwise.kernels.simd import (
     WIDTH,
     bits_of,
-    count_fields_below,
     float_of,
-    gather_four,
     load,
     maximum,
-    maximum_fields,
     peek,
     poke,
     splat,
     store,
-    times_fields,
-    transposed,
     trunc,
     where_at_least,
     zeros,
