@@ -83,7 +83,7 @@ class FamilyTiles:
     belief_rows: int
     scratch_rows: int
     resets_row: int  # row of the belief that counts impossible trajectories, or -1
-    sample: Tile | None  # None: can be held, but is no law of tasks
+    sample: Tile
     signal: Tile
     values: Tile
     reward: Tile
@@ -105,7 +105,8 @@ class FamilyTiles:
     draws_cancel: bool = False
     # ``draw`` again, under another belief, with the normals that it left in scratch
     redraw: Tile | None = None
-    hidden_pulls: int = 0  # in these first pulls a policy must not read the belief
+    # first rows of the belief, (row, task), where every task starts from its own: held, not sampled
+    first_rows: FloatArray | None = None
     # ``look`` keeps a key for every four look-ahead draws after each imagined pull
     look_keeps_keys: bool = False
 
@@ -119,7 +120,6 @@ class PolicyTiles:
     act: Tile
     uses: frozenset[str]  # which of the belief's tile functions it calls; others are not compiled
     draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
-    blind_pulls: int = 0  # in these first pulls it does not read the belief
 
 
 @runtime_checkable

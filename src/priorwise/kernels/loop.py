@@ -49,23 +49,19 @@ _SIGNATURE = types.void(
     types.Array(types.uint64, 1, "C"), types.uint64, I, I,
     _SIZES,  # tables of addresses: of the first belief of a tile, and of those that follow it
     ROW, INTS, INTS,  # environment: p, n, sizes
-    _COLUMNS, _SIZES, INTS, INTS,  # beliefs: p and n of each, sizes of all, first task of each
+    # beliefs: p and n of each, sizes of all, first task of each, first rows by task or no rows
+    _COLUMNS, _SIZES, INTS, INTS, _COLUMNS,
     ROW, INTS,  # policy
     types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
     # means and squared deviations of each tile's rows, or no rows; total rewards (belief, task)
     _COLUMNS, _COLUMNS, _COLUMNS,
-    # actions, rewards, regrets (step, task), or no rows
-    types.Array(types.int32, 2, "C"), _COLUMNS, _COLUMNS,
+    types.Array(types.int32, 2, "C"), _COLUMNS,  # actions, rewards (step, task), or no rows
     types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
     INTS,  # impossible trajectories, by task
 )  # fmt: skip
 
-sample, signal_of, values_of, reward_of = (
-    caller(SAMPLE),
-    caller(SIGNAL),
-    caller(VALUES),
-    caller(REWARD),
-)
+sample, signal_of = caller(SAMPLE), caller(SIGNAL)
+values_of, reward_of = caller(VALUES), caller(REWARD)
 start, update, act = caller(START), caller(UPDATE), caller(ACT)
 
 
@@ -82,10 +78,9 @@ def _best_available(values, mask, arms, out):
 def run_tiles(
     purposes, first, tasks, horizon, tables,
     ep, en, esize,
-    bps, bns, bsize, begins,
+    bps, bns, bsize, begins, first_rows,
     pp, pn,
-    available, means, squares, totals_out, actions_out, rewards_out, regrets_out, log_out,
-    resets_out,
+    available, means, squares, totals_out, actions_out, rewards_out, log_out, resets_out,
 ):  # fmt: skip
     """Run ``tasks`` tasks from ``first`` on, in whole tiles, under each of several beliefs; a
     belief may skip the first of them.
@@ -100,8 +95,7 @@ def run_tiles(
     signals = np.empty((slots, max(signal_rows, 1), LANES))
     truths = np.empty((slots if signal_rows > 0 else 1, arms, LANES))
     bests = np.empty((slots if signal_rows > 0 else 1, LANES))
-    # rows that ``start`` leaves alone are kept from tile to tile
-    state = np.zeros((bsize[0], LANES))
+    state = np.zeros((bsize[0], LANES))  # rows that ``start`` leaves alone may keep what is dear
     # what a draw leaves in scratch is kept only where it is used again
     redraws = tables[0, DRAW_AT] != tables[1, DRAW_AT]
     scratches = np.empty((slots if redraws else 1, bsize[1], LANES))
@@ -142,6 +136,9 @@ def run_tiles(
             bp, bn, table = bps[belief], bns[belief], tables[0 if fresh else 1]
             totals[:] = 0.0
             start(table[START_AT], bp, bn, state)
+            for row in range(first_rows.shape[0]):
+                for g in range(0, LANES, WIDTH):
+                    store(state, row * LANES + g, load(first_rows, row * whole + offset + g))
             for step in range(1, horizon + 1):
                 slot = step - 1 if beliefs > 1 else 0
                 of_values = slot if signal_rows > 0 else 0
@@ -156,28 +153,12 @@ def run_tiles(
                     values_of(table[VALUES_AT], ep, en, environment, signal, truth)
                     _best_available(truth, mask, arms, best)
                 act(
-                    table[ACT_AT],
-                    pp,
-                    pn,
-                    policy_keys,
-                    step,
-                    table,
-                    bp,
-                    bn,
-                    state,
-                    signal,
-                    mask,
-                    draft,
-                    values,
-                    acc,
-                    actions,
-                )
+                    table[ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal, mask,
+                    draft, values, acc, actions,
+                )  # fmt: skip
                 for g in range(0, LANES, WIDTH):
-                    store(
-                        chosen,
-                        g,
-                        gather(truth, load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)),
-                    )
+                    place = load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)
+                    store(chosen, g, gather(truth, place))
                 reward_of(
                     table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards
                 )
@@ -204,7 +185,6 @@ def run_tiles(
                         poke(actions_out, place + lane, np.int32(actions[lane]))
                     for g in range(0, LANES, WIDTH):
                         store(rewards_out, place + g, load(rewards, g))
-                        store(regrets_out, place + g, load(regrets, g))
                 for k in range(logged):
                     for lane in range(LANES):
                         log_out[step - 1, k, offset + lane] = signal[
@@ -245,7 +225,7 @@ def run_compiled(
     totals = np.empty((1, whole))
     steps = horizon if keep else 0
     actions = np.empty((steps, whole), dtype=np.int32)
-    rewards, regrets = np.empty((2, steps, whole))
+    rewards = np.empty((steps, whole))
     logged = environment.signal_rows // environment.arms if keep else 0
     log = np.empty((steps, logged, whole))
     resets = np.zeros(whole, dtype=np.int64)
@@ -257,8 +237,8 @@ def run_compiled(
     with _room_for(environment, belief, horizon):
         run_tiles(
             purpose_keys(seed), np.uint64(first), tasks, horizon,
-            *_roles(environment, [belief], [0], policy),
-            mask, means, squares, totals, actions, rewards, regrets, log, resets,
+            *_roles(environment, [belief], [0], policy, tasks),
+            mask, means, squares, totals, actions, rewards, log, resets,
         )  # fmt: skip
     columns = (
         Columns(actions[:, :tasks], rewards[:, :tasks], log[:, :, :tasks] if logged else None)
@@ -291,9 +271,9 @@ def run_beliefs(
     with _room_for(environment, beliefs[0], horizon):
         run_tiles(
             purpose_keys(seed), np.uint64(first), tasks, horizon,
-            *_roles(environment, beliefs, begins, policy),
+            *_roles(environment, beliefs, begins, policy, tasks),
             np.ones((0, arms), dtype=np.bool_), none, none, totals,
-            np.empty((0, whole), dtype=np.int32), no_rows, no_rows, np.empty((0, 0, whole)),
+            np.empty((0, whole), dtype=np.int32), no_rows, np.empty((0, 0, whole)),
             np.zeros(whole, dtype=np.int64),
         )  # fmt: skip
     return totals[:, :tasks]
@@ -315,7 +295,9 @@ def _room_for(environment: FamilyTiles, belief: FamilyTiles, horizon: int) -> It
 
 
 def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
-    """Whether two priors differ in their numbers only."""
+    """Whether two priors differ in their numbers only, and all tasks start alike."""
+    if one.first_rows is not None or other.first_rows is not None:
+        return False
     numbers = ("p", "n")
     alike = (
         getattr(one, each.name) == getattr(other, each.name)
@@ -332,11 +314,14 @@ def _whole_tiles(tasks: int) -> int:
 
 
 def _roles(
-    e: FamilyTiles, beliefs: Sequence[FamilyTiles], begins: Sequence[int], policy: PolicyTiles
+    e: FamilyTiles,
+    beliefs: Sequence[FamilyTiles],
+    begins: Sequence[int],
+    policy: PolicyTiles,
+    tasks: int,
 ) -> tuple[Any, ...]:
     """Addresses, numbers and sizes of environment, beliefs and policy, as the loop takes them."""
     b = beliefs[0]
-    assert e.sample is not None
 
     def asked(name: str) -> int:
         called: Tile | None = getattr(b, name) if name in policy.uses else None
@@ -345,16 +330,20 @@ def _roles(
     table = np.array([
         *(each.address for each in (e.sample, e.signal, e.values, e.reward)),
         b.start.address, asked("draw"), asked("mean"), b.update.address,
-        asked("look") or asked("look_many"), asked("certain"), policy.act.address, asked("mean_size"), asked("quantile"),
-        asked("best_after"), asked("draw_each"),
+        asked("look") or asked("look_many"), asked("certain"), policy.act.address,
+        asked("mean_size"), asked("quantile"), asked("best_after"), asked("draw_each"),
     ])  # fmt: skip
     later = table.copy()
     if len(beliefs) > 1 and policy.draws_once and b.redraw is not None:
         later[DRAW_AT] = b.redraw.address
+    given = np.zeros((0, tasks)) if b.first_rows is None else b.first_rows
+    first_rows = np.zeros((len(given), _whole_tiles(tasks)))
+    first_rows[:, :tasks] = given
     return (
         np.stack([table, later]),
         e.p, e.n, np.array([e.arms, e.environment_rows, e.signal_rows]),
         np.stack([each.p for each in beliefs]), np.stack([each.n for each in beliefs]),
         np.array([b.belief_rows, b.scratch_rows, b.resets_row]), np.array(begins, dtype=np.int64),
+        first_rows,
         policy.p, policy.n,
     )  # fmt: skip

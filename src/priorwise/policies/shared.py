@@ -162,5 +162,4 @@ class Then(ABC):
             np.concatenate([head, first.n, then.n]),
             first_then,
             then.uses,
-            blind_pulls=max(rounds, then.blind_pulls),
         )

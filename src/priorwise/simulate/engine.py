@@ -10,15 +10,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from priorwise.core.progress import running
-from priorwise.core.protocols import Policy, Prior
+from priorwise.core.protocols import Policy, Prior, Seen
 from priorwise.core.runs import Block
+from priorwise.core.streams import Purpose, Streams
 from priorwise.core.tiles import LANES, CompiledPolicy, CompiledPrior, FamilyTiles
-from priorwise.core.types import BoolArray, FloatArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.simulate.loop import run_numpy
 
 Engine = Literal["auto", "compiled", "numpy"]
@@ -37,6 +38,24 @@ class Plan:
     run: Callable[..., Block]
 
 
+@runtime_checkable
+class FollowsFirstPulls(Protocol):
+    """A prior that consecutive tasks hold, each its own: it follows from the first pulls of the
+    tasks before, which must not read it.
+    """
+
+    before: Prior
+    """What first pulls, which do not read it, are played with."""
+
+    def belief(self, tasks: int) -> Any:
+        """Return a belief that refuses to be read."""
+        ...
+
+    def given_first_pulls(self, actions: IntArray, rewards: FloatArray) -> Prior:
+        """Return what the tasks hold, one first pull each, in order."""
+        ...
+
+
 def plan(
     prior: Prior, believed: Prior, policy: Policy, horizon: int, *, masked: bool, engine: Engine
 ) -> Plan:
@@ -44,30 +63,19 @@ def plan(
     NumPy loop otherwise.
     """
     _check_engine(engine)
+    if isinstance(believed, FollowsFirstPulls):
+        return _after_first_pulls(prior, believed, policy, horizon, masked=masked, engine=engine)
     if engine != "numpy":
         tiled = policy if isinstance(policy, CompiledPolicy) else None
         uses = frozenset() if tiled is None else tiled.uses
         belief = _tiles(believed, horizon, uses)
         environment = belief if believed is prior else _tiles(prior, horizon, frozenset())
         rule = tiled.tiles(belief, horizon, masked) if belief and tiled else None
-        if (
-            environment
-            and environment.sample
-            and belief
-            and rule
-            and rule.blind_pulls >= belief.hidden_pulls
-        ):
+        if environment and environment.first_rows is None and belief and rule:
             from priorwise.kernels.loop import run_compiled
 
             return Plan("compiled", _bind(run_compiled, environment, belief, rule))
         if engine == "compiled":
-            if belief and rule and rule.blind_pulls < belief.hidden_pulls:
-                raise ValueError(
-                    f"no compiled loop: {type(policy).__name__} reads the belief of "
-                    f"{type(believed).__name__} before pull "
-                    f"{belief.hidden_pulls + 1}; explore with UniformThen({belief.hidden_pulls}, "
-                    "policy)"
-                )
             role, value = (
                 ("policy", policy)
                 if environment and belief
@@ -78,6 +86,34 @@ def plan(
                 "engine='auto' or 'numpy'"
             )
     return Plan("numpy", _bind(run_numpy, prior, believed, policy))
+
+
+def _after_first_pulls(
+    prior: Prior,
+    believed: FollowsFirstPulls,
+    policy: Policy,
+    horizon: int,
+    *,
+    masked: bool,
+    engine: Engine,
+) -> Plan:
+    """Play the first pulls of a block by themselves, then everything with the prior that follows
+    from them.
+    """
+    # refused here if it reads the belief
+    seen, rng = Seen(1, horizon, prior.arms), Streams(0, np.zeros(1, np.uint64))
+    policy.act(believed.belief(1), seen, rng.at(Purpose.POLICY, 1))
+
+    def planned(held: Prior, pulls: int) -> Plan:
+        return plan(prior, held, policy, pulls, masked=masked, engine=engine)
+
+    def run(**block: Any) -> Block:
+        first = planned(believed.before, 1).run(**block | {"horizon": 1, "keep": True}).columns
+        assert first is not None
+        held = believed.given_first_pulls(first.actions[0], first.rewards[0])
+        return planned(held, horizon).run(**block)
+
+    return Plan(planned(believed.before, horizon).engine, run)
 
 
 def _tiles(prior: Prior, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
@@ -153,8 +189,7 @@ def run_held(
     ``first + begin`` on.
 
     Each is, bit for bit, what a run by itself gives. In the compiled loop, priors of one family
-    share what does not depend on them: environments, signals, and the policy's normals. Not so for
-    a belief with hidden pulls: it keeps rows from tile to tile.
+    share what does not depend on them: environments, signals, and the policy's normals.
     """
     _check_engine(engine)
     if len(held) != len(begins):
@@ -176,7 +211,7 @@ def run_held(
             if environment and len(alike) == len(held)
             else None
         )
-        if environment and environment.sample and rule and not alike[0].hidden_pulls:
+        if environment and environment.first_rows is None and rule:
             begin = min(begins)
             block = {
                 "seed": seed,

@@ -16,6 +16,7 @@ from priorwise.core.types import BoolArray
 from priorwise.simulate.engine import (
     Clock,
     Engine,
+    FollowsFirstPulls,
     Plan,
     available_threads,
     block_size,
@@ -168,7 +169,7 @@ def _run(
     for policy, believed in policies.values():
         doors.believed(prior, believed)
         doors.playing(policy, believed, memory=True)
-        if getattr(believed, "in_order", False):
+        if isinstance(believed, FollowsFirstPulls):
             name = type(believed).__name__
             raise ValueError(
                 f"{name} is held by tasks one after the other, which simulate does not play: use "

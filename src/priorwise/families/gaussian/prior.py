@@ -129,17 +129,19 @@ class GaussianPrior(Serializable):
         information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
         return GaussianBelief(self, *given(self.mean, self._root, *information))
 
-    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
+    def tiles(self, horizon: int, uses: frozenset[str], *, roots: bool = False) -> FamilyTiles:
         """Tile functions for the compiled loop; with many arms and few pulls those that keep the
-        root as a product.
+        root as a product, unless a root for each task is asked for.
         """
         from priorwise.families.gaussian import tiles as kernels
         from priorwise.families.gaussian import tiles_exact as exact
+        from priorwise.families.gaussian import tiles_look as ahead
         from priorwise.families.gaussian import tiles_wide as wide
         from priorwise.kernels import bandit
 
         arms = self.arms
         short = wide.pays(arms, horizon) and uses <= {"draw", "mean", "mean_size", "certain"}
+        short = short and not roots
         p, n = kernels.packed(
             self.mean, self._root, self.noise_var, np.empty((0, arms, arms)), np.empty(0)
         )
@@ -160,7 +162,7 @@ class GaussianPrior(Serializable):
             draw=wide.draw if short else kernels.arm_draw,
             mean=wide.mean if short else kernels.arm_mean,
             update=wide.update if short else kernels.arm_update,
-            look=kernels.arm_look,
+            look=ahead.arm_look,
             certain=bandit.never_certain,
             mean_size=kernels.arm_mean_size,
             means_tie=self._means_may_tie,

@@ -7,61 +7,28 @@ The first pull of each exploration episode is uniform. Episode t then goes on wi
     nu_1 = 0,    nu_t = A / (t - 1) sum_{i < t} r_{i,1} e_{a_{i,1}},
 
 and after T0 episodes the mean over all of them is held. First pulls do not depend on the running
-mean, so a whole stretch of episodes is run at once: :class:`RunningMeanPrior` looks at the first
-pulls of the episodes before, and at nothing else of them.
+mean, so those of a whole stretch of episodes are played first; then every episode has its mean, and
+all of them run at once with a :class:`TaskMeansPrior`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self, final
+from typing import Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
+from priorwise.core import validation
 from priorwise.core.known import KnownTasks
 from priorwise.core.protocols import Environment, Seen, Signal
+from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.gaussian import tiles as gaussian
 from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
-from priorwise.kernels.compiling import LANES, START, UPDATE, tile
-
-
-@tile(START)
-def _start(p, n, state):  # type: ignore[no-untyped-def]  # Numba infers the types
-    """Start before the first pulls."""
-    gaussian.at_prior(p, n, state)
-    state[n[0] + n[0] * n[0]] = 0.0
-
-
-@tile(UPDATE)
-def _update(p, n, state, signal, scratch, actions, rewards):  # type: ignore[no-untyped-def]  # Numba infers the types
-    """Condition on the rewards; the first of an episode gives it its prior mean, from the first
-    pulls of the episodes before.
-
-    After the rows of mean and root: whether the first pulls are over, then the episodes and the
-    total so far, kept in lane 0.
-    """
-    arms = n[0]
-    over = arms + arms * arms
-    given = over + 2 * arms  # in p: the total before, and its episodes
-    if state[over, 0] == 0.0:
-        state[over] = 1.0
-        if state[over + 1, 0] == 0.0:
-            for arm in range(arms):
-                state[over + 2 + arm, 0] = p[given + arm]
-        for lane in range(LANES):
-            episodes = max(p[given + arms] + state[over + 1, 0], 1.0)
-            for arm in range(arms):
-                state[arm, lane] = state[over + 2 + arm, 0] / episodes
-            state[over + 2 + actions[lane], 0] += arms * rewards[lane]
-            state[over + 1, 0] += 1.0
-    gaussian.observe(p, n, state, scratch, actions, rewards)
 
 
 @final
@@ -131,12 +98,9 @@ class RunningMean:
 @final
 @dataclass(frozen=True, eq=False)
 class RunningMeanPrior:
-    """Held in consecutive episodes whose prior mean runs along; the tasks of a batch are those
-    episodes, in order.
+    """Held in consecutive episodes whose prior mean runs along: it follows from their first
+    pulls.
     """
-
-    in_order: ClassVar[bool] = True
-    """What a task is played with depends on the tasks before it."""
 
     law: RunningMean
     total: FloatArray  # (arm,): sum of A r e_a over the first pulls of earlier episodes
@@ -147,6 +111,11 @@ class RunningMeanPrior:
         """Number of arms."""
         return self.total.size
 
+    @property
+    def before(self) -> GaussianPrior:
+        """What first pulls, which do not read it, are played with."""
+        return self.law.held
+
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Refuse: this is not a law of tasks."""
         raise TypeError(
@@ -155,76 +124,69 @@ class RunningMeanPrior:
         )
 
     def belief(self, tasks: int) -> RunningMeanBelief:
-        """Start before the first pulls."""
-        return RunningMeanBelief(self, None, validation.count("tasks", tasks))
+        """Nothing that could be read before the first pulls."""
+        return RunningMeanBelief(self.arms, validation.count("tasks", tasks))
 
-    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
-        """Tile functions for the compiled loop, which runs the tiles in the order of the episodes;
-        None to look ahead.
-        """
-        if "look" in uses:
-            return None
-        held = self.law.held.tiles(horizon, uses)
-        own = np.concatenate([self.total, [self.episodes]])
-        return replace(
-            held,
-            p=np.concatenate([held.p, own]),
-            belief_rows=self.arms**2 + 2 * self.arms + 2,
-            scratch_rows=gaussian.arm_scratch_rows(self.arms, False),
-            sample=None,
-            start=_start,
-            draw=gaussian.arm_draw,
-            mean=gaussian.arm_mean,
-            update=_update,
-            redraw=None,
-            hidden_pulls=1,
-        )
+    def given_first_pulls(self, actions: IntArray, rewards: FloatArray) -> TaskMeansPrior:
+        """``nu_t`` for each task of a batch, from what came before it."""
+        from priorwise.families.gaussian.tiles_means import running_means
+
+        means = np.empty((len(actions), self.arms))
+        given = actions.astype(np.int64), np.ascontiguousarray(rewards), self.total.copy()
+        running_means(*given, float(self.episodes), means)
+        return TaskMeansPrior(self.law.held, means)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class RunningMeanBelief:
-    """Nothing before the first pull, which must not look; from then on the posterior under each
-    task's own prior mean.
-    """
+    """What is known before the first pull, which must not look."""
 
-    prior: RunningMeanPrior
-    inner: GaussianBelief | None
+    arms: int
     tasks: int
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Refuse."""
+        raise ValueError(
+            "the first pull must not look at a running mean: explore with UniformThen(1, policy)"
+        )
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Refuse."""
+        return self.sample(None, 1, seen)  # type: ignore[arg-type]
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Refuse."""
+        return self.sample(None, 1, seen)  # type: ignore[arg-type, return-value]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TaskMeansPrior:
+    """A normal prior whose mean every task has its own of."""
+
+    prior: GaussianPrior  # the rest
+    means: FloatArray  # (task, arm)
 
     @property
     def arms(self) -> int:
         """Number of arms."""
         return self.prior.arms
 
-    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """``mu ~ N(m, S)``, ``(task, draw, arm)``."""
-        return self._posterior.sample(rng, draws, seen)
+    def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
+        """``mu_t ~ N(mean_t, cov)``."""
+        drawn = self.prior.sample(rng, self._all(tasks))
+        return BanditEnvironment(drawn.means + self.means - self.prior.mean, drawn.law)
 
-    def mean(self, seen: Seen) -> FloatArray:
-        """Posterior means."""
-        return self._posterior.m
+    def belief(self, tasks: int) -> GaussianBelief:
+        """Start at the prior of each task."""
+        return replace(self.prior.belief(self._all(tasks)), m=self.means)
 
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition on the reward; the first one also sets the prior mean of the episodes after."""
-        actions, rewards = doors.played(self, seen, actions, rewards)
-        inner = self._start(actions, rewards) if self.inner is None else self.inner
-        return type(self)(self.prior, inner.update(seen, actions, rewards, after), self.tasks)
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
+        """Tile functions for the compiled loop."""
+        return replace(self.prior.tiles(horizon, uses, roots=True), first_rows=self.means.T)
 
-    def _start(self, actions: IntArray, rewards: FloatArray) -> GaussianBelief:
-        """``nu_t`` for each task of the batch, from what came before it."""
-        prior = self.prior
-        own = prior.law._first_pulls(actions, rewards)
-        before = np.cumsum(np.concatenate([prior.total[None], own[:-1]]), axis=0)
-        count = prior.episodes + np.arange(len(own))
-        held = prior.law.held.belief(len(own))
-        return GaussianBelief(held.prior, before / np.maximum(count, 1)[:, None], held.root)
-
-    @property
-    def _posterior(self) -> GaussianBelief:
-        if self.inner is None:
-            raise ValueError(
-                "the first pull must not look at a running mean: explore with UniformThen(1, "
-                "policy)"
-            )
-        return self.inner
+    def _all(self, tasks: int) -> int:
+        if tasks != len(self.means):
+            raise ValueError(f"tasks must be {len(self.means)}, one for each mean, got {tasks}")
+        return tasks

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.families.gaussian.tiles import At, affine, ahead_of, potter
+from priorwise.families.gaussian.tiles import At, affine, potter
+from priorwise.families.gaussian.tiles_look import ahead_of
 from priorwise.kernels.compiling import (
     DRAW,
     LANES,
