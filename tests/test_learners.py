@@ -17,7 +17,7 @@ from scipy import stats
 
 import priorwise as pw
 from priorwise.core.episodes import as_run, joined
-from priorwise.core.family import ask
+from priorwise.core.family import ask, statistics_of
 from priorwise.core.fits import PriorFit
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Purpose, Streams, mix
@@ -1204,8 +1204,8 @@ def test_alarm_adds_up_and_meets_the_impossible(seed: int) -> None:
         Alarm(BETA, pw.ExchangeableBetaPrior(1, 1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="level"):
         Alarm(GAUSSIAN, WIDE, level=0.0)
-    read, information = (ask(GAUSSIAN, part, "a test") for part in ("read", "information"))
-    assert information(GAUSSIAN, read(GAUSSIAN, data))[0].shape == (30, 3, 3)
+    statistics = statistics_of(GAUSSIAN, data, "a test")
+    assert ask(GAUSSIAN, "information", "a test")(GAUSSIAN, statistics)[0].shape == (30, 3, 3)
 
 
 def test_policies_that_do_not_explore_hold_a_widened_prior(seed: int) -> None:

@@ -11,7 +11,7 @@ from registry import FEATURES, PRIORS
 from scipy.special import betaln
 
 import priorwise as pw
-from priorwise.core.family import ask
+from priorwise.core.family import statistics_of, unseen
 from priorwise.core.protocols import Seen
 from priorwise.core.statistics import PerTask
 from priorwise.core.streams import Purpose, Streams
@@ -46,7 +46,7 @@ class Played:
     signals: list[Any]
 
     def statistics(self, prior: Any, steps: slice = slice(None)) -> Any:
-        state = ask(prior, "empty", "a test")(prior, TASKS)
+        state = unseen(prior, TASKS, "a test")
         for actions, rewards, signal in zip(
             self.actions[steps], self.rewards[steps], self.signals[steps], strict=True
         ):
@@ -243,8 +243,8 @@ def test_parts_of_one_task_merge(name: str, seed: int) -> None:
 def test_observing_is_reading_pull_by_pull(name: str, seed: int) -> None:
     prior = ALL[name]
     run = pw.simulate(prior, pw.ThompsonSampling(), horizon=5, tasks=7, seed=seed, keep=True)
-    read = ask(prior, "read", "a test")(prior, run.kept)
-    state = ask(prior, "empty", "a test")(prior, 7)
+    read = statistics_of(prior, run, "a test")
+    state = unseen(prior, 7, "a test")
     for step in range(5):
         signal = None
         if run.kept.log is not None:
@@ -285,8 +285,7 @@ def test_bad_pulls_and_parts() -> None:
     with pytest.raises(ValueError, match="do not know their candidates"):
         pw.FiniteStatistics([[0.0, -1.0]]).observe([0], [1.0])
     plain, weighted = (
-        ask(ALL[name], "empty", "a test")(ALL[name], 2)
-        for name in ("linear-singular", "linear-pool")
+        unseen(ALL[name], 2, "a test") for name in ("linear-singular", "linear-pool")
     )
     with pytest.raises(ValueError, match=r"log_noise|units of the noise"):
         plain.merged(weighted)
@@ -306,7 +305,7 @@ def test_names_are_carried(seed: int) -> None:
     names = ("red", "green", "blue")
     prior = pw.GaussianPrior(np.zeros(3), np.eye(3), names=names)
     run = pw.simulate(prior, pw.Uniform(), horizon=9, tasks=40, seed=seed, keep=True)
-    state = ask(prior, "read", "a test")(prior, run.kept)
+    state = statistics_of(prior, run, "a test")
     assert state.names == state.take([0, 1]).names == (state + state).names == names
     assert state.merged(state).names == state.shifted(1.0).names == names
     for estimator in (pw.GaussianMoments(noise_var=1.0), pw.GaussianMarginalLikelihood()):

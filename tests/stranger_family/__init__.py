@@ -12,7 +12,7 @@ from priorwise.core.conditions import SubGamma
 from priorwise.core.family import Family, register, seen_by
 from priorwise.core.fits import PriorFit
 from priorwise.core.rewards import BanditEnvironment
-from priorwise.core.statistics import PerArm, read_arms
+from priorwise.core.statistics import PerArm
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,6 @@ FAMILY = register(
         name="poisson-gamma",
         priors=(PoissonPrior,),
         statistics=PoissonStatistics,
-        read=read_arms(PoissonStatistics),
-        empty=lambda prior, tasks: PoissonStatistics.empty(tasks, prior.arms),
         blank=lambda prior: prior.replaced(shape=np.ones(prior.arms), rate=np.ones(prior.arms)),
         log_marginal=log_marginal,
         measure=lambda prior, seen: "probabilities of counts",

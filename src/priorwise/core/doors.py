@@ -55,6 +55,11 @@ def policy(name: str, value: Any, *, memory: bool = False) -> None:
     role(name, value, "a policy", *(("begin", "decide") if remembers else ("act",)))
 
 
+def estimator(name: str, value: Any) -> None:
+    """Refuse what cannot fit."""
+    role(name, value, "an estimator", "fit")
+
+
 def prior(name: str, value: Any) -> None:
     """Refuse what is not a prior, with a number of arms or not."""
     role(name, value, "a prior", "sample", "belief")

@@ -41,12 +41,10 @@ class Later:
 
 _WORDS: Final = {
     "statistics": "statistics of a task",
-    "read": "a reader of played tasks",
     "blank": "a vague prior to start from",
     "log_marginal": "a marginal likelihood",
     "measure": "the measure of its marginal likelihood",
     "moments": "a moment estimator",
-    "empty": "statistics of tasks before their first pull",
     "information": "a likelihood that is normal in the parameters of a task",
     "rate": "a rate of learning",
     "covered": "a theorem on learning",
@@ -85,12 +83,8 @@ class Family:
     homes: Mapping[str, str] = field(default_factory=dict)
 
     # -- tasks and what is kept of them
-    # class of the statistics
+    # class of the statistics, a core.statistics.PerTask
     statistics: Any = None
-    # (prior, trajectory) -> statistics
-    read: Any = None
-    # (prior, tasks) -> the statistics of tasks before their first pull
-    empty: Any = None
     # (prior) -> the vague prior of the same tasks, with all that is known of them but their law
     blank: Any = None
 
@@ -198,13 +192,19 @@ def statistics_of(prior: Any, data: Any, tool: str) -> Any:
     kind = ask(prior, "statistics", tool)
     played = data.kept if isinstance(data, Run) else data
     if isinstance(played, Trajectory):
-        return ask(prior, "read", tool)(prior, played)
+        return kind.read(played, **kind.known(prior))
     if not isinstance(played, kind):
         raise TypeError(
             f"{tool} needs a kept Run or {kind.__name__} for a {type(prior).__name__}, got "
             f"{type(played).__name__}"
         )
     return played
+
+
+def unseen(prior: Any, tasks: int, tool: str) -> Any:
+    """Return the statistics of tasks before their first pull."""
+    kind = ask(prior, "statistics", tool)
+    return kind.empty(tasks, **kind.known(prior))
 
 
 def seen_by(prior: Any, data: Any) -> Any:

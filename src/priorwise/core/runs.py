@@ -141,12 +141,12 @@ class Run(Tabular):
         ``belief_given`` from the statistics of the tasks, or pull by pull where its family has
         none and tasks show no signals.
         """
-        from priorwise.core.family import ask, offers
+        from priorwise.core.family import offers
         from priorwise.core.protocols import Seen
 
         played = self.kept
-        if offers(believed, "read") and hasattr(believed, "belief_given"):
-            return believed.belief_given(ask(believed, "read", "Run.belief")(believed, played))
+        if offers(believed, "statistics") and hasattr(believed, "belief_given"):
+            return believed.belief_given(played)
         if played.log is not None:
             raise TypeError(
                 f"{type(believed).__name__} has no belief_given(statistics), and pulls with "

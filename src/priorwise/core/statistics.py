@@ -8,7 +8,7 @@ one more addend.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,8 +96,18 @@ class PerTask(Serializable):
         return cls.of(run, steps=steps, **known)
 
     @classmethod
+    def known(cls, prior: Any) -> dict[str, Any]:
+        """What a prior knows of its tasks that :meth:`read` and :meth:`empty` need."""
+        return {}
+
+    @classmethod
     def read(cls, played: Trajectory, **known: Any) -> Self:
         """Sum up played tasks."""
+        raise NotImplementedError
+
+    @classmethod
+    def empty(cls, tasks: int, **known: Any) -> Self:
+        """Return the statistics of tasks before their first pull."""
         raise NotImplementedError
 
     def _check(self, **known: Any) -> None:
@@ -166,21 +176,14 @@ class PerTask(Serializable):
             dim)``.
 
         """
-        rows, chosen, earned = pulled(actions, rewards, self.tasks)
+        pulls = _pulls(actions, rewards, signal, self.tasks)
         columns = {
             name: None if each is None else each.copy() for name, each in self._columns().items()
         }
-        self._add(columns, rows, chosen, earned, signal)
+        self._add(columns, pulls)
         return self._with(columns)
 
-    def _add(
-        self,
-        columns: dict[str, Any],
-        rows: IntArray,
-        actions: IntArray,
-        rewards: FloatArray,
-        signal: Any,
-    ) -> None:
+    def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
         """Add one pull to each of some tasks, in place."""
         raise NotImplementedError
 
@@ -266,7 +269,12 @@ class PerArm(PerTask):
         return int(self._columns()["pulls"].shape[1])
 
     @classmethod
-    def empty(cls, tasks: int, arms: int, names: Any = None) -> Self:
+    def known(cls, prior: Any) -> dict[str, Any]:
+        """Arms, where their number is fixed, and their names."""
+        return {name: getattr(prior, name, None) for name in ("arms", "names")}
+
+    @classmethod
+    def empty(cls, tasks: int, arms: int = 1, names: Any = None, **known: Any) -> Self:
         """Return the statistics of tasks before their first pull."""
         shape = (validation.count("tasks", tasks), validation.count("arms", arms))
         blank = {each.name: np.zeros(shape) for each in fields(cls) if each.name not in cls.shared}
@@ -284,18 +292,11 @@ class PerArm(PerTask):
         make: Any = cls
         return make(**columns)
 
-    def _add(
-        self,
-        columns: dict[str, Any],
-        rows: IntArray,
-        actions: IntArray,
-        rewards: FloatArray,
-        signal: Any,
-    ) -> None:
-        check_pulled(actions, self.arms)
-        for name, each in self.addends(rewards).items():
+    def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
+        pulls.check(self.arms)
+        for name, each in self.addends(pulls.rewards).items():
             if columns[name] is not None:
-                columns[name][rows, actions] += each
+                columns[name][pulls.tasks, pulls.actions] += each
 
     @classmethod
     def read(
@@ -312,47 +313,41 @@ class PerArm(PerTask):
         self._agreed("names", self.names, names)
 
 
-def read_arms(kind: type[PerArm]) -> Any:
-    """Return the reader of a family whose statistics are by arm: prior and played tasks to
-    statistics.
-    """
+class Pulls(NamedTuple):
+    """At most one pull of each task."""
 
-    def read(prior: Any, played: Trajectory) -> Any:
-        arms, names = (getattr(prior, name, None) for name in ("arms", "names"))
-        return kind.read(played, arms=arms, names=names)
+    tasks: IntArray  # those that pulled
+    actions: IntArray
+    rewards: FloatArray
+    signal: Any  # of all tasks
 
-    return read
+    def check(self, arms: int) -> None:
+        """Refuse arms that there are none of."""
+        if self.actions.size and self.actions.max() >= arms:
+            raise ValueError(
+                f"actions must lie in 0..{arms - 1} for arms={arms}, got {self.actions.max()}"
+            )
 
 
-def pulled(
-    actions: ArrayLike, rewards: ArrayLike, tasks: int
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Check one pull per task: the tasks that pulled, their arms, and their rewards."""
+def _pulls(actions: ArrayLike, rewards: ArrayLike, signal: Any, tasks: int) -> Pulls:
     chosen = validation.plain_array("actions", actions)
-    if chosen.dtype.kind not in "iu" or chosen.shape != (tasks,):
+    if chosen.dtype.kind not in "iu" or chosen.shape != (tasks,) or (chosen < -1).any():
         raise ValueError(
-            f"actions must be whole numbers, one for each of the {tasks} tasks (-1: none), got "
-            f"{chosen.dtype} of shape {chosen.shape}"
+            f"actions must be whole numbers, one for each of the {tasks} tasks (-1 for none), got "
+            f"{validation.shown(actions)}"
         )
     earned = validation.numbers("rewards", rewards)
     if earned.shape != (tasks,):
         raise ValueError(
             f"rewards must have one entry for each of the {tasks} tasks, got shape {earned.shape}"
         )
-    if (chosen < -1).any():
-        raise ValueError(f"actions must be arms, or -1 for none, got {chosen.min()}")
     rows = np.flatnonzero(chosen >= 0)
-    return (
+    return Pulls(
         rows,
         chosen[rows].astype(np.int64),
         validation.vector("rewards", earned[rows], rows.size),
+        signal,
     )
-
-
-def check_pulled(actions: IntArray, arms: int) -> None:
-    """Refuse arms that there are none of."""
-    if actions.size and actions.max() >= arms:
-        raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {actions.max()}")
 
 
 def _same(mine: Any, yours: Any) -> bool:

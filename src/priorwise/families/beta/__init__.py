@@ -16,12 +16,6 @@ def _blank(prior: BetaPrior) -> BetaPrior:
     return prior.replaced(alpha=np.ones(prior.arms), beta=np.ones(prior.arms))
 
 
-def _empty(prior: BetaPrior, tasks: int) -> Any:
-    from priorwise.families.beta.statistics import BetaStatistics
-
-    return BetaStatistics.empty(tasks, prior.arms, prior.names)
-
-
 def _moments(prior: BetaPrior) -> Any:
     from priorwise.families.beta.moments import BetaMoments
 
@@ -42,11 +36,9 @@ BETA = register(
             "beta-uncertainty": "priorwise.families.beta.likelihood.uncertainty",
         },
         statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
-        read=Later("priorwise.families.beta.statistics:read"),
         blank=_blank,
         log_marginal=Later("priorwise.families.beta.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
-        empty=_empty,
         moments=_moments,
         widened=Later("priorwise.families.beta.moments:averaged"),
         rate=Later("priorwise.families.beta.rates:rate"),

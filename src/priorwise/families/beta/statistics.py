@@ -12,7 +12,6 @@ from priorwise.core import validation
 from priorwise.core.statistics import (
     PerArm,
     counts,
-    read_arms,
 )
 from priorwise.core.types import FloatArray, IntArray
 
@@ -175,6 +174,3 @@ class BetaGroups:
     def __radd__(self, other: Any) -> BetaGroups:
         """Let ``sum`` merge many, which starts from 0."""
         return self if type(other) is int and other == 0 else NotImplemented
-
-
-read = read_arms(BetaStatistics)

@@ -15,12 +15,6 @@ def _blank(prior: FinitePrior) -> FinitePrior:
     return prior.replaced(probs=np.full(prior.support, 1.0 / prior.support))
 
 
-def _empty(prior: FinitePrior, tasks: int) -> Any:
-    from priorwise.families.finite.statistics import FiniteStatistics
-
-    return FiniteStatistics.empty(tasks, prior)
-
-
 def _measure(prior: FinitePrior, statistics: Any) -> str:
     return {
         "none": "probabilities of noiseless rewards",
@@ -39,11 +33,9 @@ FINITE = register(
             "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
         },
         statistics=Later("priorwise.families.finite.statistics:FiniteStatistics"),
-        read=Later("priorwise.families.finite.statistics:read"),
         blank=_blank,
         log_marginal=Later("priorwise.families.finite.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
-        empty=_empty,
         moments=Later("priorwise.families.finite.counts:FiniteCounts"),
         widened=Later("priorwise.families.finite.counts:averaged"),
         pair=Later("priorwise.families.finite.distance:FinitePair.of"),

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from priorwise.core import validation
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run, Trajectory
-from priorwise.core.statistics import PerTask, Steps, check_pulled, table, trajectory
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.statistics import PerTask, Pulls, Steps, table, trajectory
+from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
 
 
@@ -49,7 +49,12 @@ class FiniteStatistics(PerTask):
         self._set(log_likelihood=np.where(excluded, -np.inf, checked), candidates=candidates)
 
     @classmethod
-    def empty(cls, tasks: int, candidates: FinitePrior) -> Self:
+    def known(cls, prior: Any) -> dict[str, Any]:
+        """The prior itself: its support, and the noise."""
+        return {"candidates": prior}
+
+    @classmethod
+    def empty(cls, tasks: int, candidates: Any = None, **known: Any) -> Self:
         """Return the statistics of tasks before their first pull."""
         tasks = validation.count("tasks", tasks)
         return cls(np.zeros((tasks, candidates.support)), candidates=candidates)
@@ -104,21 +109,16 @@ class FiniteStatistics(PerTask):
                 f"{candidates.support}"
             )
 
-    def _add(
-        self,
-        columns: dict[str, Any],
-        rows: IntArray,
-        actions: IntArray,
-        rewards: FloatArray,
-        signal: Any,
-    ) -> None:
+    def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
         if self.candidates is None:
             raise ValueError(
                 "these statistics do not know their candidates, and so cannot take in pulls: pass "
                 "candidates=..., the finite prior whose support they are about"
             )
-        check_pulled(actions, self.candidates.arms)
-        columns["log_likelihood"][rows] += self.candidates.log_density(actions, rewards)
+        pulls.check(self.candidates.arms)
+        columns["log_likelihood"][pulls.tasks] += self.candidates.log_density(
+            pulls.actions, pulls.rewards
+        )
 
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         """Candidates agree if they are the same tasks with the same noise, whatever their
@@ -171,8 +171,3 @@ def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks)
             f"{name} has other candidates than the prior that the learner starts from: give both "
             "the same means"
         )
-
-
-def read(prior: FinitePrior, played: Trajectory) -> FiniteStatistics:
-    """Add up the log densities of played tasks under each candidate of a prior."""
-    return FiniteStatistics.read(played, candidates=prior)

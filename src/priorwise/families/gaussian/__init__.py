@@ -17,12 +17,6 @@ def _blank(prior: GaussianPrior) -> GaussianPrior:
     return prior.replaced(mean=np.zeros(prior.arms), cov=np.diag(prior.noise_var))
 
 
-def _empty(prior: Any, tasks: int) -> Any:
-    from priorwise.families.gaussian.statistics import GaussianStatistics
-
-    return GaussianStatistics.empty(tasks, prior.arms, prior.names)
-
-
 def _moments(prior: GaussianPrior) -> Any:
     from priorwise.families.gaussian.moments import GaussianMoments
 
@@ -57,13 +51,11 @@ GAUSSIAN = register(
             "moment-uncertainty": "priorwise.families.normal.totals",
         },
         statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
-        read=Later("priorwise.families.gaussian.statistics:read"),
         blank=_blank,
         log_marginal=Later(
             "priorwise.families.gaussian.likelihood.density:log_marginal_likelihood"
         ),
         measure=_measure,
-        empty=_empty,
         moments=_moments,
         widened=Later("priorwise.families.normal.widening:widened"),
         cautious=True,

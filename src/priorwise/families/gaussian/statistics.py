@@ -14,7 +14,6 @@ from priorwise.core import validation
 from priorwise.core.statistics import (
     PerArm,
     counts,
-    read_arms,
     table,
     zero_where_unpulled,
 )
@@ -188,6 +187,3 @@ class GaussianStatistics(PerArm):
 
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         return joint_unit(mine, yours) if name == "unit" else super()._agreed(name, mine, yours)
-
-
-read = read_arms(GaussianStatistics)

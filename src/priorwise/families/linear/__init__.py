@@ -16,12 +16,6 @@ def _blank(prior: LinearGaussianPrior) -> LinearGaussianPrior:
     return prior.replaced(mean=np.zeros(prior.dim), cov=prior.noise_var.mean() * np.eye(prior.dim))
 
 
-def _empty(prior: LinearGaussianPrior, tasks: int) -> Any:
-    from priorwise.families.linear.statistics import LinearStatistics, units
-
-    return LinearStatistics.empty(tasks, prior.dim, noise_var=units(prior), names=prior.names)
-
-
 def _moments(prior: LinearGaussianPrior) -> Any:
     from priorwise.families.linear.moments import LinearMoments
 
@@ -63,11 +57,9 @@ LINEAR = register(
             "moment-uncertainty": "priorwise.families.normal.totals",
         },
         statistics=Later("priorwise.families.linear.statistics:LinearStatistics"),
-        read=Later("priorwise.families.linear.statistics:read"),
         blank=_blank,
         log_marginal=Later("priorwise.families.linear.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
-        empty=_empty,
         moments=_moments,
         widened=Later("priorwise.families.normal.widening:widened"),
         cautious=True,

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.runs import Trajectory
-from priorwise.core.statistics import PerTask, check_pulled, counts, table
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.statistics import PerTask, Pulls, counts, table
+from priorwise.core.types import FloatArray
 from priorwise.families.linear.statistics_check import impossible
 
 ROUNDING: Final = 1e-8
@@ -126,7 +126,17 @@ class LinearStatistics(PerTask):
         return cls(gram, moments, np.einsum("ts,ts->t", r, r), np.full(len(r), r.shape[1]))
 
     @classmethod
-    def empty(cls, tasks: int, dim: int, *, noise_var: Any = None, names: Any = None) -> Self:
+    def known(cls, prior: Any) -> dict[str, Any]:
+        """Features, names, and the noise where it differs between arms: sums over arms cannot tell
+        noises apart, and so must be in its units.
+        """
+        noise = prior.noise_var if np.ptp(prior.noise_var) > 0.0 else None
+        return {"dim": prior.dim, "noise_var": noise, "names": prior.names}
+
+    @classmethod
+    def empty(
+        cls, tasks: int, dim: int = 1, noise_var: Any = None, names: Any = None, **known: Any
+    ) -> Self:
         """Return the statistics of tasks before their first pull."""
         tasks, dim = validation.count("tasks", tasks), validation.count("dim", dim)
         none = np.zeros(tasks)
@@ -141,33 +151,30 @@ class LinearStatistics(PerTask):
         )
 
     @classmethod
-    def read(cls, played: Trajectory, *, noise_var: Any = None, **known: Any) -> Self:
+    def read(
+        cls, played: Trajectory, *, noise_var: Any = None, names: Any = None, **known: Any
+    ) -> Self:
         """Sum up played tasks; with ``noise_var`` ``(arm,)`` in units of the noise."""
         if played.log is None:
             raise ValueError(
                 "these tasks have no features: they do not come from a linear contextual bandit"
             )
         if noise_var is None:
-            return cls.from_trajectory(played.log, played.rewards)
+            made = cls.from_trajectory(played.log, played.rewards)
+            return made._with(made._columns(), names=names)
         noise = np.asarray(noise_var)[played.actions]
         scale = np.sqrt(noise)
         made = cls.from_trajectory(played.log / scale[:, :, None], played.rewards / scale)
         columns = made._columns() | {"log_noise": np.log(noise).sum(axis=1)}
-        return made._with(columns, noise_var=np.array(noise_var))
+        return made._with(columns, noise_var=np.array(noise_var), names=names)
 
-    def _add(
-        self,
-        columns: dict[str, Any],
-        rows: IntArray,
-        actions: IntArray,
-        rewards: FloatArray,
-        signal: Any,
-    ) -> None:
+    def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
+        rows, actions, rewards, signal = pulls
         features = validation.matrix("signal", signal, (self.tasks, None, self.dim))
-        check_pulled(actions, features.shape[1])
+        pulls.check(features.shape[1])
         x = features[rows, actions]
         if self.noise_var is not None:
-            check_pulled(actions, self.noise_var.size)
+            pulls.check(self.noise_var.size)
             scale = np.sqrt(self.noise_var[actions])
             x, rewards = x / scale[:, None], rewards / scale
             columns["log_noise"][rows] += np.log(self.noise_var[actions])
@@ -180,17 +187,3 @@ class LinearStatistics(PerTask):
         if name == "noise_var" and (mine is None) != (yours is None):
             raise ValueError("plain sums and sums in units of the noise cannot be put together")
         return super()._agreed(name, mine, yours)
-
-
-def units(prior: Any) -> FloatArray | None:
-    """Variances in whose units sums must be kept for a prior: those of its arms where they differ,
-    since sums over arms cannot tell noises apart.
-    """
-    noise: FloatArray = prior.noise_var
-    return noise if np.ptp(noise) > 0.0 else None
-
-
-def read(prior: Any, played: Trajectory) -> LinearStatistics:
-    """Sum up the features of played tasks, and their rewards."""
-    made = LinearStatistics.read(played, noise_var=units(prior))
-    return made._with(made._columns(), names=getattr(prior, "names", None))

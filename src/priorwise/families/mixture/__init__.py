@@ -11,8 +11,6 @@ MIXTURE = register(
         priors=(MixturePrior,),
         homes={"mixture-statistics": "priorwise.families.mixture.statistics"},
         statistics=Later("priorwise.families.mixture.statistics:MixtureStatistics"),
-        read=Later("priorwise.families.mixture.statistics:read"),
-        empty=Later("priorwise.families.mixture.statistics:empty"),
         log_marginal=Later("priorwise.families.mixture.statistics:log_marginal"),
     )
 )

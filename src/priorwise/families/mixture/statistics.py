@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from priorwise.core.family import ask
+from priorwise.core.family import ask, statistics_of, unseen
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
@@ -30,6 +30,21 @@ class MixtureStatistics(PerTask):
     def __post_init__(self) -> None:
         """Freeze the parts."""
         object.__setattr__(self, "parts", tuple(self.parts))
+
+    @classmethod
+    def known(cls, prior: Any) -> dict[str, Any]:
+        """The components."""
+        return {"components": prior.components}
+
+    @classmethod
+    def read(cls, played: Trajectory, components: Any = (), **known: Any) -> Self:
+        """Let each component read the tasks."""
+        return cls(tuple(statistics_of(part, played, TOOL) for part in components))
+
+    @classmethod
+    def empty(cls, tasks: int, components: Any = (), **known: Any) -> Self:
+        """Return the statistics of tasks before their first pull."""
+        return cls(tuple(unseen(part, tasks, TOOL) for part in components))
 
     @property
     def tasks(self) -> int:
@@ -55,20 +70,6 @@ class MixtureStatistics(PerTask):
             return NotImplemented
         pairs = zip(self.parts, other.parts, strict=True)
         return type(self)(tuple(mine + yours for mine, yours in pairs))
-
-
-def read(prior: MixturePrior, played: Trajectory) -> MixtureStatistics:
-    """Let each component read the tasks."""
-    return MixtureStatistics(
-        tuple(ask(part, "read", TOOL)(part, played) for part in prior.components)
-    )
-
-
-def empty(prior: MixturePrior, tasks: int) -> MixtureStatistics:
-    """Return the statistics of tasks before their first pull."""
-    return MixtureStatistics(
-        tuple(ask(part, "empty", TOOL)(part, tasks) for part in prior.components)
-    )
 
 
 def log_marginal(prior: MixturePrior, statistics: MixtureStatistics) -> FloatArray:

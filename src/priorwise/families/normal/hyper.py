@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
-from priorwise.core.family import ask
+from priorwise.core.family import ask, statistics_of, unseen
 from priorwise.core.numerics import symmetric
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.runs import Trajectory
@@ -74,19 +74,16 @@ class GaussianHyperPosterior:
 
     def observe(self, played: Trajectory) -> Self:
         """Add the tasks' messages."""
-        j, h = messages(*self.information(self.read(played)), self.hyper.task_cov)
+        j, h = messages(*self.information(played), self.hyper.task_cov)
         return type(self)(
             self.hyper, self.blank, self.precision + j.sum(axis=0), self.shift + h.sum(axis=0)
         )
 
-    def read(self, played: Trajectory) -> Any:
-        """Statistics of whole tasks."""
-        return ask(self.blank, "read", "GaussianHyperPrior")(self.blank, played)
-
-    def information(self, statistics: Any) -> tuple[FloatArray, FloatArray]:
-        """What each task says about its w: ``P``, ``(task, dim, dim)``, and ``b``, ``(task, dim)``,
-        with a likelihood of w proportional to ``exp(b'w - w'P w / 2)``.
+    def information(self, seen: Any) -> tuple[FloatArray, FloatArray]:
+        """What each task, played or as statistics, says about its w: ``P``, ``(task, dim, dim)``,
+        and ``b``, ``(task, dim)``, with a likelihood of w proportional to ``exp(b'w - w'P w / 2)``.
         """
+        statistics = statistics_of(self.blank, seen, "GaussianHyperPrior")
         return ask(self.blank, "information", "GaussianHyperPrior")(self.blank, statistics)
 
     def together(self) -> HierarchicalPrior:
@@ -166,7 +163,7 @@ class HierarchicalPrior:
     def belief(self, tasks: int) -> HierarchicalBelief:
         """Start with no data on these tasks."""
         blank, tasks = self.above.blank, validation.count("tasks", tasks)
-        return HierarchicalBelief(self.above, ask(blank, "empty", "HierThompson")(blank, tasks))
+        return HierarchicalBelief(self.above, unseen(blank, tasks, "HierThompson"))
 
 
 @final

@@ -19,7 +19,6 @@ from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
 from priorwise.meta.complexity.theory import covered_rate, open_share
 from priorwise.meta.exploration import Exploration, explored, replicate_seed
-from priorwise.meta.learners.learner import check_estimator
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
 from priorwise.sensitivity.distance.measures import total_variation
@@ -145,7 +144,7 @@ def sample_complexity(
         if estimator is None
         else estimator
     )
-    check_estimator(used)
+    doors.estimator("estimator", used)
     used = adapted(used, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
     check_run(

@@ -19,7 +19,7 @@ from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.meta.evidence.watch import Watch, Watched
-from priorwise.meta.learners.learner import Play, Setting, check_estimator
+from priorwise.meta.learners.learner import Play, Setting
 from priorwise.meta.learners.rules import AsFitted, PriorRule, Widened
 from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.policies.thompson import ThompsonSampling
@@ -144,7 +144,7 @@ class EmpiricalBayes:
 
     def __post_init__(self) -> None:
         """Check the parts."""
-        check_estimator(self.estimator)
+        doors.estimator("estimator", self.estimator)
         doors.policy("policy", self.policy, memory=True)
         doors.role("schedule", self.schedule, "a schedule such as Every(10)", "after")
         if self.hold is not None:

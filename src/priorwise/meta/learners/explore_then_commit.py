@@ -20,7 +20,7 @@ from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.meta.exploration import Exploration, Segment, segments
-from priorwise.meta.learners.learner import FOREVER, Play, Setting, check_estimator
+from priorwise.meta.learners.learner import FOREVER, Play, Setting
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
 
@@ -103,7 +103,7 @@ class ExploreThenCommit:
     def __post_init__(self) -> None:
         """Check the number of episodes, the estimator and the exploration."""
         validation.count("episodes", self.episodes)
-        check_estimator(self.estimator)
+        doors.estimator("estimator", self.estimator)
         doors.policy("policy", self.policy, memory=True)
         if self.exploring_with is not None and not isinstance(self.exploring_with, Exploring):
             doors.prior("exploring_with", self.exploring_with)

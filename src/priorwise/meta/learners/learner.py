@@ -133,17 +133,3 @@ class FixedPrior:
 def generator(rng: Stream) -> np.random.Generator:
     """NumPy generator for the next request of the learner's stream."""
     return np.random.default_rng(int(rng.bits()[0]))
-
-
-def check_estimator(estimator: Any) -> None:
-    """Refuse what cannot fit."""
-    if isinstance(estimator, type):
-        raise TypeError(
-            f"estimator must be an estimator, not the class {estimator.__name__}: pass "
-            f"{estimator.__name__}(...)"
-        )
-    if not callable(getattr(estimator, "fit", None)):
-        raise TypeError(
-            f"estimator must have a method fit(data, start=...), but {type(estimator).__name__} "
-            "has none"
-        )

@@ -77,7 +77,7 @@ def compare_models(
             raise TypeError(
                 f"models must have names that are strings, got {validation.shown(name)}"
             )
-        doors.role(f"models[{name!r}]", estimator, "an estimator", "fit")
+        doors.estimator(f"models[{name!r}]", estimator)
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     statistics = {name: _per_task(name, fit) for name, fit in fits.items()}
     # all pulls, whatever part of them an estimator reads: only so are scores those of the same data
