@@ -1,12 +1,17 @@
-"""Means with their standard errors."""
+"""Means with their standard errors, and how they are written."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from priorwise.core.types import FloatArray
+
+SHOWN: Final = 8
+"""Rows and columns of a parameter that are printed."""
 
 
 @dataclass(frozen=True)
@@ -39,3 +44,43 @@ def std_error(values: FloatArray) -> FloatArray:
     if count < 2:
         return np.full(values.shape[1:], np.inf)
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(count))
+
+
+def written(value: FloatArray, error: FloatArray) -> list[str]:
+    """A number, a vector or a matrix with its standard errors, in lines."""
+    if value.ndim == 0:
+        return [plus_minus(float(value), float(error))]
+    if value.ndim == 1:
+        shown = [
+            plus_minus(float(v), float(e))
+            for v, e in zip(value[:SHOWN], error[:SHOWN], strict=True)
+        ]
+        return [", ".join(shown) + (f", ... ({value.size} in all)" if value.size > SHOWN else "")]
+    flat, known = value.reshape(len(value), -1), error[np.isfinite(error) & (error > 0.0)]
+    digits = digits_of(float(known.min())) if known.size else 4
+    cells = [[f"{each:.{digits}f}" for each in row[:SHOWN]] for row in flat[:SHOWN]]
+    width = max(len(cell) for row in cells for cell in row)
+    lines = [
+        "  ".join(f"{cell:>{width}}" for cell in row) + "  ..." * (flat.shape[1] > SHOWN)
+        for row in cells
+    ]
+    lines += [f"... ({len(flat)} rows)"] * (len(flat) > SHOWN)
+    return [
+        *lines,
+        f"(standard errors {known.min():.2g} to {known.max():.2g})"
+        if known.size
+        else "(no standard errors)",
+    ]
+
+
+def plus_minus(value: float, error: float) -> str:
+    """Write a number to two digits of its standard error."""
+    if not math.isfinite(error) or error <= 0.0:
+        return f"{value:.4g}" + (" ± inf" if math.isinf(error) else "")
+    digits = digits_of(error)
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def digits_of(error: float) -> int:
+    """Decimals that show two digits of a standard error."""
+    return min(max(1 - math.floor(math.log10(error)), 0), 12)

@@ -24,7 +24,7 @@ def errors(name: str, value: Any) -> dict[str, Any]:
     for key, each in value.items():
         label = f"{name}[{validation.shown(key)}]"
         validation.word(f"a name in {name}", key)
-        array = validation.numbers(label, _unwritten(label, each))
+        array = validation.numbers(label, unwritten(label, each))
         if (array < 0.0).any():
             raise ValueError(f"{label} must not be negative, got {np.nanmin(array):g}")
         array.setflags(write=False)
@@ -32,10 +32,10 @@ def errors(name: str, value: Any) -> dict[str, Any]:
     return out
 
 
-def _unwritten(name: str, value: Any) -> Any:
+def unwritten(name: str, value: Any) -> Any:
     """Read NaN and infinities as JSON has them."""
     if isinstance(value, (list, tuple)):
-        return [_unwritten(name, each) for each in value]
+        return [unwritten(name, each) for each in value]
     return (
         math.nan
         if value is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, runtime_checkable
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import extended, sizes, validation
+from priorwise.core.estimates import written
 from priorwise.core.family import for_arms
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.serial import Serializable
@@ -27,9 +27,6 @@ BYTES_OF_A_PRIOR: Final = 1_000.0
 
 PLAUSIBLE_AVERAGED: Final = 64
 """Plausible priors that an average is taken over."""
-
-SHOWN: Final = 8
-"""Rows and columns of a parameter that are printed."""
 
 
 @runtime_checkable
@@ -249,17 +246,17 @@ class PriorFit(Serializable, Tabular):
         parameters = self._parameters()
         width = max(map(len, parameters), default=0)
         for name, (value, error) in parameters.items():
-            first, *more = _written(value, error)
+            first, *more = written(value, error)
             lines += [f"  {name:{width}}  {first}", *(f"  {'':{width}}  {line}" for line in more)]
         if isinstance(self.prior, ReadablePrior):
             lines += [f"  {sentence}" for sentence in self.prior.in_words(self.std_errors)]
-        lines += [
-            (
+        if self.at_boundary:
+            lines.append(
                 "  at the boundary: the data by themselves would rather have parameters on the "
                 "edge of the model"
             )
-        ] * self.at_boundary
-        lines += ["  not converged"] * (not self.converged)
+        if not self.converged:
+            lines.append("  not converged")
         return "\n".join([*lines, *(f"  warning: {each}" for each in self.warnings)])
 
     def _parameters(self) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -295,46 +292,6 @@ def _numbers(prior: Any) -> list[str]:
         for name, each in vars(prior).items()
         if isinstance(each, (float, np.ndarray)) and name[0] != "_"
     ]
-
-
-def _written(value: FloatArray, error: FloatArray) -> list[str]:
-    """A number, a vector or a matrix with its standard errors, in lines."""
-    if value.ndim == 0:
-        return [_plus_minus(float(value), float(error))]
-    if value.ndim == 1:
-        shown = [
-            _plus_minus(float(v), float(e))
-            for v, e in zip(value[:SHOWN], error[:SHOWN], strict=True)
-        ]
-        return [", ".join(shown) + (f", ... ({value.size} in all)" if value.size > SHOWN else "")]
-    flat, known = value.reshape(len(value), -1), error[np.isfinite(error) & (error > 0.0)]
-    digits = _digits(float(known.min())) if known.size else 4
-    cells = [[f"{each:.{digits}f}" for each in row[:SHOWN]] for row in flat[:SHOWN]]
-    width = max(len(cell) for row in cells for cell in row)
-    lines = [
-        "  ".join(f"{cell:>{width}}" for cell in row) + "  ..." * (flat.shape[1] > SHOWN)
-        for row in cells
-    ]
-    lines += [f"... ({len(flat)} rows)"] * (len(flat) > SHOWN)
-    return [
-        *lines,
-        f"(standard errors {known.min():.2g} to {known.max():.2g})"
-        if known.size
-        else "(no standard errors)",
-    ]
-
-
-def _plus_minus(value: float, error: float) -> str:
-    """Write a number to two digits of its standard error."""
-    if not math.isfinite(error) or error <= 0.0:
-        return f"{value:.4g}" + (" ± inf" if math.isinf(error) else "")
-    digits = _digits(error)
-    return f"{value:.{digits}f} ± {error:.{digits}f}"
-
-
-def _digits(error: float) -> int:
-    """Decimals that show two digits of a standard error."""
-    return min(max(1 - math.floor(math.log10(error)), 0), 12)
 
 
 class Estimator(Protocol):

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.statistics import (
-    PerArm,
-    counts,
-)
+from priorwise.core.columns import counts
+from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray, IntArray
 
 MOST_PULLS: Final = (1 << 31) - 1

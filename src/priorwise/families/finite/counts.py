@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from priorwise.core import validation
+from priorwise.core.columns import by_arm
 from priorwise.core.design import design_sums, uniformity_warnings
 from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run
-from priorwise.core.statistics import by_arm
 from priorwise.core.types import FloatArray
 from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.finite.prior import FinitePrior

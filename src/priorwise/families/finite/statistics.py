@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import extended, validation
+from priorwise.core.columns import Pulls, Steps, table, trajectory
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run, Trajectory
-from priorwise.core.statistics import PerTask, Pulls, Steps, table, trajectory
+from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
 
@@ -129,24 +130,13 @@ class FiniteStatistics(PerTask):
         return yours if mine is None else mine
 
     def _fields(self) -> dict[str, Any]:
-        content = super()._fields()  # standard JSON has no infinity
-        content["log_likelihood"] = [
-            ["-inf" if each == -np.inf else each for each in row]
-            for row in content["log_likelihood"]
-        ]
-        return content
+        content = super()._fields()
+        return content | {"log_likelihood": extended.written(content["log_likelihood"], None)}
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
-        rows = fields["log_likelihood"]
-        if isinstance(rows, list):
-            fields["log_likelihood"] = [
-                [-np.inf if each == "-inf" else each for each in row]
-                if isinstance(row, list)
-                else row
-                for row in rows
-            ]
-        return super()._from_fields(fields)
+        table = extended.unwritten("log_likelihood", fields["log_likelihood"])
+        return super()._from_fields(fields | {"log_likelihood": table})
 
 
 def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks) -> None:

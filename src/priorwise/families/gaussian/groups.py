@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.statistics import counts, table, zero_where_unpulled
+from priorwise.core.columns import counts, table, zero_where_unpulled
 from priorwise.core.types import FloatArray, IntArray, UIntArray
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class GaussianGroups:
     sums: FloatArray
     products: FloatArray
     squares: FloatArray | None
-    _unit: float | None = field(repr=False)
+    unit: float | None
+    """Variance of a pull in whose unit ``pulls`` are precisions; None: these are counts."""
 
     def __init__(
         self,
@@ -59,11 +60,9 @@ class GaussianGroups:
         t = validation.positive("tasks", counts("tasks", tasks, (groups,)), 1.0)
         s = zero_where_unpulled("sums", table("sums", sums, n.shape), n)
         p = table("products", products, (groups, arms, arms))
-        q = (
-            None
-            if squares is None
-            else zero_where_unpulled("squares", table("squares", squares, n.shape), n)
-        )
+        q = None if squares is None else table("squares", squares, n.shape)
+        if q is not None:
+            zero_where_unpulled("squares", q, n)
         gap = np.abs(p - p.transpose(0, 2, 1)).max()
         if gap > 1e-8 * np.abs(p).max():
             raise ValueError(
@@ -74,42 +73,30 @@ class GaussianGroups:
                 "products must be at least sums sums' / tasks; pass sums over tasks of s s', s the "
                 "reward sums of a task"
             )
-        self._set(n, t, s, p, q, unit=None)
+        self._set({"tasks": t, "sums": s, "products": p, "squares": q}, n, None)
 
-    def _set(
-        self,
-        pulls: FloatArray,
-        tasks: FloatArray,
-        sums: FloatArray,
-        products: FloatArray,
-        squares: FloatArray | None,
-        *,
-        unit: float | None,
-    ) -> None:
+    def _set(self, columns: dict[str, Any], pulls: FloatArray, unit: float | None) -> Self:
         """Merge rows with equal pulls and freeze."""
         distinct, place = distinct_rows(pulls)
-        if len(distinct) < len(pulls):
-            tasks, sums, products = (
-                sum_rows(each, place, len(distinct)) for each in (tasks, sums, products)
+        groups = len(distinct)
+        if groups < len(pulls):
+            pulls, columns = (
+                distinct,
+                {
+                    name: None if each is None else sum_rows(each, place, groups)
+                    for name, each in columns.items()
+                },
             )
-            squares = None if squares is None else sum_rows(squares, place, len(distinct))
-            pulls = distinct
-        for name, array in (
-            ("pulls", pulls),
-            ("tasks", tasks),
-            ("sums", sums),
-            ("products", products),
-            ("squares", squares),
-        ):
+        for name, array in {**columns, "pulls": pulls}.items():
             if array is not None:
                 array.setflags(write=False)
             object.__setattr__(self, name, array)
-        object.__setattr__(self, "_unit", unit)
+        object.__setattr__(self, "unit", unit)
+        return self
 
     @classmethod
-    def of(cls, statistics: GaussianStatistics) -> GaussianGroups:
+    def of(cls, statistics: GaussianStatistics) -> Self:
         """Group the tasks."""
-        made = object.__new__(cls)
         pulls, place = distinct_rows(statistics.pulls)
         groups, arms = pulls.shape
         sums, products = statistics.sums, np.empty((groups, arms, arms))
@@ -118,14 +105,14 @@ class GaussianGroups:
                 products[:, a, b] = products[:, b, a] = np.bincount(
                     place, sums[:, a] * sums[:, b], minlength=groups
                 )
-        tasks = np.bincount(place, minlength=groups).astype(np.float64)
-        squares = (
-            None if statistics.squares is None else sum_rows(statistics.squares, place, groups)
-        )
-        made._set(
-            pulls, tasks, sum_rows(sums, place, groups), products, squares, unit=statistics.unit
-        )
-        return made
+        squares = statistics.squares
+        columns = {
+            "tasks": np.bincount(place, minlength=groups).astype(np.float64),
+            "sums": sum_rows(sums, place, groups),
+            "products": products,
+            "squares": None if squares is None else sum_rows(squares, place, groups),
+        }
+        return object.__new__(cls)._set(columns, pulls, statistics.unit)
 
     @property
     def arms(self) -> int:
@@ -142,14 +129,7 @@ class GaussianGroups:
         """Whether ``pulls`` are numbers of pulls; otherwise they are precisions in units of a
         pull.
         """
-        return self._unit is None
-
-    @property
-    def unit(self) -> float | None:
-        """Variance of a pull in whose unit ``pulls`` are precisions; None if they are numbers of
-        pulls.
-        """
-        return self._unit
+        return self.unit is None
 
     def within(self) -> tuple[float, float]:
         """Sum of squared deviations of the rewards from their task's and arm's mean, and its
@@ -180,16 +160,14 @@ class GaussianGroups:
                 "cannot merge: one of the two has squares and the other has not; leave them out of "
                 "both"
             )
+        columns = {
+            name: None if mine is None else np.concatenate([mine, getattr(other, name)])
+            for name in ("tasks", "sums", "products", "squares")
+            for mine in (getattr(self, name),)
+        }
+        pulls = np.concatenate([self.pulls, other.pulls])
         made = object.__new__(GaussianGroups)
-        squares = None
-        if self.squares is not None and other.squares is not None:
-            squares = np.concatenate([self.squares, other.squares])
-        pulls, tasks, sums, products = (
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("pulls", "tasks", "sums", "products")
-        )
-        made._set(pulls, tasks, sums, products, squares, unit=joint_unit(self.unit, other.unit))
-        return made
+        return made._set(columns, pulls, joint_unit(self.unit, other.unit))
 
     def __radd__(self, other: Any) -> GaussianGroups:
         """Let ``sum`` merge many, which starts from 0."""

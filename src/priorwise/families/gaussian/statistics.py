@@ -11,12 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.statistics import (
-    PerArm,
-    counts,
-    table,
-    zero_where_unpulled,
-)
+from priorwise.core.columns import counts, table, zero_where_unpulled
+from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups, joint_unit
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.columns import by_arm
 from priorwise.core.design import design_sums, uniformity_warnings
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.numerics import project_psd
 from priorwise.core.runs import Run
-from priorwise.core.statistics import by_arm
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior

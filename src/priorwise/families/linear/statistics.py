@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.columns import Pulls, counts, table
 from priorwise.core.runs import Trajectory
-from priorwise.core.statistics import PerTask, Pulls, counts, table
+from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.statistics_check import impossible
 

@@ -1,0 +1,174 @@
+"""Arrays with the task axis first, checked: what statistics are made of."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import sizes, validation
+from priorwise.core.runs import Trajectory
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+
+Steps = int | slice | None
+"""Which pulls of a task to read: the first so many, a slice of them, or None for all."""
+
+MOST_COUNTED: Final = 1 << 53
+"""Counts up to this are exact as floats."""
+
+
+def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+    """Return a finite array with the task axis first, which must hold at least one task."""
+    given = validation.plain_array(name, value)
+    if given.ndim and len(given) == 0:
+        raise ValueError(f"{name} holds no task; statistics need at least one")
+    # row by row, as compiled code reads it
+    array = np.ascontiguousarray(validation.matrix(name, given, shape))
+    array.setflags(write=False)
+    return array
+
+
+def counts(
+    name: str, value: ArrayLike, shape: tuple[int | None, ...], most: int = MOST_COUNTED
+) -> FloatArray:
+    """Return non-negative whole numbers, as floats, with the task axis first."""
+    array = table(name, value, shape)
+    if array.min() < 0 or not np.array_equal(array, np.rint(array)):
+        wrong = array[(array < 0) | (array != np.rint(array))][0]
+        raise ValueError(f"{name} must be non-negative whole numbers, got {wrong:g}")
+    if array.max() > most:
+        raise ValueError(f"{name} must not exceed {most:,}, got {array.max():g}")
+    return array
+
+
+def chosen_tasks(index: ArrayLike | slice, tasks: int) -> IntArray | BoolArray | slice:
+    """Check a slice, a mask or indices of tasks."""
+    if isinstance(index, slice):
+        _check_slice("index", index)
+        return index
+    rows: IntArray | BoolArray = validation.plain_array("index", index)
+    if rows.dtype == np.bool_ and rows.shape != (tasks,):
+        raise IndexError(
+            f"index is a mask, which needs one entry for each of the {tasks} tasks, got shape "
+            f"{rows.shape}"
+        )
+    if rows.dtype.kind not in "biu" or rows.ndim > 1:
+        raise IndexError(
+            f"index must be a slice, a mask or whole numbers, got {rows.dtype} of shape "
+            f"{rows.shape}"
+        )
+    if rows.size and rows.dtype.kind != "b" and not -tasks <= rows.min() <= rows.max() < tasks:
+        wrong = rows.min() if rows.min() < -tasks else rows.max()
+        raise IndexError(
+            f"there are {tasks} tasks, so that an index runs from 0 to {tasks - 1}, got {wrong}"
+        )
+    return rows
+
+
+def _check_slice(name: str, value: slice) -> None:
+    try:
+        value.indices(1)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} must be a slice of whole numbers, got {validation.shown(value)}: {error}"
+        ) from None
+
+
+def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> FloatArray:
+    """Check that an arm that was never pulled in a task has nothing to report."""
+    bad = (pulls == 0) & (value != 0)
+    if bad.any():
+        task, arm = np.argwhere(bad)[0]
+        raise ValueError(
+            f"{name} must be 0 where pulls is 0, but task {task} has {value[task, arm]:g} on arm "
+            f"{arm}"
+        )
+    return value
+
+
+def some_pulls(played: Trajectory, steps: Steps) -> Trajectory:
+    """Return only the first ``steps`` pulls of each task, or a slice of them."""
+    if isinstance(steps, slice):
+        _check_slice("steps", steps)
+    chosen = (
+        steps
+        if isinstance(steps, slice)
+        else slice(None if steps is None else validation.count("steps", steps))
+    )
+    actions = played.actions[:, chosen]
+    if actions.shape[1] == 0:
+        raise ValueError(
+            f"steps={steps!r} leaves no pull of the {played.actions.shape[1]} that each task has"
+        )
+    log = None if played.log is None else played.log[:, chosen]
+    return Trajectory(actions, played.rewards[:, chosen], log)
+
+
+def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntArray, FloatArray]:
+    """Check actions and rewards ``(task, step)``."""
+    arms = validation.count("arms", arms)
+    chosen = validation.plain_array("actions", actions)
+    if chosen.dtype.kind not in "iu" or chosen.ndim != 2 or chosen.size == 0:
+        chosen = counts("actions", actions, (None, None)).astype(np.int64)
+    earned = table("rewards", rewards, chosen.shape)
+    if chosen.min() < 0 or chosen.max() >= arms:
+        wrong = chosen.min() if chosen.min() < 0 else chosen.max()
+        raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {wrong}")
+    cells = sizes.as_float(arms) * len(chosen)
+    sizes.check_memory(
+        f"arms={sizes.amount(arms)} for {len(chosen):,} tasks",
+        8.0 * sizes.ARRAYS * cells,
+        "lower arms",
+    )
+    return chosen, earned
+
+
+def by_arm(actions: IntArray, weights: FloatArray | None, arms: int) -> FloatArray:
+    """Sum weights ``(task, step)`` (None: ones) over the pulls of each arm: ``(task, arm)``."""
+    tasks = len(actions)
+    cells = (np.arange(tasks)[:, None] * arms + actions).ravel()
+    flat = None if weights is None else weights.ravel()
+    return (
+        np.bincount(cells, flat, minlength=tasks * arms)
+        .reshape(tasks, arms)
+        .astype(np.float64, copy=False)
+    )
+
+
+class Pulls(NamedTuple):
+    """At most one pull of each task."""
+
+    tasks: IntArray  # those that pulled
+    actions: IntArray
+    rewards: FloatArray
+    signal: Any  # of all tasks
+
+    def check(self, arms: int) -> None:
+        """Refuse arms that there are none of."""
+        if self.actions.size and self.actions.max() >= arms:
+            raise ValueError(
+                f"actions must lie in 0..{arms - 1} for arms={arms}, got {self.actions.max()}"
+            )
+
+
+def pulls_of(actions: ArrayLike, rewards: ArrayLike, signal: Any, tasks: int) -> Pulls:
+    """Check what each task pulled, if it did."""
+    chosen = validation.plain_array("actions", actions)
+    if chosen.dtype.kind not in "iu" or chosen.shape != (tasks,) or (chosen < -1).any():
+        raise ValueError(
+            f"actions must be whole numbers, one for each of the {tasks} tasks (-1 for none), got "
+            f"{validation.shown(actions)}"
+        )
+    earned = validation.numbers("rewards", rewards)
+    if earned.shape != (tasks,):
+        raise ValueError(
+            f"rewards must have one entry for each of the {tasks} tasks, got shape {earned.shape}"
+        )
+    rows = np.flatnonzero(chosen >= 0)
+    return Pulls(
+        rows,
+        chosen[rows].astype(np.int64),
+        validation.vector("rewards", earned[rows], rows.size),
+        signal,
+    )
