@@ -17,10 +17,11 @@ from matplotlib.text import Text
 from priorwise.experiments import problems
 from priorwise.experiments.experiment import Files
 from priorwise.families.finite.prior import FinitePrior
-from priorwise.figures import heat_maps, style
+from priorwise.figures import heat_maps, style, theory
 from priorwise.figures.boxes import performance_boxes
 from priorwise.figures.envelope import envelope
 from priorwise.figures.heat_maps import first_pull_map, instance_map
+from priorwise.figures.ladder import Bar, ladder_figure
 from priorwise.figures.learning import KNOWN, learning_curves, looks
 from priorwise.figures.tables import Table
 
@@ -553,3 +554,20 @@ def test_malformed_heat_maps_are_named(seed: int) -> None:
         first_pull_map(
             pulls | {"count": np.where(pulls["algorithm"] == "MisTS", 0, pulls["count"])}, "Title"
         )
+
+
+def test_logarithmic_axes_are_numbered_plainly(drawn: list[Figure]) -> None:
+    """Mathematical text is off, so that powers of ten would be written as their source."""
+    pulls = np.array([5, 10, 20, 40, 80])
+    shares = {"upper": 0.02, "exact": 0.006, "improved": 0.004, "theorem": 0.003}
+    numbers = {name: share * pulls for name, share in shares.items()}
+    noise = {"measured": 0.006 * pulls, "std_error": 0.0005 * pulls}
+    theory.gaps({"pulls": pulls, **numbers, **noise})
+    bar = Bar("worst case", 0.02, 0.0, 0.3, 0.0, "by hand")
+    ladder_figure([bar], 0.01, 0.001, 17.0, "Ladder", "by hand")
+    for figure in drawn:
+        for axes in figure.axes:
+            axes.figure.canvas.draw()
+            ticks = [*axes.get_xticklabels(which="both"), *axes.get_yticklabels(which="both")]
+            assert any(each.get_text() for each in axes.get_xticklabels())
+            assert not [each for each in ticks if "$" in each.get_text()]

@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ def comparison() -> pw.Comparison:
 class Noted:
     """What a figure would show, caught before it is drawn."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.texts: list[str] = []
         self.lines: dict[str, list[np.ndarray]] = {}
 
@@ -46,7 +45,7 @@ class Noted:
             self.texts += [each.get_text() for each in figure.texts]
             return Picture()
 
-        monkeypatch.setattr(import_module(module), "render", caught)
+        monkeypatch.setattr("priorwise.figures.style.render", caught)
 
     @property
     def said(self) -> str:
@@ -110,7 +109,7 @@ def test_figures_of_runs_and_comparisons(
 ) -> None:
     png(comparison.figure())
     png(comparison.runs["ts"].figure(label="ts"))
-    shown = Noted(monkeypatch, "priorwise.figures.curves")
+    shown = Noted(monkeypatch)
     comparison.figure("Headlines in June", note="Mine.")
     for text in (
         *POLICIES,
@@ -131,7 +130,7 @@ def test_the_figure_of_clicks_is_not_noise(
     """Rewards of 0 and 1 scatter from pull to pull; the expected reward of the chosen arm does so
     far less.
     """
-    shown = Noted(monkeypatch, "priorwise.figures.curves")
+    shown = Noted(monkeypatch)
     comparison.figure()
     for drawn, run in zip(
         shown.lines["Reward of each pull"], comparison.runs.values(), strict=True
@@ -148,7 +147,7 @@ def test_without_a_best_arm_the_figure_shows_rewards(
         by_step=type(run.by_step)(run.by_step.reward, run.by_step.reward_std_error),
         mean_regret=None,
     )
-    shown = Noted(monkeypatch, "priorwise.figures.curves")
+    shown = Noted(monkeypatch)
     learning_curves([Curve("ts", plain, "ts")], "Title")
     assert "Cumulative reward" in shown.said
     np.testing.assert_array_equal(shown.lines["Reward of each pull"][0], run.by_step.reward)
@@ -194,7 +193,7 @@ def test_figure_of_a_meta_run(
     run, oracle = learned.values()
     png(run.figure())
     png(run.figure("Learning", label="ts", others={"oracle": oracle}))
-    shown = Noted(monkeypatch, "priorwise.figures.episodes")
+    shown = Noted(monkeypatch)
     run.figure("Learning", label="ts", others={"oracle": oracle})
     for text in ("Learning", "ts", "oracle", "Short of oracle", "standard errors over replicates"):
         assert text in shown.said
@@ -328,7 +327,7 @@ def test_a_fit_is_one_row_for_each_number() -> None:
 def test_figure_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     fit = pw.BetaMarginalLikelihood("exchangeable").fit(CLICKS)
     png(fit.figure())
-    shown = Noted(monkeypatch, "priorwise.figures.fit")
+    shown = Noted(monkeypatch)
     fit.figure("Headlines")
     for text in ("Headlines", "any arm", f"{fit.prior.mean:.3g}", "20 priors that the data leave"):
         assert text in shown.said
@@ -372,7 +371,7 @@ def test_a_ladder_that_is_vacuous_says_first_what_may_be_lost(
     )
     assert ladder.summary == f"{first} {second}"
     assert str(ladder).startswith(f"{first}\n{second}\n")
-    shown = Noted(monkeypatch, "priorwise.figures.ladder")
+    shown = Noted(monkeypatch)
     ladder.figure()
     assert first in shown.said
     unseen = replace(ladder, gap=pw.core.Estimate(0.001, 0.002))

@@ -5,25 +5,13 @@ never simulates.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.figures.learning import BAND, GOLDEN, Look, looks
-from priorwise.figures.style import (
-    INK,
-    LABEL_SIZE,
-    NOTE,
-    NOTE_LINE,
-    Picture,
-    new_figure,
-    note_lines,
-    render,
-    style,
-    write_note,
-    write_title,
-)
+from priorwise.figures.learning import GOLDEN, Look, looks
+from priorwise.figures.style import BAND, INK, LABEL_SIZE, NOTE, Picture, name_rows, sheet, write
 from priorwise.figures.tables import Table, checked, codes, panels
 
 if TYPE_CHECKING:
@@ -50,31 +38,17 @@ def performance_boxes(
     rows = {panel: _rows(table, oracle) for panel, table in panels("test", test).items()}
     shown = looks([name for each in rows.values() for name in each], ours)
     longest = max(len(name) + 2 * shown[name].ours for each in rows.values() for name in each)
-    wide, left, right, top = (
-        3.3 if len(rows) > 1 else 4.0,
-        0.3 + 0.072 * longest,
-        1.05,
-        1.12 if any(rows) else 0.8,
-    )
-    width = len(rows) * (left + wide + right)
-    tall = 0.5 * max(len(each) for each in rows.values())
-    notes = note_lines(_note(rows, shown, note), width - 0.3)
-    bottom = 0.72 + NOTE_LINE * len(notes)
-    height = top + tall + bottom
-    with style():
-        figure = new_figure(width, height)
+    wide, left, right = 3.3 if len(rows) > 1 else 4.0, 0.3 + 0.072 * longest, 1.05
+    width, top = len(rows) * (left + wide + right), 1.12 if any(rows) else 0.8
+    tall, said = 0.5 * max(len(each) for each in rows.values()), _note(rows, shown, note)
+    with sheet(width, tall, title, said, left=0.2, top=top, bottom=0.72) as page:
         for index, (panel, each) in enumerate(rows.items()):
-            x = left + index * (left + wide + right)
             share = 0.5 * len(each)
-            axes = figure.add_axes(
-                (x / width, (bottom + tall - share) / height, wide / width, share / height)
-            )
+            axes = page.axes(left + index * (left + wide + right), wide, share, tall - share)
             _boxes(axes, each, shown, oracle)
             axes.set_title(panel, pad=24)
             axes.set_xlabel("average reward per test episode")
-        write_title(figure, title, 0.2)
-        write_note(figure, notes, 0.2)
-        return render(figure)
+    return page.picture
 
 
 def _rows(table: Table, oracle: str) -> dict[str, tuple[int, FloatArray]]:
@@ -105,26 +79,18 @@ def _rows(table: Table, oracle: str) -> dict[str, tuple[int, FloatArray]]:
 def _boxes(
     axes: Axes, rows: Mapping[str, tuple[int, FloatArray]], shown: Mapping[str, Look], oracle: str
 ) -> None:
-    level = rows[oracle][1].mean()
+    level, across = rows[oracle][1].mean(), axes.get_yaxis_transform()
+    small: Any = {"fontsize": 7.5, "color": NOTE}
     axes.axvline(level, color=INK, linewidth=0.9, linestyle=(0, (4, 2.5)), zorder=1)
     for place, (name, (t0, rewards)) in enumerate(rows.items()):
         look = shown[name]
-        line = {
-            "color": look.colour,
-            "linewidth": 1.2,
-            "linestyle": (0, (3, 1.2)) if look.ours else "-",
-        }
+        dash = (0, (3, 1.2)) if look.ours else "-"
+        line: Any = {"color": look.colour, "linewidth": 1.2}
+        box = {"facecolor": f"{look.colour}2e", "edgecolor": look.colour, "linewidth": 1.2}
+        mean = {"marker": "D", "markersize": 4.5, "markerfacecolor": "white"}
         jitter = 0.24 + 0.16 * ((np.arange(rewards.size) * GOLDEN) % 1.0)
-        axes.plot(
-            rewards,
-            place + jitter,
-            linestyle="",
-            marker="o",
-            markersize=1.7,
-            color=look.colour,
-            alpha=0.4,
-            markeredgewidth=0,
-        )
+        dots: Any = {"markersize": 1.7, "alpha": 0.4, "markeredgewidth": 0}
+        axes.plot(rewards, place + jitter, "o", linestyle="", color=look.colour, **dots)
         axes.boxplot(
             rewards,
             positions=[place - 0.02],
@@ -134,49 +100,22 @@ def _boxes(
             showmeans=True,
             showfliers=False,  # every replicate is drawn below
             manage_ticks=False,
-            boxprops={
-                "facecolor": f"{look.colour}2e",
-                "edgecolor": look.colour,
-                "linewidth": 1.2,
-                "linestyle": line["linestyle"],
-            },
+            boxprops={**box, "linestyle": dash},
             medianprops={**line, "linestyle": "-", "linewidth": 1.8},
-            whiskerprops=line,
+            whiskerprops={**line, "linestyle": dash},
             capprops={**line, "linestyle": "-"},
-            meanprops={
-                "marker": "D",
-                "markersize": 4.5,
-                "markerfacecolor": "white",
-                "markeredgecolor": INK,
-                "markeredgewidth": 0.9,
-            },
+            meanprops={**mean, "markeredgecolor": INK, "markeredgewidth": 0.9},
             zorder=3,
         )
-        axes.annotate(
-            _measured(rewards),
-            (1.03, place),
-            xycoords=axes.get_yaxis_transform(),
-            fontsize=LABEL_SIZE,
-            va="center",
-            annotation_clip=False,
-        )
+        beside: Any = {"xycoords": across, "fontsize": LABEL_SIZE, "va": "center"}
+        write(axes, _measured(rewards), (1.03, place), (0, 0), **beside)
         if t0:
-            axes.annotate(
-                f"T₀ = {t0:,}", (0.0, place), (-3.5, -11), xycoords=axes.get_yaxis_transform(),
-                textcoords="offset points",
-                fontsize=7.5, color=NOTE, ha="right", va="center", annotation_clip=False,
-            )  # fmt: skip
-    axes.annotate(
-        f"{oracle}, mean", (level, 1.0), (0, 4), xycoords=axes.get_xaxis_transform(),
-        textcoords="offset points",
-        fontsize=7.5, color=NOTE, ha="center", annotation_clip=False,
-    )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [f"{name}{shown[name].star}" for name in rows])
+            below: Any = {"xycoords": across, "ha": "right", "va": "center", **small}
+            write(axes, f"T₀ = {t0:,}", (0.0, place), (-3.5, -11), **below)
+    up = axes.get_xaxis_transform()
+    write(axes, f"{oracle}, mean", (level, 1.0), (0, 4), xycoords=up, ha="center", **small)
+    name_rows(axes, [f"{name}{shown[name].star}" for name in rows], range(len(rows)))
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
-    axes.grid(visible=True, axis="x")
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
 
 
 def _measured(rewards: FloatArray) -> str:

@@ -10,18 +10,15 @@ import numpy as np
 
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import (
+    BAND,
     NOTE_LINE,
     EndLabel,
     Picture,
+    draw_band,
     label_ends,
     label_room,
     look,
-    new_figure,
-    note_lines,
-    render,
-    style,
-    write_note,
-    write_title,
+    sheet,
 )
 
 if TYPE_CHECKING:
@@ -29,14 +26,13 @@ if TYPE_CHECKING:
 
     from priorwise.core.runs import Run
 
-BAND: Final = 2.0  # standard errors
 LONG: Final = 50  # pulls
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A run and how to show it: runs of one ``group`` share a colour; dashed ones hold another
-    prior than the true one.
+    """A run and how to show it: runs of one ``group`` share a colour; dashed ones believe
+    another prior than the true one.
     """
 
     label: str
@@ -53,43 +49,39 @@ def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> Pict
     arms have none, the reward itself.
     """
     margin = label_room(curve.label for curve in curves)
-    panel, left, between, top, bottom = 3.7, 0.75, 0.75, 0.85, 0.85
-    width = left + 2 * (panel + margin) + between
+    panel, left, between = 3.7, 0.75, 0.75
+    width, tall = left + 2 * (panel + margin) + between, max(3.1, 0.17 * len(curves))
     expected = all(curve.run.by_step.expected_reward is not None for curve in curves)
     regret = all(curve.run.by_step.cumulative_regret is not None for curve in curves)
-    bars = (
-        f"Bands: ±{BAND:g} standard errors."
-        if regret
-        else f"Bands and end bars: ±{BAND:g} standard errors."
-    )
-    lines = note_lines(f"{bars} {note}", width - left - 0.1)
-    bottom += NOTE_LINE * (len(lines) - 1)
-    height = top + bottom + max(3.1, 0.17 * len(curves))
+    bands = "Bands" if regret else "Bands and end bars"
+    text = f"{bands}: ±{BAND:g} standard errors. {note}"
     groups = list(dict.fromkeys(curve.group for curve in curves))
-    with style():
-        figure = new_figure(width, height)
-        boxes = [(left + i * (panel + margin + between)) / width for i in range(2)]
-        axes = [
-            figure.add_axes((x, bottom / height, panel / width, 1 - (top + bottom) / height))
-            for x in boxes
-        ]
-        draws = (_expected if expected else _rewards, _regrets if regret else _totals)
-        for panel_axes, draw in zip(axes, draws, strict=True):
+    second = "regret" if regret else "reward"
+    panels = (
+        (
+            _expected if expected else _rewards,
+            "Reward of each pull",
+            "expected reward of the chosen arm" if expected else "mean reward",
+        ),
+        (_regrets if regret else _totals, f"Cumulative {second}", f"mean total {second} so far"),
+    )
+    with sheet(width, tall, title, text, left=left, top=0.85, bottom=0.85 - NOTE_LINE) as page:
+        for index, (numbers, head, unit) in enumerate(panels):
+            axes = page.axes(left + index * (panel + margin + between), panel, tall)
             ends = [
-                _line(panel_axes, curve, look(groups.index(curve.group)), *draw(curve.run))
+                draw_line(
+                    axes,
+                    curve.label,
+                    *numbers(curve.run),
+                    look(groups.index(curve.group)),
+                    dashed=curve.dashed,
+                )
                 for curve in curves
             ]
-            number_places(panel_axes, curves[0].run.horizon)
-            label_ends(panel_axes, [each for each in ends if each.text])
-        first = "expected reward of the chosen arm" if expected else "mean reward"
-        axes[0].set(title="Reward of each pull", xlabel="pull", ylabel=first)
-        second = "regret" if regret else "reward"
-        axes[1].set(
-            title=f"Cumulative {second}", xlabel="pull", ylabel=f"mean total {second} so far"
-        )
-        write_title(figure, title, left)
-        write_note(figure, lines, left)
-        return render(figure)
+            number_places(axes, curves[0].run.horizon)
+            label_ends(axes, ends)
+            axes.set(title=head, xlabel="pull", ylabel=unit)
+    return page.picture
 
 
 def _rewards(run: Run) -> tuple[FloatArray, FloatArray]:
@@ -119,12 +111,6 @@ def _only_at_the_end(horizon: int, std_error: float) -> FloatArray:
     return np.concatenate([np.full(horizon - 1, np.nan), [std_error]])
 
 
-def _line(
-    axes: Axes, curve: Curve, shown: tuple[str, str], mean: FloatArray, std_error: FloatArray
-) -> EndLabel:
-    return draw_line(axes, curve.label, mean, std_error, shown, dashed=curve.dashed)
-
-
 def draw_line(
     axes: Axes,
     label: str,
@@ -152,7 +138,7 @@ def draw_line(
     )
     wide = BAND * std_error
     if np.isfinite(std_error).sum() > 1:
-        axes.fill_between(places, mean - wide, mean + wide, color=colour, alpha=0.18, linewidth=0)
+        draw_band(axes, places, mean, wide, colour)
     elif np.isfinite(std_error[-1]):
         axes.errorbar(places[-1], mean[-1], yerr=wide[-1], color=colour, linewidth=1.2, capsize=2.5)
     return EndLabel(float(places[-1]), float(mean[-1]), label, colour)

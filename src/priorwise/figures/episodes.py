@@ -8,24 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from priorwise.core.types import FloatArray
-from priorwise.figures.curves import BAND, draw_line, number_places
+from priorwise.figures.curves import draw_line, number_places
 from priorwise.figures.style import (
+    BAND,
+    DASHES,
     FAINT,
-    NOTE_LINE,
     Picture,
     label_ends,
     label_room,
     look,
-    new_figure,
-    note_lines,
-    render,
+    sheet,
     short_label,
-    style,
-    write_note,
-    write_title,
 )
 
-LEFT, BETWEEN, PANEL, TALL, TOP = 0.75, 0.85, 3.9, 3.1, 0.85  # inches
+LEFT, BETWEEN, PANEL, TALL = 0.75, 0.85, 3.9, 3.1  # inches
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,24 +47,17 @@ def episode_curves(
         f"Averages over the episodes up to each one. Bands: ±{BAND:g} standard errors over "
         "replicates."
     )
-    lines = note_lines(text, width - LEFT - 0.1)
-    bottom = 0.7 + NOTE_LINE * len(lines)
-    height = TOP + TALL + bottom
     looks = {name: look(index) for index, name in enumerate(averages)}
-    with style():
-        figure = new_figure(width, height)
+    with sheet(width, TALL, title, text, left=LEFT, top=0.85, bottom=0.7) as page:
         for index, (panel, (curves, unit)) in enumerate(panels.items()):
-            x = LEFT + index * (PANEL + margin + BETWEEN)
-            axes = figure.add_axes((x / width, bottom / height, PANEL / width, TALL / height))
+            axes = page.axes(LEFT + index * (PANEL + margin + BETWEEN), PANEL, TALL)
             ends = [
                 draw_line(axes, name, each.mean, each.std_error, looks[name])
                 for name, each in curves.items()
             ]
             if index:
-                axes.axhline(0.0, color=FAINT, linewidth=0.9, linestyle=(0, (3, 2)))
+                axes.axhline(0.0, color=FAINT, linewidth=0.9, linestyle=DASHES)
             number_places(axes, max(each.mean.size for each in curves.values()))
-            label_ends(axes, [each for each in ends if each.text])
+            label_ends(axes, ends)
             axes.set(title=panel, xlabel="episode", ylabel=unit)
-        write_title(figure, title, LEFT)
-        write_note(figure, lines, LEFT)
-        return render(figure)
+    return page.picture

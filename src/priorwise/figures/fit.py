@@ -12,18 +12,7 @@ import numpy as np
 from priorwise.core.protocols import MeanBelief, Prior, QuantileBelief, Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
-from priorwise.figures.style import (
-    COLOURS,
-    INK,
-    NOTE_LINE,
-    Picture,
-    new_figure,
-    note_lines,
-    render,
-    style,
-    write_note,
-    write_title,
-)
+from priorwise.figures.style import COLOURS, INK, Picture, name_rows, sheet, write
 
 DRAWS: Final = 4000
 LEVELS: Final = (0.05, 0.25, 0.75, 0.95)
@@ -63,73 +52,34 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
     text = "Line: the middle 90 % of tasks, thick 50 %. Dot: mean."
     if len(others):
         text += f" Orange: the same for {len(others)} priors that the data leave plausible."
-    width, right, top = 7.2, 0.45, 0.62
-    lines = note_lines(text, width - left - 0.1)
-    bottom = 0.75 + NOTE_LINE * len(lines)
-    height = top + tall + bottom
-    with style():
-        figure = new_figure(width, height)
-        axes = figure.add_axes(
-            (left / width, bottom / height, 1 - (left + right) / width, tall / height)
-        )
-        axes.grid(visible=False, axis="y")
-        axes.grid(visible=True, axis="x")
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
+    width = 7.2
+    bold: Any = {"color": COLOURS[0], "zorder": 2, "solid_capstyle": "butt"}
+    dot: Any = {
+        "color": "white",
+        "markeredgecolor": COLOURS[0],
+        "markeredgewidth": 1.6,
+        "zorder": 4,
+    }
+    with sheet(width, tall, title, text, left=left, top=0.62, bottom=0.75, title_left=0.12) as page:
+        axes = page.axes(left, width - left - 0.45, tall)
         for row in range(rows):
             low, quarter, three, high, mean = fitted[row]
-            axes.plot(
-                [low, high],
-                [row, row],
-                color=COLOURS[0],
-                linewidth=1.4,
-                zorder=2,
-                solid_capstyle="butt",
-            )
-            axes.plot(
-                [quarter, three],
-                [row, row],
-                color=COLOURS[0],
-                linewidth=5.0,
-                zorder=2,
-                solid_capstyle="butt",
-            )
-            axes.plot(
-                [mean],
-                [row],
-                "o",
-                color="white",
-                markeredgecolor=COLOURS[0],
-                markeredgewidth=1.6,
-                markersize=6.5,
-                zorder=4,
-            )
+            axes.plot([low, high], [row, row], linewidth=1.4, **bold)
+            axes.plot([quarter, three], [row, row], linewidth=5.0, **bold)
+            axes.plot([mean], [row], "o", markersize=6.5, **dot)
             if len(others):
                 below = row + np.linspace(0.13, 0.53, len(others))
                 shown = others[np.argsort(others[:, row, 4], kind="stable"), row]  # by their mean
-                axes.hlines(
-                    below,
-                    shown[:, 0],
-                    shown[:, 3],
-                    color=COLOURS[1],
-                    linewidth=0.7,
-                    alpha=0.45,
-                    zorder=1,
-                )
-                axes.plot(shown[:, 4], below, ".", color=COLOURS[1], markersize=2.5, zorder=1)
-            if rows <= LABELLED:
-                for value in (low, mean, high):
-                    axes.annotate(
-                        f"{value:.3g}", (value, row), (0, 11), textcoords="offset points",
-                        ha="center", va="center",
-                        fontsize=7.5, color=INK, zorder=5,
-                    )  # fmt: skip
-        axes.set_yticks(range(rows), names)
+                thin: Any = {"color": COLOURS[1], "zorder": 1}
+                axes.hlines(below, shown[:, 0], shown[:, 3], linewidth=0.7, alpha=0.45, **thin)
+                axes.plot(shown[:, 4], below, ".", markersize=2.5, **thin)
+            for value in (low, mean, high) if rows <= LABELLED else ():
+                look: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "color": INK}
+                write(axes, f"{value:.3g}", (value, row), (0, 11), zorder=5, **look)
+        name_rows(axes, names, range(rows))
         axes.set_ylim(rows - 0.3, -0.5)
         axes.set(xlabel=axis)
-        write_title(figure, title, 0.12)
-        write_note(figure, lines, left)
-        return render(figure)
+    return page.picture
 
 
 def _bandit(prior: Any) -> Prior:

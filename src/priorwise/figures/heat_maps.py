@@ -13,20 +13,7 @@ from numpy.typing import NDArray
 
 from priorwise.core.types import FloatArray
 from priorwise.figures.learning import looks
-from priorwise.figures.style import (
-    COLOURS,
-    FAINT,
-    INK,
-    NOTE,
-    NOTE_LINE,
-    Picture,
-    new_figure,
-    note_lines,
-    render,
-    style,
-    write_note,
-    write_title,
-)
+from priorwise.figures.style import COLOURS, FAINT, INK, NOTE, Picture, sheet, write
 from priorwise.figures.tables import Table, checked, codes
 
 if TYPE_CHECKING:
@@ -67,42 +54,27 @@ def instance_map(
             f"{probability.sum():g}"
         )
     tasks, arms = rewards.shape
-    left, gap, bars, right, top, bottom = 0.62, 0.14, 1.1, 0.95, 0.92, 0.3
+    left, gap, bars, right = 0.62, 0.14, 1.1, 0.95
     wide, tall = CELL * arms, 0.27 * tasks
     width = left + wide + gap + bars + right
     said = (
         "▾ Identifying arms: best in no task, but their reward tells the tasks of a group apart. "
         "Blank: 0."
     )
-    notes = note_lines(f"{said} {note}" if note else said, width - left - 0.1)
-    bottom += NOTE_LINE * len(notes)
-    height = top + tall + bottom
-    with style():
+    words = [[f"{value:.2g}" if value else "" for value in row] for row in rewards]
+    with sheet(width, tall, title, f"{said} {note}", left=left, top=0.92, bottom=0.3) as page:
         from matplotlib.colors import Normalize
 
-        figure = new_figure(width, height)
-        axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))
+        axes = page.axes(left, wide, tall)
         scale = Normalize(min(0.0, rewards.min()), max(rewards.max(), 1e-12))
-        colours = heat(
-            axes,
-            rewards,
-            scale,
-            [[f"{value:.2g}" if value else "" for value in row] for row in rewards],
-        )
+        colours = heat(axes, rewards, scale, words)
         name_arms(axes, arms, identifying)
         axes.set_yticks(np.arange(tasks) + 0.5, [str(task + 1) for task in range(tasks)])
         axes.set_ylabel("task")
-        beside = figure.add_axes(
-            ((left + wide + gap) / width, bottom / height, bars / width, tall / height)
-        )
-        _prior(beside, probability)
-        bar = figure.add_axes(
-            ((width - right + 0.2) / width, bottom / height, 0.13 / width, tall / height)
-        )
-        figure.colorbar(colours, cax=bar, label="reward").outline.set_visible(False)
-        write_title(figure, title, left)
-        write_note(figure, notes, left)
-        return render(figure)
+        _prior(page.axes(left + wide + gap, bars, tall), probability)
+        bar = page.axes(width - right + 0.2, 0.13, tall)
+        page.figure.colorbar(colours, cax=bar, label="reward").outline.set_visible(False)
+    return page.picture
 
 
 def first_pull_map(
@@ -132,43 +104,27 @@ def first_pull_map(
         )
     shares = counts / episodes
     rows, arms = shares.shape
-    left, right, top, bottom = (
-        0.3 + 0.072 * max(len(name) + len(shown[name].star) for name in names),
-        1.2,
-        0.92,
-        0.3,
-    )
+    left = 0.3 + 0.072 * max(len(name) + len(shown[name].star) for name in names)
     wide, tall = CELL * arms, 0.33 * rows
-    width = left + wide + right
     said = (
         "▾ Identifying arms. Numbers: per cent of an algorithm's episodes that open with the arm; "
-        "blank: never."
+        f"blank: never.{' * Not in the paper.' if any(ours) else ''} {note}"
     )
-    parts = [said, *(["* Not in the paper."] if any(ours) else []), *([note] if note else [])]
-    notes = note_lines(" ".join(parts), width - left - 0.1)
-    bottom += NOTE_LINE * len(notes)
-    height = top + tall + bottom
-    with style():
+    words = [[_percent(share) for share in row] for row in shares]
+    with sheet(left + wide + 1.2, tall, title, said, left=left, top=0.92, bottom=0.3) as page:
         from matplotlib.colors import PowerNorm
 
-        figure = new_figure(width, height)
-        axes = figure.add_axes((left / width, bottom / height, wide / width, tall / height))
-        scale = PowerNorm(POWER, 0.0, 1.0)
-        colours = heat(axes, shares, scale, [[_percent(share) for share in row] for row in shares])
+        axes = page.axes(left, wide, tall)
+        colours = heat(axes, shares, PowerNorm(POWER, 0.0, 1.0), words)
         name_arms(axes, arms, identifying)
         axes.set_yticks(np.arange(rows) + 0.5, [f"{name}{shown[name].star}" for name in names])
-        bar = figure.add_axes(
-            ((left + wide + 0.18) / width, bottom / height, 0.13 / width, tall / height)
-        )
-        scaled = figure.colorbar(
-            colours, cax=bar, ticks=TICKS, format=lambda share, _: f"{100 * share:.0f}%"
-        )
+        bar = page.axes(left + wide + 0.18, 0.13, tall)
+        percent: Any = {"ticks": TICKS, "format": lambda share, _: f"{100 * share:.0f}%"}
+        scaled = page.figure.colorbar(colours, cax=bar, **percent)
         scaled.outline.set_visible(False)
         scaled.set_label(f"share of first pulls\n(non-linear: power {POWER:g})", fontsize=8)
         bar.tick_params(labelsize=7.5)
-        write_title(figure, title, left)
-        write_note(figure, notes, left)
-        return render(figure)
+    return page.picture
 
 
 def _percent(share: float) -> str:
@@ -221,12 +177,9 @@ def heat(
     colours = mpl.colormaps[PALETTE](scale(values))
     light = colours[..., :3] ** 2.2 @ [0.2126, 0.7152, 0.0722] > EVEN
     for (row, column), pale in np.ndenumerate(light):
-        if not texts[row][column]:
-            continue
-        axes.text(
-            column + 0.5, row + 0.5, texts[row][column],
-            ha="center", va="center", fontsize=7, color=INK if pale else "white",
-        )  # fmt: skip
+        if texts[row][column]:
+            look: Any = {"ha": "center", "va": "center", "color": INK if pale else "white"}
+            axes.text(column + 0.5, row + 0.5, texts[row][column], fontsize=7, **look)
     return cells
 
 
@@ -238,29 +191,19 @@ def name_arms(axes: Axes, arms: int, identifying: Sequence[int]) -> None:
     axes.xaxis.tick_top()
     axes.set_xticks(np.arange(arms) + 0.5, [f"A{arm + 1}" for arm in range(arms)], fontsize=8)
     axes.tick_params(axis="x", length=0, pad=2)
+    up = axes.get_xaxis_transform()
     for arm in identifying:
         label: Any = axes.get_xticklabels()[arm]
         label.set(color=MARK, weight="bold")
-        axes.annotate(
-            "▾", (arm + 0.5, 1.0), (0, 13), xycoords=axes.get_xaxis_transform(),
-            textcoords="offset points",
-            ha="center", va="bottom", color=MARK, fontsize=9, annotation_clip=False,
-        )  # fmt: skip
+        look: Any = {"ha": "center", "va": "bottom", "color": MARK, "fontsize": 9}
+        write(axes, "▾", (arm + 0.5, 1.0), (0, 13), xycoords=up, **look)
 
 
 def _prior(axes: Axes, probability: FloatArray) -> None:
     places = np.arange(probability.size) + 0.5
     axes.barh(places, probability, height=0.72, color=FAINT)
     for place, value in zip(places, probability, strict=True):
-        axes.annotate(
-            _fraction(value),
-            (value, place),
-            (3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-            color=INK,
-        )
+        write(axes, _fraction(value), (value, place), (3, 0), va="center", fontsize=7.5)
     axes.set_ylim(probability.size, 0)
     axes.set_xlim(0, 1.55 * probability.max())
     axes.set_xticks([])
@@ -268,16 +211,7 @@ def _prior(axes: Axes, probability: FloatArray) -> None:
     axes.grid(visible=False)
     for side in ("bottom", "right", "top"):
         axes.spines[side].set_visible(False)
-    axes.annotate(
-        "prior",
-        (0, 1.0),
-        (0, 4),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=8,
-        color=NOTE,
-        annotation_clip=False,
-    )
+    write(axes, "prior", (0, 1.0), (0, 4), xycoords="axes fraction", fontsize=8, color=NOTE)
 
 
 def _fraction(value: float) -> str:

@@ -12,28 +12,23 @@ import numpy as np
 
 from priorwise.figures.envelope import CURVES, envelope
 from priorwise.figures.style import (
+    BAND,
     COLOURS,
     MARKERS,
-    NOTE_LINE,
     EndLabel,
     Picture,
+    draw_band,
     label_ends,
-    new_figure,
-    note_lines,
-    render,
-    style,
-    write_note,
-    write_title,
+    sheet,
 )
 from priorwise.figures.tables import Table, checked, codes, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BAND: Final = 2.0  # standard errors
 MARKS: Final = 8  # along a curve
 GOLDEN: Final = 0.6180339887498949
-DASHES: Final = (0, (5, 1.6))
+OURS: Final = (0, (5, 1.6))  # dashes
 
 
 @dataclass(frozen=True)
@@ -89,14 +84,10 @@ def learning_curves(
     )
     wide, tall, left, between, top = 3.7, 3.2, 0.72, 0.62, 0.95 if any(tables) else 0.62
     width = left + len(tables) * (wide + margin) + (len(tables) - 1) * between
-    notes = note_lines(_note(tables, shown, note), width - left - 0.1)
-    bottom = 0.72 + NOTE_LINE * len(notes)
-    height = top + tall + bottom
-    with style():
-        figure = new_figure(width, height)
-        for index, panel in enumerate(tables):
-            x = left + index * (wide + margin + between)
-            axes = figure.add_axes((x / width, bottom / height, wide / width, tall / height))
+    said = _note(tables, shown, note)
+    with sheet(width, tall, title, said, left=left, top=top, bottom=0.72) as page:
+        for place, panel in enumerate(tables):
+            axes = page.axes(left + place * (wide + margin + between), wide, tall)
             ends = [
                 _line(axes, lines[panel], name, shown[name], index)
                 for index, name in enumerate(names[panel])
@@ -104,9 +95,7 @@ def learning_curves(
             _frame(axes, int(lines[panel]["episode"].max()))
             axes.set(title=panel, xlabel="episode", ylabel="cumulative average reward per episode")
             label_ends(axes, ends)
-        write_title(figure, title, left)
-        write_note(figure, notes, left)
-        return render(figure)
+    return page.picture
 
 
 def looks(algorithms: Sequence[str], ours: Collection[str] = ()) -> dict[str, Look]:
@@ -143,9 +132,7 @@ def _line(axes: Axes, lines: Table, name: str, look: Look, index: int) -> EndLab
     )
     if np.isfinite(wide).all():
         if episode.size > 1:
-            axes.fill_between(
-                episode, mean - wide, mean + wide, color=look.colour, alpha=0.18, linewidth=0
-            )
+            draw_band(axes, episode, mean, wide, look.colour)
         else:
             axes.errorbar(episode, mean, yerr=wide, color=look.colour, linewidth=1.2, capsize=2.5)
     step = max(1, episode.size // MARKS)
@@ -153,7 +140,7 @@ def _line(axes: Axes, lines: Table, name: str, look: Look, index: int) -> EndLab
         episode,
         mean,
         color=look.colour,
-        linestyle=DASHES if look.ours else "-",
+        linestyle=OURS if look.ours else "-",
         marker=look.marker,
         markevery=(
             int(step * ((0.3 + index * GOLDEN) % 1.0)),

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priorwise.core.files import file_path, write_whole
+from priorwise.core.types import FloatArray
 from priorwise.core.validation import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito (2008), without yellow, which is too pale on white; then wine, olive and grey, for
@@ -45,6 +48,8 @@ TITLE_SIZE: Final = 11.0
 NOTE: Final = "#666666"
 NOTE_SIZE: Final = 8.0
 NOTE_LINE: Final = 0.155  # inches
+BAND: Final = 2.0  # standard errors on each side
+DASHES: Final = (0, (3, 2))  # of lines to compare with
 LABEL_SIZE: Final = 8.5
 LINE_SPACING: Final = 1.3
 LONGEST_LABEL: Final = 80
@@ -142,13 +147,53 @@ def render(figure: Figure) -> Picture:
     return out
 
 
-def write_title(figure: Figure, text: str, left: float) -> None:
-    """Write a title at the head of the figure, ``left`` inches from its edge, as large as it
-    fits.
+@final
+class Sheet:
+    """A figure laid out in inches: panels between a title at the head and a note at the foot."""
+
+    def __init__(self, figure: Figure, foot: float) -> None:
+        """Panels stand ``foot`` inches above the lower edge."""
+        self.figure, self.foot, self.picture = figure, foot, Picture()
+
+    def axes(self, left: float, width: float, height: float, up: float = 0.0) -> Axes:
+        """Add a panel ``left`` inches from the edge, and ``up`` inches above the lowest place."""
+        across, down = self.figure.get_size_inches()
+        box = (left / across, (self.foot + up) / down, width / across, height / down)
+        return self.figure.add_axes(box)
+
+
+@contextmanager
+def sheet(
+    width: float,
+    tall: float,
+    title: str,
+    note: str,
+    *,
+    left: float,
+    top: float,
+    bottom: float,
+    title_left: float | None = None,
+) -> Iterator[Sheet]:
+    """Draw panels ``tall`` inches high inside this; afterwards ``picture`` is the finished figure.
+
+    ``top`` and ``bottom`` are the inches above and below them; the lines of the note are added to
+    the latter. Title and note begin ``left`` inches from the edge.
     """
-    width, height = figure.get_size_inches()
-    size = min(TITLE_SIZE, 72 * (width - left - 0.1) / (0.58 * max(len(text), 1)))
-    figure.text(left / width, 1 - 0.28 / height, text, fontsize=size, va="center")
+    lines = note_lines(note, width - left - 0.1)
+    bottom += NOTE_LINE * len(lines)
+    height = top + tall + bottom
+    with style():
+        page = Sheet(new_figure(width, height), bottom)
+        yield page
+        start = left if title_left is None else title_left
+        # as large as it fits
+        size = min(TITLE_SIZE, 72 * (width - start - 0.1) / (0.58 * max(len(title), 1)))
+        text = page.figure.text
+        text(start / width, 1 - 0.28 / height, title, fontsize=size, va="center")
+        look: Any = {"fontsize": NOTE_SIZE, "color": NOTE, "va": "center"}
+        for index, line in enumerate(reversed(lines)):
+            text(left / width, (0.16 + NOTE_LINE * index) / height, line, **look)
+        page.picture = render(page.figure)
 
 
 def note_lines(text: str, inches: float) -> list[str]:
@@ -156,18 +201,36 @@ def note_lines(text: str, inches: float) -> list[str]:
     return textwrap.wrap(text, max(20, int(inches / 0.058)), break_on_hyphens=False)
 
 
-def write_note(figure: Figure, lines: Sequence[str], left: float) -> None:
-    """Write a note at the foot of the figure, ``left`` inches from its edge."""
-    width, height = figure.get_size_inches()
-    for index, line in enumerate(reversed(lines)):
-        figure.text(
-            left / width,
-            (0.16 + NOTE_LINE * index) / height,
-            line,
-            fontsize=NOTE_SIZE,
-            color=NOTE,
-            va="center",
-        )
+def write(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **look: Any
+) -> None:
+    """Write a text some points away from a place."""
+    shown: Any = {"textcoords": "offset points", "annotation_clip": False, **look}
+    axes.annotate(text, at, offset, **shown)
+
+
+def name_rows(axes: Axes, names: Sequence[str], places: Sequence[float]) -> None:
+    """Let each row of a panel have a name, and only values a grid."""
+    axes.set_yticks(places, names)
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def number_plainly(axis: Axis) -> None:
+    """Write the numbers of a logarithmic axis as they are: powers would need mathematical text,
+    which is off because a name may have dollars.
+    """
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def draw_band(axes: Axes, x: NDArray[Any], mean: FloatArray, wide: FloatArray, colour: str) -> None:
+    """Shade what lies within ``wide`` of a curve."""
+    axes.fill_between(x, mean - wide, mean + wide, color=colour, alpha=0.18, linewidth=0)
 
 
 def look(index: int) -> tuple[str, str]:
@@ -204,32 +267,26 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
     """
     from matplotlib.colors import to_rgb
 
-    low, high = axes.get_ylim()
+    forth, back = (np.log, np.exp) if axes.get_yscale() == "log" else (np.asarray, np.asarray)
+    low, high = map(float, forth(axes.get_ylim()))
     figure = axes.get_figure()
     assert figure is not None
     inches = axes.get_position().height * figure.get_figheight()  # type: ignore[union-attr]
     gap = LABEL_SIZE * LINE_SPACING / 72 / inches * (high - low)
-    ordered = sorted(labels, key=lambda label: label.y)
-    for label, height in zip(
-        ordered, spread([each.y for each in ordered], gap, low, high), strict=True
-    ):
+    ordered = sorted((each for each in labels if each.text), key=lambda label: label.y)
+    heights = spread([float(forth(each.y)) for each in ordered], gap, low, high)
+    for label, height in zip(ordered, heights, strict=True):
+        line = {"arrowstyle": "-", "linewidth": 0.7, "color": label.colour}
         axes.annotate(
             short_label(label.text),
             xy=(label.x, label.y),
-            xytext=(1.05, height),
+            xytext=(1.05, float(back(height))),
             textcoords=axes.get_yaxis_transform(),
             va="center",
             fontsize=LABEL_SIZE,
             color=tuple(LABEL_SHADE * part for part in to_rgb(label.colour)),
             annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "linewidth": 0.7,
-                "color": label.colour,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 4,
-            },
+            arrowprops={**line, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4},
         )
 
 

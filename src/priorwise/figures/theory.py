@@ -2,257 +2,151 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from priorwise.figures.style import (
     COLOURS,
+    DASHES,
     INK,
     MARKERS,
     EndLabel,
     Picture,
-    new_figure,
-    render,
-    style,
+    label_ends,
+    number_plainly,
+    sheet,
+    write,
 )
 from priorwise.figures.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-NOTE: Final = "#666666"
+GAP = (COLOURS[7], "X")  # of what is measured
 
 
 def ladders(table: Table) -> Picture:
     """Bounds on the reward over a grid of misspecifications, a panel for each policy."""
     policies = list(dict.fromkeys(table["policy"].tolist()))
     rungs = list(dict.fromkeys(table["rung"].tolist()))
-    width, height, left, panel, between = 1.0 + 3.3 * len(policies) + 1.7, 4.2, 0.75, 3.0, 0.3
-    with style():
-        figure = new_figure(width, height)
+    looks = dict(zip(rungs, zip(COLOURS, MARKERS, strict=False), strict=False))
+    looks["measured gap"] = GAP
+    width, left, panel, tall = 1.0 + 3.3 * len(policies) + 1.7, 0.75, 3.0, 2.7
+    note = (
+        "Gaussian problem of the paper. Dashed: what holds for any two policies. Gap: its size, "
+        "where beyond noise. Coupled trajectories: 2-shot couples posterior draws instead of "
+        "actions, a looser rung; the last has none."
+    )
+    title = "The ladder over a grid of misspecifications"
+    with sheet(width, tall, title, note, left=left, top=0.84, bottom=0.6) as page:
         for index, policy in enumerate(policies):
-            axes = figure.add_axes(
-                ((left + index * (panel + between)) / width, 0.16, panel / width, 0.64)
-            )
+            axes = page.axes(left + index * (panel + 0.3), panel, tall)
             chosen = table["policy"] == policy
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            for place, rung in enumerate(rungs):
+            axes.loglog()
+            for rung in rungs:
                 rows = chosen & (table["rung"] == rung) & np.isfinite(table["reward"])
-                _line(
-                    axes,
-                    table["shift"][rows],
-                    table["reward"][rows],
-                    rung,
-                    COLOURS[place],
-                    MARKERS[place],
-                )
+                _line(axes, table["shift"][rows], table["reward"][rows], rung, looks[rung])
             one = chosen & (table["rung"] == rungs[0])
             gap = np.abs(table["gap"][one])
             seen = gap > 2 * table["gap_std_error"][one]
-            _line(
-                axes,
-                table["shift"][one],
-                np.where(seen, gap, np.nan),
-                "measured gap",
-                COLOURS[7],
-                "X",
-            )
-            axes.axhline(
-                float(table["trivial"][one][0]), color=INK, linewidth=0.9, linestyle=(0, (3, 2))
-            )
+            _line(axes, table["shift"][one], np.where(seen, gap, np.nan), "measured gap", GAP)
+            any_two = float(table["trivial"][one][0])
+            axes.axhline(any_two, color=INK, linewidth=0.9, linestyle=DASHES)
             axes.set_ylim(1e-4, 60.0)
-            axes.set_title(policy)
-            axes.set_xlabel("shift of the mean of arm 1")
-            if index == 0:
-                axes.set_ylabel("bound on the reward in a task")
-            else:
-                axes.tick_params(labelleft=False)
-        _legend(figure, axes, [*rungs, "measured gap"])
-        figure.text(
-            left / width,
-            0.94,
-            "The ladder over a grid of misspecifications",
-            fontsize=11,
-            va="center",
-        )
-        note = (
-            "Gaussian problem of the paper. Dashed: what holds for any two policies. "
-            "Gap: its size, where beyond noise. "
-            "Coupled trajectories: 2-shot couples posterior draws instead of actions, a looser "
-            "rung; the last has none."
-        )
-        figure.text(left / width, 0.02, note, fontsize=7.5, color=NOTE)
-        return render(figure)
+            number_plainly(axes.xaxis)
+            number_plainly(axes.yaxis)
+            axes.set(title=policy, xlabel="shift of the mean of arm 1")
+            axes.set_ylabel("" if index else "bound on the reward in a task")
+            axes.tick_params(labelleft=index == 0)
+        _legend(axes, looks)
+    return page.picture
 
 
-def _line(
-    axes: Axes, x: np.ndarray, y: np.ndarray, name: str, colour: str, marker: str
-) -> EndLabel:
+def _line(axes: Axes, x: np.ndarray, y: np.ndarray, name: str, look: tuple[str, str]) -> EndLabel:
+    colour, marker = look
     axes.plot(x, y, color=colour, marker=marker, markersize=4)
-    return EndLabel(
-        float(x[-1]) if x.size else np.nan, float(y[-1]) if y.size else np.nan, name, colour
-    )
+    ends = (float(x[-1]), float(y[-1])) if x.size else (np.nan, np.nan)
+    return EndLabel(*ends, name, colour)
 
 
-def _legend(figure: Figure, axes: Axes, names: list[str]) -> None:
+def _legend(axes: Axes, looks: dict[str, tuple[str, str]]) -> None:
     """List the lines beside the last panel, in the order of the ladder; not every panel has all of
     them.
     """
     from matplotlib.lines import Line2D
 
-    looks = [*zip(COLOURS[: len(names) - 1], MARKERS, strict=False), (COLOURS[7], "X")]
     handles = [
         Line2D([], [], color=colour, marker=marker, markersize=4, label=name)
-        for name, (colour, marker) in zip(names, looks, strict=True)
+        for name, (colour, marker) in looks.items()
     ]
-    place = (axes.get_position().x1 + 0.005, 0.5)
-    figure.legend(
-        handles=handles, loc="center left", bbox_to_anchor=place, frameon=False, fontsize=8.5
-    )
+    place: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5), "borderaxespad": 0.0}
+    axes.legend(handles=handles, frameon=False, fontsize=8.5, **place)
 
 
 def _plain_ticks(axes: Axes, ticks: list[float]) -> None:
-    """Write these numbers along the horizontal axis, and powers of ten along the other."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+    """Write these numbers along the horizontal axis, and 1, 2, 5, 10, ... along the other."""
+    from matplotlib.ticker import FixedLocator, LogLocator
 
     axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _label_log(axes: Axes, ends: list[EndLabel]) -> None:
-    """Write names beside a logarithmic axis, apart from each other."""
-    from priorwise.figures.style import LABEL_SIZE, spread
-
-    low, high = np.log(axes.get_ylim())
-    known = sorted((each for each in ends if np.isfinite(each.y)), key=lambda each: each.y)
-    gap = 0.055 * (high - low)
-    places = spread([float(np.log(each.y)) for each in known], gap, float(low), float(high))
-    for each, place in zip(known, places, strict=True):
-        axes.annotate(
-            each.text,
-            xy=(each.x, each.y),
-            xytext=(1.05, float(np.exp(place))),
-            textcoords=axes.get_yaxis_transform(),
-            va="center",
-            fontsize=LABEL_SIZE,
-            color=each.colour,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "linewidth": 0.7,
-                "color": each.colour,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 4,
-            },
-        )
+    number_plainly(axes.xaxis)
+    number_plainly(axes.yaxis)
 
 
 def estimator_errors(table: Table) -> Picture:
     """Error of each estimator against the number of tasks."""
     names = list(dict.fromkeys(table["estimator"].tolist()))
-    width, height, left, panel, between = 10.6, 4.0, 0.8, 3.6, 0.85
-    with style():
-        figure = new_figure(width, height)
-        for index, of in enumerate(("mean", "covariance")):
-            axes = figure.add_axes(
-                ((left + index * (panel + between)) / width, 0.16, panel / width, 0.64)
-            )
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+    looks = dict(zip(names, zip(COLOURS, MARKERS, strict=False), strict=False))
+    left, panel, tall = 0.8, 3.6, 2.56
+    title = "How estimators of the prior converge"
+    note = "Gaussian problem of the paper, 10 uniform pulls per task; means over replicates."
+    with sheet(10.6, tall, title, note, left=left, top=0.8, bottom=0.6) as page:
+        for index, (of, norm) in enumerate((("mean", "Euclidean"), ("covariance", "Frobenius"))):
+            axes = page.axes(left + index * (panel + 0.85), panel, tall)
+            axes.loglog()
             ends = []
-            for place, name in enumerate(names):
+            for name in names:
                 rows = (table["estimator"] == name) & (table["of"] == of)
                 sizes = np.unique(table["tasks"][rows])
                 means = np.array(
                     [table["error"][rows & (table["tasks"] == size)].mean() for size in sizes]
                 )
-                ends.append(_line(axes, sizes, means, name, COLOURS[place], MARKERS[place]))
+                ends.append(_line(axes, sizes, means, name, looks[name]))
             guide = means[0] * 0.5 * np.sqrt(sizes[0] / sizes)
-            axes.plot(sizes, guide, color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
-            axes.annotate(
-                "slope −1/2",
-                (float(sizes[1]), float(guide[1])),
-                (-6, -16),
-                textcoords="offset points",
-                fontsize=8,
-                ha="right",
-            )
-            axes.set(
-                title=f"Error of the {of}",
-                xlabel="tasks",
-                ylabel="Euclidean norm" if index == 0 else "Frobenius norm",
-            )
+            axes.plot(sizes, guide, color=INK, linewidth=0.9, linestyle=DASHES)
+            at = (float(sizes[1]), float(guide[1]))
+            write(axes, "slope −1/2", at, (-6, -16), fontsize=8, ha="right")
+            axes.set(title=f"Error of the {of}", xlabel="tasks", ylabel=f"{norm} norm")
             _plain_ticks(axes, sizes.tolist())
             if index == 1:
-                _label_log(axes, ends)
-        figure.text(
-            left / width, 0.94, "How estimators of the prior converge", fontsize=11, va="center"
-        )
-        figure.text(
-            left / width,
-            0.02,
-            "Gaussian problem of the paper, 10 uniform pulls per task; means over replicates.",
-            fontsize=7.5,
-            color=NOTE,
-        )
-        return render(figure)
+                label_ends(axes, ends)
+    return page.picture
 
 
 def gaps(table: Table) -> Picture:
     """What the wrong prior costs on the instance of the lower bound, between the bounds."""
-    width, height = 6.8, 4.0
-    with style():
-        figure = new_figure(width, height)
-        axes = figure.add_axes((0.11, 0.16, 0.58, 0.66))
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        shown = (
-            ("upper", "upper bound"),
-            ("exact", "exact"),
-            ("improved", "lower bound, sharper"),
-            ("theorem", "lower bound, printed"),
-        )
+    shown = {
+        "upper": "upper bound",
+        "exact": "exact",
+        "improved": "lower bound, sharper",
+        "theorem": "lower bound, printed",
+    }
+    title = "What the wrong prior costs on the (N + 1)-arm instance"
+    note = "2,000 arms, kHε = 0.04. Whiskers: simulation, ±2 standard errors."
+    pulls = table["pulls"]
+    with sheet(6.8, 2.64, title, note, left=0.75, top=0.72, bottom=0.6) as page:
+        axes = page.axes(0.75, 3.95, 2.64)
+        axes.loglog()
         ends = []
-        for place, (column, name) in enumerate(shown):
+        for (column, name), look in zip(
+            shown.items(), zip(COLOURS, MARKERS, strict=False), strict=False
+        ):
             rows = table[column] > 0
-            ends.append(
-                _line(
-                    axes,
-                    table["pulls"][rows],
-                    table[column][rows],
-                    name,
-                    COLOURS[place],
-                    MARKERS[place],
-                )
-            )
-        axes.errorbar(
-            table["pulls"],
-            table["measured"],
-            2 * table["std_error"],
-            fmt="none",
-            ecolor=INK,
-            elinewidth=1.0,
-            capsize=2.5,
-            zorder=4,
-        )
+            ends.append(_line(axes, pulls[rows], table[column][rows], name, look))
+        bars: Any = {"fmt": "none", "ecolor": INK, "elinewidth": 1.0, "capsize": 2.5, "zorder": 4}
+        axes.errorbar(pulls, table["measured"], 2 * table["std_error"], **bars)
         axes.set(xlabel="pulls in a task", ylabel="reward lost in a task")
-        _plain_ticks(axes, table["pulls"].tolist())
-        _label_log(axes, ends)
-        figure.text(
-            0.11,
-            0.94,
-            "What the wrong prior costs on the (N + 1)-arm instance",
-            fontsize=11,
-            va="center",
-        )
-        note = "2,000 arms, kHε = 0.04. Whiskers: simulation, ±2 standard errors."
-        figure.text(0.11, 0.02, note, fontsize=7.5, color=NOTE)
-        return render(figure)
+        _plain_ticks(axes, pulls.tolist())
+        label_ends(axes, [each for each in ends if np.isfinite(each.y)])
+    return page.picture
