@@ -14,7 +14,8 @@ from priorwise.core.streams import streams
 from priorwise.families.beta.argmax import beta_argmax
 from priorwise.families.normal.argmax import line_argmax, normal_argmax
 from priorwise.families.normal.orthant import all_below
-from priorwise.policies.laws import known_law
+from priorwise.policies.laws import action_law, known_law
+from priorwise.policies.play_arms import PlayArms
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.ladder.action_distance import sampled_distance
 from priorwise.sensitivity.ladder.walk import posterior_pair
@@ -204,6 +205,42 @@ def test_k_shot_play_on_beta_posteriors_has_an_exact_law(seed):
     assert np.abs(
         np.bincount(actions, minlength=2) / tasks - once.probs[0]
     ).max() > 5.0 * 0.5 / np.sqrt(tasks)
+
+
+def test_laws_of_anyone_are_sampled_with_their_error(seed):
+    """Six standard errors: false alarms below 1e-8."""
+
+    class OnlyActs:
+        def act(self, belief, seen, rng):
+            return pw.ThompsonSampling().act(belief, seen, rng)
+
+    belief, seen = pw.BetaPrior([1.0, 2.0, 1.0], [3.0, 2.0, 9.0]).belief(3), Seen(1, 10, 3)
+    exact = pw.ThompsonSampling().probabilities(belief, seen)
+    law = action_law(OnlyActs(), belief, seen, streams(seed, 3)(1), draws=3000)
+    assert (exact.source, law.source) == ("quadrature", "sampling")
+    assert np.abs(law.probs.sum(axis=1) - 1.0).max() < 1e-12
+    assert (np.abs(law.probs - exact.probs) <= 6.0 * law.error).all()
+    other = pw.KShotThompson(3).probabilities(belief, seen)  # control
+    assert (np.abs(law.probs - other.probs) > 6.0 * law.error).any()
+    assert action_law(pw.Greedy(), belief, seen, streams(seed, 3)(1)).source == "exact"
+
+
+def test_laws_of_tasks_at_different_steps():
+    """Each task has the law that it has alone, and the least sure source is that of all."""
+    belief = pw.GaussianPrior([0.2, 0.0], np.eye(2)).belief(3)
+    steps = np.array([1, 4, 1])
+    for policy in (
+        pw.UniformThen(2, pw.ThompsonSampling()),
+        PlayArms((1, 0), pw.ThompsonSampling()),
+        pw.ExactKnowledgeGradient(),
+        pw.TopTwoThompson(),
+    ):
+        law = policy.probabilities(belief, Seen(steps, 5, 2))
+        for task, step in enumerate(steps.tolist()):
+            alone = policy.probabilities(belief.take([task]), Seen(step, 5, 2))
+            np.testing.assert_array_equal(law.probs[task], alone.probs[0])
+        exact = isinstance(policy, pw.ExactKnowledgeGradient)
+        assert law.source == ("exact" if exact else "quadrature")
 
 
 def test_unknown_laws_are_not_made_up():

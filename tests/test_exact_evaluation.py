@@ -14,7 +14,7 @@ import pytest
 from enumerated import exact_probs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from registry import POLICIES, SAMPLING_POLICIES
+from registry import SAMPLING_POLICIES
 from scipy import stats
 
 import priorwise as pw
@@ -28,6 +28,7 @@ from priorwise.core.enumeration import (
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.policies.laws import drawn_law
+from priorwise.policies.play_arms import PlayArms
 from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
 from priorwise.sensitivity.exact.evaluation import (
     exact_evaluation,
@@ -83,7 +84,17 @@ KNOWN = {
     "greedy": pw.Greedy(),
     "bayes-ucb": pw.BayesUCB(),
     "optimal": BayesOptimalPolicy(),
+    "top-two": pw.TopTwoThompson(0.3, 3),
+    "uniform-first": pw.UniformThen(1, pw.ThompsonSampling()),
+    "arms-first": PlayArms((0, 1)),
 }
+
+
+class OnlyActs:
+    """A user's policy that does not know its law."""
+
+    def act(self, belief: object, seen: Seen, rng: object) -> np.ndarray:
+        return pw.ThompsonSampling().act(belief, seen, rng)
 
 
 # Laws of actions
@@ -188,7 +199,7 @@ def test_no_law_is_none() -> None:
     assert exact_probs(pw.KShotThompson(60), prior.belief(1), seen) is None
     # 65,536 sequences
     assert exact_probs(pw.PosteriorSampling(8, first_of_two), prior.belief(1), seen) is None
-    assert exact_probs(POLICIES["top-two"], prior.belief(1), seen) is None
+    assert exact_probs(OnlyActs(), prior.belief(1), seen) is None
     assert exact_probs(pw.RecedingHorizon(10, 10, 1.0), prior.belief(1), seen) is None
     assert exact_probs(pw.ThompsonSampling(), pw.BetaPrior([1, 1], 1).belief(1), seen) is None
 
@@ -399,7 +410,7 @@ def test_trees_that_are_too_large_are_refused() -> None:
     normal = pw.FinitePrior(TABLE, TRUE, noise="gaussian", noise_var=1.0)
     for call, message in (
         (lambda: exact_evaluation(normal, pw.Uniform(), 2), "noise='none' or 'bernoulli'"),
-        (lambda: exact_evaluation(prior, POLICIES["top-two"], 2), "probabilities"),
+        (lambda: exact_evaluation(prior, OnlyActs(), 2), "probabilities"),
         (
             lambda: exact_evaluation(prior, pw.Uniform(), 2, believed=pw.FinitePrior(TABLE, TRUE)),
             "believed has another reward law",

@@ -181,7 +181,11 @@ def top_two_law(policy: pw.TopTwoThompson, prior: pw.FinitePrior) -> np.ndarray:
         others = np.where(np.arange(prior.arms) == f, 0.0, b)
         found = others * (1.0 - b[f] ** m) / others.sum() if others.any() else others
         second += b[f] * (found + (np.arange(prior.arms) == f) * (1.0 - found.sum()))
-    return policy.share * b + (1.0 - policy.share) * second
+    law = policy.share * b + (1.0 - policy.share) * second
+    np.testing.assert_allclose(
+        exact_probs(policy, prior.belief(1), Seen(1, 3, prior.arms))[0], law, atol=1e-14
+    )
+    return law
 
 
 TOP_TWO = [pw.TopTwoThompson(share, most) for share in (0.2, 0.5, 1.0) for most in (1, 3, 40)]

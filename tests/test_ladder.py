@@ -188,8 +188,8 @@ def test_disorder_is_noticed():
         (pw.KShotThompson(3), set(), "posterior draws coupled maximally"),
         (pw.RecedingHorizon(1, 1, "online"), {COUPLED}, None),
         (pw.Greedy(), {WORST, POSTERIORS}, "actions coupled maximally"),
-        (pw.TopTwoThompson(most_draws=4), {COUPLED}, None),
-        (pw.UniformThen(1, pw.ThompsonSampling()), {COUPLED}, None),
+        (pw.TopTwoThompson(most_draws=4), set(), "actions coupled maximally"),
+        (pw.UniformThen(1, pw.ThompsonSampling()), set(), "actions coupled maximally"),
     ],
 )
 def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled, seed):

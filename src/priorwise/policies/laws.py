@@ -81,12 +81,16 @@ def sampled_law(policy: Any, belief: Any, seen: Seen, rng: Stream, draws: int) -
     return ActionLaw(counts / draws, "sampling", np.sqrt(near * (1.0 - near) / draws))
 
 
+def tasks_of(belief: Any) -> int:
+    """Number of tasks, as the belief says or its arrays show."""
+    if hasattr(belief, "tasks"):
+        return int(belief.tasks)
+    return len(next(each for each in vars(belief).values() if isinstance(each, np.ndarray)))
+
+
 def uniform_law(belief: Any, seen: Seen) -> ActionLaw:
     """Law of any available arm."""
-    tasks = getattr(belief, "tasks", None)
-    if tasks is None:  # a stranger's belief: its arrays have the task axis first
-        tasks = len(next(each for each in vars(belief).values() if isinstance(each, np.ndarray)))
-    return ActionLaw(tied_law(seen.masked(np.zeros((tasks, seen.arms)))))
+    return ActionLaw(tied_law(seen.masked(np.zeros((tasks_of(belief), seen.arms)))))
 
 
 def scored_law(policy: ScoredPolicy, belief: Any, seen: Seen) -> ActionLaw:

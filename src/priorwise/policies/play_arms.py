@@ -8,12 +8,14 @@ from typing import Any, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
-from priorwise.core.types import IntArray
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import known_law, tasks_of
 from priorwise.policies.shared import Then
 
 
@@ -53,11 +55,20 @@ class PlayArms(Then):
         self._check(seen.arms)
         if self.then is not None and seen.step > len(self.arms):
             return self.then.act(belief, seen, rng)
+        return pick(self._wanted(seen, rng.tasks), rng.uniform())
+
+    @by_step
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Certain in the first rounds, then that of the policy."""
+        self._check(seen.arms)
+        if self.then is not None and seen.step > len(self.arms):
+            return known_law(self.then, belief, seen)
+        return ActionLaw(tied_law(self._wanted(seen, tasks_of(belief))))
+
+    def _wanted(self, seen: Seen, tasks: int) -> FloatArray:
+        """1 for the arm of the step, ``(task, arm)``."""
         wanted = np.arange(seen.arms) == self.arms[min(seen.step, len(self.arms)) - 1]
-        return pick(
-            seen.masked(np.broadcast_to(wanted.astype(np.float64), (rng.tasks, seen.arms))),
-            rng.uniform(),
-        )
+        return seen.masked(np.broadcast_to(wanted.astype(np.float64), (tasks, seen.arms)))
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None where arms are missing or the policy after has

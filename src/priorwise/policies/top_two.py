@@ -9,11 +9,13 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen, SeparableBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.laws import sampling_law
 
 
 @final
@@ -81,6 +83,25 @@ class TopTwoThompson:
             left = left & ~found
             tried += draws
         return chosen
+
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """From the law b of one draw's best arm: given the first arm f, all m further draws agree
+        with probability ``b_f^m``, and otherwise the first other one has law b given not f.
+        """
+        one = sampling_law(1, "max", belief, seen)
+        if one is None:
+            return None
+        b, m, other = one.probs, self.most_draws, 1.0 - self.share
+        rest = 1.0 - b
+        # b_f (1 - b_f^m) / (1 - b_f), m where b_f is 1
+        after = np.where(rest > 0.0, b * (1.0 - b**m) / np.where(rest > 0.0, rest, 1.0), m)
+        second = b**m + after.sum(axis=1, keepdims=True) - after
+        law = b * (self.share + other * second)
+        # an error e of b moves the first arm by e, the law of the second by e / (1 - b_f)
+        moved = np.minimum(1.0, one.error / np.maximum(rest, 1e-300)) if one.error else 0.0 * b
+        error = one.error + other * (b * moved).sum(axis=1, keepdims=True)
+        law /= law.sum(axis=1, keepdims=True)
+        return ActionLaw(law, one.source, np.broadcast_to(error, law.shape) if one.error else 0.0)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None for a family that cannot draw so there."""

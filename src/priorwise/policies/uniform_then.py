@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray
+from priorwise.policies.laws import known_law
 from priorwise.policies.shared import Then
 from priorwise.policies.uniform import Uniform
 
@@ -50,6 +52,11 @@ class UniformThen(Then):
         """``a ~ Uniform`` while ``h <= rounds``."""
         doors.acting(self, belief, seen, rng)
         return (Uniform() if seen.step <= self.rounds else self.then).act(belief, seen, rng)
+
+    @by_step
+    def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Uniform in the first rounds, then that of the policy."""
+        return known_law(Uniform() if seen.step <= self.rounds else self.then, belief, seen)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None where the policy has none."""

@@ -21,6 +21,7 @@ from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import level, pick
 from priorwise.core.enumeration import PlannableBelief, by_mask, row_groups
 from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
+from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.shared import mean_sizes
@@ -109,6 +110,7 @@ class BayesOptimalPolicy:
         """Return None: the posterior itself, not a number of draws, decides."""
         validation.count("arms", arms)
 
+    @by_step
     def values(self, belief: Any, seen: Seen) -> FloatArray:
         """``Q(belief, a)`` for the pulls that are left, ``(task, arm)``; -inf for arms that are not
         available.
