@@ -16,8 +16,12 @@ from scipy.stats import chi2
 
 import priorwise as pw
 from priorwise.core.fits import PriorFit
-from priorwise.families.beta.likelihood.counts import ArmCounts, BetaObjective, maximise
-from priorwise.families.beta.likelihood.density import log_marginal_likelihood
+from priorwise.families.beta.likelihood.arm import (
+    ArmCounts,
+    BetaObjective,
+    log_marginal_likelihood,
+    maximise,
+)
 from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
 from priorwise.families.beta.likelihood.rising import TABLE, RisingSums, log_rising
 from priorwise.families.beta.likelihood.uncertainty import BetaUncertainty
@@ -175,12 +179,12 @@ def test_derivatives(regulariser: float, at: tuple[float, float], seed: int) -> 
     n = np.append(rng.integers(0, 30, 50), [1500, 4000])
     objective = BetaObjective(ArmCounts.of(rng.binomial(n, 0.3), n), regulariser)
     point, h = np.array(at), 1e-4
-    gradient, hessian = objective.slopes(point)
+    gradient, information = objective.slopes(point)
     for i, e in enumerate(np.eye(2) * h):
         ahead, behind = objective.slopes(point + e)[0], objective.slopes(point - e)[0]
         slope = (objective.value(point + e) - objective.value(point - e)) / (2 * h)
         assert gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-5)
-        np.testing.assert_allclose(hessian[i], (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(information[i], (behind - ahead) / (2 * h), rtol=1e-5, atol=1e-5)
 
 
 def test_standard_errors_are_those_of_the_observed_information() -> None:
@@ -243,7 +247,7 @@ def test_every_step_goes_up(seed: int) -> None:
     objective = BetaObjective(ArmCounts.of(rng.binomial(n, rng.beta(1.0, 6.0, 100)), n), 1.0)
     for _ in range(10):
         start = rng.normal(0.0, 4.0, 2)
-        values = [maximise(objective, start, limit).value for limit in range(12)]
+        values = [maximise(objective, start, limit).place.value for limit in range(12)]
         assert all(b >= a - 1e-9 for a, b in pairwise(values))
         assert maximise(objective, start).converged
 

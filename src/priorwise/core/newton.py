@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -13,6 +13,9 @@ from priorwise.core.types import FloatArray
 
 ROUNDING: Final = 1e-14
 """Of a sum of as many terms as there are tasks, relative to its size."""
+
+SMALL: Final = 6
+"""Coordinates below which eigenvalues cost no more than a root."""
 
 HALVINGS: Final = 50
 """Of a step that falls, before there is none that rises."""
@@ -39,6 +42,28 @@ class Place(Protocol):
     def information(self) -> FloatArray:
         """Minus the matrix of second derivatives."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class Spot:
+    """A place of a function that is given by its value, and by its gradient and information."""
+
+    x: FloatArray
+    value: float
+    slopes: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+    @cached_property
+    def _found(self) -> tuple[FloatArray, FloatArray]:
+        return self.slopes(self.x)
+
+    @property
+    def gradient(self) -> FloatArray:
+        """Gradient."""
+        return self._found[0]
+
+    def information(self) -> FloatArray:
+        """Minus the matrix of second derivatives."""
+        return self._found[1]
 
 
 P = TypeVar("P", bound=Place)
@@ -77,36 +102,40 @@ def climb(
     halved until the function does not fall. Being scale-free, the promise ``g'H^-1 g / 2`` says how
     far, in standard errors, the top is. Coordinates stay between ``low`` and ``high``.
     """
-    here = at(np.clip(start, low, high))
+    here = at(np.minimum(np.maximum(start, low), high))
     values = [here.value]
     for _ in range(limit):
-        free = ~(
-            ((here.x <= low) & (here.gradient < 0.0)) | ((here.x >= high) & (here.gradient > 0.0))
-        )
-        gradient = here.gradient[free]
-        for matrix in (
-            (here.information, partial(scoring, here)) if scoring else (here.information,)
-        ):
-            H = matrix()[np.ix_(free, free)]
+        gradient = here.gradient
+        free = ~(((here.x <= low) & (gradient < 0.0)) | ((here.x >= high) & (gradient > 0.0)))
+        gradient, inner = gradient[free], None if free.all() else np.ix_(free, free)
+        tries: list[Callable[[], FloatArray]] = [here.information]
+        if scoring is not None:
+            tries.append(partial(scoring, here))
+        for matrix in tries:
+            H = matrix() if inner is None else matrix()[inner]
             scale = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-12 * np.abs(H).max(initial=1e-300)))
             H = H / scale / scale[:, None]
+            if scoring is None and len(H) < SMALL:
+                continue
+            less = H.copy()
+            less.flat[:: len(H) + 1] -= 1e-11
             try:
-                np.linalg.cholesky(H - 1e-11 * np.eye(len(H)))
+                np.linalg.cholesky(less)
             except np.linalg.LinAlgError:
                 continue
             own = np.linalg.solve(H, gradient / scale) / scale
             break
         else:
             curves, axes = np.linalg.eigh(H)
-            size = np.maximum(np.abs(curves), 1e-9 * np.abs(curves).max(initial=1e-300))
-            own = axes @ ((axes.T @ (gradient / scale)) / size) / scale
+            sizes = np.maximum(np.abs(curves), 1e-9 * np.abs(curves).max(initial=1e-300))
+            own = axes @ ((axes.T @ (gradient / scale)) / sizes) / scale
         own = own * min(1.0, longest / max(float(np.abs(own).max(initial=0.0)), 1e-300))
         gain, step = 0.5 * float(gradient @ own), np.zeros_like(here.x)
         step[free] = own
         enough = tolerance + ROUNDING * abs(here.value)
         moved = False
         for _ in range(HALVINGS):
-            there = at(np.clip(here.x + step, low, high))
+            there = at(np.minimum(np.maximum(here.x + step, low), high))
             # within rounding of the value the step itself is still good
             moved = there.value >= here.value - (enough if gain < enough else 0.0)
             if moved:

@@ -37,7 +37,7 @@ BETA = register(
         },
         statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
         blank=_blank,
-        log_marginal=Later("priorwise.families.beta.likelihood.density:log_marginal_likelihood"),
+        log_marginal=Later("priorwise.families.beta.likelihood.arm:log_marginal_likelihood"),
         measure=_measure,
         moments=_moments,
         widened=Later("priorwise.families.beta.moments:averaged"),

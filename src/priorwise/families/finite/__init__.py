@@ -34,7 +34,7 @@ FINITE = register(
         },
         statistics=Later("priorwise.families.finite.statistics:FiniteStatistics"),
         blank=_blank,
-        log_marginal=Later("priorwise.families.finite.likelihood.density:log_marginal_likelihood"),
+        log_marginal=Later("priorwise.families.finite.likelihood.weights:log_marginal_likelihood"),
         measure=_measure,
         moments=Later("priorwise.families.finite.counts:FiniteCounts"),
         widened=Later("priorwise.families.finite.counts:averaged"),

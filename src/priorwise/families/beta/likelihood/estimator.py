@@ -19,8 +19,13 @@ from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
-from priorwise.families.beta.likelihood.arm import fit_arm, std_errors
-from priorwise.families.beta.likelihood.counts import ArmCounts, BetaObjective, alpha_beta
+from priorwise.families.beta.likelihood.arm import (
+    ArmCounts,
+    BetaObjective,
+    alpha_beta,
+    fit_arm,
+    std_errors,
+)
 from priorwise.families.beta.likelihood.uncertainty import BetaUncertainty
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics

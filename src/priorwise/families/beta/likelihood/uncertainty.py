@@ -12,7 +12,7 @@ from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
-from priorwise.families.beta.likelihood.counts import alpha_beta
+from priorwise.families.beta.likelihood.arm import alpha_beta
 from priorwise.families.beta.prior import BetaPrior
 
 

@@ -18,8 +18,7 @@ from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray
 from priorwise.core.uncertainty import Uncertainty
-from priorwise.families.finite.likelihood.density import log_marginal_likelihood
-from priorwise.families.finite.likelihood.weights import MixtureObjective
+from priorwise.families.finite.likelihood.weights import MixtureObjective, log_marginal_likelihood
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics, check_candidates
 

@@ -8,11 +8,16 @@ which Newton's method does without a constraint.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, final
 
 import numpy as np
+from scipy.special import logsumexp
 
+from priorwise.core.newton import Spot, climb
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.finite.statistics import FiniteStatistics
 
 UNKNOWN: Final = 0.25
 """What the data are taken to say, in tasks, where they say nothing: a relative standard error of
@@ -48,6 +53,8 @@ class MixtureObjective:
 
     def value(self, p: FloatArray, extra: float = 0.0) -> float:
         """The objective, minus ``M sum p``, plus ``extra sum log p``."""
+        if (p <= 0.0).any():
+            return -np.inf
         weights = self.counts + extra
         used = weights > 0
         inside = float(weights[used] @ np.log(p[used]) + np.log(self.likelihoods @ p).sum())
@@ -73,37 +80,17 @@ class MixtureObjective:
         ]:
             if vanishing and extra == 0.0:
                 break
-            p, done, steps = self._newton(p, float(extra), limit)
-            converged, iterations = converged and done, iterations + steps
+            found = climb(partial(self._at, extra=float(extra)), p, limit=limit)
+            p = found.place.x
+            converged, iterations = converged and found.converged, iterations + found.iterations
         # p_s times its slack is now the last pseudo-count: the smaller of the two is 0
         if vanishing:
             slack = -self.slopes(p)[0] / self.total
             p = np.where((self.counts == 0) & (p < slack), 0.0, p)
         return p / p.sum(), converged, iterations
 
-    def _newton(self, p: FloatArray, extra: float, limit: int) -> tuple[FloatArray, bool, int]:
-        value = self.value(p, extra)
-        for iteration in range(1, limit + 1):
-            gradient, information = self.slopes(p, extra)
-            # in units of p, where the information is well scaled
-            scaled = information * np.outer(p, p)
-            step = p * np.linalg.solve(
-                scaled + 1e-14 * np.trace(scaled) * np.eye(len(p)), p * gradient
-            )
-            gain = float(gradient @ step) / 2.0
-            done = gain < 1e-10 + 1e-14 * abs(value)
-            step = step * min(1.0, 0.95 / max(float((-step / p).max()), 1e-300))  # stay positive
-            while np.abs(step / p).max() > 1e-14:
-                there = self.value(p + step, extra)
-                if there >= value or done:
-                    p, value = p + step, there
-                    break
-                step = step / 2.0
-            else:
-                done = True
-            if done:
-                return p, gain < 1e-6, iteration
-        return p, False, limit
+    def _at(self, p: FloatArray, extra: float) -> Spot:
+        return Spot(p, self.value(p, extra), partial(self.slopes, extra=extra))
 
     def spreads(self, p: FloatArray) -> tuple[FloatArray, bool]:
         """Covariance of relative errors of unscaled probabilities, ``(support, support)``, and
@@ -133,3 +120,17 @@ class MixtureObjective:
             share = self.likelihoods * p / (self.likelihoods @ p)[:, None]
             gain += np.log1p(-np.minimum(share, 1.0)).sum(axis=0)
         return np.where((identified > 0) | (rest <= 0), -np.inf, gain)
+
+
+def log_marginal_likelihood(prior: FinitePrior, statistics: FiniteStatistics) -> FloatArray:
+    """``log sum_s p_s L_ts``, ``(task,)``: exact, whatever chose the arms; minus infinity where no
+    candidate fits.
+    """
+    if prior.support != statistics.support:
+        raise ValueError(
+            f"the prior has {prior.support} candidates, but the statistics have "
+            f"{statistics.support}"
+        )
+    weights = np.broadcast_to(prior.probs, statistics.log_likelihood.shape)
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(statistics.log_likelihood, axis=1, b=weights))
