@@ -4,7 +4,9 @@ from the truth.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,8 +23,9 @@ from priorwise.meta.complexity.theory import covered_rate, open_share
 from priorwise.meta.exploration import Exploration, explored, replicate_seed
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
-from priorwise.sensitivity.distance.measures import total_variation
+from priorwise.sensitivity.distance.measures import of_pair
 from priorwise.sensitivity.distance.pairs import ordered_pair, with_divergences
+from priorwise.simulate.engine import available_threads
 from priorwise.simulate.sizes import check_run
 
 DRAWS: Final = 20_000
@@ -160,14 +163,20 @@ def sample_complexity(
     sizes.check_memory(f"draws={sizes.amount(draws)}", 64.0 * sizes.as_float(draws), "lower draws")
     tried: dict[int, Tried] = {}
 
+    def error(tasks: int, replicate: int) -> float:
+        key = replicate_seed(seed, replicate)
+        fitted = used.fit(explored(prior, explore, tasks, horizon, seed=key)).prior
+        return _distance(prior, for_arms(fitted, prior.arms), key, draws)
+
     def enough(tasks: int) -> bool:
         errors = np.empty(replicates)
-        with progress_of(replicates, f"replicates of {tasks:,} tasks", shown=progress) as bar:
-            for r in range(replicates):
-                key = replicate_seed(seed, r)
-                run = explored(prior, explore, tasks, horizon, seed=key)
-                fitted = used.fit(run).prior
-                errors[r] = _distance(prior, for_arms(fitted, prior.arms), key, draws)
+        workers = ThreadPoolExecutor(available_threads())  # most of the time is NumPy's
+        with (
+            progress_of(replicates, f"replicates of {tasks:,} tasks", shown=progress) as bar,
+            workers,
+        ):
+            for r, value in enumerate(workers.map(partial(error, tasks), range(replicates))):
+                errors[r] = value
                 bar.advance(1)
         tried[tasks] = Tried(
             tasks,
@@ -196,11 +205,9 @@ def _distance(prior: Any, fitted: Any, seed: int, draws: int) -> float:
     """Total variation; by sampling where an exact value takes long."""
     pair = ordered_pair(prior, fitted, "sample_complexity")
     if not getattr(pair, "slow", False):
-        return total_variation(prior, fitted, seed=seed, draws=draws).value
-    pair = with_divergences(
-        ordered_pair(prior, fitted, "sample_complexity"), prior, "sample_complexity"
-    )
+        return of_pair(pair, prior, seed, draws).value
+    sampled = with_divergences(pair, prior, "sample_complexity")
     stream = Streams(seed, np.arange(draws, dtype=np.uint64)).at(Purpose.POLICY, 0)
     return float(
-        np.mean([np.abs(np.tanh(ratio / 2.0)).mean() for ratio in pair.log_ratios(stream)])
+        np.mean([np.abs(np.tanh(ratio / 2.0)).mean() for ratio in sampled.log_ratios(stream)])
     )

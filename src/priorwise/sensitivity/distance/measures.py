@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.distance import Distance, DivergentPair
+from priorwise.core.distance import Distance, DivergentPair, Pair
 from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
 
@@ -53,7 +53,11 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
     sizes.check_memory(f"draws={sizes.amount(draws)}", 16.0 * sizes.as_float(draws), "lower draws")
     if seed is not None:
         seed = validation.seed(seed)
-    supplied = ordered_pair(p, q, "total_variation")
+    return of_pair(ordered_pair(p, q, "total_variation"), p, seed, draws)
+
+
+def of_pair(supplied: Pair, p: Any, seed: int | None, draws: int) -> Distance:
+    """Total variation of a pair whose first prior is p; see :func:`total_variation`."""
     exact = supplied.total_variation()
     if exact is not None:
         return Distance(exact, "exact", 0.0, exact)
