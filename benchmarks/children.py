@@ -11,7 +11,7 @@ import time
 
 from benchmarks.report import Goal, Section, ratio, rounds_of, show, table
 from benchmarks.timing import Spent, Timing
-from priorwise.simulate.engine import available_threads
+from priorwise.simulate.sizes import available_threads
 
 TASKS = (10_000, 100_000, 1_000_000, 4_000_000)
 KEPT = 4  # bytes: half of one number per task

@@ -19,7 +19,8 @@ from benchmarks.report import Check, Goal, Section, ratio, rounds_of, show, timi
 from benchmarks.timing import TILE, Spent, interleaved, sized, timed
 from benchmarks.yardstick.textbook import gaussian_ts
 from priorwise.experiments import problems
-from priorwise.simulate.engine import NUMPY_BLOCK, Engine, available_threads
+from priorwise.simulate.engine import Engine
+from priorwise.simulate.sizes import NUMPY_BLOCK, available_threads
 
 KNOWN = 5.383  # mean total reward of Thompson sampling on the paper's Gaussian problem
 PULLS = 10

@@ -47,7 +47,8 @@ from priorwise.meta.learners.rules import AsFitted, Drawn, Mixed, Widened
 from priorwise.meta.learners.simulate_meta import simulate_meta
 from priorwise.meta.learners.thompson import AdaThompson, HierThompson, MetaThompson
 from priorwise.policies.uniform_then import UniformThen
-from priorwise.simulate.engine import plan, run_held
+from priorwise.simulate.engine import choose
+from priorwise.simulate.together import run_together
 from priorwise.testing import PriorContract
 
 THOMPSON = pw.ThompsonSampling()
@@ -474,7 +475,7 @@ def test_the_running_mean_is_the_same_in_both_engines(cov: Any, before: int, see
     }
     policy = UniformThen(1, THOMPSON)
     compiled, literal = (
-        plan(prior, held, policy, 6, masked=False, engine=each).run(**options)
+        choose(prior, held, policy, 6, masked=False, engine=each).run(**options)
         for each in ("compiled", "numpy")
     )
     np.testing.assert_array_equal(compiled.columns.actions, literal.columns.actions)
@@ -488,9 +489,9 @@ def test_running_means_held_together_do_not_see_each_other(seed: int) -> None:
     held = [RunningMean(scale * np.eye(6), 1.0).exploring(None) for scale in (1.0, 2.0)]
     options: dict[str, Any] = {"seed": seed, "first": 5, "tasks": 200, "horizon": 6}
     for each, totals in zip(
-        held, run_held(prior, held, policy, begins=[0, 0], **options), strict=True
+        held, run_together(prior, held, policy, begins=[0, 0], **options), strict=True
     ):
-        alone = plan(prior, each, policy, 6, masked=False, engine="auto").run(
+        alone = choose(prior, each, policy, 6, masked=False, engine="auto").run(
             **options, available=None, keep=False
         )
         np.testing.assert_array_equal(totals, alone.totals)
@@ -502,9 +503,9 @@ def test_a_policy_that_reads_a_running_mean_too_early_is_refused(seed: int) -> N
     for policy in (THOMPSON, UniformThen(0, THOMPSON), pw.Greedy()):
         for engine in ("auto", "compiled", "numpy"):
             with pytest.raises(ValueError, match=r"explore with UniformThen\(1, policy\)"):
-                plan(prior, held, policy, 6, masked=False, engine=engine)
+                choose(prior, held, policy, 6, masked=False, engine=engine)
     twice = UniformThen(1, UniformThen(0, THOMPSON))
-    assert plan(prior, held, twice, 6, masked=False, engine="auto").engine == "compiled"
+    assert choose(prior, held, twice, 6, masked=False, engine="auto").engine == "compiled"
     with pytest.raises(TypeError, match="can be held but not sampled from"):
         pw.simulate(held, UniformThen(1, THOMPSON), believed=prior, horizon=2, tasks=2, seed=seed)
     # blocks of tasks would each start anew

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.core.protocols import RealActions
+from priorwise.core.seen import RealActions
 from priorwise.meta.learners.learner import FixedPrior
 from priorwise.testing import MemoryPolicyContract
 

@@ -15,7 +15,9 @@ import pytest
 
 import priorwise as pw
 from priorwise.core.streams import Purpose, Streams
-from priorwise.simulate.engine import Engine, block_size, entries, plan, run_held
+from priorwise.simulate.engine import Engine, choose
+from priorwise.simulate.sizes import block_size, entries
+from priorwise.simulate.together import run_together
 
 GAUSSIAN = pw.GaussianPrior([0.5, 0.0, 0.1], [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
 BETA = pw.BetaPrior([1.0, 2.0, 0.5], [1.0, 3.0, 1.5])
@@ -100,11 +102,11 @@ def test_priors_held_together_earn_what_each_earns_alone(
     played = POLICIES.get(policy) or pw.KnowledgeGradient(3, 3)
     begins = [33, 0, 130][: len(held)] if engine == "auto" else [33, 0, 69][: len(held)]
     options: dict[str, Any] = {"seed": seed, "horizon": 5}
-    together = run_held(
+    together = run_together(
         prior, held, played, first=7, tasks=tasks, begins=begins, engine=engine, **options
     )
     for each, begin, totals in zip(held, begins, together, strict=True):
-        alone = plan(prior, each, played, 5, masked=False, engine=engine)
+        alone = choose(prior, each, played, 5, masked=False, engine=engine)
         expected = alone.run(
             first=7 + begin, tasks=tasks - begin, available=None, keep=False, **options
         ).totals
@@ -115,23 +117,23 @@ def test_priors_held_together_earn_what_each_earns_alone(
 def test_priors_of_two_families_are_held_one_after_the_other(seed: int) -> None:
     bounded = pw.FinitePrior([[0.2, 0.9, 0.4], [0.7, 0.1, 0.4]], [0.5, 0.5], noise="bernoulli")
     options: dict[str, Any] = {"seed": seed, "first": 0, "tasks": 100, "horizon": 5}
-    together = run_held(bounded, HELD["mixed"], THOMPSON, begins=[0, 0], **options)
+    together = run_together(bounded, HELD["mixed"], THOMPSON, begins=[0, 0], **options)
     for each, totals in zip(HELD["mixed"], together, strict=True):
         np.testing.assert_array_equal(
-            totals, run_held(bounded, [each], THOMPSON, begins=[0], **options)[0]
+            totals, run_together(bounded, [each], THOMPSON, begins=[0], **options)[0]
         )
     assert not np.array_equal(*together)
 
 
 def test_bad_calls_of_priors_held_together() -> None:
     options: dict[str, Any] = {"seed": 0, "first": 0, "tasks": 10, "horizon": 2}
-    with pytest.raises(
-        ValueError, match="begins must have one entry for each held prior, 2, got 1"
-    ):
-        run_held(GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0], **options)
+    with pytest.raises(ValueError, match="begins must have one entry for each prior, 2, got 1"):
+        run_together(GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0], **options)
     with pytest.raises(ValueError, match="engine must be one of"):
-        run_held(GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0, 0], engine="fast", **options)  # type: ignore[arg-type]
-    assert run_held(GAUSSIAN, [], THOMPSON, begins=[], **options) == []
+        run_together(
+            GAUSSIAN, [GAUSSIAN, GAUSSIAN], THOMPSON, begins=[0, 0], **options | {"engine": "fast"}
+        )
+    assert run_together(GAUSSIAN, [], THOMPSON, begins=[], **options) == []
 
 
 def test_another_seed_gives_another_run(seed: int) -> None:
@@ -612,8 +614,9 @@ def test_compare_takes_a_mapping(policies: Any, seed: int) -> None:
 
 def test_numpy_blocks_shrink_with_the_belief() -> None:
     wide = pw.LinearGaussianPrior(np.zeros(300), np.eye(300), contexts=pw.SphereContexts(arms=2))
-    assert block_size(3, entries(wide), {"numpy"}) * 300**2 < 10_000_000
-    assert block_size(3, entries(pw.BetaPrior([1, 1], 1)), {"numpy"}) == 2048
+    assert block_size(3, entries(wide, wide.belief(1)), {"numpy"}) * 300**2 < 10_000_000
+    beta = pw.BetaPrior([1, 1], 1)
+    assert block_size(3, entries(beta, beta.belief(1)), {"numpy"}) == 2048
 
 
 def test_a_single_task_has_an_infinite_standard_error(seed: int) -> None:

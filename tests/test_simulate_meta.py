@@ -19,7 +19,7 @@ from priorwise.meta.learners import simulate_meta as module
 from priorwise.meta.learners.learner import FixedPrior, Play, Setting
 from priorwise.meta.learners.meta_run import MetaRun
 from priorwise.meta.learners.simulate_meta import NUMBERS, simulate_meta
-from priorwise.simulate.engine import plan
+from priorwise.simulate.engine import choose
 
 GAUSSIAN = pw.GaussianPrior([0.5, 0.0, 0.1], [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
 BETA = pw.BetaPrior([1.0, 2.0, 0.5], [1.0, 3.0, 1.5])
@@ -73,7 +73,7 @@ def same(first: MetaRun, second: MetaRun) -> None:
 def test_engines_agree_on_any_task_number(name: str, first: int, seed: int) -> None:
     prior = PRIORS[name]
     blocks = [
-        plan(prior, prior, THOMPSON, 4, masked=False, engine=engine).run(
+        choose(prior, prior, THOMPSON, 4, masked=False, engine=engine).run(
             seed=seed, first=first, tasks=70, horizon=4, available=None, keep=True
         )
         for engine in ("compiled", "numpy")

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
-from priorwise.core.protocols import RealActions, Seen
+from priorwise.core.protocols import Seen
+from priorwise.core.seen import RealActions
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
@@ -52,7 +53,11 @@ def policy(name: str, value: Any, *, memory: bool = False) -> None:
             f"{name} must be a policy without memory: {type(value).__name__} remembers from pull "
             "to pull, and only simulate, compare, simulate_meta and reward_tails keep what it does"
         )
-    role(name, value, "a policy", *(("begin", "decide") if remembers else ("act",)))
+    if not isinstance(value, type) and not remembers and not hasattr(value, "act"):
+        raise TypeError(
+            f"{name} must have a method act(belief, seen, rng), but {_kind(value)} has none"
+        )
+    role(name, value, "a policy", *(("begin",) if remembers else ()))
 
 
 def estimator(name: str, value: Any) -> None:
@@ -117,16 +122,15 @@ def _range(low: float, high: float) -> str:
     return f"of at least {low:g}" if high == np.inf else f"between {low:g} and {high:g}"
 
 
-def playing(value: Any, believed: Any, *, memory: bool = False) -> None:
-    """Refuse what is not a policy, and one that needs more than this prior's belief offers."""
-    if not isinstance(value, type) and not hasattr(value, "act") and not hasattr(value, "decide"):
-        raise TypeError(
-            f"policy must have a method act(belief, seen, rng), but {type(value).__name__} has none"
-        )
+def playing(value: Any, believed: Any, *, memory: bool = False) -> Any:
+    """Refuse what is not a policy, and one that needs more than this prior's belief offers; return
+    that belief about one task.
+    """
     policy("policy", value, memory=memory)
     belief = believed.belief(1)
     role(f"the return value of {type(believed).__name__}.belief", belief, "a belief", "update")
     offering(value, belief)
+    return belief
 
 
 def arms_to_mask(prior: Any, available: Any) -> None:

@@ -7,134 +7,16 @@ each action *now* in each drawn environment (a mean, ``x'w``, the ``Q`` of a pla
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, Self, final, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.seen import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-
-Signal = Any
-"""What the learner is shown before it acts: None, a context, a state, an observation; an array with
-the task axis first.
-"""
-
-
-@final
-@dataclass(frozen=True)
-class RealActions:
-    """Actions that are real numbers, one for each task, or ``size`` numbers for each.
-
-    A prior with ``actions = RealActions(...)`` and ``arms = 0`` runs in the loop of all others: its
-    policies return floats, ``(task,)`` or ``(task, size)``, its environments take them.
-    """
-
-    size: int | None = None
-    low: float = -np.inf
-    high: float = np.inf
-
-    def checked(self, name: str, actions: Any, tasks: int) -> FloatArray:
-        """Refuse what is not such an action for each task."""
-        array = validation.plain_array(name, actions)
-        shape = (tasks,) if self.size is None else (tasks, self.size)
-        if array.shape != shape or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-            raise ValueError(
-                f"{name} must be finite numbers of shape {shape}, got {array.dtype} of shape "
-                f"{array.shape}"
-            )
-        if array.min() < self.low or array.max() > self.high:
-            raise ValueError(
-                f"{name} must lie between {self.low:g} and {self.high:g}, got {array.min():g} to "
-                f"{array.max():g}"
-            )
-        return array.astype(np.float64, copy=False)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What is known when an action is chosen.
-
-    The tasks of a batch may be at different steps, as where each is served when it comes: then
-    ``step`` and ``horizon``, one or both, hold one integer for each task, ``(task,)``.
-    """
-
-    step: Any  # 1..horizon: an integer, or (task,)
-    horizon: Any
-    arms: int
-    signal: Signal = None
-    mask: BoolArray | None = None  # (task, arm): which arms are available; None: all
-    actions: RealActions | None = None  # what may be played where there are no arms
-
-    def __post_init__(self) -> None:
-        """Check the numbers, and that the mask leaves each task an arm."""
-        if isinstance(self.step, np.ndarray) or isinstance(self.horizon, np.ndarray):
-            _check_steps(self.step, self.horizon)
-        elif validation.count("step", self.step) > validation.count("horizon", self.horizon):
-            raise ValueError(f"step must be one of 1..{self.horizon}, the horizon, got {self.step}")
-        validation.count("arms", self.arms, least=1 if self.actions is None else 0)
-        if self.mask is not None:
-            object.__setattr__(self, "mask", _checked_mask(self.mask, self.arms))
-
-    def masked(self, values: FloatArray) -> FloatArray:
-        """Put -inf on arms that are not available; ``values`` is ``(task, arm)`` or ``(task, draw,
-        arm)``.
-        """
-        if self.mask is None:
-            return values
-        if np.ndim(values) not in (2, 3) or (len(values), np.shape(values)[-1]) != self.mask.shape:
-            shape = "(task, arm) or (task, draw, arm)"
-            raise ValueError(
-                f"values must be {shape} with the tasks and arms of mask, {self.mask.shape}, got "
-                f"{np.shape(values)}"
-            )
-        mask = self.mask if np.ndim(values) == 2 else self.mask[:, None, :]
-        return np.where(mask, values, -np.inf)
-
-    def take(self, index: Any) -> Seen:
-        """Return what is known of some of the tasks, as ``Belief.take`` does."""
-        signal = None if self.signal is None else self.signal[index]
-        mask = None if self.mask is None else self.mask[index]
-        step, horizon = (
-            each[index] if isinstance(each, np.ndarray) else each
-            for each in (self.step, self.horizon)
-        )
-        return replace(self, step=step, horizon=horizon, signal=signal, mask=mask)
-
-
-def _check_steps(step: Any, horizon: Any) -> None:
-    tasks = max(np.size(step), np.size(horizon))
-    for name, value in (("step", step), ("horizon", horizon)):
-        if isinstance(value, np.ndarray):
-            validation.counts(name, value, tasks)
-        else:
-            validation.count(name, value)
-    late = np.broadcast_to(step > horizon, tasks)
-    if late.any():
-        task = int(np.argmax(late))
-        of = [np.broadcast_to(each, tasks)[task] for each in (step, horizon)]
-        raise ValueError(
-            f"step must be one of 1..{of[1]}, the horizon, in each task, got {of[0]} in task {task}"
-        )
-
-
-def _checked_mask(mask: Any, arms: int) -> BoolArray:
-    array: BoolArray = validation.plain_array("mask", mask)
-    if array.dtype != np.bool_:
-        raise TypeError(
-            f"mask must be boolean (True: the arm may be pulled), got {array.dtype}; use "
-            "np.array(..., dtype=bool)"
-        )
-    if array.ndim != 2 or array.shape[1] != arms:
-        raise ValueError(f"mask must have shape (task, {arms}), got {array.shape}")
-    some = np.ascontiguousarray(array.T).any(axis=0)  # ten times as fast as along the short axis
-    if not some.all():
-        task = int(np.argmin(some))
-        raise ValueError(f"mask leaves task {task} without any arm; each task needs at least one")
-    return array
 
 
 def offers(value: Any, role: Any) -> bool:

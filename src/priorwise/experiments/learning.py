@@ -47,7 +47,8 @@ from priorwise.experiments.experiment import (
 from priorwise.experiments.problems import Problem
 from priorwise.figures.tables import Table
 from priorwise.meta.learners.simulate_meta import NUMBERS
-from priorwise.simulate.engine import Engine, plan, run_held
+from priorwise.simulate.engine import Engine, choose
+from priorwise.simulate.together import run_together
 
 
 class PrefixEstimator(Protocol):
@@ -239,7 +240,7 @@ class LearningCurves:
         earned: dict[int, FloatArray] = {}
         for policy in {id(each.policy): each.policy for each in configurations}.values():
             own = {at: each for at, each in enumerate(configurations) if each.policy is policy}
-            totals = run_held(
+            totals = run_together(
                 self.problem.prior,
                 [each.believed for each in own.values()],
                 policy,
@@ -264,7 +265,7 @@ class LearningCurves:
     ) -> Ran:
         """Play episodes ``first``, ``first + 1``, ... of a replicate, to the end."""
         problem = self.problem
-        chosen = plan(
+        chosen = choose(
             problem.prior, believed, policy, problem.horizon, masked=False, engine=self.engine
         )
         return chosen.run(

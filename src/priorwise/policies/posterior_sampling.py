@@ -40,7 +40,7 @@ class SamplingPolicy(ABC):
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """Draw, put -inf on arms that are not available, select."""
         doors.acting(self, belief, seen, rng)
-        draws = self._declared()
+        draws = self.drawn_at_once
         values = belief.sample(rng, draws, seen)
         if np.shape(values) != (shape := (rng.tasks, draws, seen.arms)):
             name = f"{type(belief).__name__}.sample"
@@ -63,14 +63,11 @@ class SamplingPolicy(ABC):
 
     def draws_per_pull(self, arms: int) -> int:
         """Posterior draws of one pull, for the estimate of work."""
-        return self._declared()
+        return self.drawn_at_once
 
     @property
     def drawn_at_once(self) -> int:
         """Posterior draws of one request, for the estimate of memory."""
-        return self._declared()
-
-    def _declared(self) -> int:
         return validation.count(f"{type(self).__name__}.draws", getattr(self, "draws", None))
 
 

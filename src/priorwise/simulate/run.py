@@ -5,30 +5,17 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from priorwise.core import doors, sizes, validation
+from priorwise.core import doors, validation
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import MemoryPolicy, Policy, Prior
 from priorwise.core.runs import Run
 from priorwise.core.tiles import LANES
-from priorwise.core.types import BoolArray
-from priorwise.simulate.engine import (
-    Clock,
-    Engine,
-    FollowsFirstPulls,
-    Plan,
-    available_threads,
-    block_size,
-    entries,
-    plan,
-    run_blocks,
-)
+from priorwise.simulate.blocks import Clock, run_blocks
+from priorwise.simulate.engine import Engine, FollowsFirstPulls, choose
 from priorwise.simulate.results import Comparison, PairTally, RunBuilder
-from priorwise.simulate.sizes import check_block, check_run
-
-MOST_THREADS: Final = 4096
-"""Threads that a run may ask for."""
+from priorwise.simulate.sizes import block_size, check_block, check_run, entries, threads_of
 
 
 def simulate(
@@ -86,20 +73,20 @@ def simulate(
     True
 
     """
-    believed = prior if believed is None else believed
-    return _run(
-        {"": (policy, believed)},
+    simulation = Simulation(
         prior,
-        horizon,
-        tasks,
-        seed,
-        available,
-        keep,
-        engine,
-        threads,
-        block,
-        progress,
-    ).runs[""]
+        {type(policy).__name__: (policy, prior if believed is None else believed)},
+        horizon=horizon,
+        tasks=tasks,
+        seed=seed,
+        available=available,
+        keep=keep,
+        engine=engine,
+        threads=threads,
+        block=block,
+    )
+    (run,) = simulation.runs(progress).values()
+    return run
 
 
 def compare(
@@ -141,106 +128,124 @@ def compare(
         name: value if isinstance(value, tuple) else (value, default)
         for name, value in policies.items()
     }
-    return _run(
-        pairs, prior, horizon, tasks, seed, available, keep, engine, threads, block, progress
-    )
-
-
-def _run(
-    policies: dict[str, tuple[Any, Prior]],
-    prior: Prior,
-    horizon: int,
-    tasks: int,
-    seed: int,
-    available: Any,
-    keep: bool,
-    engine: Engine,
-    threads: int | None,
-    block: int | None,
-    progress: bool | None,
-) -> Comparison:
-    horizon, tasks, seed = (
-        validation.count("horizon", horizon),
-        validation.count("tasks", tasks),
-        validation.seed(seed),
-    )
-    keep = validation.flag("keep", keep)
-    doors.fixed_prior("prior", prior)
-    for policy, believed in policies.values():
-        doors.believed(prior, believed)
-        doors.playing(policy, believed, memory=True)
-        if isinstance(believed, FollowsFirstPulls):
-            name = type(believed).__name__
-            raise ValueError(
-                f"{name} is held by tasks one after the other, which simulate does not play: use "
-                "simulate_meta"
-            )
-    check_run(
-        prior, [policy for policy, _ in policies.values()], horizon=horizon, tasks=tasks, keep=keep
-    )
-    doors.arms_to_mask(prior, available)
-    mask: BoolArray | None = validation.availability("available", available, tasks, prior.arms)
-    plans: dict[str, Plan] = {
-        name: plan(prior, believed, policy, horizon, masked=mask is not None, engine=engine)
-        for name, (policy, believed) in policies.items()
-    }
-    largest = max(entries(held) for _, held in policies.values())
-    size = block_size(horizon, largest, {each.engine for each in plans.values()})
-    if block is not None:
-        size = -(-validation.count("block", block) // LANES) * LANES
-    workers = available_threads() if threads is None else validation.count("threads", threads)
-    if workers > MOST_THREADS:
-        raise ValueError(f"threads must be at most {MOST_THREADS:,}, got {sizes.amount(workers)}")
-    check_block(
+    simulation = Simulation(
         prior,
-        [policy for name, (policy, _) in policies.items() if plans[name].engine == "numpy"],
+        pairs,
         horizon=horizon,
-        block=min(size, tasks),
-        belief=largest,
-        numpy=any(each.engine == "numpy" for each in plans.values()),
-        blocks=min(workers, -(-tasks // size)),
+        tasks=tasks,
+        seed=seed,
+        available=available,
+        keep=keep,
+        engine=engine,
+        threads=threads,
+        block=block,
     )
-    builders = {
-        name: RunBuilder(tasks, horizon, seed, each.engine, keep=keep)
-        for name, each in plans.items()
-    }
-    pairs = PairTally({name: each.engine for name, each in plans.items()})
-    options: dict[str, Any] = {
-        "seed": seed,
-        "tasks": tasks,
-        "horizon": horizon,
-        "available": mask,
-        "keep": keep,
-        "threads": workers,
-        "block": size,
-    }
-    slow = "; ".join(
-        _why(name, policy, 1.0)
-        for name, (policy, _) in policies.items()
-        if getattr(policy, "slow_because", "")
-    )
-    with progress_of(
-        tasks, "tasks", shown=progress, why=f"may take long: {slow}" if slow else ""
-    ) as bar:
-        clock = Clock(plans) if bar.watched else None
-        first = size if clock is None else clock.first_block(size)
-        for columns in run_blocks(plans if clock is None else clock.plans, first=first, **options):
-            earned = {name: builders[name].add(each) for name, each in columns.items()}
-            pairs.add(earned)
-            if clock is not None:
-                slowest = clock.slowest
-                bar.expect(
-                    clock.left(min(first, tasks), tasks, workers),
-                    _why(slowest, policies[slowest][0], clock.share(slowest)),
+    differences = PairTally({name: each.engine for name, each in simulation.runners.items()})
+    return Comparison(simulation.runs(progress, differences), differences.build())
+
+
+class Simulation:
+    """What to run and how, checked: policies by name, each with the prior it believes."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        policies: Mapping[str, tuple[Any, Prior]],
+        *,
+        horizon: int,
+        tasks: int,
+        seed: int,
+        available: Any,
+        keep: bool,
+        engine: Engine,
+        threads: int | None,
+        block: int | None,
+    ) -> None:
+        """Refuse what cannot be run, and choose who runs each policy."""
+        self.horizon = validation.count("horizon", horizon)
+        self.tasks = validation.count("tasks", tasks)
+        self.seed = validation.seed(seed)
+        self.keep = validation.flag("keep", keep)
+        doors.fixed_prior("prior", prior)
+        for policy, believed in policies.values():
+            doors.believed(prior, believed)
+            doors.policy("policy", policy, memory=True)
+            if isinstance(believed, FollowsFirstPulls):
+                raise ValueError(
+                    f"{type(believed).__name__} is held by tasks one after the other, which "
+                    "simulate does not play: use simulate_meta"
                 )
-            bar.advance(len(next(iter(earned.values()))))
-    return Comparison({name: builder.build() for name, builder in builders.items()}, pairs.build())
+        self.policies = {name: policy for name, (policy, _) in policies.items()}
+        played = list(self.policies.values())
+        check_run(prior, played, horizon=self.horizon, tasks=self.tasks, keep=self.keep)
+        doors.arms_to_mask(prior, available)
+        self.mask = validation.availability("available", available, self.tasks, prior.arms)
+        masked = self.mask is not None
+        self.runners = {
+            name: choose(prior, believed, policy, self.horizon, masked=masked, engine=engine)
+            for name, (policy, believed) in policies.items()
+        }
+        literal = [name for name, each in self.runners.items() if each.engine == "numpy"]
+        largest = 1
+        for policy, believed in (policies[name] for name in literal):
+            largest = max(largest, entries(believed, doors.playing(policy, believed, memory=True)))
+        engines = {each.engine for each in self.runners.values()}
+        self.block = block_size(self.horizon, largest, engines)
+        if block is not None:
+            self.block = -(-validation.count("block", block) // LANES) * LANES
+        self.threads = threads_of(threads)
+        check_block(
+            prior,
+            [self.policies[name] for name in literal],
+            horizon=self.horizon,
+            block=min(self.block, self.tasks),
+            belief=largest,
+            numpy="numpy" in engines,
+            blocks=min(self.threads, -(-self.tasks // self.block)),
+        )
+
+    def runs(self, progress: bool | None, pairs: PairTally | None = None) -> dict[str, Run]:
+        """Run all tasks, block by block; ``pairs`` is told what each earned."""
+        builders = {
+            name: RunBuilder(self.tasks, self.horizon, self.seed, each.engine, keep=self.keep)
+            for name, each in self.runners.items()
+        }
+        slow = "; ".join(
+            _why(name, policy, 1.0)
+            for name, policy in self.policies.items()
+            if getattr(policy, "slow_because", "")
+        )
+        with progress_of(
+            self.tasks, "tasks", shown=progress, why=f"may take long: {slow}" if slow else ""
+        ) as bar:
+            clock = Clock(self.runners) if bar.watched else None
+            first = self.block if clock is None else clock.first_block(self.block)
+            for blocks in run_blocks(
+                self.runners if clock is None else clock.runners,
+                seed=self.seed,
+                tasks=self.tasks,
+                horizon=self.horizon,
+                available=self.mask,
+                keep=self.keep,
+                threads=self.threads,
+                block=self.block,
+                first=first,
+            ):
+                earned = {name: builders[name].add(each) for name, each in blocks.items()}
+                if pairs is not None:
+                    pairs.add(earned)
+                if clock is not None:
+                    slowest = clock.slowest
+                    bar.expect(
+                        clock.left(min(first, self.tasks), self.tasks, self.threads),
+                        _why(slowest, self.policies[slowest], clock.share(slowest)),
+                    )
+                bar.advance(len(next(iter(earned.values()))))
+        return {name: builder.build() for name, builder in builders.items()}
 
 
 def _why(name: str, policy: Any, share: float) -> str:
     """Who takes so long, and why, where the policy says so."""
-    who = f"{name or type(policy).__name__}" + (
-        f" takes {share:.0%} of it" if share < 0.995 else ""
-    )
+    who = name + (f" takes {share:.0%} of it" if share < 0.995 else "")
     reason = getattr(policy, "slow_because", "")
     return f"{who}, as it {reason}" if reason else who

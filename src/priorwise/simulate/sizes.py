@@ -4,13 +4,24 @@ what is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
 
-from priorwise.core import sizes
+import numpy as np
+
+from priorwise.core import sizes, validation
 from priorwise.core.tiles import LANES
 
-KEPT_BYTES = 28
+COMPILED_BLOCK: Final = 256 * LANES
+NUMPY_BLOCK: Final = 32 * LANES
+PULLS_PER_BLOCK: Final = 1 << 18
+NUMPY_ENTRIES: Final = 1 << 23  # numbers in a block's beliefs, which NumPy copies at every step
+MOST_THREADS: Final = 4096
+
+KEPT_BYTES: Final = 28
 """Of a kept pull: its action and reward, while blocks are gathered and once more in the result."""
 
 
@@ -107,3 +118,56 @@ def check_block(
             8.0 * sizes.ARRAYS * drawn * prior.arms * block,
             "ask for fewer draws, or lower block",
         )
+
+
+def entries(believed: Any, belief: Any) -> int:
+    """Numbers that a belief about one task may hold: those of its arrays, or of its prior's, or
+    one for each pair of arms.
+    """
+    arrays = [
+        sum(value.size for value in vars(each).values() if isinstance(value, np.ndarray))
+        for each in (believed, belief)
+        if hasattr(each, "__dict__")
+    ]
+    return max(believed.arms**2, *arrays, 1)
+
+
+def block_size(horizon: int, largest_belief: int, engines: set[str]) -> int:
+    """Tasks in a block: whole tiles, fewer where tasks are long or, in NumPy, where beliefs are
+    large.
+    """
+    largest = (
+        min(NUMPY_BLOCK, NUMPY_ENTRIES // largest_belief) if "numpy" in engines else COMPILED_BLOCK
+    )
+    return max(LANES, min(largest, PULLS_PER_BLOCK // horizon) // LANES * LANES)
+
+
+_most_threads: ContextVar[int | None] = ContextVar("most_threads", default=None)
+
+
+@contextmanager
+def at_most_threads(count: int) -> Iterator[None]:
+    """Let simulations inside use so many threads unless they are told otherwise; for workers that
+    share a machine.
+    """
+    token = _most_threads.set(count)
+    try:
+        yield
+    finally:
+        _most_threads.reset(token)
+
+
+def available_threads() -> int:
+    """Processors this process may use, and is allowed to here."""
+    processors = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return min(processors, _most_threads.get() or processors)
+
+
+def threads_of(threads: int | None) -> int:
+    """Threads that a run takes: those asked for, or all that are available."""
+    count = available_threads() if threads is None else validation.count("threads", threads)
+    if count > MOST_THREADS:
+        raise ValueError(f"threads must be at most {MOST_THREADS:,}, got {sizes.amount(count)}")
+    return count

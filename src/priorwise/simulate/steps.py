@@ -22,12 +22,12 @@ from priorwise.core.protocols import (
     MemoryPolicy,
     Policy,
     Prior,
-    RealActions,
     RealValuedEnvironment,
     Seen,
     Signal,
     ValuedEnvironment,
 )
+from priorwise.core.seen import RealActions
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
 

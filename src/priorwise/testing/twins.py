@@ -17,7 +17,7 @@ from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHoriz
 from priorwise.policies.thompson import KShotThompson, ThompsonSampling
 from priorwise.policies.top_two import TopTwoThompson
 from priorwise.policies.uniform import Uniform
-from priorwise.simulate.engine import plan
+from priorwise.simulate.engine import choose
 from priorwise.simulate.run import simulate
 
 TASKS: Final = 200
@@ -55,7 +55,7 @@ def offers(prior: Prior, policy: Policy) -> bool:
 
 def compiled(prior: Prior, policy: Policy) -> bool:
     """Whether prior and policy offer tile functions."""
-    return plan(prior, prior, policy, HORIZON, masked=False, engine="auto").engine == "compiled"
+    return choose(prior, prior, policy, HORIZON, masked=False, engine="auto").engine == "compiled"
 
 
 def same_run(first: Run, second: Run) -> None:

@@ -27,7 +27,7 @@ from priorwise.experiments.running.summary import (
     stale_text,
 )
 from priorwise.figures.tables import Table
-from priorwise.simulate.engine import available_threads
+from priorwise.simulate.sizes import available_threads
 
 NAME: Final = "report.html"
 CSS: Final = Path(__file__).with_name("report.css")

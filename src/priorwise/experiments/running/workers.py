@@ -14,7 +14,7 @@ from typing import Final, final
 from priorwise.experiments.experiment import WARM_UP, Arrays, Block, Experiment, WarmsUp
 from priorwise.experiments.running import Where
 from priorwise.experiments.running.store import Finished, code_stamp
-from priorwise.simulate.engine import at_most_threads, available_threads
+from priorwise.simulate.sizes import at_most_threads, available_threads
 
 SECONDS_BETWEEN_LOOKS: Final = 1.0
 

@@ -22,8 +22,8 @@ from priorwise.core.streams import Purpose, Stream, task_keys
 from priorwise.core.types import BoolArray, FloatArray, UIntArray
 from priorwise.meta.learners.learner import MetaLearner, Play, Setting
 from priorwise.meta.learners.meta_run import Held, MetaRun, Replicate
-from priorwise.simulate.engine import Engine, Plan, available_threads, block_size, entries, plan
-from priorwise.simulate.sizes import KEPT_BYTES, check_run
+from priorwise.simulate.engine import Engine, Runner, choose
+from priorwise.simulate.sizes import KEPT_BYTES, available_threads, block_size, check_run, entries
 
 NUMBERS: Final = 1 << 32
 """Task numbers that a replicate has; the last one is the learner's own."""
@@ -203,7 +203,9 @@ def _run_replicate(
             ):
                 doors.playing(play.policy, play.believed, memory=True)
             masked = mask is not None
-            chosen = plan(prior, play.believed, play.policy, horizon, masked=masked, engine=engine)
+            chosen = choose(
+                prior, play.believed, play.policy, horizon, masked=masked, engine=engine
+            )
             largest = _largest_block(chosen, play, horizon)
         held = play
         assert chosen is not None
@@ -248,7 +250,7 @@ def _check_start(
         )
     doors.believed(prior, play.believed)
     doors.playing(play.policy, play.believed, memory=True)
-    plan(prior, play.believed, play.policy, horizon, masked=masked, engine=engine)
+    choose(prior, play.believed, play.policy, horizon, masked=masked, engine=engine)
 
 
 def _setting(prior: Prior, horizon: int, keys: UIntArray) -> Setting:
@@ -262,10 +264,10 @@ def _learner_keys(seed: int, replicate: int) -> UIntArray:
     )
 
 
-def _largest_block(chosen: Plan, play: Play, horizon: int) -> int:
-    return block_size(
-        horizon, entries(play.believed) if chosen.engine == "numpy" else 1, {chosen.engine}
-    )
+def _largest_block(chosen: Runner, play: Play, horizon: int) -> int:
+    literal = chosen.engine == "numpy"
+    largest = entries(play.believed, play.believed.belief(1)) if literal else 1
+    return block_size(horizon, largest, {chosen.engine})
 
 
 def _workers(jobs: int | None, replicates: int) -> int:

@@ -1,0 +1,113 @@
+"""Blocks of tasks, spread over threads, and how long they take."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+from priorwise.core.progress import running
+from priorwise.core.runs import Block
+from priorwise.core.tiles import LANES
+from priorwise.core.types import BoolArray
+from priorwise.simulate.engine import Runner
+
+
+def run_blocks(
+    runners: dict[str, Runner],
+    *,
+    seed: int,
+    tasks: int,
+    horizon: int,
+    available: BoolArray | None,
+    keep: bool,
+    threads: int,
+    block: int,
+    first: int | None = None,
+) -> Iterator[dict[str, Block]]:
+    """Yield each block by policy, in the order of the tasks; the first one may have fewer, to see
+    how long it takes.
+
+    Compiled blocks run in ``threads`` threads, ahead of those in NumPy, which run here one after
+    the other: a user's policy need not be safe to call from several threads.
+    """
+    begin = block if first is None else first
+    compiled = {name: each for name, each in runners.items() if each.engine == "compiled"}
+    literal = {name: each for name, each in runners.items() if each.engine == "numpy"}
+    bounds = pairwise([0, *range(begin, tasks, block), tasks])
+    masks = ((at, end, None if available is None else available[at:end]) for at, end in bounds)
+    shared = {"seed": seed, "horizon": horizon, "keep": keep}
+    parts = [
+        {"first": at, "tasks": end - at, "available": mask, **shared} for at, end, mask in masks
+    ]
+    if threads == 1 or not compiled or len(parts) == 1:
+        for part in parts:
+            yield {name: each.run(**part) for name, each in runners.items()}
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[tuple[dict[str, Any], Future[dict[str, Block]]]] = deque()
+        try:
+            for part in parts:
+                waiting.append((part, pool.submit(_run, compiled, part)))
+                if len(waiting) > threads:
+                    begun, future = waiting.popleft()
+                    yield future.result() | _run(literal, begun)
+            for begun, future in waiting:
+                yield future.result() | _run(literal, begun)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run(runners: dict[str, Runner], part: dict[str, Any]) -> dict[str, Block]:
+    return {name: each.run(**part) for name, each in runners.items()}
+
+
+class Clock:
+    """Runners that measure how long each policy's first block takes."""
+
+    def __init__(self, runners: dict[str, Runner]) -> None:
+        """Wrap the runners; nothing else about them changes."""
+        self._spent = dict.fromkeys(runners, 0.0)
+        self._engines = {name: each.engine for name, each in runners.items()}
+        self.runners = {
+            name: Runner(each.engine, self._timed(name, each.run)) for name, each in runners.items()
+        }
+
+    def _timed(self, name: str, run: Callable[..., Block]) -> Callable[..., Block]:
+        def timed(**block: Any) -> Block:
+            begun = time.perf_counter()
+            done = run(**block)
+            if block["first"] == 0:
+                self._spent[name] = running(begun)
+            return done
+
+        return timed
+
+    def first_block(self, block: int) -> int:
+        """Tasks that tell how long a block takes: one tile of the compiled loop; in NumPy few tasks
+        take as long as many.
+        """
+        return block if "numpy" in self._engines.values() else min(block, LANES)
+
+    @property
+    def slowest(self) -> str:
+        """The policy that took longest."""
+        return max(self._spent, key=self._spent.__getitem__)
+
+    def share(self, name: str) -> float:
+        """Its share of the time."""
+        return self._spent[name] / max(sum(self._spent.values()), 1e-300)
+
+    def left(self, done: int, tasks: int, threads: int) -> float:
+        """Seconds that the other tasks will take, after the first ones; only compiled blocks run in
+        threads.
+        """
+        spread = {"compiled": threads, "numpy": 1}
+        return (
+            sum(spent / spread[self._engines[name]] for name, spent in self._spent.items())
+            * (tasks - done)
+            / done
+        )

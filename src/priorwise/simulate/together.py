@@ -1,0 +1,72 @@
+"""One policy that believes several priors, on the same tasks: what they share is done once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from priorwise.core.protocols import Prior
+from priorwise.core.tiles import CompiledPolicy, CompiledPrior
+from priorwise.core.types import FloatArray
+from priorwise.simulate.engine import Engine, choose
+
+
+def run_together(
+    prior: Any,
+    believed: Sequence[Prior],
+    policy: Any,
+    *,
+    seed: int,
+    first: int,
+    tasks: int,
+    horizon: int,
+    begins: Sequence[int],
+    engine: Engine = "auto",
+) -> list[FloatArray]:
+    """Total rewards of one policy that believes each of several priors, from each one's first task
+    ``first + begin`` on.
+
+    Each is, bit for bit, what a run by itself gives. In the compiled loop, priors of one family
+    share what does not depend on them: environments, signals, and the policy's normals.
+    """
+    if len(believed) != len(begins):
+        raise ValueError(
+            f"begins must have one entry for each prior, {len(believed)}, got {len(begins)}"
+        )
+    tiled = isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior)
+    if len(believed) > 1 and engine in ("auto", "compiled") and tiled:
+        from priorwise.kernels.loop import run_alike, run_beliefs
+
+        environment = prior.tiles(horizon, frozenset())
+        beliefs = [
+            each.tiles(horizon, policy.uses) if isinstance(each, CompiledPrior) else None
+            for each in believed
+        ]
+        alike = [
+            each
+            for each in beliefs
+            if each is not None and beliefs[0] is not None and run_alike(beliefs[0], each)
+        ]
+        rule = (
+            policy.tiles(alike[0], horizon, False)
+            if environment and len(alike) == len(believed)
+            else None
+        )
+        if environment and environment.first_rows is None and rule:
+            begin = min(begins)
+            block = {
+                "seed": seed,
+                "first": first + begin,
+                "tasks": tasks - begin,
+                "horizon": horizon,
+            }
+            totals = run_beliefs(
+                environment, alike, rule, begins=[each - begin for each in begins], **block
+            )
+            return [row[each - begin :] for row, each in zip(totals, begins, strict=True)]
+    out = []
+    for each, begin in zip(believed, begins, strict=True):
+        chosen = choose(prior, each, policy, horizon, masked=False, engine=engine)
+        block = {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
+        out.append(chosen.run(**block, available=None, keep=False).totals)
+    return out
