@@ -16,10 +16,9 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.episodes import as_run, joined
 from priorwise.core.family import ask, statistics_of
 from priorwise.core.fits import PriorFit
-from priorwise.core.runs import Trajectory
+from priorwise.core.runs import Trajectory, as_run, joined
 from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.experiments import problems
 from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core import validation
+from priorwise.core.estimates import std_error
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray, IntArray
 
@@ -216,4 +217,26 @@ def title_of(run: Run) -> str:
     return (
         f"{run.tasks:,} tasks of {run.horizon:,} pull{'s' if run.horizon > 1 else ''}, seed "
         f"{run.seed}"
+    )
+
+
+def joined(parts: Sequence[Trajectory]) -> Trajectory:
+    """Return the tasks of several trajectories, one after the other."""
+    logs = [each.log for each in parts if each.log is not None]
+    return Trajectory(
+        np.concatenate([each.actions for each in parts]),
+        np.concatenate([each.rewards for each in parts]),
+        np.concatenate(logs) if logs else None,
+    )
+
+
+def as_run(played: Trajectory) -> Run:
+    """Return tasks as a kept run, which is what estimators read."""
+    tasks, horizon = played.rewards.shape
+    columns = np.column_stack([played.rewards, played.rewards.sum(axis=1)])
+    mean = columns.mean(axis=0)
+    error = std_error(columns)
+    curves = StepCurves(mean[:-1], error[:-1], None, None)
+    return Run(
+        float(mean[-1]), float(error[-1]), None, None, curves, tasks, horizon, 0, "meta", 0, played
     )

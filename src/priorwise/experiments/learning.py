@@ -27,11 +27,10 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.episodes import as_run
 from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Block as Ran
-from priorwise.core.runs import Run, trajectory_of
+from priorwise.core.runs import Run, as_run, trajectory_of
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments.experiment import (
     Arrays,

@@ -10,11 +10,10 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core.episodes import as_run
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.fits import Estimator
 from priorwise.core.protocols import Policy
-from priorwise.core.runs import Trajectory
+from priorwise.core.runs import Trajectory, as_run
 from priorwise.core.streams import mix
 from priorwise.experiments import problems
 from priorwise.experiments.experiment import (

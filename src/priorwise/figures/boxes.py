@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from priorwise.core.estimates import std_error
 from priorwise.core.types import FloatArray
 from priorwise.figures.learning import GOLDEN, Look, looks
 from priorwise.figures.style import BAND, INK, LABEL_SIZE, NOTE, Picture, name_rows, sheet, write
@@ -121,7 +122,7 @@ def _boxes(
 def _measured(rewards: FloatArray) -> str:
     if rewards.size < 2:
         return f"{rewards.mean():.2f}"
-    return f"{rewards.mean():.2f} ± {BAND * rewards.std(ddof=1) / np.sqrt(rewards.size):.2f}"
+    return f"{rewards.mean():.2f} ± {BAND * std_error(rewards):.2f}"
 
 
 def _note(

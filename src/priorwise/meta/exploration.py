@@ -11,9 +11,8 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core import doors, validation
-from priorwise.core.episodes import joined
 from priorwise.core.protocols import Policy
-from priorwise.core.runs import Run
+from priorwise.core.runs import Run, joined
 from priorwise.core.streams import Purpose, Streams, mix
 from priorwise.policies.play_arms import PlayArms
 from priorwise.simulate.run import simulate

@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from priorwise.core.estimates import std_error
 from priorwise.core.types import FloatArray
 from priorwise.figures.tables import Table
 
@@ -85,7 +86,7 @@ def mean_text(values: FloatArray) -> str:
     mean = float(np.mean(values))
     if len(values) < 2:
         return plain(mean)
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    error = float(std_error(values))
     if not math.isfinite(error) or error <= 0.0:
         return f"{plain(mean)} ± {plain(error)}"
     digits = min(max(1 - math.floor(math.log10(error)), 0), 8)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.estimates import std_error
 from priorwise.core.family import ask
 from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.protocols import Policy
@@ -60,5 +61,5 @@ def moment_errors(
             np.array([whitened_errors(prior, fit.prior.mean, fit.prior.cov) for fit in fits]).T ** 2
         )
     rms = np.sqrt(squares.mean(axis=0))
-    spread = squares.std(axis=0, ddof=1) / np.sqrt(replicates) / (2.0 * rms)
+    spread = std_error(squares) / (2.0 * rms)
     return MomentErrors(tuple(sizes), rms[0], rms[1], spread[0], spread[1])

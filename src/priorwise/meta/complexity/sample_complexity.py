@@ -25,8 +25,7 @@ from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
 from priorwise.sensitivity.distance.measures import of_pair
 from priorwise.sensitivity.distance.pairs import ordered_pair, with_divergences
-from priorwise.simulate.engine import available_threads
-from priorwise.simulate.sizes import check_run
+from priorwise.simulate.sizes import available_threads, check_run
 
 DRAWS: Final = 20_000
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, final, runtime_checkable
 
 from priorwise.core import doors, validation
-from priorwise.core.episodes import as_run, joined
 from priorwise.core.family import ask, for_arms, offers
 from priorwise.core.fits import Estimator, PriorFit
 from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Trajectory
+from priorwise.core.runs import Trajectory, as_run, joined
 from priorwise.core.streams import Stream
 from priorwise.meta.exploration import Exploration, Segment, segments
 from priorwise.meta.learners.learner import FOREVER, Play, Setting

@@ -10,6 +10,7 @@ import numpy as np
 
 from priorwise.core import sizes, validation
 from priorwise.core.distance import Distance, DivergentPair, Pair
+from priorwise.core.estimates import std_error
 from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
 
@@ -125,4 +126,4 @@ def _estimate(
         tasks = np.arange(start, min(start + block, draws), dtype=np.uint64)
         ratios = pair.log_ratios(Streams(seed, tasks).at(Purpose.POLICY, 0))
         values[start : start + block] = sum(np.abs(np.tanh(ratio / 2.0)) for ratio in ratios) / 2.0
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(draws)) if draws > 1 else np.inf
+    return float(values.mean()), float(std_error(values))

@@ -23,7 +23,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import WORDS
 from priorwise.core.distance import Distance
-from priorwise.core.estimates import Estimate
+from priorwise.core.estimates import Estimate, std_error
 from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, Seen, monte_carlo_n
@@ -303,7 +303,4 @@ def _common(apart: FloatArray, in_reward: InReward) -> Rung:
 
 def _mean(values: FloatArray) -> tuple[float, float]:
     """Mean and standard error."""
-    count = len(values)
-    return float(values.mean()), float(
-        values.std(ddof=1) / math.sqrt(count)
-    ) if count > 1 else math.inf
+    return float(values.mean()), float(std_error(values))
