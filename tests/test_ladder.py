@@ -370,7 +370,7 @@ class TestBreakEven:
         )
         assert crossing.get_xydata().tolist() == [[found.scale, 0.0]]
         assert (axes.get_xlabel(), axes.get_ylabel()) == (
-            "how far the held prior is off",
+            "how far the believed prior is off",
             "reward above the fallback",
         )
 

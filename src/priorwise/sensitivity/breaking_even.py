@@ -241,17 +241,10 @@ def _between(scales: FloatArray, curve: list[Estimate], scale: float | None) -> 
     """
     if scale is None:
         return float(scales[-1]), math.inf
-    positive = [
-        s
-        for s, each in zip(scales, curve, strict=True)
-        if s <= scale and each.mean > SIGMAS * each.std_error
-    ]
-    negative = [
-        s
-        for s, each in zip(scales, curve, strict=True)
-        if s >= scale and each.mean < -SIGMAS * each.std_error
-    ]
-    return float(max(positive, default=0.0)), float(min(negative, default=math.inf))
+    clear = [each.mean / max(SIGMAS * each.std_error, 1e-300) for each in curve]
+    gains = [s for s, size in zip(scales, clear, strict=True) if s <= scale and size > 1.0]
+    losses = [s for s, size in zip(scales, clear, strict=True) if s >= scale and size < -1.0]
+    return float(max(gains, default=0.0)), float(min(losses, default=math.inf))
 
 
 def _name(fallback: Any) -> str:
@@ -273,8 +266,8 @@ def _path(prior: Any, direction: Any) -> Path:
         )
     names = ask(prior, "parameters", "break_even")
     if hasattr(direction, "belief"):
-        return _towards(prior, direction, names)
-    if not isinstance(direction, Mapping):
+        direction = _between_priors(prior, direction, names)
+    elif not isinstance(direction, Mapping):
         if "mean" not in names:
             raise TypeError(
                 f"direction must name what it shifts, such as {{{names[0]!r}: ...}}, for a "
@@ -294,13 +287,15 @@ def _path(prior: Any, direction: Any) -> Path:
     )
 
 
-def _towards(prior: Any, end: Any, names: tuple[str, ...]) -> Path:
-    """Mix the parameters of the prior with those of another; scales beyond 1 go past it."""
+def _between_priors(prior: Any, end: Any, names: tuple[str, ...]) -> dict[str, FloatArray]:
+    """Differences of the parameters: scale 1 leads to the other prior, and beyond goes past it."""
     if type(end) is not type(prior):
         raise ValueError(
             f"direction must be of the family of prior, a {type(prior).__name__}, got a "
             f"{type(end).__name__}"
         )
+    if end.arms != prior.arms:
+        raise ValueError(f"direction must have the {prior.arms} arms of prior, got {end.arms}")
     if end.reward_law != prior.reward_law:
         raise ValueError(
             f"direction must have the reward law of prior, {prior.reward_law}, got {end.reward_law}"
@@ -311,9 +306,4 @@ def _towards(prior: Any, end: Any, names: tuple[str, ...]) -> Path:
                 f"direction must have the {name} of prior, in the same order; pass a function of "
                 "the scale otherwise"
             )
-    return lambda scale: prior.replaced(
-        **{
-            name: getattr(prior, name) + scale * (getattr(end, name) - getattr(prior, name))
-            for name in names
-        }
-    )
+    return {name: getattr(end, name) - getattr(prior, name) for name in names}

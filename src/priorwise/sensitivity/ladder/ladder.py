@@ -23,7 +23,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import WORDS
 from priorwise.core.distance import Distance
-from priorwise.core.estimates import Estimate, std_error
+from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, Seen, monte_carlo_n
@@ -45,9 +45,6 @@ MOST_EXACT: Final = 20_000
 """Histories of one length up to which a finite problem is enumerated rather than sampled."""
 KEPT: Final = 1 << 22
 """Pulls that are kept to compare actions one by one."""
-
-InReward = Callable[[float, float], tuple[float, float]]
-"""``H delta' Psi(delta')`` and its standard error, from delta and its standard error."""
 
 
 def sensitivity_ladder(
@@ -137,49 +134,45 @@ def sensitivity_ladder(
         p, horizon, seed=seed, draws=max(DRAWS // horizon, DRAWS // 10) if contextual else DRAWS
     )
 
-    def in_reward(delta: float, std_error: float) -> tuple[float, float]:
-        level, moves = min(1.0, delta), std_error if delta < 1.0 else 0.0
-        if max(level, moves) <= 0.0:
-            return 0.0, 0.0
-        # d(delta Psi) / d(delta) is a quantile, at most Psi
-        tail = law.tail(max(level, min(moves, 1.0)))
-        value = horizon * level * law.tail(level).value if level > 0.0 else 0.0
-        return value, horizon * math.hypot(level * tail.std_error, moves * tail.value)
+    def rung(
+        name: str,
+        delta: float,
+        std_error: float,
+        how: str,
+        above: tuple[str, ...] = (),
+        limits: tuple[float, float] | None = None,
+    ) -> Rung:
+        """In reward units ``H delta' Psi(delta')``; of two limits the upper one counts there."""
+        largest = delta if limits is None else limits[1]
+        level, moves = min(1.0, largest), std_error if largest < 1.0 else 0.0
+        reward, error = 0.0, 0.0
+        if max(level, moves) > 0.0:
+            # d(delta Psi) / d(delta) is a quantile, at most Psi
+            tail = law.tail(max(level, min(moves, 1.0)))
+            reward = horizon * level * law.tail(level).value if level > 0.0 else 0.0
+            error = horizon * math.hypot(level * tail.std_error, moves * tail.value)
+        return Rung(name, delta, std_error, reward, error, how, above, *(limits or ()))
 
     n = monte_carlo_n(policy, p.arms)
     left_out: tuple[str, ...] = (
         () if n is not None else (f"{WORST}, {POSTERIORS}: {no_bound(policy)}",)
     )
-    worst = () if n is None else (_worst(n, horizon, distance, in_reward),)
+    scale = 2.0 * (n or 0) * horizon
+    how = f"2 n H eps with n = {n}, eps = {distance.value:.3g} ({distance.kind})"
+    error = scale * distance.std_error
+    worst = () if n is None else (rung(WORST, scale * distance.value, error, how),)
     chain = _enumerated(p, q, policy, horizon)
     if chain is None:
         steps = walk(p, q, policy, horizon, histories=histories, seed=seed, progress=progress)
         gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed, progress)
-        rungs = (*worst, *_walked(steps, n, in_reward), _common(apart, in_reward))
+        rungs = (*worst, *_walked(steps, n, rung), _common(apart, rung))
         left_out += _missing(steps)
     else:
-        rungs = (*worst, *_summed(chain, n, in_reward))
+        rungs = (*worst, *_summed(chain, n, rung))
         gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
     trivial = horizon * law.tail(1.0).value
-    return Ladder(
-        rungs,
-        gap,
-        reward,
-        trivial,
-        distance,
-        type(policy).__name__,
-        horizon,
-        chain is not None,
-        left_out,
-        n,
-    )
-
-
-def _worst(n: int, horizon: int, tv: Distance, in_reward: InReward) -> Rung:
-    scale = 2.0 * n * horizon
-    delta, std_error = scale * tv.value, scale * tv.std_error
-    how = f"2 n H eps with n = {n}, eps = {tv.value:.3g} ({tv.kind})"
-    return Rung(WORST, delta, std_error, *in_reward(delta, std_error), how)
+    name, exact = type(policy).__name__, chain is not None
+    return Ladder(rungs, gap, reward, trivial, distance, name, horizon, exact, left_out, n)
 
 
 def _enumerated(p: Any, q: Any, policy: Policy, horizon: int) -> ExactChain | None:
@@ -195,71 +188,41 @@ def _enumerated(p: Any, q: Any, policy: Policy, horizon: int) -> ExactChain | No
         return None
 
 
-def _summed(chain: ExactChain, n: int | None, in_reward: InReward) -> list[Rung]:
-    def rung(name: str, delta: float, how: str, *above: str) -> Rung:
-        return Rung(name, delta, 0.0, *in_reward(delta, 0.0), how, above)
-
-    rungs = (
-        []
-        if n is None
-        else [rung(POSTERIORS, n * float(chain.posterior_tv.sum()), "all histories", WORST)]
-    )
-    return [
-        *rungs,
-        rung(ACTIONS, float(chain.action_tv.sum()), "all histories", POSTERIORS),
-        rung(COUPLED, chain.disagreement, "actions coupled maximally, all histories", ACTIONS),
-        rung(TRAJECTORIES, chain.trajectory_tv, "total variation of their laws", COUPLED),
+def _summed(chain: ExactChain, n: int | None, rung: Callable[..., Rung]) -> list[Rung]:
+    every, coupled = "all histories", "actions coupled maximally, all histories"
+    rungs = [] if n is None else [(POSTERIORS, n * chain.posterior_tv.sum(), every, WORST)]
+    rungs += [
+        (ACTIONS, chain.action_tv.sum(), every, POSTERIORS),
+        (COUPLED, chain.disagreement, coupled, ACTIONS),
+        (TRAJECTORIES, chain.trajectory_tv, "total variation of their laws", COUPLED),
     ]
+    return [rung(name, float(delta), 0.0, how, (above,)) for name, delta, how, above in rungs]
 
 
-def _walked(steps: Steps, n: int | None, in_reward: InReward) -> list[Rung]:
+def _walked(steps: Steps, n: int | None, rung: Callable[..., Rung]) -> list[Rung]:
     rungs = []
     if n is not None and steps.posteriors is not None:
-        mean, error = _mean(n * steps.posteriors)
-        how = (
-            "exact for each history"
-            if steps.posteriors_exact
-            else "without bias, from draws of both posteriors"
-        )
-        rungs.append(Rung(POSTERIORS, mean, error, *in_reward(mean, error), how, (WORST,)))
-    sampled = steps.actions_source == "sampled"
+        unbiased = "without bias, from draws of both posteriors"
+        how = "exact for each history" if steps.posteriors_exact else unbiased
+        mean = mean_estimate(n * steps.posteriors)
+        rungs.append(rung(POSTERIORS, mean.mean, mean.std_error, how, (WORST,)))
     ceiling = rungs[-1].delta if rungs else math.inf  # what the posteriors allow
     low, high = (
         min(float(each.mean()), ceiling) for each in (steps.actions.low, steps.actions.high)
     )
-    mean, error = _mean(steps.actions.value)
-    mean = min(max(mean, low), high)
-    how = (
-        f"sampled laws, {max(low, 0.0):.3g} to {high:.3g}; reward from the latter"
-        if sampled
-        else f"action laws {WORDS[steps.actions_source]}"
-    )
-    limits = (low, high) if sampled else (None, None)
-    rungs.append(
-        Rung(
-            ACTIONS,
-            mean,
-            error,
-            *in_reward(high if sampled else mean, error),
-            how,
-            (POSTERIORS,),
-            *limits,
-        )
-    )
+    mean = mean_estimate(steps.actions.value)
+    delta, limits = min(max(mean.mean, low), high), None
+    if steps.actions_source == "sampled":
+        how = f"sampled laws, {max(low, 0.0):.3g} to {high:.3g}; reward from the latter"
+        limits = low, high
+    else:
+        how = f"action laws {WORDS[steps.actions_source]}"
+    rungs.append(rung(ACTIONS, delta, mean.std_error, how, (POSTERIORS,), limits))
     if steps.shared is not None:
-        mean, error = _mean(1.0 - steps.shared)
-        whole = steps.coupled == "actions"
-        how = "actions coupled maximally" if whole else "posterior draws coupled maximally"
-        rungs.append(
-            Rung(
-                COUPLED,
-                mean,
-                error,
-                *in_reward(mean, error),
-                how,
-                (ACTIONS,) if whole else (POSTERIORS,),
-            )
-        )
+        mean, whole = mean_estimate(1.0 - steps.shared), steps.coupled == "actions"
+        how = f"{'actions' if whole else 'posterior draws'} coupled maximally"
+        above = (ACTIONS if whole else POSTERIORS,)
+        rungs.append(rung(COUPLED, mean.mean, mean.std_error, how, above))
     return rungs
 
 
@@ -292,15 +255,8 @@ def _simulated(
     )
 
 
-def _common(apart: FloatArray, in_reward: InReward) -> Rung:
-    mean, error = _mean(apart)
+def _common(apart: FloatArray, rung: Callable[..., Rung]) -> Rung:
+    mean = mean_estimate(apart)
     # events that were never, or always, seen may still happen, or not
-    error = max(error, 1.0 / len(apart))
-    return Rung(
-        COMMON, mean, error, *in_reward(mean, error), "one more coupling, outside the chain"
-    )
-
-
-def _mean(values: FloatArray) -> tuple[float, float]:
-    """Mean and standard error."""
-    return float(values.mean()), float(std_error(values))
+    error = max(mean.std_error, 1.0 / len(apart))
+    return rung(COMMON, mean.mean, error, "one more coupling, outside the chain")

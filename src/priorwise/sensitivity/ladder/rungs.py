@@ -134,32 +134,23 @@ class Ladder(Tabular):
 
     @property
     def _sentences(self) -> tuple[str, str]:
-        pulls = f"in {self.horizon:,} pull{'s' if self.horizon > 1 else ''}"
+        earns = f"the same in {self.horizon:,} pull{'s' if self.horizon > 1 else ''}"
         if self._differs:
-            size = (
-                f"{_number(abs(self.gap.mean), self.gap.std_error)} "
-                f"{'more' if self.gap.mean > 0.0 else 'less'}"
-            )
-            earns = f"{size} {pulls} ({'exact' if self.exact else 'measured'})"
-        else:
-            earns = f"the same {pulls}" + (
-                "" if self.exact else f", to within {2.0 * self.gap.std_error:.2g}"
-            )
-        first = f"Believing the wrong prior, {self.policy} earns {earns}."
+            size = _number(abs(self.gap.mean), self.gap.std_error)
+            more = f"{size} {'more' if self.gap.mean > 0.0 else 'less'}"
+            source = "exact" if self.exact else "measured"
+            earns = f"{earns.replace('the same', more)} ({source})"
+        elif not self.exact:
+            earns += f", to within {2.0 * self.gap.std_error:.2g}"
         best = min(self.rungs, key=lambda rung: rung.reward)
         if best.reward < TELLING * self.trivial:
-            return (
-                first,
-                f"The smallest bound on the difference is {best.reward:.4g} ({best.name}).",
+            said = f"The smallest bound on the difference is {best.reward:.4g} ({best.name})."
+        else:
+            said = (
+                f"The bounds say {'hardly' if self.informative else 'no'} more than that of any "
+                f"two policies, {self.trivial:.4g}: only the measured gap speaks here."
             )
-        said = "hardly more" if self.informative else "no more"
-        return (
-            first,
-            (
-                f"The bounds say {said} than that of any two policies, {self.trivial:.4g}: only "
-                "the measured gap speaks here."
-            ),
-        )
+        return f"Believing the wrong prior, {self.policy} earns {earns}.", said
 
     @property
     def _differs(self) -> bool:
@@ -171,30 +162,14 @@ class Ladder(Tabular):
         """Columns by name, one row for each rung, then the trivial bound and the measured gap,
         whose ``reward`` is signed.
         """
-        rows = [
-            (
-                r.name,
-                r.delta,
-                r.std_error,
-                r.reward,
-                r.reward_std_error,
-                r.name in self.informative,
-                r.how,
-            )
+        known = self.informative
+        rows: list[tuple[object, ...]] = [
+            (*(r.name, r.delta, r.std_error, r.reward, r.reward_std_error), r.name in known, r.how)
             for r in self.rungs
         ]
         rows.append(("any two policies", 1.0, 0.0, self.trivial, 0.0, False, "H E[diam]"))
-        rows.append(
-            (
-                "measured gap",
-                math.nan,
-                math.nan,
-                self.gap.mean,
-                self.gap.std_error,
-                True,
-                _said(self.gap, self.exact),
-            )
-        )
+        gap, said = self.gap, _said(self.gap, self.exact)
+        rows.append(("measured gap", math.nan, math.nan, gap.mean, gap.std_error, True, said))
         titles = ("rung", "delta", "delta_std_error", "reward", "std_error", "informative", "how")
         return {title: [row[k] for row in rows] for k, title in enumerate(titles)}
 
