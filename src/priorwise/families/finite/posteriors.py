@@ -10,7 +10,8 @@ import numpy as np
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.finite.prior import FiniteBelief, FinitePrior
+from priorwise.families.finite.belief import FiniteBelief
+from priorwise.families.finite.prior import FinitePrior
 
 
 @final

@@ -8,16 +8,13 @@ prior, and counts that it did.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, Self, final, get_args
+from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
-from priorwise.core.enumeration import rounded_logs
 from priorwise.core.family import seen_by
-from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import (
     BanditEnvironment,
     BernoulliRewards,
@@ -25,18 +22,16 @@ from priorwise.core.rewards import (
     NormalRewards,
     RewardLaw,
 )
-from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
-from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.finite.belief import FiniteBelief, log_probs
 
 Noise = Literal["none", "bernoulli", "gaussian"]
 
 SAME_REWARD: Final = 1e-9
 """Noiseless rewards this close, relative to the largest mean, are the same."""
-
-HERMITE_NODES: Final = 64
 
 
 @final
@@ -196,7 +191,7 @@ class FinitePrior(Serializable):
         tasks = doors.tasks_of(tasks)
         return FiniteBelief(
             self,
-            np.broadcast_to(_log(self.probs), (tasks, self.support)),
+            np.broadcast_to(log_probs(self.probs), (tasks, self.support)),
             np.zeros(tasks, dtype=np.int64),
         )
 
@@ -207,7 +202,7 @@ class FinitePrior(Serializable):
         numbers of pulls. A task that the prior deems impossible starts again from the prior, and
         forgets all its pulls.
         """
-        start, seen = _log(self.probs), seen_by(self, statistics)
+        start, seen = log_probs(self.probs), seen_by(self, statistics)
         weights = start + seen.log_likelihood
         best = weights.max(axis=1, keepdims=True)
         impossible = np.isneginf(best)
@@ -237,7 +232,7 @@ class FinitePrior(Serializable):
             support=support,
             noise=get_args(Noise).index(self.noise),
             means=self.means,
-            log_weights=_log(self.probs),
+            log_weights=log_probs(self.probs),
             noise_var=variances,
             noise_std=deviations,
             tolerance=self.tolerance,
@@ -272,179 +267,3 @@ class FinitePrior(Serializable):
             best_after=exact.best_after,
             draw_each=exact.draw_each,
         )
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FiniteBelief(SeparableTasks):
-    """Posterior weights of the possible tasks, as logarithms with a largest of 0."""
-
-    prior: FinitePrior
-    log_weights: FloatArray  # (task, support)
-    resets: IntArray  # (task,)
-
-    @property
-    def tasks(self) -> int:
-        """Number of tasks."""
-        return self.log_weights.shape[0]
-
-    @property
-    def arms(self) -> int:
-        """Number of arms."""
-        return self.prior.arms
-
-    def weights(self) -> FloatArray:
-        """Posterior probabilities up to a factor, ``(task, support)``."""
-        return np.exp(self.log_weights)
-
-    def probabilities(self) -> FloatArray:
-        """Posterior probabilities, ``(task, support)``."""
-        weights = self.weights()
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-    def points(self, seen: Seen) -> FloatArray:
-        """Mean vectors of the possible tasks, ``(support, arm)``."""
-        return self.prior.means
-
-    def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]] | None:
-        """Those of the prior."""
-        return self.prior.likelihoods(arm)
-
-    def outcomes(self) -> list[list[tuple[float, FloatArray]]] | None:
-        """For each arm the rewards that it may show next, with their probabilities ``(task,)``;
-        None for normal rewards.
-        """
-        weights, out = self.probabilities(), []
-        for arm in range(self.arms):
-            shown = self.prior.likelihoods(arm)
-            if shown is None:
-                return None
-            out.append([(reward, np.einsum("ts,s->t", weights, each)) for reward, each in shown])
-        return out
-
-    def key(self) -> IntArray:
-        """Logarithms of the weights, rounded."""
-        return rounded_logs(self.log_weights)
-
-    def certain(self) -> BoolArray:
-        """Whether one possible task is left."""
-        return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
-
-    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Mean vectors of drawn tasks, ``(task, draw, arm)``."""
-        return self.prior.means[rng.choice(self.weights(), doors.drawing(self, rng, draws))]
-
-    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
-        return self._average(rng.counts(self.weights(), draws) / draws, self.prior.means)
-
-    def sample_mean_and_size(
-        self, rng: Stream, draws: int, seen: Seen
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean of ``draws`` drawn mean vectors, and of their absolute values."""
-        shares = rng.counts(self.weights(), draws) / draws
-        mean = self._average(shares, self.prior.means)
-        return mean, self._average(shares, np.abs(self.prior.means)) if self.prior._signed else mean
-
-    def mean(self, seen: Seen) -> FloatArray:
-        """Posterior means."""
-        return self._average(self.probabilities(), self.prior.means)
-
-    def mean_size(self, seen: Seen) -> FloatArray:
-        """Posterior means of the absolute means."""
-        return (
-            self._average(self.probabilities(), np.abs(self.prior.means))
-            if self.prior._signed
-            else self.mean(seen)
-        )
-
-    @staticmethod
-    def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
-        return np.einsum("ts,sa->ta", weights, table)
-
-    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
-        """Posterior quantiles of the means: the least value with at least that much probability at
-        or below it.
-        """
-        level = np.reshape(doors.level(level), (-1, 1, 1))
-        order = np.argsort(self.prior.means, axis=0, kind="stable")
-        cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
-        place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)
-        return np.take_along_axis(self.prior.means, order, axis=0)[
-            place, np.arange(self.prior.arms)
-        ]
-
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition on the reward; where no task is left that could have given it, start again from
-        the prior.
-        """
-        between = {"low": 0.0, "high": 1.0} if self.prior.noise == "bernoulli" else {}
-        return self._given(*doors.played(self, seen, actions, rewards, **between))
-
-    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
-        log_weights = self.log_weights + self.prior.log_likelihood(actions, rewards)
-        best = log_weights.max(axis=1, keepdims=True)
-        impossible = np.isneginf(best)
-        log_weights = np.where(
-            impossible, _log(self.prior.probs), log_weights - np.where(impossible, 0.0, best)
-        )
-        return type(self)(self.prior, log_weights, self.resets + impossible[:, 0])
-
-    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
-        """``log sum_s p_s p(r given s, a)``, ``(task,)``; minus infinity for impossible rewards."""
-        from scipy.special import logsumexp
-
-        joint = logsumexp(self.log_weights + self.prior.log_density(actions, rewards), axis=1)
-        return np.asarray(joint - logsumexp(self.log_weights, axis=1))
-
-    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
-        """Draw a task and its reward."""
-        value = self.prior.means[rng.choice(self.weights()), actions]
-        reward = self.prior.reward_law.draw(value, actions, rng)
-        return Imagined(value, self._given(actions, reward), seen)
-
-    def best_after(self, seen: Seen) -> FloatArray:
-        """Average the best posterior mean over the rewards an arm may show.
-
-        Exact for noiseless and Bernoulli rewards, by enumeration; by Gauss-Hermite quadrature
-        around each possible mean for normal ones.
-        """
-        prior, p = self.prior, self.probabilities()
-        out = np.zeros((len(p), prior.arms))
-        for arm in range(prior.arms):
-            shown = prior.likelihoods(arm)
-            if prior.noise_var is not None:
-                std = float(np.sqrt(prior.noise_var[arm]))
-                out[:, arm] = self._best_after_normal(p, arm, std, seen)
-            for _, likelihood in shown or ():
-                joint = p * likelihood
-                best = seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(
-                    axis=1
-                )
-                out[:, arm] += joint.sum(axis=1) * best
-        return seen.masked(out)
-
-    def _best_after_normal(self, p: FloatArray, arm: int, std: float, seen: Seen) -> FloatArray:
-        """Average the best posterior mean over normal rewards around each possible mean."""
-        column = self.prior.means[:, arm]
-        nodes, weights = hermegauss(HERMITE_NODES)
-        total = np.zeros(len(p))
-        for s, centre in enumerate(column):
-            # (node, support)
-            log_likelihood = -0.5 * ((centre - column) / std + nodes[:, None]) ** 2
-            likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
-            posterior = _normalised(p[:, None, :] * likelihood)
-            best = seen.masked(posterior @ self.prior.means).max(axis=2)  # (task, node)
-            total += p[:, s] * np.einsum("tn,n->t", best, weights / weights.sum())
-        return total
-
-
-def _normalised(weights: FloatArray) -> FloatArray:
-    total = weights.sum(axis=-1, keepdims=True)
-    return np.asarray(weights / np.where(total > 0.0, total, 1.0))
-
-
-def _log(probs: FloatArray) -> FloatArray:
-    """Logarithms of probabilities, shifted to a largest of 0."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(probs / probs.max()))
