@@ -31,10 +31,14 @@ except ModuleNotFoundError as error:
     ) from None
 
 pytest.register_assert_rewrite(
-    "priorwise.testing.policy", "priorwise.testing.prior", "priorwise.testing.twins"
+    "priorwise.testing.family",
+    "priorwise.testing.policy",
+    "priorwise.testing.prior",
+    "priorwise.testing.twins",
 )
 
 from priorwise.testing.calibration import calibration  # noqa: E402
+from priorwise.testing.family import FamilyContract  # noqa: E402
 from priorwise.testing.policy import (  # noqa: E402
     MemoryPolicyContract,
     PolicyContract,
@@ -44,6 +48,7 @@ from priorwise.testing.prior import JsonContract, PriorContract  # noqa: E402
 from priorwise.testing.seeds import base_seed  # noqa: E402
 
 __all__ = [
+    "FamilyContract",
     "JsonContract",
     "MemoryPolicyContract",
     "PolicyContract",

@@ -1,0 +1,97 @@
+"""What every registered family must keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from priorwise.core.family import ask, family_of, offers, seen_by, unseen
+from priorwise.core.protocols import MeanBelief
+from priorwise.core.serial import Serializable
+from priorwise.policies.uniform import Uniform
+from priorwise.sensitivity.distance.measures import total_variation
+from priorwise.simulate.run import simulate
+from priorwise.testing.playing import play
+from priorwise.testing.seeds import base_seed
+
+TASKS, PULLS = 40, 6
+
+
+class FamilyContract:
+    """Tests of a family by one of its priors; override the fixture ``prior``.
+
+    Nothing is asked of parts that the family does not have.
+    """
+
+    @pytest.fixture
+    def prior(self) -> Any:
+        """A prior of the family."""
+        raise NotImplementedError("override the fixture `prior` to return a prior of the family")
+
+    @pytest.fixture
+    def seed(self) -> int:
+        """Seed of all streams."""
+        return base_seed()
+
+    def test_it_is_registered(self, prior: Any) -> None:
+        """Tools find the family by the prior, and JSON finds the prior."""
+        family = family_of(prior)
+        assert family is not None, "call priorwise.register(Family(...)) where the prior is defined"
+        assert type(prior) in family.priors
+        assert Serializable.load(prior.to_json()) == prior
+
+    def test_statistics_tell_the_belief_all(self, prior: Any, seed: int) -> None:
+        """The belief given the statistics is that of sequential updates, up to rounding."""
+        if not offers(prior, "statistics") or not hasattr(prior, "belief_given"):
+            return
+        played = play(prior, tasks=TASKS, pulls=PULLS, seed=seed)
+        statistics = unseen(prior, TASKS, "FamilyContract")
+        for pull in played.pulls:
+            statistics = statistics.observe(pull.actions, pull.rewards, pull.seen.signal)
+        if isinstance(played.belief, MeanBelief):
+            np.testing.assert_allclose(
+                prior.belief_given(statistics).mean(played.seen),
+                played.belief.mean(played.seen),
+                rtol=1e-7,
+                atol=1e-9,
+            )
+            before = prior.belief(TASKS).mean(played.seen)
+            assert not np.allclose(before, played.belief.mean(played.seen))  # control
+
+    def test_statistics_add_up(self, prior: Any, seed: int) -> None:
+        """Tasks taken apart and joined, and pulls seen in two parts, give the whole again."""
+        if not offers(prior, "statistics"):
+            return
+        run = simulate(prior, Uniform(), horizon=PULLS, tasks=TASKS, seed=seed, keep=True)
+        whole = seen_by(prior, run)
+        assert whole.tasks == TASKS
+        assert whole.take(slice(0, 7)) + whole.take(slice(7, TASKS)) == whole
+        assert whole.merged(unseen(prior, TASKS, "FamilyContract")) == whole
+        assert Serializable.load(whole.to_json()) == whole
+
+    def test_densities_are_of_tasks(self, prior: Any, seed: int) -> None:
+        """One finite log density for each task, which does not depend on the others."""
+        if not offers(prior, "log_marginal") or not offers(prior, "statistics"):
+            return
+        run = simulate(prior, Uniform(), horizon=PULLS, tasks=TASKS, seed=seed, keep=True)
+        statistics, density = seen_by(prior, run), ask(prior, "log_marginal", "FamilyContract")
+        values = np.asarray(density(prior, statistics))
+        assert values.shape == (TASKS,)
+        assert np.isfinite(values).all()
+        alone = density(prior, statistics.take([3]))
+        np.testing.assert_allclose(alone, values[3:4], rtol=1e-9)
+
+    def test_distance_to_itself_is_nothing(self, prior: Any, seed: int) -> None:
+        """A prior has total variation 0 from itself."""
+        if offers(prior, "pair"):
+            assert abs(total_variation(prior, prior, seed=seed).value) < 1e-12
+
+    def test_a_vague_start_is_of_the_same_tasks(self, prior: Any, seed: int) -> None:
+        """The vague prior can be believed on these tasks."""
+        if offers(prior, "blank"):
+            blank = ask(prior, "blank", "FamilyContract")(prior)
+            assert blank.arms == prior.arms
+            run = simulate(prior, Uniform(), believed=blank, horizon=2, tasks=3, seed=seed)
+            assert np.isfinite(run.mean_reward)
