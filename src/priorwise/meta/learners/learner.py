@@ -51,7 +51,9 @@ class Setting:
         Normal families: mean 0 and the covariance of the noise, so that it weighs as much as one
         pull of each arm. Bernoulli arms: Beta(1, 1). Finite: uniform on the possible tasks.
         """
-        return ask(self.truth, "blank", "a learner without a prior to start from")(self.truth)
+        return ask(
+            self.truth, "blank", "a learner without a prior to start from (pass one to the learner)"
+        )(self.truth)
 
 
 @final
