@@ -51,6 +51,7 @@ def over_lanes(function: Any, x: Any) -> Any:
     return out
 
 
+@pytest.mark.slow
 def test_exponentials_and_excesses_have_all_their_digits(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = np.concatenate([[0.0, -40.5, -1e-300, 700.0], rng.uniform(-300.0, 300.0, LANES - 4)])
@@ -70,6 +71,7 @@ def test_draws_of_a_search_are_numbered_as_numpy_asks_for_them() -> None:
     assert [request_of.py_func(number) for number in range(300)] == places[:300]
 
 
+@pytest.mark.slow
 def test_kept_quantiles_are_those_of_scipy(seed: int) -> None:
     """Bit for bit, also where there are more of them than room."""
     rng = np.random.default_rng(seed)
