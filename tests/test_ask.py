@@ -17,15 +17,6 @@ import priorwise
 
 ROOT = Path(priorwise.__file__).parent
 FREE = ("families", "experiments")  # a family knows itself; experiments are about given families
-EXCEPTIONS = {
-    "sensitivity/bounds/kveton.py": {"GaussianPrior"},  # a theorem about normal priors
-    "sensitivity/breaking_even.py": {
-        "BetaPrior",
-        "FinitePrior",
-        "GaussianPrior",
-        "LinearGaussianPrior",
-    },
-}
 
 
 def classes_of_families() -> set[str]:
@@ -94,5 +85,4 @@ def test_nothing_outside_families_tests_for_one() -> None:
     classes = classes_of_families()
     assert {"BetaPrior", "GaussianBelief", "LinearStatistics", "FiniteCounts"} <= classes
     for path in modules():
-        known = EXCEPTIONS.get(path.relative_to(ROOT).as_posix(), set())
-        assert asked_for(path.read_text()) & classes <= known, path
+        assert not asked_for(path.read_text()) & classes, path
