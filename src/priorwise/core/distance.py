@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol, Self, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from priorwise.core.protocols import Belief, Seen, Signal
 from priorwise.core.streams import Stream
@@ -65,6 +65,19 @@ class DivergentPair(Pair, Protocol):
     def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
         """Return log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class BothBeliefs:
+    """Two beliefs about the same tasks that see the same; a start for a :class:`PosteriorPair`."""
+
+    p: Any
+    q: Any
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition both."""
+        p, q = (each.update(seen, actions, rewards, after) for each in (self.p, self.q))
+        return replace(self, p=p, q=q)
 
 
 class PosteriorPair(Protocol):

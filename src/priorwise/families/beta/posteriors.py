@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self, final
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.distance import BothBeliefs
 from priorwise.core.streams import Stream
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import FloatArray
 from priorwise.families.beta.prior import BetaBelief, BetaPrior
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class BetaPosteriors:
+class BetaPosteriors(BothBeliefs):
     """Independent Beta posteriors of the arms; their parameters differ by what those of the priors
     do.
     """
 
-    p: BetaBelief
-    q: BetaBelief
     exact: bool = False
 
     @classmethod
@@ -53,14 +51,6 @@ class BetaPosteriors:
         """
         drawn = np.clip(rng.beta(self.p.a, self.p.b, draws), 1e-300, 1.0 - 1e-16)
         return np.exp(np.minimum(0.0, self._log_ratio(np.log(drawn), np.log1p(-drawn))))
-
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition both."""
-        return replace(
-            self,
-            p=self.p.update(seen, actions, rewards, after),
-            q=self.q.update(seen, actions, rewards, after),
-        )
 
 
 def _log_odds(belief: BetaBelief, rng: Stream) -> FloatArray:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self, final
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
-from priorwise.core.protocols import Seen, Signal
+from priorwise.core.distance import BothBeliefs
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.finite.belief import FiniteBelief
 from priorwise.families.finite.prior import FinitePrior
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class FinitePosteriors:
+class FinitePosteriors(BothBeliefs):
     """Probabilities of the points of both supports."""
 
-    p: FiniteBelief
-    q: FiniteBelief
     places: tuple[IntArray, IntArray]  # where the points of each support stand in their union
     points: int
     exact: bool = True
@@ -61,11 +58,3 @@ class FinitePosteriors:
         drawn = self.places[0][rng.choice(self.p.weights(), draws)]
         rows = np.arange(len(drawn))[:, None]
         return np.minimum(1.0, second[rows, drawn] / first[rows, drawn])
-
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition both."""
-        return replace(
-            self,
-            p=self.p.update(seen, actions, rewards, after),
-            q=self.q.update(seen, actions, rewards, after),
-        )

@@ -13,6 +13,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from priorwise.core.distance import BothBeliefs
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -21,16 +22,15 @@ from priorwise.families.normal.distance import GaussianPair, covariance_rank
 
 @final
 @dataclass(frozen=True, eq=False)
-class NormalPosteriors:
-    """Normal posteriors of the means or of the weights.
+class NormalPosteriors(BothBeliefs):
+    """Normal posteriors of the means or of the weights: beliefs with mean m ``(task, dim)`` and
+    root of the covariance ``(task, dim, dim)``.
 
     With one covariance the posteriors have one too, and ``TV = 2 Phi(d / 2) - 1`` with ``d =
     |L'S^-1 (m_q - m_p)|``, L the root of the posterior covariance and S, m of the priors:
     conditioning maps the shift of the means by ``L L' S^-1``.
     """
 
-    p: Any  # beliefs with mean m (task, dim) and root of the covariance (task, dim, dim)
-    q: Any
     ratio: _NormalRatio
     evidence: FloatArray  # (task,): log p(tau) / q(tau)
 
@@ -77,12 +77,7 @@ class NormalPosteriors:
             centre = belief.m[rows, actions] if x is None else np.einsum("tj,tj->t", x, belief.m)
             variance = np.einsum("tj,tj->t", f, f) + belief.prior.noise_var[actions]
             gained = gained - sign * (np.log(variance) + (rewards - centre) ** 2 / variance) / 2.0
-        return replace(
-            self,
-            p=self.p.update(seen, actions, rewards, after),
-            q=self.q.update(seen, actions, rewards, after),
-            evidence=gained,
-        )
+        return replace(super().update(seen, actions, rewards, after), evidence=gained)
 
 
 @final

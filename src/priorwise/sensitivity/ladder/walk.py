@@ -22,10 +22,10 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.action_laws import ActionLaw
-from priorwise.core.distance import PosteriorPair
+from priorwise.core.distance import BothBeliefs, PosteriorPair
 from priorwise.core.family import ask, family_of, offers
 from priorwise.core.progress import Progress, progress_of
-from priorwise.core.protocols import Belief, Policy, Seen, Signal
+from priorwise.core.protocols import Policy, Seen
 from priorwise.core.streams import Purpose, Stream, Streams, mix
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
@@ -105,7 +105,7 @@ def _walk(
     shared, coupled, source = np.ones(tasks), "actions", "exact"
     for step in steps(
         environments(p, streams),
-        _Both(p.belief(tasks), q.belief(tasks)) if start is None else start,
+        BothBeliefs(p.belief(tasks), q.belief(tasks)) if start is None else start,
         _HoldsFirst(policy),
         streams,
         horizon=horizon,
@@ -138,17 +138,6 @@ def _walk(
         shared if coupled else None,
         coupled,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Both:
-    """Beliefs of two priors whose densities are not known."""
-
-    p: Belief
-    q: Belief
-
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> _Both:
-        return _Both(*(each.update(seen, actions, rewards, after) for each in (self.p, self.q)))
 
 
 @dataclass(frozen=True)
