@@ -570,7 +570,7 @@ def test_arms_that_exploration_missed_are_arms_all_the_same(
 def test_what_is_no_estimator_is_refused(learner: Any) -> None:
     with pytest.raises(TypeError, match="not the class"):
         learner(GaussianMarginalLikelihood)
-    with pytest.raises(TypeError, match="method fit"):
+    with pytest.raises(TypeError, match="an estimator with fit"):
         learner(object())
 
 

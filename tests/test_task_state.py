@@ -293,7 +293,9 @@ def test_bad_pulls_and_parts() -> None:
         ALL["linear-pool"].belief_given(plain)
     with pytest.raises(ValueError, match="another noise"):
         ALL["linear-singular"].belief_given(weighted)
-    with pytest.raises(TypeError, match="belief_given needs a kept Run or GaussianStatistics"):
+    with pytest.raises(
+        TypeError, match="statistics must be a kept Run or GaussianStatistics for belief_given"
+    ):
         ALL["gaussian"].belief_given(pw.BetaStatistics([[1]], [[2]]))
     with pytest.raises(ValueError, match="the prior has arms=3, but the statistics have arms=2"):
         ALL["gaussian"].belief_given(pw.GaussianStatistics.empty(1, 2))

@@ -61,10 +61,11 @@ def written(value: FloatArray, error: FloatArray) -> list[str]:
     cells = [[f"{each:.{digits}f}" for each in row[:SHOWN]] for row in flat[:SHOWN]]
     width = max(len(cell) for row in cells for cell in row)
     lines = [
-        "  ".join(f"{cell:>{width}}" for cell in row) + "  ..." * (flat.shape[1] > SHOWN)
+        "  ".join(f"{cell:>{width}}" for cell in row) + ("  ..." if flat.shape[1] > SHOWN else "")
         for row in cells
     ]
-    lines += [f"... ({len(flat)} rows)"] * (len(flat) > SHOWN)
+    if len(flat) > SHOWN:
+        lines.append(f"... ({len(flat)} rows)")
     return [
         *lines,
         f"(standard errors {known.min():.2g} to {known.max():.2g})"

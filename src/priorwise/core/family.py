@@ -195,8 +195,8 @@ def statistics_of(prior: Any, data: Any, tool: str) -> Any:
         return kind.read(played, **kind.known(prior))
     if not isinstance(played, kind):
         raise TypeError(
-            f"{tool} needs a kept Run or {kind.__name__} for a {type(prior).__name__}, got "
-            f"{type(played).__name__}"
+            f"statistics must be a kept Run or {kind.__name__} for {tool} of a "
+            f"{type(prior).__name__}, got {type(played).__name__}"
         )
     return played
 
