@@ -44,6 +44,8 @@ run(int(sys.argv[1]))
 print(before, peak() - before)
 """
 IMPORT = "import priorwise"
+NUMPY = "import numpy"
+HELP = "import sys; sys.argv[1:] = ['--help']; from priorwise.cli import main; main()"
 FIRST_RUN = """
 import priorwise as pw
 prior = pw.GaussianPrior([0.5, 0.0], [[1.0, 0.9], [0.9, 1.0]])
@@ -121,7 +123,9 @@ def start(quick: bool) -> Section:
     spent: dict[str, list[Spent]] = {
         "cold": [],
         "warm": [],
-        "import alone": [],
+        "import priorwise": [],
+        "priorwise --help": [],
+        "import numpy": [],
         "interpreter alone": [],
     }
     for _ in range(colds):
@@ -129,13 +133,17 @@ def start(quick: bool) -> Section:
             spent["cold"].append(seconds(FIRST_RUN, cache))
             for _ in range(rounds):
                 spent["warm"].append(seconds(FIRST_RUN, cache))
-                spent["import alone"].append(seconds(IMPORT, cache))
+                spent["import priorwise"].append(seconds(IMPORT, cache))
+                spent["priorwise --help"].append(seconds(HELP, cache))
+                spent["import numpy"].append(seconds(NUMPY, cache))
                 spent["interpreter alone"].append(seconds("", cache))
     timings = {name: Timing(tuple(each)) for name, each in spent.items()}
-    warm = timings["warm"]
+    warm, numpy = timings["warm"], timings["import numpy"]
     section = Section("7. Start: a new process that imports priorwise and runs 1,000 tasks")
     section.goals = [
         ratio("cold ÷ warm", timings["cold"], warm, "cold: nothing compiled yet"),
+        ratio("import priorwise ÷ import numpy", timings["import priorwise"], numpy, at_most=1.0),
+        ratio("priorwise --help ÷ import numpy", timings["priorwise --help"], numpy, at_most=4.0),
         Goal(
             "warm", warm.best, " s", at_most=1.5, note=f"in processor time {show(warm.processor)} s"
         ),
