@@ -27,9 +27,9 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core import runs
 from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Block as Ran
 from priorwise.core.runs import Run, as_run, trajectory_of
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments.experiment import (
@@ -261,7 +261,7 @@ class LearningCurves:
         replicate: int,
         first: int,
         end: int | None = None,
-    ) -> Ran:
+    ) -> runs.Block:
         """Play episodes ``first``, ``first + 1``, ... of a replicate, to the end."""
         problem = self.problem
         chosen = choose(
@@ -290,7 +290,7 @@ class _Configuration:
     policy: Policy
     believed: Prior
     begin: int
-    explored: Ran | None
+    explored: runs.Block | None
     counted: bool  # whether its pulls are
 
 
@@ -299,6 +299,6 @@ def _exact_repr(value: Any) -> str:
         return repr(value)
 
 
-def _actions(ran: Ran) -> NDArray[np.int32]:
+def _actions(ran: runs.Block) -> NDArray[np.int32]:
     assert ran.columns is not None
     return ran.columns.actions

@@ -249,7 +249,7 @@ def _between(scales: FloatArray, curve: list[Estimate], scale: float | None) -> 
 
 def _name(fallback: Any) -> str:
     return (
-        f"a {type(fallback).__name__} held instead"
+        f"a {type(fallback).__name__} believed instead"
         if hasattr(fallback, "belief")
         else type(fallback).__name__
     )
