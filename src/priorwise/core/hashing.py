@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -61,8 +61,9 @@ def task_keys(seed: int, purpose: Purpose, tasks: UIntArray) -> UIntArray:
 
 def call_keys(step: int | IntArray, call: int) -> UIntArray:
     """Key of one request at one step, ``(1,)``, or at the step of each task, ``(task,)``."""
-    steps = np.atleast_1d(np.asarray(step, dtype=np.uint64))
-    return mix_array((steps << np.uint64(32)) | np.uint64(call))
+    if isinstance(step, int):
+        return np.array([mix((step << 32) | call)], dtype=np.uint64)
+    return mix_array((step.astype(np.uint64) << np.uint64(32)) | np.uint64(call))
 
 
 def slot_keys(step: int | IntArray, call: int, draws: int, width: int) -> UIntArray:
@@ -73,11 +74,12 @@ def slot_keys(step: int | IntArray, call: int, draws: int, width: int) -> UIntAr
     return mix_array(call_keys(step, call)[:, None, None] + places)
 
 
-def pair_start(step: int | IntArray) -> IntArray:
+def pair_start(step: int | IntArray) -> Any:
     """Step at which the pair of normals begins that serves this one: itself if odd, else the step
     before; 0 stands alone.
     """
-    return np.maximum(np.asarray(step) - 1 + np.asarray(step) % 2, 0)
+    start = step - 1 + step % 2
+    return max(start, 0) if isinstance(start, int) else np.maximum(start, 0)
 
 
 def unit(bits: UIntArray) -> FloatArray:

@@ -176,7 +176,8 @@ class Stream:
             slot = mix_array(call_keys(start, self._call) + np.uint64(PAIRED << 32))
             self._call += 1
             first, second = box_muller(self._keys + slot, 0)
-            return np.where(self._step == start, first, second)
+            halves = self._step == start
+            return np.where(halves, first, second) if np.ndim(halves) else (second, first)[halves]
         _check_shape(shape)
         width = shape[-1]
         pairs = (*shape[:-1], (width + 1) // 2)

@@ -66,7 +66,8 @@ def run_numpy(
     totals = np.cumsum(rewards, axis=0)[-1:].copy()
     curves = [rewards, totals, *([np.stack(worth)] if worth else [])]
     if regrets:
-        curves += [np.stack(regrets), np.cumsum(regrets, axis=0)]
+        regret = np.stack(regrets)
+        curves += [regret, np.cumsum(regret, axis=0)]
     means, squares = report(np.concatenate(curves))
     columns = Columns(np.stack(actions), rewards, np.stack(log) if log else None) if keep else None
     return Block(means, squares, totals[0], resets, columns)
