@@ -212,7 +212,7 @@ def test_masks_of_learners(engine: Any, seed: int) -> None:
     mask = np.array([[True, True, False], [False, True, True], [True, False, True]])
     prior = pw.GaussianPrior(np.zeros(3), np.eye(3))
     options: dict[str, Any] = {
-        "episodes": 3, "replicates": 30, "horizon": 6, "seed": seed, "jobs": 1, "keep": True,
+        "episodes": 3, "replicates": 12, "horizon": 6, "seed": seed, "jobs": 1, "keep": True,
         "engine": engine,
     }  # fmt: skip
     run = pw.simulate_meta(prior, FixedPrior(pw.ThompsonSampling()), available=mask, **options)

@@ -66,6 +66,7 @@ def test_tally_is_the_twin_of_the_compiled_one(tasks: int, seed: int) -> None:
     np.testing.assert_array_equal(apart, found[0])
 
 
+@pytest.mark.slow
 def test_numpy_runs_import_no_compiler() -> None:
     """Neither ``import priorwise`` nor a simulation in NumPy; a compiled one does (the control)."""
     program = """
