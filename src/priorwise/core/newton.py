@@ -93,8 +93,9 @@ def climb(
     low: FloatArray | float = -np.inf,
     high: FloatArray | float = np.inf,
     scoring: Callable[[P], FloatArray] | None = None,
+    last: bool = True,
 ) -> Climb[P]:
-    """Climb until a step promises a rise below ``tolerance``; that step is the last one.
+    """Climb until a step promises a rise below ``tolerance``; ``last`` says whether to take it.
 
     The step is ``H^-1 g`` with H the information; where that is not positive definite, what
     ``scoring`` gives instead, such as the expected one, or else the same with curvatures of the
@@ -133,6 +134,8 @@ def climb(
         gain, step = 0.5 * float(gradient @ own), np.zeros_like(here.x)
         step[free] = own
         enough = tolerance + ROUNDING * abs(here.value)
+        if gain < enough and not last:
+            return Climb(here, True, tuple(values))
         moved = False
         for _ in range(HALVINGS):
             there = at(np.minimum(np.maximum(here.x + step, low), high))

@@ -250,7 +250,7 @@ class GaussianMarginalLikelihood:
             found = climb_by_gradient(partial(model.at, curved=False), begin, **options)
         else:
             bounds: dict[str, Any] = {"longest": LONGEST, "low": model.low, "high": -model.low}
-            found = climb(model.at, begin, scoring=scoring, **bounds, **options)
+            found = climb(model.at, begin, scoring=scoring, last=False, **bounds, **options)
         on_edge = False
         if not model.log_det:
             found, on_edge = to_boundary(found, self.tolerance)
