@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,61 @@ def test_exchangeable_priors_take_the_arms_of_the_statistics(name: str, seed: in
     np.testing.assert_array_equal(
         free.belief_given(state).mean(seen), prior.belief_given(state).mean(seen)
     )
+
+
+@pytest.mark.parametrize("free", [pw.ExchangeableGaussianPrior(0.1, 1.0, 0.9, 0.5),
+                                  pw.ExchangeableBetaPrior(0.8, 1.6)])  # fmt: skip
+def test_exchangeable_priors_refuse_what_does_not_tell_the_arms(free: Any, seed: int) -> None:
+    run = pw.simulate(free.for_arms(3), pw.Uniform(), horizon=2, tasks=2, seed=seed, keep=True)
+    for condition in (lambda: free.belief_given(run), lambda: run.belief(free)):
+        with pytest.raises(TypeError, match="how many arms its tasks have"):
+            condition()
+    with pytest.raises(TypeError, match="statistics must be"):
+        free.belief_given(None)
+
+
+def exact_posterior(prior: Any, arms: IntArray, rewards: FloatArray) -> tuple[Any, Any]:
+    """Posterior mean and covariance in rational arithmetic."""
+    m = [Fraction(each) for each in prior.mean.tolist()]
+    root = [[Fraction(each) for each in row] for row in prior._root.tolist()]
+    cov = [[sum(a * b for a, b in zip(i, j, strict=True)) for j in root] for i in root]
+    for a, r in zip(arms.tolist(), rewards.tolist(), strict=True):
+        column = [row[a] for row in cov]
+        total = column[a] + Fraction(float(prior.noise_var[a]))
+        residual = Fraction(r) - m[a]
+        m = [each + c / total * residual for each, c in zip(m, column, strict=True)]
+        cov = [
+            [each - c * d / total for each, d in zip(row, column, strict=True)]
+            for row, c in zip(cov, column, strict=True)
+        ]
+    return np.array(m, dtype=np.float64), np.array(cov, dtype=np.float64)
+
+
+@pytest.mark.parametrize(("scale", "noise"), [(1.0, 1e-12), (1e12, 1.0)])
+def test_a_belief_given_statistics_is_as_exact_where_noise_is_small(
+    scale: float, noise: float, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    arms = np.array([3, 1, 3])  # of the others something is learned, not all
+    for _ in range(5):
+        factor = generator.normal(size=(4, 4))
+        prior = pw.GaussianPrior(generator.normal(size=4), scale * factor @ factor.T, noise)
+        rewards = np.sqrt(scale) * (factor @ generator.normal(size=4))[arms]
+        mean, cov = exact_posterior(prior, arms, rewards)
+        belief = prior.belief_given(
+            pw.GaussianStatistics.from_trajectory(arms[None], rewards[None], arms=4)
+        )
+        np.testing.assert_allclose(belief.m[0], mean, atol=1e-7 * np.abs(mean).max())
+        np.testing.assert_allclose(belief.covariance()[0], cov, atol=1e-10 * scale)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_step_at_which_no_task_pulls_changes_nothing(name: str, seed: int) -> None:
+    prior = ALL[name]
+    played = play(prior, seed)
+    state = played.statistics(prior)
+    nothing = np.full(TASKS, np.nan)
+    assert state.observe(np.full(TASKS, -1), nothing, played.signals[0]) == state
 
 
 def close(one: PerTask, other: PerTask) -> None:

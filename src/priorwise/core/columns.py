@@ -166,9 +166,5 @@ def pulls_of(actions: ArrayLike, rewards: ArrayLike, signal: Any, tasks: int) ->
             f"rewards must have one entry for each of the {tasks} tasks, got shape {earned.shape}"
         )
     rows = np.flatnonzero(chosen >= 0)
-    return Pulls(
-        rows,
-        chosen[rows].astype(np.int64),
-        validation.vector("rewards", earned[rows], rows.size),
-        signal,
-    )
+    known = validation.vector("rewards", earned[rows], rows.size) if rows.size else earned[rows]
+    return Pulls(rows, chosen[rows].astype(np.int64), known, signal)

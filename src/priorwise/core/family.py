@@ -221,6 +221,19 @@ def seen_by(prior: Any, data: Any) -> Any:
     return statistics
 
 
+def belief_for_arms(prior: Any, data: Any) -> Any:
+    """Return the belief of a prior without a fixed number of arms about tasks with as many as their
+    statistics have; what was played does not tell.
+    """
+    if isinstance(data, (Run, Trajectory)):
+        raise TypeError(
+            f"a {type(data).__name__} does not say how many arms its tasks have: condition "
+            "prior.for_arms(n), or pass statistics"
+        )
+    statistics = statistics_of(prior, data, "belief_given")
+    return for_arms(prior, statistics.arms).belief_given(statistics)
+
+
 def discover() -> None:
     """Import every family: those of this package, and the packages that say in their metadata that
     they bring some.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import sizes, validation
+from priorwise.core.family import belief_for_arms
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -75,4 +76,5 @@ class ExchangeableBetaPrior(Serializable):
 
     def belief_given(self, statistics: Any) -> BetaBelief:
         """Return the belief about tasks with as many arms as their statistics have."""
-        return self.for_arms(statistics.arms).belief_given(statistics)
+        belief: BetaBelief = belief_for_arms(self, statistics)
+        return belief

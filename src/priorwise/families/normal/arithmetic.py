@@ -26,15 +26,27 @@ def given(
 ) -> tuple[FloatArray, FloatArray]:
     """Condition N(mean, L L') on all that tasks saw at once: likelihoods ``exp(b'w - w'P w / 2)``.
 
-    ``precision`` P ``(task, dim, dim)`` and ``shift`` b ``(task, dim)``. With ``C C' = I + L'P L``
-    the posterior has the root ``L C'^-1`` and the mean ``m + S (b - P m)``; singular priors need
-    nothing special.
+    ``precision`` P ``(task, dim, dim)`` and ``shift`` b ``(task, dim)``. With ``P = H'H``, ``H'y =
+    b - P m`` and the triangle ``[R z; 0 .]`` of the QR decomposition of ``[H L, y; I, 0]`` the
+    posterior has the root ``L R^-1`` and the mean ``m + L R^-1 z``. ``R'R = I + L'P L`` is never
+    formed: that would square the ratio of prior spread to noise, and with it the rounding. Singular
+    priors need nothing special.
     """
-    inner = np.eye(len(mean)) + root.T @ precision @ root
-    solved = np.linalg.solve(np.linalg.cholesky(inner), np.broadcast_to(root.T, inner.shape))
-    new = np.ascontiguousarray(solved.transpose(0, 2, 1))
+    size = len(mean)
+    squares, axes = np.linalg.eigh(precision)
+    scale = np.sqrt(np.maximum(squares, 0.0))
     surprise = shift - np.einsum("tij,j->ti", precision, mean)
-    return mean + np.einsum("tij,tkj,tk->ti", new, new, surprise), new
+    stacked = np.zeros((len(shift), 2 * size, size + 1))
+    stacked[:, :size, :size] = scale[:, :, None] * axes.transpose(0, 2, 1) @ root
+    stacked[:, size:, :size] = np.eye(size)
+    stacked[:, :size, size] = np.einsum("tij,ti->tj", axes, surprise) / np.where(
+        scale > 0.0, scale, np.inf
+    )
+    r = np.asarray(np.linalg.qr(stacked, mode="r"))[:, :size]
+    r *= np.copysign(1.0, np.einsum("tii->ti", r[:, :, :size]))[:, :, None]  # as Cholesky's
+    solved = np.linalg.solve(r[:, :, :size].transpose(0, 2, 1), root.T)
+    new = np.ascontiguousarray(solved.transpose(0, 2, 1))
+    return mean + np.einsum("tij,tj->ti", new, r[:, :, size]), new
 
 
 def log_normal(residual: FloatArray, variance: FloatArray) -> FloatArray:
