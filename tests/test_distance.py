@@ -628,7 +628,7 @@ def test_equal_contexts_need_not_be_one_object() -> None:
 
 
 def test_strangers_are_refused() -> None:
-    with pytest.raises(TypeError, match="not for a str"):
+    with pytest.raises(TypeError, match="which a str, as p is, does not have"):
         total_variation("a", "b")
 
 

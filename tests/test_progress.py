@@ -21,7 +21,8 @@ import priorwise as pw
 from priorwise.core import progress
 from priorwise.experiments import problems
 from priorwise.kernels.compiling import LazyEntry, Tile
-from priorwise.simulate import engine
+from priorwise.simulate import blocks
+from priorwise.simulate.engine import Runner
 
 PRIOR = pw.GaussianPrior([0.5, 0.0], np.eye(2))
 OTHER = pw.GaussianPrior([0.0, 0.0], np.eye(2))
@@ -168,7 +169,7 @@ def test_the_first_block_tells_how_long_the_others_take(monkeypatch: pytest.Monk
     one.
     """
     now = [0.0]
-    for module in (progress, engine):
+    for module in (progress, blocks):
         monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     monkeypatch.setattr(progress, "_ready", 0.0)
 
@@ -178,19 +179,19 @@ def test_the_first_block_tells_how_long_the_others_take(monkeypatch: pytest.Monk
 
         return run
 
-    clock = engine.Clock(
-        {"quick": engine.Plan("compiled", takes(4.0)), "slow": engine.Plan("numpy", takes(12.0))}
+    clock = blocks.Clock(
+        {"quick": Runner("compiled", takes(4.0)), "slow": Runner("numpy", takes(12.0))}
     )
-    for name in clock.plans:
+    for name in clock.runners:
         for first in (0, 64):
-            clock.plans[name].run(first=first)
+            clock.runners[name].run(first=first)
     assert (clock.slowest, clock.share("slow"), clock.left(64, 704, threads=4)) == (
         "slow",
         0.75,
         10 * (4.0 / 4 + 12.0),
     )
     assert clock.first_block(256) == 256
-    assert engine.Clock({"quick": engine.Plan("compiled", takes(1.0))}).first_block(256) == 64
+    assert blocks.Clock({"quick": Runner("compiled", takes(1.0))}).first_block(256) == 64
 
 
 def test_a_first_part_that_takes_long_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

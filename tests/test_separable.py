@@ -71,13 +71,13 @@ def test_every_family_serves_tasks_at_different_steps(name: str, seed: int) -> N
     assert (at_one_step != together).any()
 
 
-def test_steps_that_do_not_fit_are_refused() -> None:
+def test_steps_that_do_not_fit_are_refused(seed: int) -> None:
     with pytest.raises(ValueError, match="the horizon, in each task, got 4 in task 1"):
         Seen(np.array([1, 4]), 3, 2)
     with pytest.raises(TypeError, match="step must be an integer or one for each of 2 tasks"):
         Seen(np.array([1.0, 2.0]), 3, 2)
     with pytest.raises(TypeError, match="step must be an integer or one for each of 3 tasks"):
         Seen(np.array([1, 2]), np.array([3, 3, 3]), 2)
-    rng = Streams(0, np.arange(3, dtype=np.uint64)).at(Purpose.POLICY, 1)
+    rng = Streams(seed, np.arange(3, dtype=np.uint64)).at(Purpose.POLICY, 1)
     with pytest.raises(ValueError, match=r"seen\.step has 2 tasks, but there are 3"):
         pw.ThompsonSampling().act(BETA.belief(3), Seen(np.array([1, 2]), 3, 2), rng)
