@@ -92,11 +92,6 @@ def inline(function: Any) -> Any:
     return numba.njit(forceinline=True, _nrt=False, **FLAGS)(function)
 
 
-def allocating(function: Any) -> Any:
-    """Compile a helper that allocates what other kernels work with."""
-    return numba.njit(**FLAGS)(function)
-
-
 def entry(signature: Any) -> Any:
     """Compile a function that Python calls, at its first call, cached on disk; it runs without the
     interpreter lock.

@@ -3,7 +3,8 @@ it.
 
 ``Lanes`` is WIDTH floats in registers, ``Bits`` WIDTH unsigned 64-bit integers. ``load(array,
 offset)`` and ``store(array, offset, value)`` address a C-contiguous array of floats or unsigned
-integers by element, without index checks. Arithmetic acts lane by lane, also with a scalar on the
+integers by element, without index checks; or a span, which is a part of an array as a mere address
+(``priorwise.kernels.spans``). Arithmetic acts lane by lane, also with a scalar on the
 right or left, so a function like ``mix`` or ``log`` of ``priorwise.kernels.random`` serves scalars
 and vectors alike. LLVM maps it to whatever the machine has.
 """
@@ -46,10 +47,16 @@ class VectorModel(models.PrimitiveModel):
         super().__init__(manager, numba_type, numba_type.vector)
 
 
-def address_of(context, builder, array_type, array, offset):
+def data_of(context, builder, kind, array):
+    """Build the address of the first element of an array, or of a span."""
+    if isinstance(kind, types.CPointer):
+        return array
+    return context.make_array(kind)(context, builder, array).data
+
+
+def address_of(context, builder, kind, array, offset):
     """Build the address of an element."""
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.gep(data, [offset])
+    return builder.gep(data_of(context, builder, kind, array), [offset])
 
 
 def _llvm(builder, name, args):
@@ -124,7 +131,7 @@ def gather(typingctx, array, offsets):
 
     def generate(context, builder, signature, args):
         vector, words = kind.vector, bits_type.vector
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        data = data_of(context, builder, signature.args[0], args[0])
         base = spread(builder, builder.ptrtoint(data, ir.IntType(64)), words)
         eight = ir.Constant(words, [8] * WIDTH)
         pointers = ir.VectorType(vector.element.as_pointer(), WIDTH)

@@ -26,6 +26,7 @@ from priorwise.families.finite.tiles_counts import (
 )
 from priorwise.families.finite.tiles_look import (
     DONE,
+    I0,
     add_up_pulls,
     draw_tasks,
     point_rows,
@@ -33,10 +34,11 @@ from priorwise.families.finite.tiles_look import (
     settle,
     start_at,
 )
-from priorwise.families.finite.tiles_work import BATCH, next_places, work_for, write_slots
-from priorwise.kernels.compiling import LANES, LOOK, allocating, inline, tile
+from priorwise.families.finite.tiles_work import BATCH, begin, next_places, work_in
+from priorwise.kernels.compiling import LANES, LOOK, inline, tile
 from priorwise.kernels.random import ZERO
-from priorwise.kernels.simd import WIDTH, bits_of, float_of, gather, load, peek, store, zeros
+from priorwise.kernels.simd import WIDTH, bits_of, float_of, gather, load, peek, poke, store, zeros
+from priorwise.kernels.spans import keep, take_bits, take_ints
 
 TOGETHER = 4  # tasks of equal belief whose pulls share batches, so that few batches are part empty
 
@@ -52,16 +54,26 @@ class Cells(NamedTuple):
     starts: Any  # of the vectors of a batch of cells
 
 
-@allocating
-def cells_for(p, n):
-    """Allocate the records, with the means that the cells show as last words."""
+@inline
+def cells_in(memory, n):
+    """Take the records off the memory."""
     size = n[At.RECORD]
     pitch = (n[At.CELLS] + BATCH - 1) // BATCH * BATCH
-    table = np.zeros(pitch * size, np.uint64)
+    return Cells(
+        pitch, size,
+        take_bits(memory, pitch * size), take_bits(memory, BATCH), take_bits(memory, BATCH),
+        take_ints(memory, 4),
+    )  # fmt: skip
+
+
+@inline
+def begin_cells(cells, p, n):
+    """Write the means that the cells show as the last words of their records."""
     for cell in range(n[At.CELLS]):
-        table[(cell + 1) * size - 1] = bits_of(p[n[At.CELL_VALUES] + cell])
-    words, records = np.empty(BATCH, np.uint64), np.empty(BATCH, np.uint64)
-    return Cells(pitch, size, table, words, records, np.arange(0, BATCH, WIDTH))
+        place = (cell + 1) * cells.size - 1
+        poke(cells.table, place, bits_of(peek(p, n[At.CELL_VALUES] + cell)))
+    for v in range(4):
+        poke(cells.starts, v, v * WIDTH)
 
 
 @inline
@@ -109,7 +121,7 @@ def show(work, cells, at):
 @inline
 def look_by_cell(work, cells, p, n, keys, lanes, first, end, active, listed, least):
     """Look ahead from the lanes ``first`` to ``end``, exclusive, which hold one belief."""
-    member, place, pitch = first, 0, work.arms + WIDTH
+    member, place, pitch = first, I0, work.arms + WIDTH
     point_rows(work, active, pitch, n[At.RECORDS])
     for at in range(0, (end - first) * work.pitch, BATCH):
         member, place = next_places(work, keys, lanes, member, end - 1, place)
@@ -134,13 +146,15 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     number, last, apart = np.empty(LANES), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     if settle(p, n, k1, state, mask, number, last, now, ahead) == 0:
         return
-    work, cells, lanes = (
-        work_for(p, n, k1, k2, TOGETHER),
-        cells_for(p, n),
-        np.empty(LANES, np.int64),
-    )
-    write_slots(work, NONE, step, call)
-    known_lane, listed, least = 0, 0, 0.0
+    taken, lanes = np.full(1, WIDTH), np.empty(LANES, np.int64)
+    work_in(taken, p, n, k1, k2, TOGETHER)
+    cells_in(taken, n)
+    memory = np.zeros(taken[0], np.int64)
+    memory[0] = WIDTH
+    work, cells = work_in(memory, p, n, k1, k2, TOGETHER), cells_in(memory, n)
+    begin(work, NONE, step, call)
+    begin_cells(cells, p, n)
+    known_lane, listed, least = I0, I0, 0.0
     for leader in range(LANES):
         if number[leader] == DONE:
             continue
@@ -157,3 +171,4 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
             for member in range(first, end):
                 place = (member - first) * work.pitch
                 add_up_pulls(work, place, lanes[member], n[At.SIGNED], now, ahead, sizes)
+    keep(memory)

@@ -113,18 +113,15 @@ def look_up_tops(work, table, active, records):
 
 
 @inline
-def head_bits(work, word, v):
-    """Four heads of each pull of a vector."""
-    slots = load(work.word_slots, word * work.slot_pitch + peek(work.places, v))
-    return mix(slots + peek(work.keys, v))
-
-
-@inline
 def draw_heads(work):
-    """Draw the heads of a batch, a draw a row."""
+    """Draw the heads of a batch, a draw a row: four of each pull from a word."""
+    slots, places, keys = work.word_slots, work.places, work.keys
     for word in range(work.words):
-        a, b = head_bits(work, word, 0) ^ SIGNS, head_bits(work, word, 1) ^ SIGNS
-        c, d = head_bits(work, word, 2) ^ SIGNS, head_bits(work, word, 3) ^ SIGNS
+        first = word * work.slot_pitch
+        a = mix(load(slots, first + peek(places, 0)) + peek(keys, 0)) ^ SIGNS
+        b = mix(load(slots, first + peek(places, 1)) + peek(keys, 1)) ^ SIGNS
+        c = mix(load(slots, first + peek(places, 2)) + peek(keys, 2)) ^ SIGNS
+        d = mix(load(slots, first + peek(places, 3)) + peek(keys, 3)) ^ SIGNS
         store_four(work.heads, 4 * word * WIDTH, transposed(a, b, c, d))
 
 

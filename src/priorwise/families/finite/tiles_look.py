@@ -19,7 +19,7 @@ from priorwise.families.finite.tiles_counts import (
     draw_remainders,
     own_heads,
 )
-from priorwise.families.finite.tiles_work import BATCH, next_places, work_for, write_slots
+from priorwise.families.finite.tiles_work import BATCH, begin, next_places, work_in
 from priorwise.kernels.compiling import LANES, LOOK, inline, tile
 from priorwise.kernels.random import box_muller, mix, pair_start, unit
 from priorwise.kernels.simd import (
@@ -35,8 +35,10 @@ from priorwise.kernels.simd import (
     store,
     where_at_least,
 )
+from priorwise.kernels.spans import keep
 
 NO_SIGN = np.uint64(0x7FFFFFFFFFFFFFFF)
+I0 = np.int64(0)  # what becomes any integer: a mere 0 has helpers compiled for it as well
 DONE = 1.0  # where one task is possible there is nothing to look for
 
 
@@ -68,12 +70,11 @@ def settle(p, n, k1, state, mask, number, last, now, ahead):
 
 
 @inline
-def read_weights(work, state, support, lane):
+def read_weights(work, state, lane):
     """List the possible tasks of a lane with their weights, log weights and running weights. Return
     their number.
     """
-    active = 0
-    total = 0.0
+    active, total, support = 0, 0.0, work.support
     for s in range(support):
         weight = peek(state, (support + s) * LANES + lane)
         if weight > 0.0:
@@ -91,7 +92,7 @@ def same_tasks(work, active, mask, lane, known_lane):
     """Whether a lane has the possible tasks listed before, and the available arms of the lane they
     were listed for.
     """
-    same = active == work.known.shape[0] or peek(work.known, active) < 0
+    same = active == work.support or peek(work.known, active) < 0
     for k in range(active):
         same = same and peek(work.known, k) == peek(work.ids, k)
     for arm in range(work.arms):
@@ -121,7 +122,7 @@ def list_entries(work, p, n, mask, lane, active):
             poke(work.entry_ends, listed, entry)
             least = 0.0 if entry == before else least
             listed += 1 if entry > before else 0
-    for k in range(work.known.shape[0]):
+    for k in range(work.support):
         poke(work.known, k, peek(work.ids, k) if k < active else -1)
     return listed, least
 
@@ -230,7 +231,7 @@ def start_at(work, lane, state, mask, p, n, known_lane, listed, least):
     """Read the belief of a lane. Return the number of possible tasks, and what the entries were
     listed for: the lane, how many arms have any, and the least sum.
     """
-    active = read_weights(work, state, n[At.SUPPORT], lane)
+    active = read_weights(work, state, lane)
     if not same_tasks(work, active, mask, lane, known_lane):
         listed, least = list_entries(work, p, n, mask, lane, active)
         known_lane = lane
@@ -247,10 +248,10 @@ def point_rows(work, active, pitch, first):
 @inline
 def look_by_pull(work, p, n, keys, step, lanes, active, listed, least):
     """Look ahead from the first of ``lanes``."""
-    noise, place = n[At.NOISE], 0
+    noise, place = n[At.NOISE], I0
     point_rows(work, active, work.arms + WIDTH, n[At.ROWS])
     for at in range(0, work.pitch, BATCH):
-        _, place = next_places(work, keys, lanes, 0, 0, place)
+        _, place = next_places(work, keys, lanes, I0, I0, place)
         draw_tasks(work, p, active, work.values, at)
         draw_rewards(work, p, n, step, at)
         if noise == NONE:
@@ -268,8 +269,8 @@ def look_by_pull(work, p, n, keys, step, lanes, active, listed, least):
 @inline
 def add_up_pulls(work, place, lane, signed, now, ahead, sizes):
     """Write what the pulls of a lane add up to, arm by arm."""
-    add_up(work, work.values, place, 1.0, lane, now, 0)
-    add_up(work, work.best, place, 1.0 / work.k2, lane, ahead, 0)
+    add_up(work, work.values, place, 1.0, lane, now, I0)
+    add_up(work, work.best, place, 1.0 / work.k2, lane, ahead, I0)
     if signed:
         add_up_sizes(work, place, lane, sizes)
 
@@ -282,9 +283,13 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     number, last, lanes = np.empty(LANES), np.empty(LANES, np.uint64), np.zeros(1, np.int64)
     if settle(p, n, k1, state, mask, number, last, now, ahead) == 0:
         return
-    work = work_for(p, n, k1, k2, 1)
-    write_slots(work, n[At.NOISE], step, call)
-    known_lane, listed, least = 0, 0, 0.0
+    taken = np.full(1, WIDTH)
+    work_in(taken, p, n, k1, k2, 1)
+    memory = np.zeros(taken[0], np.int64)
+    memory[0] = WIDTH
+    work = work_in(memory, p, n, k1, k2, 1)
+    begin(work, n[At.NOISE], step, call)
+    known_lane, listed, least = I0, I0, 0.0
     for lane in range(LANES):
         if number[lane] == DONE:
             continue
@@ -293,4 +298,5 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
         )
         lanes[0] = lane
         look_by_pull(work, p, n, keys, step, lanes, active, listed, least)
-        add_up_pulls(work, 0, lane, n[At.SIGNED], now, ahead, sizes)
+        add_up_pulls(work, I0, lane, n[At.SIGNED], now, ahead, sizes)
+    keep(memory)

@@ -1,4 +1,4 @@
-"""What a look-ahead of a finite prior works with: one record of arrays, for one tile function."""
+"""What a look-ahead of a finite prior works with: one record of spans, for one tile function."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from priorwise.families.finite.tiles import GAUSSIAN, NONE, At
-from priorwise.kernels.compiling import allocating, inline
+from priorwise.kernels.compiling import inline
 from priorwise.kernels.random import ONE, PAIRED, S32, ZERO, mix, pair_start
 from priorwise.kernels.simd import WIDTH, iota, peek, poke, store
+from priorwise.kernels.spans import take_bits, take_floats, take_ints
 
 BATCH = 4 * WIDTH  # pulls that go through the steps together
 MOST = (1 << 16) - 1  # what a field can hold
 
 
 class Work(NamedTuple):
-    """Sizes and arrays. Pull ``i * arms + arm`` of a task is the i-th of an arm."""
+    """Sizes and spans. Pull ``i * arms + arm`` of a task is the i-th of an arm."""
 
     arms: int
+    support: int
     k1: int  # imagined pulls of each arm
     k2: int  # look-ahead draws after each of them
     pitch: int  # pulls of a task, in whole vectors
@@ -64,45 +66,47 @@ class Work(NamedTuple):
     sums: Any  # of one task, by arm
 
 
-@allocating
-def work_for(p, n, k1, k2, together):
-    """Allocate the work of a tile in which so many tasks share batches."""
+@inline
+def work_in(memory, p, n, k1, k2, together):
+    """Take the work of a tile in which so many tasks share batches off the memory, all zeros."""
     arms, support = n[At.ARMS], n[At.SUPPORT]
     pitch = (arms * k1 + WIDTH - 1) // WIDTH * WIDTH
     slot_pitch, words, room = pitch + WIDTH, (k2 + 3) // 4, together * pitch + BATCH
     entries = arms * support + 1
-    first_arms = np.empty(pitch // WIDTH, np.int64)
-    for place in range(0, pitch, WIDTH):
-        first_arms[place // WIDTH] = place % arms
     # control flow stands before the call: Numba has no calls of many arguments that branch
     part = p[n[At.PART]] if 0 < n[At.MULTIPLE] * k2 <= MOST else 0.0
-    noise_slots = np.zeros(slot_pitch if n[At.NOISE] != NONE else 0, np.uint64)
-    best_sizes = np.empty(room if n[At.SIGNED] else 0)
+    noise_room = slot_pitch if n[At.NOISE] != NONE else 0
+    size_room = room if n[At.SIGNED] else 0
     return Work(
-        arms, k1, k2, pitch, slot_pitch, words, part,
-        np.zeros(slot_pitch, np.uint64),
-        noise_slots,
-        np.zeros(words * slot_pitch, np.uint64),
-        first_arms,
-        np.empty(support, np.int64), np.empty(support), np.empty(support), np.empty(support),
-        np.empty(support, np.int64), np.full(support, -1),
-        np.empty(entries, np.int64), np.empty(entries), np.empty(entries, np.uint64),
-        np.empty(arms + 1, np.int64),
-        np.empty(4, np.uint64), np.empty(4, np.int64), np.empty(4, np.int64),
-        np.empty(BATCH), np.empty(BATCH), np.empty(support * BATCH), np.empty(support * BATCH),
-        np.zeros((support + 15) * WIDTH, np.uint64), np.zeros((support + 1) * WIDTH, np.uint64),
-        np.zeros(4 * words * WIDTH, np.uint64), np.zeros(WIDTH, np.uint64), np.empty(support),
-        np.empty(room), np.empty(room), best_sizes,
-        np.empty(arms + WIDTH),
+        arms, support, k1, k2, pitch, slot_pitch, words, part,
+        take_bits(memory, slot_pitch), take_bits(memory, noise_room),
+        take_bits(memory, words * slot_pitch), take_ints(memory, pitch // WIDTH),
+        take_ints(memory, support), take_floats(memory, support), take_floats(memory, support),
+        take_floats(memory, support), take_ints(memory, support), take_ints(memory, support),
+        take_ints(memory, entries), take_floats(memory, entries), take_bits(memory, entries),
+        take_ints(memory, arms + 1),
+        take_bits(memory, 4), take_ints(memory, 4), take_ints(memory, 4),
+        take_floats(memory, BATCH), take_floats(memory, BATCH),
+        take_floats(memory, support * BATCH), take_floats(memory, support * BATCH),
+        take_bits(memory, (support + 15) * WIDTH), take_bits(memory, (support + 1) * WIDTH),
+        take_bits(memory, 4 * words * WIDTH), take_bits(memory, WIDTH),
+        take_floats(memory, support),
+        take_floats(memory, room), take_floats(memory, room), take_floats(memory, size_room),
+        take_floats(memory, arms + WIDTH),
     )  # fmt: skip
 
 
 @inline
-def write_slots(work, noise, step, call):
-    """Write the keys of all random numbers of the imagined pulls.
+def begin(work, noise, step, call):
+    """Write the keys of all random numbers of the imagined pulls, and their first arms; no entries
+    are listed yet.
 
     A vector that reaches past the last arm is overwritten by the next pull of the first.
     """
+    for k in range(work.support):
+        poke(work.known, k, -1)
+    for place in range(0, work.pitch, WIDTH):
+        poke(work.first_arms, place // WIDTH, place % work.arms)
     calls = 2 if noise == NONE else 3
     noise_step = pair_start(step) if noise == GAUSSIAN else step
     for i in range(work.k1):
