@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import priorwise
+from priorwise.core.family import Family, ask, register
 
 ROOT = Path(priorwise.__file__).parent
 FREE = ("families", "experiments")  # a family knows itself; experiments are about given families
@@ -86,3 +87,11 @@ def test_nothing_outside_families_tests_for_one() -> None:
     assert {"BetaPrior", "GaussianBelief", "LinearStatistics", "FiniteCounts"} <= classes
     for path in modules():
         assert not asked_for(path.read_text()) & classes, path
+
+
+def test_a_family_has_classes_of_priors_and_known_parts() -> None:
+    for priors in (priorwise.BetaPrior, ("BetaPrior",), (priorwise.BetaPrior([1.0], [1.0]),)):
+        with pytest.raises(TypeError, match="priors of the family 'odd' must be a tuple of"):
+            register(Family(name="odd", priors=priors))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a family has no part 'distance'"):
+        ask(priorwise.BetaPrior([1.0], [1.0]), "distance", "a test")

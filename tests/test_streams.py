@@ -23,6 +23,7 @@ from priorwise.core.streams import (
     mix,
     mix_array,
     slot_keys,
+    streams,
     task_keys,
 )
 from priorwise.families.beta import tiles as beta_kernels
@@ -581,3 +582,11 @@ def test_a_stream_at_another_step(seed: int) -> None:
 def test_wrong_steps_are_refused(steps: Any, seed: int) -> None:
     with pytest.raises((TypeError, ValueError), match="step must be"):
         stream(seed, 2).at(np.array(steps))
+
+
+def test_a_stream_is_moved_to_steps_that_have_numbers_only() -> None:
+    rng = streams(0, tasks=2)(1)
+    for step in (2**32, np.array([1, 2**32])):  # would be step 0 again
+        with pytest.raises(ValueError, match=r"step must be below 2\*\*32"):
+            rng.at(step)
+    assert rng.at(2**32 - 1).tasks == 2

@@ -18,6 +18,7 @@ from priorwise.core.statistics import PerTask
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.statistics import MOST_PULLS
+from priorwise.families.mixture.statistics import MixtureStatistics
 
 MIXTURES = {
     "mixture": pw.meta.MixturePrior(
@@ -190,6 +191,50 @@ def test_a_task_that_the_prior_excludes_starts_again() -> None:
     )
     np.testing.assert_allclose(belief.probabilities(), [[0.25, 0.75], [1.0, 0.0]])
     assert belief.resets.tolist() == [1, 0]
+
+
+def test_likelihoods_of_other_candidates_are_refused() -> None:
+    prior = pw.FinitePrior([[0.9, 0.1], [0.2, 0.6]], [0.7, 0.3])
+    state = pw.FiniteStatistics.from_trajectory([[0]], [[0.9]], prior)
+    for other in (
+        prior.replaced(means=[[0.5, 0.1], [0.2, 0.6]]),
+        prior.replaced(noise="bernoulli"),
+    ):
+        for use in (
+            lambda: other.belief_given(state),  # noqa: B023 - called at once
+            lambda: pw.meta.log_marginal_likelihood(other, state),  # noqa: B023
+            lambda: pw.FiniteMarginalLikelihood(other).fit(state),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match="other candidates"):
+                use()
+    sure = prior.replaced(probs=[0.5, 0.5]).belief_given(state)  # the same ones
+    np.testing.assert_array_equal(sure.probabilities(), [[1.0, 0.0]])
+    for make in (
+        lambda: pw.FiniteStatistics.empty(2),
+        lambda: pw.FiniteStatistics([[0.0, 0.0]], candidates="x"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match="candidates must be"):
+            make()
+
+
+def test_statistics_of_a_mixture_refuse_what_does_not_fit() -> None:
+    one = pw.GaussianStatistics([[1, 0], [2, 1]], [[0.5, 0.0], [1.0, 1.0]])
+    both = MixtureStatistics((one, one))
+    prior = pw.GaussianPrior([0.0, 1.0], np.eye(2))
+    mixture = pw.MixturePrior([prior, prior, prior], [0.5, 0.25, 0.25])
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (lambda: MixtureStatistics(()), TypeError, "parts must be a list"),
+        (lambda: MixtureStatistics("ab"), TypeError, "parts must be a list"),  # type: ignore[arg-type]
+        (lambda: MixtureStatistics((one, one.take([0]))), ValueError, "the same tasks"),
+        (lambda: both.merged(one), TypeError, "other must be MixtureStatistics"),
+        (lambda: both.merged(MixtureStatistics((one,))), ValueError, "2 components"),
+        (lambda: both + MixtureStatistics((one,)), ValueError, "2 components"),
+        (lambda: mixture.belief_given(both), ValueError, "2 components, but there are 3"),
+        (lambda: one.take([]), IndexError, "leaves none of the 2 tasks"),
+    ]
+    for call, error, words in wrong:
+        with pytest.raises(error, match=words):
+            call()
 
 
 @pytest.mark.parametrize("name", ["exchangeable-gaussian", "exchangeable-beta"])

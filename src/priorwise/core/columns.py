@@ -48,6 +48,8 @@ def chosen_tasks(index: ArrayLike | slice, tasks: int) -> IntArray | BoolArray |
         _check_slice("index", index)
         return index
     rows: IntArray | BoolArray = validation.plain_array("index", index)
+    if rows.shape == (0,):
+        rows = rows.astype(np.int64)  # an empty list has no type
     if rows.dtype == np.bool_ and rows.shape != (tasks,):
         raise IndexError(
             f"index is a mask, which needs one entry for each of the {tasks} tasks, got shape "

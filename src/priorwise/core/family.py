@@ -15,6 +15,7 @@ from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any, Final, final
 
+from priorwise.core import validation
 from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
 
@@ -127,6 +128,8 @@ class Family:
 
     def ask(self, part: str, tool: str) -> Any:
         """Return a part; refuse in the name of the tool that needs it."""
+        if part not in _WORDS and part != "cautious":
+            raise ValueError(f"a family has no part {part!r}; its parts are {', '.join(_WORDS)}")
         value = getattr(self, part)
         if value is None:
             raise TypeError(
@@ -143,6 +146,13 @@ def register(family: Family) -> Family:
     """Make a family known to every tool, and to JSON."""
     if not isinstance(family, Family):
         raise TypeError(f"family must be a Family, got {type(family).__name__}")
+    if not isinstance(family.priors, tuple) or not all(
+        isinstance(each, type) for each in family.priors
+    ):
+        raise TypeError(
+            f"priors of the family {family.name!r} must be a tuple of classes, got "
+            f"{validation.shown(family.priors)}"
+        )
     for prior in family.priors:
         known = _FAMILIES.get(prior)
         if known is not None and known.name != family.name:

@@ -113,7 +113,10 @@ class Stream:
         can be kept for several steps. ``at(0)`` is shared by all steps of a task, and different
         from what any step draws: the random seed xi of a policy.
         """
-        return Stream(self._keys, step)
+        moved = Stream(self._keys, step)
+        if np.max(moved._step, initial=0) >= sizes.NUMBERED:
+            raise ValueError(f"step must be below 2**32, got {np.max(step)}")
+        return moved
 
     @property
     def tasks(self) -> int:
@@ -340,11 +343,4 @@ def streams(seed: int, tasks: int) -> Callable[[int], Stream]:
     sizes.check_memory(
         f"tasks={sizes.amount(tasks)}", 8.0 * sizes.ARRAYS * sizes.as_float(tasks), "lower tasks"
     )
-    every = Streams(seed, np.arange(tasks, dtype=np.uint64))
-
-    def at(step: int) -> Stream:
-        if validation.count("step", step, least=0) >= sizes.NUMBERED:
-            raise ValueError(f"step must be below 2**32, got {step}")
-        return every.at(Purpose.POLICY, step)
-
-    return at
+    return Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 0).at

@@ -203,6 +203,7 @@ class FinitePrior(Serializable):
         forgets all its pulls.
         """
         start, seen = log_probs(self.probs), seen_by(self, statistics)
+        seen.check_about(self)
         weights = start + seen.log_likelihood
         best = weights.max(axis=1, keepdims=True)
         impossible = np.isneginf(best)

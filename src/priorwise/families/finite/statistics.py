@@ -42,6 +42,8 @@ class FiniteStatistics(PerTask):
         values = validation.numbers("log_likelihood", log_likelihood)
         excluded = np.isneginf(values)
         checked = table("log_likelihood", np.where(excluded, 0.0, values), (None, None))
+        if candidates is not None and not isinstance(candidates, FinitePrior):
+            raise TypeError(f"candidates must be a FinitePrior, got {type(candidates).__name__}")
         if candidates is not None and candidates.support != checked.shape[1]:
             raise ValueError(
                 f"log_likelihood has {checked.shape[1]} candidates, but candidates has "
@@ -58,6 +60,11 @@ class FiniteStatistics(PerTask):
     def empty(cls, tasks: int, candidates: Any = None, **known: Any) -> Self:
         """Return the statistics of tasks before their first pull."""
         tasks = validation.count("tasks", tasks)
+        if not isinstance(candidates, FinitePrior):
+            raise TypeError(
+                "candidates must be the FinitePrior whose support the tasks are from, got "
+                f"{type(candidates).__name__}"
+            )
         return cls(np.zeros((tasks, candidates.support)), candidates=candidates)
 
     @property
@@ -108,6 +115,23 @@ class FiniteStatistics(PerTask):
             raise ValueError(
                 f"the statistics have {self.support} candidates, but this estimator has "
                 f"{candidates.support}"
+            )
+        self.check_about(candidates)
+
+    def check_about(self, prior: FinitePrior) -> None:
+        """Refuse likelihoods of other candidates than those of a prior, where they are known."""
+        mine = self.candidates
+        if mine is None or mine is prior:
+            return
+        if mine.noise != prior.noise or not (
+            np.array_equal(mine.means, prior.means)
+            and np.array_equal(
+                np.array(mine.noise_var, float), np.array(prior.noise_var, float), True
+            )
+        ):
+            raise ValueError(
+                "the statistics are likelihoods of other candidates: their means or noise differ "
+                "from those of the prior; read the tasks with this prior"
             )
 
     def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:

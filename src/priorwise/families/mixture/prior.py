@@ -98,7 +98,7 @@ class MixturePrior(Serializable):
         each component; see those.
         """
         seen = statistics_of(self, statistics, "belief_given")
-        pairs = list(zip(self.components, seen.parts, strict=True))
+        pairs = [(part, own) for own, part in seen.beside(self.components)]
         each = [ask(part, "log_marginal", "a mixture")(part, own) for part, own in pairs]
         with np.errstate(divide="ignore"):
             prior = np.broadcast_to(np.log(self.probs), (seen.tasks, self.probs.size))

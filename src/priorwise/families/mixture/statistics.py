@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from priorwise.core import validation
 from priorwise.core.family import ask, statistics_of, unseen
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
@@ -28,8 +29,19 @@ class MixtureStatistics(PerTask):
     parts: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        """Freeze the parts."""
-        object.__setattr__(self, "parts", tuple(self.parts))
+        """Check and freeze the parts."""
+        parts = tuple(self.parts) if isinstance(self.parts, (list, tuple)) else ()
+        if not parts or not all(isinstance(each, PerTask) for each in parts):
+            raise TypeError(
+                "parts must be a list with the statistics of each component, got "
+                f"{validation.shown(self.parts)}"
+            )
+        if len({each.tasks for each in parts}) > 1:
+            raise ValueError(
+                "parts must be about the same tasks, but have "
+                f"{', '.join(str(each.tasks) for each in parts)} of them"
+            )
+        object.__setattr__(self, "parts", parts)
 
     @classmethod
     def known(cls, prior: Any) -> dict[str, Any]:
@@ -61,22 +73,33 @@ class MixtureStatistics(PerTask):
 
     def merged(self, other: Any) -> Self:
         """Add what was seen of the same tasks."""
-        pairs = zip(self.parts, other.parts, strict=True)
-        return type(self)(tuple(mine.merged(yours) for mine, yours in pairs))
+        if type(other) is not type(self):
+            raise TypeError(
+                f"other must be {type(self).__name__} of the same tasks, got {type(other).__name__}"
+            )
+        return type(self)(tuple(mine.merged(yours) for mine, yours in self.beside(other.parts)))
 
     def __add__(self, other: Any) -> Self:
         """Join two sets of tasks."""
         if type(other) is not type(self):
             return NotImplemented
-        pairs = zip(self.parts, other.parts, strict=True)
-        return type(self)(tuple(mine + yours for mine, yours in pairs))
+        return type(self)(tuple(mine + yours for mine, yours in self.beside(other.parts)))
+
+    def beside(self, others: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        """Pair the parts with as many others: components, or parts of other statistics."""
+        if len(others) != len(self.parts):
+            raise ValueError(
+                f"these statistics have parts for {len(self.parts)} components, but there are "
+                f"{len(others)}"
+            )
+        return list(zip(self.parts, others, strict=True))
 
 
 def log_marginal(prior: MixturePrior, statistics: MixtureStatistics) -> FloatArray:
     """``log sum_k probs_k p_k``, ``(task,)``."""
     each = [
         ask(part, "log_marginal", TOOL)(part, seen)
-        for part, seen in zip(prior.components, statistics.parts, strict=True)
+        for seen, part in statistics.beside(prior.components)
     ]
     with np.errstate(divide="ignore"):
         return np.asarray(logsumexp(np.log(prior.probs) + np.stack(each, axis=1), axis=1))

@@ -131,6 +131,7 @@ def log_marginal_likelihood(prior: FinitePrior, statistics: FiniteStatistics) ->
             f"the prior has {prior.support} candidates, but the statistics have "
             f"{statistics.support}"
         )
+    statistics.check_about(prior)
     weights = np.broadcast_to(prior.probs, statistics.log_likelihood.shape)
     with np.errstate(divide="ignore"):
         return np.asarray(logsumexp(statistics.log_likelihood, axis=1, b=weights))
