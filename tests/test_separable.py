@@ -11,9 +11,11 @@ from registry import PRIORS
 
 import priorwise as pw
 from priorwise.core.protocols import Seen, SeparableBelief
+from priorwise.core.seen import RealActions
 from priorwise.core.streams import Purpose, Streams
 from priorwise.families.gaussian.running_mean import RunningMeanBelief
 from priorwise.families.normal.hyper import HierarchicalBelief
+from priorwise.testing import base_seed
 from priorwise.testing.playing import play
 
 BETA = pw.BetaPrior([1.0, 2.0], [3.0, 1.0])
@@ -81,3 +83,34 @@ def test_steps_that_do_not_fit_are_refused(seed: int) -> None:
     rng = Streams(seed, np.arange(3, dtype=np.uint64)).at(Purpose.POLICY, 1)
     with pytest.raises(ValueError, match=r"seen\.step has 2 tasks, but there are 3"):
         pw.ThompsonSampling().act(BETA.belief(3), Seen(np.array([1, 2]), 3, 2), rng)
+
+
+def test_the_law_of_a_rule_that_reads_the_step_at_different_steps() -> None:
+    def rule(values: Any, seen: Seen) -> Any:
+        weights = np.exp(values.sum(axis=1) * np.reshape(seen.step, (-1, 1)))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    policy = pw.PosteriorSampling(2, rule)
+    prior = pw.FinitePrior([[0.9, 0.1], [0.2, 0.6], [0.0, 1.0]], [0.5, 0.3, 0.2])
+    law = policy.probabilities(prior.belief(3), Seen(np.array([1, 5, 2]), 5, 2))
+    assert law is not None
+    for task, step in enumerate((1, 5, 2)):
+        alone = policy.probabilities(prior.belief(1), Seen(step, 5, 2))
+        assert alone is not None
+        np.testing.assert_allclose(law.probs[task], alone.probs[0], rtol=1e-12)
+    assert abs(law.probs[0, 0] - law.probs[1, 0]) > 1e-3  # control: steps matter
+
+
+def test_bounds_of_real_actions_and_who_believed_are_checked() -> None:
+    for wrong in ({"low": 1.0, "high": 0.0}, {"low": np.nan}):
+        with pytest.raises(ValueError, match="low must not exceed high"):
+            RealActions(**wrong)
+    for size in (0, 1.5, "a"):
+        with pytest.raises((TypeError, ValueError), match="size must be"):
+            RealActions(size=size)  # type: ignore[arg-type]
+    run = pw.simulate(
+        BETA, pw.Greedy(), horizon=2, tasks=2, seed=base_seed(), keep=True, engine="numpy"
+    )
+    for wrong_prior in (None, pw.BetaPrior):
+        with pytest.raises(TypeError, match="believed must be a prior"):
+            run.belief(wrong_prior)

@@ -142,9 +142,11 @@ class Run(Tabular):
         ``belief_given`` from the statistics of the tasks, or pull by pull where its family has
         none and tasks show no signals.
         """
+        from priorwise.core import doors
         from priorwise.core.family import offers
         from priorwise.core.protocols import Seen
 
+        doors.prior("believed", believed)
         played = self.kept
         if offers(believed, "statistics") and hasattr(believed, "belief_given"):
             return believed.belief_given(played)

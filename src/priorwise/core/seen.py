@@ -29,6 +29,13 @@ class RealActions:
     low: float = -np.inf
     high: float = np.inf
 
+    def __post_init__(self) -> None:
+        """Check the size and the bounds."""
+        if self.size is not None:
+            validation.count("size", self.size)
+        if not self.low <= self.high:  # NaN is neither
+            raise ValueError(f"low must not exceed high, got {self.low:g} and {self.high:g}")
+
     def checked(self, name: str, actions: Any, tasks: int) -> FloatArray:
         """Refuse what is not such an action for each task."""
         array = validation.plain_array(name, actions)

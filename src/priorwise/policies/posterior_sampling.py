@@ -17,7 +17,9 @@ import numpy as np
 from priorwise.core import doors, sizes, validation
 from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import level, pick
-from priorwise.core.protocols import Belief, Seen
+from priorwise.core.enumeration import EnumerableBelief
+from priorwise.core.protocols import Belief, Seen, offers
+from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
@@ -132,6 +134,15 @@ class PosteriorSampling(SamplingPolicy):
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
         """Law of the rule's choice."""
+        if callable(self.rule) and offers(belief, EnumerableBelief):
+            return self._enumerated(belief, seen)
+        return sampling_law(self.k, self.rule, belief, seen)
+
+    @by_step
+    def _enumerated(self, belief: Any, seen: Seen) -> ActionLaw | None:
+        """Law of a rule of the user's, which is asked about outcomes and not about tasks: one step
+        at a time.
+        """
         return sampling_law(self.k, self.rule, belief, seen)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
