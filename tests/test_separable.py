@@ -114,3 +114,11 @@ def test_bounds_of_real_actions_and_who_believed_are_checked() -> None:
     for wrong_prior in (None, pw.BetaPrior):
         with pytest.raises(TypeError, match="believed must be a prior"):
             run.belief(wrong_prior)
+
+
+def test_a_belief_that_cannot_be_taken_apart_says_so_at_different_steps(seed: int) -> None:
+    mixture = pw.MixturePrior([BETA, BETA], [0.5, 0.5])
+    rng = Streams(seed, np.arange(2, dtype=np.uint64)).at(Purpose.POLICY, 1)
+    seen = Seen(np.array([1, 2]), 2, BETA.arms)
+    with pytest.raises(TypeError, match=r"belief\.take, which MixtureBelief lacks"):
+        pw.UniformThen(1, pw.ThompsonSampling()).act(mixture.belief(2), seen, rng)

@@ -59,6 +59,11 @@ def by_step(method: Method) -> Method:
         given = getattr(seen, "step", 1), getattr(seen, "horizon", 1)  # the method refuses others
         if not any(isinstance(each, np.ndarray) for each in given):
             return method(policy, belief, seen, *rng)
+        if not hasattr(belief, "take"):
+            raise TypeError(
+                f"{type(policy).__name__} serves tasks at different steps by belief.take, which "
+                f"{type(belief).__name__} lacks: derive it from SeparableTasks"
+            )
         pairs = np.stack(np.broadcast_arrays(*given), axis=1)
         groups, which = np.unique(pairs, axis=0, return_inverse=True)
         places, parts = [], []
