@@ -341,3 +341,16 @@ def test_the_belief_after_the_last_pull(engine: Any, seed: int) -> None:
     assert (belief.a + belief.b).sum(axis=1) == pytest.approx(7 + 5)
     with pytest.raises(ValueError, match="trajectories were not kept"):
         pw.simulate(prior, pw.Uniform(), horizon=1, tasks=1, seed=seed).belief(prior)
+
+
+def test_belief_of_a_run_whose_rewards_are_shares_of_a_success(seed: int) -> None:
+    tasks = pw.FinitePrior([[0.3, 0.7, 0.5]], [1.0])
+    believed = pw.BetaPrior([1.0, 1.0, 1.0], [2.0, 2.0, 2.0])
+    run = pw.simulate(
+        tasks, pw.Uniform(), horizon=3, tasks=5, seed=seed, believed=believed, keep=True
+    )
+    belief = run.belief(believed)
+    earned = np.array(
+        [[run.rewards[t][run.actions[t] == a].sum() for a in range(3)] for t in range(5)]
+    )
+    np.testing.assert_allclose(belief.a, 1.0 + earned, rtol=1e-12)

@@ -138,9 +138,8 @@ class Run(Tabular):
         """Return the belief about each task after its last pull, of who believed this prior at the
         first; needs ``keep=True``.
 
-        A run does not keep beliefs: this one is computed from what was played, by the prior's
-        ``belief_given`` from the statistics of the tasks, or pull by pull where its family has
-        none and tasks show no signals.
+        A run does not keep beliefs: this one is computed from what was played, pull by pull, or
+        where tasks show signals by the prior's ``belief_given`` from their statistics.
         """
         from priorwise.core import doors
         from priorwise.core.family import offers
@@ -148,9 +147,9 @@ class Run(Tabular):
 
         doors.prior("believed", believed)
         played = self.kept
-        if offers(believed, "statistics") and hasattr(believed, "belief_given"):
-            return believed.belief_given(played)
-        if played.log is not None:
+        if played.log is not None or hasattr(believed, "for_arms"):
+            if offers(believed, "statistics") and hasattr(believed, "belief_given"):
+                return believed.belief_given(played)
             raise TypeError(
                 f"{type(believed).__name__} has no belief_given(statistics), and pulls with "
                 "signals cannot be played again: take step.learned() of priorwise.simulate.steps"
