@@ -291,7 +291,7 @@ def test_a_policy_says_what_it_draws_from(policy: Any) -> None:
         (np.random.default_rng(SEED), "Generator"),
         (0, "int"),
         (None, "None"),
-        (streams(SEED, 2), "function"),
+        (streams(SEED, 2), "method"),
     ):
         with pytest.raises(TypeError, match=f"rng must be a Stream, .* got {name}"):
             policy.act(GAUSSIAN.belief(2), seen(), wrong)
