@@ -8,7 +8,7 @@ prior, a few pulls move the weight to the vague one. Costs the sum of the compon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
 from priorwise.core.family import ask, statistics_of
-from priorwise.core.protocols import Environment, Seen, Signal
+from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
 from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -91,7 +91,12 @@ class MixturePrior(Serializable):
         tasks = doors.tasks_of(tasks)
         with np.errstate(divide="ignore"):
             weights = np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
-        return MixtureBelief(tuple(part.belief(tasks) for part in self.components), weights)
+        parts = tuple(part.belief(tasks) for part in self.components)
+        for place, part in enumerate(parts):
+            what = f"the belief of components[{place}], a {type(part).__name__},"
+            members = doors.members(PredictiveBelief)
+            doors.role(what, part, "a belief that tells how likely rewards are", *members)
+        return MixtureBelief(parts, weights, self.arms)
 
     def belief_given(self, statistics: Any) -> MixtureBelief:
         """Return the belief about tasks of which all that was seen is in their statistics, one for
@@ -103,7 +108,7 @@ class MixturePrior(Serializable):
         with np.errstate(divide="ignore"):
             prior = np.broadcast_to(np.log(self.probs), (seen.tasks, self.probs.size))
         parts = tuple(part.belief_given(own) for part, own in pairs)
-        return MixtureBelief(parts, _moved(prior, np.stack(each, axis=1)))
+        return MixtureBelief(parts, _moved(prior, np.stack(each, axis=1)), self.arms)
 
 
 @final
@@ -113,16 +118,12 @@ class MixtureBelief:
 
     parts: tuple[Any, ...]
     log_weights: FloatArray  # (task, component), up to a constant per task
+    arms: int
 
     @property
     def tasks(self) -> int:
         """Number of tasks."""
         return self.log_weights.shape[0]
-
-    @property
-    def arms(self) -> int:
-        """Number of arms."""
-        return int(self.parts[0].arms)
 
     def probabilities(self) -> FloatArray:
         """Posterior probabilities of the components, ``(task, component)``."""
@@ -161,7 +162,7 @@ class MixtureBelief:
         gained = np.stack(
             [part.log_predictive(seen, actions, rewards) for part in self.parts], axis=1
         )
-        return type(self)(parts, _moved(self.log_weights, gained))
+        return replace(self, parts=parts, log_weights=_moved(self.log_weights, gained))
 
 
 def _moved(weights: FloatArray, gained: FloatArray) -> FloatArray:
