@@ -119,7 +119,7 @@ def test_simulate_compare_and_believed(seed: int) -> None:
 
 @pytest.mark.slow
 def test_a_mixture_says_what_the_belief_of_a_component_lacks(seed: int) -> None:
-    mixture = pw.MixturePrior([PoissonPrior([2.0], 1.0), PoissonPrior([4.0], 1.0)], [0.5, 0.5])
+    mixture = pw.MixturePrior([PoissonPrior([2.0], [1.0]), PoissonPrior([4.0], [1.0])], [0.5, 0.5])
     with pytest.raises(TypeError, match=r"components\[0\].* PoissonBelief has no log_predictive"):
         pw.simulate(mixture, pw.ThompsonSampling(), horizon=2, tasks=3, seed=seed)
 
