@@ -212,8 +212,9 @@ def caller(signature: Any) -> Any:
 SAMPLE = types.void(ROW, INTS, KEYS, ROWS)  # p, n, keys, environment
 SIGNAL = types.void(ROW, INTS, KEYS, I, ROWS)  # p, n, keys, step, signal
 VALUES = types.void(ROW, INTS, ROWS, ROWS, ROWS)  # p, n, environment, signal, values of the arms
-# p, n, keys, step, values of the actions, actions, a row kept from step to step, rewards
-REWARD = types.void(ROW, INTS, KEYS, I, ROW, INTS, ROW, ROW)
+# p, n, keys, step, environment, values of the actions, actions, a row kept from step to step,
+# rewards
+REWARD = types.void(ROW, INTS, KEYS, I, ROWS, ROW, INTS, ROW, ROW)
 START = types.void(ROW, INTS, ROWS)  # p, n, belief
 # p, n, keys, call, draw, belief, signal, scratch, values
 DRAW = types.void(ROW, INTS, KEYS, U, I, ROWS, ROWS, ROWS, ROWS)

@@ -160,8 +160,9 @@ def run_tiles(
                     place = load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)
                     store(chosen, g, gather(truth, place))
                 reward_of(
-                    table[REWARD_AT], ep, en, reward_keys, step, chosen, actions, spare, rewards
-                )
+                    table[REWARD_AT], ep, en, reward_keys, step, environment, chosen, actions,
+                    spare, rewards,
+                )  # fmt: skip
                 for g in range(0, LANES, WIDTH):
                     earned = load(rewards, g)
                     regret = load(best, g) - load(chosen, g)

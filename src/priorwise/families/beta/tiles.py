@@ -151,7 +151,7 @@ def sample(p, n, keys, environment):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, chosen, actions, spare, rewards):
+def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
     """Reward 1 with the arm's probability: one uniform number a step, whatever the arm."""
     uniforms(keys, call_key(step, 0), 0, 0, rewards)
     for lane in range(LANES):

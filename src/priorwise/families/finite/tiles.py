@@ -110,7 +110,7 @@ def sample(p, n, keys, environment):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, chosen, actions, spare, rewards):
+def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
     """Reward of the chosen arms: the mean, 0 or 1, or the mean with normal noise; one number a
     step, whatever the arm.
     """

@@ -194,7 +194,7 @@ def start(p, n, state):
 
 
 @tile(REWARD)
-def reward(p, n, keys, step, chosen, actions, spare, rewards):
+def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
     """Reward with normal noise: one number a step, whatever the arm."""
     one_normal(keys, step, spare, rewards)
     for g in range(0, LANES, WIDTH):
