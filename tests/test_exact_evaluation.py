@@ -526,6 +526,16 @@ def test_optimal_value_of_beta_priors(
     assert found.value == pytest.approx(beta_by_hand(alpha, beta, horizon), rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("horizon", "value"),
+    [(2, 1.083333), (5, 2.888889), (10, 6.021786), (20, 12.431265), (40, 25.446877)],
+)
+def test_known_values_of_two_uniform_arms(horizon: int, value: float) -> None:
+    """Two Beta(1, 1) arms."""
+    found = bayes_optimal(pw.BetaPrior([1.0, 1.0], 1.0), horizon)
+    assert found.value == pytest.approx(value, abs=5e-7)
+
+
 @settings(max_examples=30)
 @given(
     table=st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=4),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from math import comb
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -16,15 +18,31 @@ MOST_OUTCOMES: Final = 20_000
 """Outcomes of the draws that are enumerated at most; beyond, there is no exact law."""
 
 
-@runtime_checkable
-class PlannableBelief(MeanBelief, Protocol):
-    """Rewards have finitely many values, and equal beliefs can be found, so that plans can be
-    exact.
+class Outcome(NamedTuple):
+    """What an action may show next: one for all tasks, or for each task its own, ``(task,)``.
+
+    ``chance`` is its probability: given a posterior ``(task,)``; in each possible environment
+    ``(point,)``, or where it depends on the state ``(task, point)``.
     """
 
-    def outcomes(self) -> list[list[tuple[float, FloatArray]]] | None:
-        """For each action the rewards that it may show next, the same for all tasks, with their
-        probabilities ``(task,)``; None where they are too many.
+    reward: Any
+    after: Any  # the next signal; None where there is none
+    chance: FloatArray
+
+
+Outcomes = list[list[Outcome]]
+"""For each action all that it may show."""
+
+
+@runtime_checkable
+class PlannableBelief(MeanBelief, Protocol):
+    """Rewards and signals have finitely many values, and equal beliefs can be found, so that plans
+    can be exact.
+    """
+
+    def outcomes(self, seen: Seen) -> Outcomes | None:
+        """For each action what it may show next, given the posterior; None where that is too
+        much.
         """
         ...
 
@@ -38,12 +56,19 @@ class EnumerableBelief(PlannableBelief, Protocol):
     """A posterior on finitely many environments, called points."""
 
     def points(self, seen: Seen) -> FloatArray:
-        """Value of each action in each possible environment, ``(point, arm)``."""
+        """Value of each action in each possible environment, ``(point, arm)``; ``seen`` is of tasks
+        that see the same.
+        """
         ...
 
     def probabilities(self) -> FloatArray:
         """Posterior probability of each of them, ``(task, point)``."""
         ...
+
+
+@runtime_checkable
+class EnumerableRewards(EnumerableBelief, Protocol):
+    """The same without a state: what an action shows is its reward."""
 
     def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]] | None:
         """Rewards that an action may show, with their probabilities in each possible environment,
@@ -53,10 +78,20 @@ class EnumerableBelief(PlannableBelief, Protocol):
 
 
 @runtime_checkable
-class EnumerablePrior(Prior, Protocol):
-    """A prior on finitely many mean vectors; its beliefs are enumerable too."""
+class StartingPrior(Prior, Protocol):
+    """Knows how its tasks start; those of other priors show nothing."""
 
-    means: FloatArray  # (point, arm)
+    def first_signals(self) -> tuple[Any, FloatArray]:
+        """Signals that may be shown first, ``(signal,)``, and their probabilities; without signals
+        None and ``[1.0]``.
+        """
+        ...
+
+
+@runtime_checkable
+class EnumerablePrior(StartingPrior, Protocol):
+    """A prior on finitely many environments; its beliefs are enumerable too."""
+
     probs: FloatArray  # (point,)
 
     @property
@@ -64,9 +99,37 @@ class EnumerablePrior(Prior, Protocol):
         """How rewards scatter around their means."""
         ...
 
-    def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]] | None:
-        """As those of its beliefs."""
+    @property
+    def candidates(self) -> FloatArray:
+        """Numbers that tell the possible environments apart, ``(point, entry)``."""
         ...
+
+    def pooled(self, others: Sequence[Any], kept: BoolArray) -> Self:
+        """Return a prior on the environments of this one and of others, of which those that are
+        ``kept``, ``(point,)``.
+        """
+        ...
+
+    def outcomes(self, signal: Any, step: int) -> Outcomes | None:
+        """For each action what it may show next, in each possible environment, to tasks that see
+        ``signal``; None where that is too much.
+        """
+        ...
+
+
+def expected_outcomes(possible: Outcomes | None, weights: FloatArray) -> Outcomes | None:
+    """Average what may be shown over posterior weights ``(task, point)``."""
+    if possible is None:
+        return None
+    return [
+        [each._replace(chance=average(weights, each.chance)) for each in shown]
+        for shown in possible
+    ]
+
+
+def average(weights: FloatArray, chance: FloatArray) -> FloatArray:
+    """``sum_s w_s p_s`` for weights ``(task, point)``: ``(task,)``."""
+    return np.einsum("ts,s->t" if chance.ndim == 1 else "ts,ts->t", weights, chance)
 
 
 def multiset_count(points: int, draws: int) -> int:
@@ -108,12 +171,25 @@ def outcome_probabilities(
     return np.exp(total)
 
 
-def by_mask(seen: Seen, tasks: int) -> list[tuple[BoolArray | None, IntArray]]:
-    """Distinct rows of the mask, and the tasks that have each."""
-    if seen.mask is None:
-        return [(None, np.arange(tasks))]
-    masks, place = np.unique(seen.mask, axis=0, return_inverse=True)
-    return [(mask, np.flatnonzero(place.reshape(-1) == i)) for i, mask in enumerate(masks)]
+def by_sight(seen: Seen, tasks: int) -> list[tuple[Seen, IntArray]]:
+    """Tasks that see the same (mask, and where there is a state, state and step): what one of them
+    sees, and which they are.
+    """
+    if seen.mask is None and seen.signal is None:
+        return [(seen, np.arange(tasks))]
+    columns = [] if seen.mask is None else [seen.mask]
+    if seen.signal is not None:
+        shown = (seen.signal, seen.step, seen.horizon)
+        columns += [np.broadcast_to(each, tasks)[:, None] for each in shown]
+    rows = np.concatenate(columns, axis=1)
+    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    sights = []
+    for task in first.tolist():
+        one = seen.take([task])
+        if seen.signal is not None:
+            one = replace(one, step=int(rows[task, -2]), horizon=int(rows[task, -1]))
+        sights.append(one)
+    return [(one, np.flatnonzero(place.reshape(-1) == i)) for i, one in enumerate(sights)]
 
 
 def row_groups(rows: IntArray) -> tuple[IntArray, IntArray]:

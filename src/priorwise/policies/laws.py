@@ -12,6 +12,7 @@ tasks. A rule of the user's may look at the order, and is asked about every sequ
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from priorwise.core.choosing import level
 from priorwise.core.enumeration import (
     MOST_OUTCOMES,
     EnumerableBelief,
-    by_mask,
+    by_sight,
     multiset_count,
     multisets,
     outcome_probabilities,
@@ -125,17 +126,19 @@ def drawn_law(
     ``seen`` to the probability of each arm, ``(outcome, arm)``. A rule that looks at the order of
     the draws must be called with ``ordered=True``.
     """
-    means, weights = belief.points(seen), belief.probabilities()
-    count = len(means) ** draws if ordered else multiset_count(len(means), draws)
+    weights = belief.probabilities()
+    points = weights.shape[1]
+    count = points**draws if ordered else multiset_count(points, draws)
     if count > MOST_OUTCOMES:
         return None
-    outcomes, log_orders = sequences(len(means), draws) if ordered else multisets(len(means), draws)
+    outcomes, log_orders = sequences(points, draws) if ordered else multisets(points, draws)
     out = np.empty((len(weights), seen.arms))
-    for mask, tasks in by_mask(seen, len(weights)):
-        there = None if mask is None else np.broadcast_to(mask, (count, seen.arms))
-        asked = Seen(seen.step, seen.horizon, seen.arms, seen.signal, there)
-        # (outcome, arm)
-        played = np.asarray(rule(asked.masked(means[outcomes]), asked), dtype=np.float64)
+    for sight, tasks in by_sight(seen, len(weights)):
+        there = None if sight.mask is None else np.broadcast_to(sight.mask[0], (count, seen.arms))
+        shown = None if sight.signal is None else np.repeat(sight.signal, count, axis=0)
+        asked = replace(sight, signal=shown, mask=there)
+        values = asked.masked(belief.points(sight)[outcomes])
+        played = np.asarray(rule(values, asked), dtype=np.float64)  # (outcome, arm)
         _check(played, count, seen)
         played = played / played.sum(axis=1, keepdims=True)
         step = max(1, BLOCK // count)

@@ -21,8 +21,8 @@ from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import TIE_TOLERANCE, sizes_of
 from priorwise.core.enumeration import (
     MOST_OUTCOMES,
-    EnumerableBelief,
-    by_mask,
+    EnumerableRewards,
+    by_sight,
     multiset_count,
     multisets,
     outcome_probabilities,
@@ -72,7 +72,7 @@ class Look:
 
 def receding_horizon_law(look: Look, belief: Any, seen: Seen) -> ActionLaw | None:
     """Law of the action; None where the posterior or its rewards have too many values."""
-    if not offers(belief, EnumerableBelief):
+    if not offers(belief, EnumerableRewards):
         return None
     points, weights = belief.points(seen), belief.probabilities()
     rewards = [belief.likelihoods(arm) for arm in range(seen.arms)]
@@ -80,8 +80,8 @@ def receding_horizon_law(look: Look, belief: Any, seen: Seen) -> ActionLaw | Non
     if any(shown is None for shown in rewards) or looks > MOST_OUTCOMES:
         return None
     out = np.zeros((len(weights), seen.arms))
-    for mask, tasks in by_mask(seen, len(weights)):
-        there = np.ones(seen.arms, dtype=bool) if mask is None else mask
+    for sight, tasks in by_sight(seen, len(weights)):
+        there = np.ones(seen.arms, dtype=bool) if sight.mask is None else sight.mask[0]
         arms = np.flatnonzero(there)
         step = max(1, BLOCK // looks)
         for start in range(0, len(tasks), step):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.enumeration import Outcome, Outcomes
 from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
@@ -195,11 +196,11 @@ class BetaBelief(SeparableTasks):
             return None
         return ActionLaw(beta_argmax(self.a, self.b, draws, seen.mask), "quadrature", 1e-9)
 
-    def outcomes(self) -> list[list[tuple[float, FloatArray]]]:
+    def outcomes(self, seen: Seen) -> Outcomes:
         """Success and failure of each arm, with their probabilities ``(task,)``."""
         total = self.a + self.b
-        success, failure = self.a / total, self.b / total
-        return [[(1.0, success[:, arm]), (0.0, failure[:, arm])] for arm in range(self.arms)]
+        laws = zip((self.a / total).T, (self.b / total).T, strict=True)
+        return [[Outcome(1.0, None, up), Outcome(0.0, None, down)] for up, down in laws]
 
     def key(self) -> IntArray:
         """Bits of the parameters: alpha + 1 + ... + 1 is the same in any order."""

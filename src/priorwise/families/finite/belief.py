@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
 from priorwise.core import doors
-from priorwise.core.enumeration import rounded_logs
+from priorwise.core.enumeration import Outcomes, expected_outcomes, rounded_logs
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
@@ -57,17 +57,11 @@ class FiniteBelief(SeparableTasks):
         """Those of the prior."""
         return self.prior.likelihoods(arm)
 
-    def outcomes(self) -> list[list[tuple[float, FloatArray]]] | None:
+    def outcomes(self, seen: Seen) -> Outcomes | None:
         """For each arm the rewards that it may show next, with their probabilities ``(task,)``;
         None for normal rewards.
         """
-        weights, out = self.probabilities(), []
-        for arm in range(self.arms):
-            shown = self.prior.likelihoods(arm)
-            if shown is None:
-                return None
-            out.append([(reward, np.einsum("ts,s->t", weights, each)) for reward, each in shown])
-        return out
+        return expected_outcomes(self.prior.outcomes(None, 1), self.probabilities())
 
     def key(self) -> IntArray:
         """Logarithms of the weights, rounded."""

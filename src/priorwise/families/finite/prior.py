@@ -7,6 +7,7 @@ prior, and counts that it did.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, final, get_args
 
@@ -14,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.enumeration import Outcome, Outcomes
 from priorwise.core.family import seen_by
+from priorwise.core.protocols import Signal
 from priorwise.core.rewards import (
     BanditEnvironment,
     BernoulliRewards,
@@ -25,7 +28,7 @@ from priorwise.core.rewards import (
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.finite.belief import FiniteBelief, log_probs
 
 Noise = Literal["none", "bernoulli", "gaussian"]
@@ -180,6 +183,29 @@ class FinitePrior(Serializable):
                 starts.append(value)
         group = np.searchsorted(starts, column, side="right") - 1
         return [(start, (group == i).astype(np.float64)) for i, start in enumerate(starts)]
+
+    @property
+    def candidates(self) -> FloatArray:
+        """The tasks' mean vectors."""
+        return self.means
+
+    def pooled(self, others: Sequence[FinitePrior], kept: BoolArray) -> FinitePrior:
+        """Return a prior on the tasks of this one and of others, of which those that are kept."""
+        means = np.concatenate([each.means for each in (self, *others)])[kept]
+        return self.replaced(means=means, probs=np.full(len(means), 1.0 / len(means)))
+
+    def first_signals(self) -> tuple[None, FloatArray]:
+        """Nothing is shown."""
+        return None, np.ones(1)
+
+    def outcomes(self, signal: Signal, step: int) -> Outcomes | None:
+        """For each arm the rewards that it may show; None for normal rewards."""
+        if self.noise == "gaussian":
+            return None
+        return [
+            [Outcome(reward, None, chance) for reward, chance in self.likelihoods(arm) or ()]
+            for arm in range(self.arms)
+        ]
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """Draw which task it is."""

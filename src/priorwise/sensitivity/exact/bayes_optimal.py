@@ -5,13 +5,14 @@ With m pulls left and belief b,
     Q_m(b, a) = E[r | b, a] + E[V_{m-1}(b after r)],    V_m(b) = max_a Q_m(b, a),    V_0 = 0.
 
 No policy earns more in expectation over the tasks of its prior. Beliefs that are reached along
-several histories are one state: the set of tasks that are left when rewards are noiseless, the
-counts of successes and failures when they are 0 or 1.
+several histories are one: the set of tasks that are left when rewards are noiseless, the counts of
+successes and failures when they are 0 or 1. In a problem with a state, b is the belief with the
+state and the step.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import level, pick
-from priorwise.core.enumeration import PlannableBelief, by_mask, row_groups
+from priorwise.core.enumeration import PlannableBelief, StartingPrior, by_sight, row_groups
 from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -35,13 +36,15 @@ class BayesOptimal:
     """The most that any policy can earn in expectation, and what the first pull is worth."""
 
     value: float
-    first_values: FloatArray  # (arm,): Q of each arm at the first pull, with optimal pulls after it
+    # (arm,): Q of each arm at the first pull, with optimal pulls after it; (start, arm) where tasks
+    # may start in several states
+    first_values: FloatArray
     states: int  # beliefs visited
 
     @property
     def first_arms(self) -> IntArray:
-        """Arms that an optimal policy may pull first."""
-        return np.flatnonzero(tied_law(self.first_values[None])[0])
+        """Arms that an optimal policy may pull first, in some first state."""
+        return np.flatnonzero(tied_law(np.atleast_2d(self.first_values)).any(axis=0))
 
     def __str__(self) -> str:
         """Value and size."""
@@ -55,8 +58,8 @@ def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> Bay
     ----------
     prior
         A prior whose beliefs are a :class:`~priorwise.core.enumeration.PlannableBelief`: a
-        :class:`FinitePrior` with noiseless or Bernoulli rewards, or a :class:`BetaPrior` with few
-        arms.
+        :class:`FinitePrior` or a :class:`FiniteMdpPrior` with noiseless or Bernoulli rewards, or a
+        :class:`BetaPrior` with few arms.
     horizon
         Pulls in a task. With 0/1 rewards there are C(h + 2A - 1, 2A - 1) beliefs after h pulls of A
         arms.
@@ -72,9 +75,16 @@ def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> Bay
     """
     horizon = validation.count("horizon", horizon)
     doors.prior("prior", prior)
-    belief = _checked(prior.belief(1), "prior")
-    values, states = _plan(belief, horizon, np.arange(prior.arms), validation.count("most", most))
-    return BayesOptimal(float(values.max()), values[0], states)
+    signal: Any = None
+    chances = np.ones(1)
+    if isinstance(prior, StartingPrior):
+        signal, chances = prior.first_signals()
+    seen = Seen(1, horizon, prior.arms, signal)
+    belief = _checked(prior.belief(len(chances)), seen, "prior")
+    most = validation.count("most", most)
+    values, states = _plan(belief, seen, np.arange(prior.arms), most)
+    value = float(chances @ values.max(axis=1))
+    return BayesOptimal(value, values[0] if len(values) == 1 else values, states)
 
 
 @final
@@ -82,9 +92,9 @@ def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> Bay
 class BayesOptimalPolicy:
     """Play optimally to the end of the horizon, by planning anew at each pull.
 
-    For small problems: a :class:`FinitePrior` with noiseless or Bernoulli rewards, or a
-    :class:`BetaPrior`, with few arms and a short horizon. It reads the posterior exactly, so no
-    Monte-Carlo constant is claimed.
+    For small problems: a :class:`FinitePrior` or a :class:`FiniteMdpPrior` with noiseless or
+    Bernoulli rewards, or a :class:`BetaPrior`, with few arms and a short horizon. It reads the
+    posterior exactly, so no Monte-Carlo constant is claimed.
 
     Parameters
     ----------
@@ -115,14 +125,15 @@ class BayesOptimalPolicy:
         """``Q(belief, a)`` for the pulls that are left, ``(task, arm)``; -inf for arms that are not
         available.
         """
-        roots = _checked(belief, "belief")
+        roots = _checked(belief, seen, "belief")
         out = np.full((roots.tasks, seen.arms), -np.inf)
-        for mask, tasks in by_mask(seen, len(out)):
+        for sight, tasks in by_sight(seen, len(out)):
             here = roots.take(tasks)
             first, group = row_groups(here.key())
-            arms = np.arange(seen.arms) if mask is None else np.flatnonzero(mask)
-            values, _ = _plan(here.take(first), seen.horizon - seen.step + 1, arms, self.most)
-            out[np.ix_(tasks, arms)] = values[group]
+            arms = np.arange(seen.arms) if sight.mask is None else np.flatnonzero(sight.mask[0])
+            shown = None if sight.signal is None else np.repeat(sight.signal, len(first))
+            plan = replace(sight, signal=shown, mask=None)
+            out[np.ix_(tasks, arms)] = _plan(here.take(first), plan, arms, self.most)[0][group]
         return out
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
@@ -130,13 +141,13 @@ class BayesOptimalPolicy:
         return ActionLaw(tied_law(self.values(belief, seen)))
 
 
-def _plan(roots: Any, pulls: int, arms: IntArray, most: int) -> tuple[FloatArray, int]:
+def _plan(roots: Any, seen: Seen, arms: IntArray, most: int) -> tuple[FloatArray, int]:
     """Q of each arm for each root, ``(root, arm)``, and the number of beliefs visited: layers
     forward, values backward.
     """
-    tree, ids = _Tree(roots, arms), np.arange(roots.tasks)
+    tree, ids = _Tree(roots, seen, arms), np.arange(roots.tasks)
     layers, states = [ids], len(ids)
-    for _ in range(pulls - 1):
+    for _ in range(seen.horizon - seen.step):
         tree.grow()
         ids = tree.after(ids)
         if len(ids) > (room := most - states):
@@ -147,10 +158,10 @@ def _plan(roots: Any, pulls: int, arms: IntArray, most: int) -> tuple[FloatArray
             )
         states += len(ids)
         layers.append(ids)
-    seen = _unseen(tree.belief)
+    last = Seen(1, 1, seen.arms, tree.signal)  # with one pull left an action is worth its reward
     means, mean_size = (
         np.ascontiguousarray(np.broadcast_to(each, (len(tree.key), seen.arms))[:, arms])
-        for each in (tree.belief.mean(seen), mean_sizes(tree.belief, seen))
+        for each in (tree.belief.mean(last), mean_sizes(tree.belief, last))
     )
     value, value_size = np.zeros(len(means)), np.zeros(len(means))
     for depth, ids in enumerate(reversed(layers)):
@@ -167,41 +178,54 @@ def _plan(roots: Any, pulls: int, arms: IntArray, most: int) -> tuple[FloatArray
 
 class _Tree:
     """Distinct beliefs, and how each leads to others: worked out once for a belief, at whichever
-    pull it is reached.
+    pull it is reached; with a state, once for a belief, a state and a step.
     """
 
-    def __init__(self, roots: Any, arms: IntArray) -> None:
+    def __init__(self, roots: Any, seen: Seen, arms: IntArray) -> None:
         """Start with the roots, which are distinct."""
-        self.belief, self.key, self.arms = roots, roots.key(), arms
+        self.belief, self.signal, self.arms = roots, seen.signal, arms
         # column of the arm, probability and next belief of each one before it
         self.branches: list[tuple[int, FloatArray, IntArray]] = []
-        self._fresh = roots
+        self._fresh, self._seen = roots, seen  # those that were found last, and what they see
+        self.key = self._keys(roots, seen)
+
+    @staticmethod
+    def _keys(belief: Any, seen: Seen) -> IntArray:
+        if seen.signal is None:
+            return np.asarray(belief.key())
+        return np.column_stack([belief.key(), seen.signal, np.full(belief.tasks, seen.step)])
 
     def grow(self) -> None:
         """Find what follows the beliefs that were found last."""
-        known, fresh = len(self.key), self._fresh
+        known, fresh, seen = len(self.key), self._fresh, self._seen
         if not fresh.tasks:
             return
-        unseen = _unseen(fresh)
-        children: list[tuple[int, FloatArray, IntArray, Any]] = []
-        outcomes = fresh.outcomes()
+        children: list[tuple[int, FloatArray, IntArray, Any, Any]] = []
+        outcomes = fresh.outcomes(seen)
         for column, arm in enumerate(self.arms.tolist()):
             shown = outcomes[arm]
-            # a reward that is certain teaches nothing
-            teaches = sum(probability > 0.0 for _, probability in shown) > 1
-            for reward, probability in shown:
-                rows = np.flatnonzero(teaches & (probability > 0.0))
-                after = fresh.take(rows).update(
-                    unseen, np.full(len(rows), arm), np.full(len(rows), reward), None
+            # a reward that is certain teaches nothing; but a state may move
+            teaches = sum(each.chance > 0.0 for each in shown) > 1
+            for reward, after, probability in shown:
+                rows = np.flatnonzero((teaches if after is None else True) & (probability > 0.0))
+                moved = None if after is None else np.broadcast_to(after, len(probability))[rows]
+                learned = fresh.take(rows).update(
+                    seen.take(rows),
+                    np.full(len(rows), arm),
+                    np.broadcast_to(reward, len(probability))[rows],
+                    moved,
                 )
-                children.append((column, probability, rows, after))
-        keys = [after.key() for *_, after in children]
+                children.append((column, probability, rows, learned, moved))
+        later = seen if seen.signal is None else replace(seen, step=seen.step + 1, signal=None)
+        keys = [
+            self._keys(learned, replace(later, signal=moved)) for *_, learned, moved in children
+        ]
         first, group = row_groups(np.concatenate([self.key, *keys]))
         # the first of a group is the belief that was known before, if there is one
         new = first >= known
         place = np.where(new, known - 1 + np.cumsum(new), first)[group[known:]]
         start = 0
-        for number, (column, probability, rows, _) in enumerate(children):
+        for number, (column, probability, rows, *_) in enumerate(children):
             child = np.arange(known - len(probability), known)
             child[rows] = place[start : start + len(rows)]
             start += len(rows)
@@ -214,10 +238,15 @@ class _Tree:
                 )
             else:
                 self.branches.append((column, probability, child))
-        every = children[0][3].join(*(after for *_, after in children[1:]))
-        self._fresh = every.take(first[new] - known)
+        every = children[0][3].join(*(learned for *_, learned, _ in children[1:]))
+        chosen = first[new] - known
+        self._fresh = every.take(chosen)
+        if seen.signal is not None:
+            moved = np.concatenate([moved for *_, moved in children])[chosen]
+            self._seen = replace(later, signal=moved)
+            self.signal = np.concatenate([self.signal, moved])
         self.belief = self.belief.join(self._fresh)
-        self.key = np.concatenate([self.key, self._fresh.key()])
+        self.key = np.concatenate([self.key, self._keys(self._fresh, self._seen)])
 
     def after(self, ids: IntArray) -> IntArray:
         """Beliefs one pull after some of them."""
@@ -227,18 +256,13 @@ class _Tree:
         return np.flatnonzero(reached)
 
 
-def _unseen(belief: Any) -> Seen:
-    """Beliefs about means look at nothing that is shown."""
-    return Seen(step=1, horizon=1, arms=belief.arms)
-
-
-def _checked(belief: Any, name: str) -> Any:
+def _checked(belief: Any, seen: Seen, name: str) -> Any:
     if not (offers(belief, PlannableBelief) and offers(belief, SeparableBelief)):
         raise TypeError(
             f"{name} must be one whose rewards have finitely many values for an exact plan, such "
             f"as that of a FinitePrior or a BetaPrior, got a {type(belief).__name__}"
         )
-    if belief.take([]).outcomes() is None:
+    if belief.take([]).outcomes(seen.take([])) is None:
         raise ValueError(
             f"{name} must have noise='none' or 'bernoulli' for an exact plan: normal rewards have "
             "too many values"

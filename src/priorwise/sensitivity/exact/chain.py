@@ -67,7 +67,8 @@ def exact_chain(
     """
     world, weights = world_of(prior, {"prior": prior, "other": other}, policy, horizon, most)
     # by alg(prior), by alg(other), by both of the coupled runs
-    histories = replace(world.start(), played=np.ones((1, 3)))
+    histories = world.start()
+    histories = replace(histories, played=np.ones((len(histories.mass), 3)))
     posterior_tv, action_tv, parting = np.empty((3, world.horizon))
     trajectory_tv = 0.0
     match = _points(prior, other)
@@ -84,7 +85,7 @@ def exact_chain(
             histories = (
                 world.grow(histories, [*laws, np.minimum(*laws)], step).under(weights[0]).merged()
             )
-        else:  # given the history and the action, the last reward has one law
+        else:  # given the history and the action, what comes last has one law
             trajectory_tv = float(
                 np.abs(mine[:, None] * laws[0] - others[:, None] * laws[1]).sum() / 2.0
             )
@@ -100,10 +101,8 @@ def exact_chain(
 
 
 def _points(prior: EnumerablePrior, other: EnumerablePrior) -> tuple[FloatArray, FloatArray]:
-    """Matrices ``(support, point)`` that say which of all distinct mean vectors each support point
-    is.
-    """
-    table = np.concatenate([prior.means, other.means]) + 0.0
-    points, place = np.unique(table, axis=0, return_inverse=True)
+    """Matrices ``(support, point)`` that say which of all distinct tasks each support point is."""
+    first, second = prior.candidates, other.candidates
+    points, place = np.unique(np.concatenate([first, second]) + 0.0, axis=0, return_inverse=True)
     matrix = np.eye(len(points))[place.reshape(-1)]
-    return matrix[: len(prior.means)], matrix[len(prior.means) :]
+    return matrix[: len(first)], matrix[len(first) :]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.enumeration import EnumerablePrior
+from priorwise.core.enumeration import EnumerablePrior, average
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.sensitivity.exact.histories import MOST_HISTORIES, world_of
 
@@ -26,6 +26,8 @@ class ExactEvaluation:
     actions: IntArray  # (trajectory, step)
     rewards: FloatArray  # (trajectory, step)
     probability: FloatArray  # (trajectory,)
+    # (trajectory, step + 1): the state before each pull and after the last; None without a state
+    signals: IntArray | None = None
 
     @property
     def by_step(self) -> FloatArray:
@@ -115,8 +117,12 @@ def exact_evaluation(
         histories = world.grow(histories, world.action_laws(histories, step), step)
     if histories.actions is None or histories.rewards is None:
         raise AssertionError("histories were not merged")
+    signals = histories.signals
     return ExactEvaluation(
-        histories.actions, histories.rewards, histories.probability(weights[0], 0)
+        histories.actions,
+        histories.rewards,
+        histories.probability(weights[0], 0),
+        None if signals is None else np.column_stack([signals, histories.signal]),
     )
 
 
@@ -138,11 +144,12 @@ def exact_rewards(
         prior, {"believed": prior if believed is None else believed}, policy, horizon, most
     )
     histories, by_step, states = world.start(), np.empty(world.horizon), 0
-    values = world.expected_rewards()
     for step in range(1, world.horizon + 1):
         law = world.action_laws(histories, step)[0]
         states += len(law)
-        earned = np.einsum("is,s,sa,ia->i", histories.likelihood, weights[0], values, law)
+        values = world.expected_rewards(histories, step)
+        sums = "is,s,sa,ia->i" if values.ndim == 2 else "is,s,isa,ia->i"
+        earned = np.einsum(sums, histories.likelihood, weights[0], values, law)
         by_step[step - 1] = np.sum(histories.mass * histories.played[:, 0] * earned)
         if step < world.horizon:
             histories = world.grow(histories, [law], step).merged()
@@ -170,11 +177,12 @@ def exact_trajectory_tv(
     # (history, arm, held prior)
     laws = np.stack(world.action_laws(histories, world.horizon), axis=2)
     apart = np.zeros(2)
-    for arm, shown in enumerate(world.outcomes):  # the last pull need not be laid out
+    # the last pull need not be laid out
+    for arm, shown in enumerate(world.outcomes(histories, world.horizon)):
         first, second = (histories.mass[:, None] * histories.played * laws[:, arm]).T
-        for _, likelihood in shown:
+        for outcome in shown:
             true, moved = (
-                np.einsum("is,s->i", histories.likelihood, likelihood * weights)
+                average(histories.likelihood, outcome.chance * weights)
                 for weights in (mine, others)
             )
             apart += (

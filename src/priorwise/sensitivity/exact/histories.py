@@ -3,35 +3,38 @@
 The probability of a history under prior theta with alg(theta') factors into what the tasks do and
 what the policy does,
 
-    P(a_1, r_1, ..., a_h, r_h) = [sum_s theta_s prod_i D(r_i | mu_s, a_i)] * [prod_i alg(theta')(a_i
-    | history)],
+    P(y_1, a_1, r_1, y_2, ..., a_h, r_h, y_h+1) = [sum_s theta_s P(y_1) prod_i D_s(r_i, y_i+1 | y_i,
+    a_i)] * [prod_i alg(theta')(a_i | history)],
 
-so one tree carries the likelihood of each possible task and, for each held prior, the probability
-of the actions. Histories that lead to the same likelihoods (up to a factor), the same beliefs and
-the same ratio of action probabilities have the same future and may be merged: their masses add up.
-(Same: their logarithms agree to 1e-11.)
+with y the state that is shown (a bandit shows nothing), so one tree carries the likelihood of each
+possible task and, for each held prior, the probability of the actions. Histories that lead to the
+same likelihoods (up to a factor), the same state and beliefs and the same ratio of action
+probabilities have the same future and may be merged: their masses add up. (Same: their logarithms
+agree to 1e-11.)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
 
 from priorwise.core import doors, validation
-from priorwise.core.enumeration import MOST_OUTCOMES, EnumerablePrior, rounded_logs, row_groups
+from priorwise.core.enumeration import (
+    MOST_OUTCOMES,
+    EnumerablePrior,
+    Outcome,
+    Outcomes,
+    rounded_logs,
+    row_groups,
+)
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
 
 MOST_HISTORIES: Final = 200_000
 """Histories of one length that are held at most, unless told otherwise."""
-
-Outcomes = list[list[tuple[float, FloatArray]]]
-"""For each arm the rewards it may show, with their probability in each possible task,
-``(support,)``.
-"""
 
 
 class NoActionLaw(ValueError):  # noqa: N818
@@ -56,6 +59,10 @@ class Histories:
     beliefs: tuple[Any, ...]  # one for each held prior
     actions: IntArray | None  # (history, step), None once merged
     rewards: FloatArray | None  # (history, step)
+    signal: Any = None  # (history,): the state that is shown now; None where there is none
+    signals: Any = None  # (history, step): those before each pull; None once merged
+    # (history, support): expected reward so far in each possible task, where somebody asks
+    earned: FloatArray | None = None
 
     def probability(self, weights: FloatArray, held: int) -> FloatArray:
         """Probability of each history, ``(history,)``, under these task weights ``(support,)`` and
@@ -74,28 +81,29 @@ class Histories:
         with np.errstate(divide="ignore"):
             logs = np.log(np.concatenate([self.likelihood, self.played], axis=1))
         keys = [rounded_logs(logs), *(belief.key() for belief in self.beliefs)]
+        if self.signal is not None:
+            keys.append(self.signal[:, None])
+        if self.earned is not None:
+            keys.append(np.rint(self.earned * 1e11).astype(np.int64))
         first, group = row_groups(np.concatenate(keys, axis=1))
         mass = np.zeros(len(first))
         np.add.at(mass, group, self.mass)
-        return replace(self._rows(first), mass=mass, actions=None, rewards=None)
+        return replace(self._rows(first), mass=mass, actions=None, rewards=None, signals=None)
 
     def _rows(self, rows: IntArray) -> Histories:
-        return Histories(
-            self.mass[rows],
-            self.likelihood[rows],
-            self.played[rows],
-            tuple(each.take(rows) for each in self.beliefs),
-            None if self.actions is None else self.actions[rows],
-            None if self.rewards is None else self.rewards[rows],
-        )
+        arrays: dict[str, Any] = {
+            each.name: None if (value := getattr(self, each.name)) is None else value[rows]
+            for each in fields(self)
+            if each.name != "beliefs"
+        }
+        return Histories(beliefs=tuple(each.take(rows) for each in self.beliefs), **arrays)
 
 
 @dataclass(frozen=True, eq=False)
 class World:
     """Possible tasks, and what a policy that holds one prior or several does in them."""
 
-    outcomes: Outcomes
-    support: int
+    possible: EnumerablePrior  # on all tasks that some prior deems possible
     policy: Any
     held: tuple[EnumerablePrior, ...]
     horizon: int
@@ -104,24 +112,39 @@ class World:
     @property
     def arms(self) -> int:
         """Number of arms."""
-        return len(self.outcomes)
+        return self.possible.arms
+
+    @property
+    def support(self) -> int:
+        """Number of possible tasks."""
+        return len(self.possible.probs)
 
     def start(self) -> Histories:
-        """Return the empty history."""
-        beliefs = tuple(prior.belief(1) for prior in self.held)
-        shape = (1, 0)
+        """Return the empty history, one for each state in which a task may start."""
+        signal, chances = self.possible.first_signals()
+        starts = len(chances)
+        shape = (starts, 0)
         return Histories(
-            np.ones(1),
-            np.ones((1, self.support)),
-            np.ones((1, len(self.held))),
-            beliefs,
+            chances,
+            np.ones((starts, self.support)),
+            np.ones((starts, len(self.held))),
+            tuple(prior.belief(starts) for prior in self.held),
             np.zeros(shape, dtype=np.int64),
             np.zeros(shape),
+            signal,
+            None if signal is None else np.zeros(shape, dtype=np.int64),
         )
+
+    def outcomes(self, histories: Histories, step: int) -> Outcomes:
+        """For each action what it may show next, in each possible task."""
+        shown = self.possible.outcomes(histories.signal, step)
+        if shown is None:
+            raise AssertionError("checked where the world was made")
+        return shown
 
     def action_laws(self, histories: Histories, step: int) -> list[FloatArray]:
         """Probability of each arm after each history, ``(history, arm)``, for each held prior."""
-        seen = Seen(step, self.horizon, self.arms)
+        seen = Seen(step, self.horizon, self.arms, histories.signal)
         laws = [known_law(self.policy, belief, seen) for belief in histories.beliefs]
         known = [law.probs for law in laws if law is not None and law.source == "exact"]
         if len(known) < len(laws):
@@ -136,12 +159,12 @@ class World:
     def grow(self, histories: Histories, laws: list[FloatArray], step: int) -> Histories:
         """Extend every history by every action and reward that may follow."""
         played = histories.played[:, None, :] * np.stack(laws, axis=2)  # (history, arm, held prior)
-        kept: list[tuple[int, float, FloatArray, IntArray]] = []
-        for arm, shown in enumerate(self.outcomes):
+        kept: list[tuple[int, Outcome, IntArray]] = []
+        for arm, shown in enumerate(self.outcomes(histories, step)):
             may_play = played[:, arm].max(axis=1) > 0.0
-            for reward, probability in shown:
-                may_show = (histories.likelihood[:, probability > 0.0] > 0.0).any(axis=1)
-                kept.append((arm, reward, probability, np.flatnonzero(may_play & may_show)))
+            for outcome in shown:
+                may_show = ((histories.likelihood > 0.0) & (outcome.chance > 0.0)).any(axis=1)
+                kept.append((arm, outcome, np.flatnonzero(may_play & may_show)))
         sizes = [len(rows) for *_, rows in kept]
         if sum(sizes) > self.most:
             raise TooManyHistories(
@@ -151,33 +174,74 @@ class World:
             )
         row = np.concatenate([rows for *_, rows in kept])
         arm_column = np.repeat([arm for arm, *_ in kept], sizes)
-        reward_column = np.repeat([reward for _, reward, *_ in kept], sizes)
+        reward_column = np.concatenate([_at(each.reward, rows) for _, each, rows in kept])
+        signal = histories.signal
+        after = None
+        if signal is not None:
+            after = np.concatenate([_at(each.after, rows) for _, each, rows in kept])
         likelihood = np.concatenate(
-            [histories.likelihood[rows] * probability for _, _, probability, rows in kept]
+            [
+                histories.likelihood[rows]
+                * (each.chance if each.chance.ndim == 1 else each.chance[rows])
+                for _, each, rows in kept
+            ]
         )
         action = played[row, arm_column]
         shares = likelihood.max(axis=1), action.max(axis=1)
         parents = histories._rows(row)
-        seen = Seen(step, self.horizon, self.arms)
+        seen = Seen(step, self.horizon, self.arms, parents.signal)
+        earned = parents.earned
+        if earned is not None:
+            values = self.expected_rewards(parents, step)
+            earned = earned + (
+                values[:, arm_column].T
+                if values.ndim == 2
+                else values[np.arange(len(row)), :, arm_column]
+            )
+            earned = np.where(likelihood > 0.0, earned, 0.0)
         return Histories(
             parents.mass * shares[0] * shares[1],
             likelihood / shares[0][:, None],
             action / shares[1][:, None],
             tuple(
-                belief.update(seen, arm_column, reward_column, None) for belief in parents.beliefs
+                belief.update(seen, arm_column, reward_column, after) for belief in parents.beliefs
             ),
-            None if parents.actions is None else np.column_stack([parents.actions, arm_column]),
-            None if parents.rewards is None else np.column_stack([parents.rewards, reward_column]),
+            _appended(parents.actions, arm_column),
+            _appended(parents.rewards, reward_column),
+            after,
+            _appended(parents.signals, parents.signal),
+            earned,
         )
 
-    def expected_rewards(self) -> FloatArray:
-        """Mean reward of each arm in each possible task, ``(support, arm)``."""
-        return np.stack([sum(reward * p for reward, p in shown) for shown in self.outcomes], axis=1)
+    def expected_rewards(self, histories: Histories, step: int) -> FloatArray:
+        """Mean reward of each arm now in each possible task, ``(support, arm)``; where tasks have a
+        state ``(history, support, arm)``.
+        """
+        return np.stack(
+            [
+                sum(np.asarray(each.reward)[..., None] * each.chance for each in shown)
+                for shown in self.outcomes(histories, step)
+            ],
+            axis=-1,
+        )
+
+
+def _at(value: Any, rows: IntArray) -> Any:
+    """Entries of some rows of what is one for all, or one for each."""
+    return np.full(len(rows), value) if np.ndim(value) == 0 else value[rows]
+
+
+def _appended(columns: Any, last: Any) -> Any:
+    return None if columns is None else np.column_stack([columns, last])
 
 
 def can_be_enumerated(prior: Any) -> bool:
-    """Whether a prior has finitely many tasks, and each of them finitely many rewards."""
-    return isinstance(prior, EnumerablePrior) and prior.likelihoods(0) is not None
+    """Whether a prior has finitely many tasks, and each of them shows finitely many things."""
+    return isinstance(prior, EnumerablePrior) and _shows_few(prior)
+
+
+def _shows_few(prior: EnumerablePrior) -> bool:
+    return prior.outcomes(prior.first_signals()[0], 1) is not None
 
 
 def world_of(
@@ -195,7 +259,7 @@ def world_of(
                 f"{name} must be a prior on finitely many tasks, such as a FinitePrior, to be "
                 f"enumerated, got a {type(value).__name__}"
             )
-        if value.likelihoods(0) is None:
+        if not _shows_few(value):
             raise ValueError(
                 f"{name} must have rewards of finitely many values to be enumerated: noise='none' "
                 "or 'bernoulli', not normal rewards"
@@ -213,10 +277,7 @@ def world_of(
     for i, each in enumerate(priors):
         weights[i, ends[i] : ends[i + 1]] = each.probs / each.probs.sum()
     possible = weights.any(axis=0)
-    means = np.concatenate([each.means for each in priors])[possible]
-    table = prior.replaced(means=means, probs=np.full(len(means), 1.0 / len(means)))
-    outcomes = [table.likelihoods(arm) for arm in range(prior.arms)]
+    pool = prior.pooled(priors[1:], possible)
     horizon, most = validation.count("horizon", horizon), validation.count("most", most)
-    return World(outcomes, len(means), policy, tuple(held.values()), horizon, most), tuple(
-        weights[:, possible]
-    )
+    world = World(pool, policy, tuple(held.values()), horizon, most)
+    return world, tuple(weights[:, possible])
