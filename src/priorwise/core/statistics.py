@@ -241,10 +241,7 @@ class PerTask(Serializable):
         return made
 
     def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-            object.__setattr__(self, name, value)
+        validation.freeze(self, **values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -56,6 +56,14 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxar
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = SHOWN
 
 
+def freeze(value: Any, **fields: Any) -> None:
+    """Set the fields of a frozen value once they are checked; arrays cannot be written to then."""
+    for name, each in fields.items():
+        if isinstance(each, np.ndarray):
+            each.setflags(write=False)
+        object.__setattr__(value, name, each)
+
+
 def vector(name: str, value: ArrayLike, size: int | None = None) -> FloatArray:
     """Return a finite vector, of a given size if one is given; a copy that cannot be written to."""
     return _finite(name, value, (size,))

@@ -1,42 +1,28 @@
-"""Arms with a joint normal prior: mu ~ N(mean, cov), r ~ N(mu_a, noise_var_a).
-
-The belief is the mean m and a square root L of the covariance, S = L L', updated by Potter's
-formula; S stays positive semi-definite whatever the rounding, and singular priors need nothing
-special. Costs O(arms^2) per pull.
-"""
+"""Arms with a joint normal prior: mu ~ N(mean, cov), r ~ N(mu_a, noise_var_a)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core import validation
 from priorwise.core.choosing import TIE_TOLERANCE
-from priorwise.core.family import ask, seen_by
-from priorwise.core.protocols import Imagined, Seen, Signal
-from priorwise.core.rewards import BanditEnvironment, NormalRewards
-from priorwise.core.separable import SeparableTasks
-from priorwise.core.serial import Serializable
+from priorwise.core.protocols import Seen
+from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
-from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.normal.arithmetic import (
-    condition,
-    expected_maximum,
-    expected_maximum_gains,
-    given,
-    log_normal,
-)
+from priorwise.core.types import FloatArray
+from priorwise.families.normal.arithmetic import expected_maximum, expected_maximum_gains
+from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class GaussianPrior(Serializable):
+class GaussianPrior(NormalPrior["GaussianBelief"]):
     """Joint normal prior over the arms' means, with normal rewards.
 
     Parameters
@@ -60,45 +46,26 @@ class GaussianPrior(Serializable):
 
     family: ClassVar[str] = "gaussian"
 
-    mean: FloatArray
-    cov: FloatArray
-    noise_var: FloatArray
-    names: tuple[str, ...] | None = field(repr=False)
-    _root: FloatArray = field(repr=False)
-    # (arm,): |mean| + a row of |root|, of which posterior means are sums
-    _mean_size: FloatArray = field(repr=False)
-
     def __init__(
         self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0, *, names: Any = None
     ) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
-        object.__setattr__(self, "mean", checked)
-        object.__setattr__(self, "cov", validation.covariance("cov", cov, checked.size))
-        noise = validation.positive(
-            "noise_var", validation.per_arm("noise_var", noise_var, checked.size)
-        )
-        object.__setattr__(self, "noise_var", noise)
-        object.__setattr__(self, "names", validation.names(names, checked.size))
-        object.__setattr__(self, "_root", validation.square_root(self.cov))
-        object.__setattr__(self, "_mean_size", np.abs(self.mean) + np.abs(self._root).sum(axis=1))
+        self._freeze(checked, cov, noise_var, checked.size, names)
 
     @property
     def arms(self) -> int:
         """Number of arms."""
         return self.mean.size
 
-    @property
-    def reward_law(self) -> NormalRewards:
-        """How rewards scatter around their means."""
-        return NormalRewards(tuple(self.noise_var.tolist()))
-
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu ~ N(mean, cov)``."""
-        doors.batch(rng, tasks)
-        return BanditEnvironment(
-            self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root), self.reward_law
-        )
+        return BanditEnvironment(self._drawn(rng, tasks), self.reward_law)
+
+    @cached_property
+    def _mean_size(self) -> FloatArray:
+        """``(arm,)``: |mean| + a row of |root|, of which posterior means are sums."""
+        return np.abs(self.mean) + np.abs(self._root).sum(axis=1)
 
     @cached_property
     def _means_may_tie(self) -> bool:
@@ -112,22 +79,8 @@ class GaussianPrior(Serializable):
         """Return the values of the arms given their means: these themselves."""
         return means
 
-    def belief(self, tasks: int) -> GaussianBelief:
-        """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
-        mean = np.broadcast_to(self.mean, (tasks, self.arms))
-        return GaussianBelief(
-            self, mean, np.broadcast_to(self._root, (tasks, self.arms, self.arms))
-        )
-
-    def belief_given(self, statistics: Any) -> GaussianBelief:
-        """Return the belief about tasks of which all that was seen is in their statistics.
-
-        It equals that of one update per pull, but for rounding; tasks may have had different
-        numbers of pulls.
-        """
-        information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
-        return GaussianBelief(self, *given(self.mean, self._root, *information))
+    def _believing(self, m: FloatArray, root: FloatArray) -> GaussianBelief:
+        return GaussianBelief(self, m, root)
 
     def tiles(self, horizon: int, uses: frozenset[str], *, roots: bool = False) -> FamilyTiles:
         """Tile functions for the compiled loop; with many arms and few pulls those that keep the
@@ -175,36 +128,10 @@ class GaussianPrior(Serializable):
 
 @final
 @dataclass(frozen=True, eq=False)
-class GaussianBelief(SeparableTasks):
-    """Posterior N(m, L L') of each task."""
+class GaussianBelief(NormalBelief):
+    """Posterior N(m, L L') of each task's means."""
 
     prior: GaussianPrior
-    m: FloatArray  # (task, arm)
-    root: FloatArray  # (task, arm, arm)
-
-    @property
-    def tasks(self) -> int:
-        """Number of tasks."""
-        return self.m.shape[0]
-
-    @property
-    def arms(self) -> int:
-        """Number of arms."""
-        return self.m.shape[1]
-
-    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """``mu ~ N(m, S)``, ``(task, draw, arm)``."""
-        z = rng.normal(doors.drawing(self, rng, draws), self.prior.arms)
-        return self.m[:, None, :] + z @ self.root.transpose(0, 2, 1)
-
-    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Mean of ``draws`` draws: itself one draw, from N(m, S / draws)."""
-        z = rng.normal(1, self.prior.arms)
-        return self.m + (z @ self.root.transpose(0, 2, 1))[:, 0] / np.sqrt(draws)
-
-    def mean(self, seen: Seen) -> FloatArray:
-        """Posterior means."""
-        return self.m
 
     def mean_size(self, seen: Seen) -> FloatArray:
         """What the posterior means are sums of, but for the observations: the prior's mean, and a
@@ -215,54 +142,6 @@ class GaussianBelief(SeparableTasks):
     def variance(self) -> FloatArray:
         """Posterior variances, ``(task, arm)``."""
         return np.einsum("taj,taj->ta", self.root, self.root)
-
-    def covariance(self) -> FloatArray:
-        """Posterior covariances, ``(task, arm, arm)``."""
-        return self.root @ self.root.transpose(0, 2, 1)
-
-    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
-        """Posterior quantiles of the means."""
-        from scipy.special import ndtri
-
-        return self.m + np.sqrt(self.variance()) * ndtri(doors.level(level))
-
-    def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
-        """Law of the largest value, or mean of values, of some draws, by lattice quadrature."""
-        from priorwise.families.normal.argmax import argmax_law
-
-        return argmax_law(self.m, self.covariance(), self.prior.cov, draws, rule, seen)
-
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition on ``r ~ N(mu_a, noise_var_a)``."""
-        return self._given(*doors.played(self, seen, actions, rewards))
-
-    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
-        rows = np.arange(len(actions))
-        residual = rewards - self.m[rows, actions]
-        m, root = condition(
-            self.m, self.root, self.root[rows, actions], self.prior.noise_var[actions], residual
-        )
-        return type(self)(self.prior, m, root)
-
-    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
-        """``log N(r; m_a, S_aa + noise_var_a)``, ``(task,)``."""
-        rows = np.arange(len(actions))
-        f = self.root[rows, actions]
-        return log_normal(
-            rewards - self.m[rows, actions],
-            np.einsum("tj,tj->t", f, f) + self.prior.noise_var[actions],
-        )
-
-    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
-        """Draw ``mu_a`` and its reward; the other means of the drawn environment are never looked
-        at.
-        """
-        rows = np.arange(len(actions))
-        z = rng.normal(2)
-        f = self.root[rows, actions]
-        value = self.m[rows, actions] + np.sqrt(np.einsum("tj,tj->t", f, f)) * z[:, 0]
-        reward = value + np.sqrt(self.prior.noise_var[actions]) * z[:, 1]
-        return Imagined(value, self._given(actions, reward), seen)
 
     def best_after(self, seen: Seen) -> FloatArray:
         """E[max_b m_b + g_b Z] for each pulled arm, exact: g is the slope of the posterior means in

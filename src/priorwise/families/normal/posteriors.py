@@ -71,10 +71,7 @@ class NormalPosteriors(BothBeliefs):
         """Condition both, and add the log ratio of the predictive densities of the rewards."""
         gained = self.evidence
         for belief, sign in ((self.p, 1.0), (self.q, -1.0)):
-            rows = np.arange(len(actions))
-            x = None if seen.signal is None else seen.signal[rows, actions]
-            f = belief.root[rows, actions] if x is None else np.einsum("tij,ti->tj", belief.root, x)
-            centre = belief.m[rows, actions] if x is None else np.einsum("tj,tj->t", x, belief.m)
+            f, centre = belief.direction(seen, actions)
             variance = np.einsum("tj,tj->t", f, f) + belief.prior.noise_var[actions]
             gained = gained - sign * (np.log(variance) + (rewards - centre) ** 2 / variance) / 2.0
         return replace(super().update(seen, actions, rewards, after), evidence=gained)

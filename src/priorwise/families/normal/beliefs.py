@@ -1,0 +1,182 @@
+"""Normal priors over the means of arms or the weights of features, and their beliefs.
+
+A belief is the mean m and a square root L of the covariance, S = L L', updated by Potter's formula;
+S stays positive semi-definite whatever the rounding, and singular priors need nothing special.
+Costs O(dim^2) per pull. Arms are features of length one: where no features are shown, an arm's
+value is a weight, and L'x a row of L.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
+from priorwise.core.family import ask, seen_by
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.rewards import NormalRewards
+from priorwise.core.separable import SeparableTasks
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.normal.arithmetic import condition, given, log_normal
+
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class NormalPrior(Serializable, Generic[B]):
+    """What normal priors share: weights ``w ~ N(mean, cov)``, rewards with normal noise, and how
+    beliefs start.
+    """
+
+    mean: FloatArray
+    cov: FloatArray
+    noise_var: FloatArray
+    names: tuple[str, ...] | None = field(repr=False)
+    _root: FloatArray = field(repr=False)
+
+    def _freeze(
+        self, mean: FloatArray, cov: ArrayLike, noise_var: ArrayLike, arms: int, names: Any
+    ) -> None:
+        """Check and freeze the parameters."""
+        law = validation.covariance("cov", cov, mean.size)
+        noise = validation.positive("noise_var", validation.per_arm("noise_var", noise_var, arms))
+        words, root = validation.names(names, arms), validation.square_root(law)
+        validation.freeze(self, mean=mean, cov=law, noise_var=noise, names=words, _root=root)
+
+    @property
+    def reward_law(self) -> NormalRewards:
+        """How rewards scatter around their means."""
+        return NormalRewards(tuple(self.noise_var.tolist()))
+
+    def _drawn(self, rng: Stream, tasks: int) -> FloatArray:
+        """``w ~ N(mean, cov)``, ``(task, dim)``."""
+        doors.batch(rng, tasks)
+        return self.mean + np.einsum("tj,ij->ti", rng.normal(self.mean.size), self._root)
+
+    def belief(self, tasks: int) -> B:
+        """Start at the prior."""
+        tasks, dim = doors.tasks_of(tasks), self.mean.size
+        root = np.broadcast_to(self._root, (tasks, dim, dim))
+        return self._believing(np.broadcast_to(self.mean, (tasks, dim)), root)
+
+    def belief_given(self, statistics: Any) -> B:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per pull, but for rounding; tasks may have had different
+        numbers of pulls.
+        """
+        information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
+        return self._believing(*given(self.mean, self._root, *information))
+
+    def _believing(self, m: FloatArray, root: FloatArray) -> B:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class NormalBelief(SeparableTasks):
+    """Posterior N(m, L L') of each task."""
+
+    prior: Any
+    m: FloatArray  # (task, dim)
+    root: FloatArray  # (task, dim, dim)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.m.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.prior.arms)
+
+    def features(self, seen: Seen) -> FloatArray | None:
+        """Features of the arms, ``(task, arm, dim)``; None where arms have weights of their own."""
+        return None
+
+    def direction(self, seen: Seen, actions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """``L'x``, ``(task, dim)``, and ``x'm``, ``(task,)``, of the chosen arms' features x."""
+        rows = np.arange(len(actions))
+        return self.root[rows, actions], self.m[rows, actions]
+
+    def _values(self, weights: FloatArray, seen: Seen) -> FloatArray:
+        """Values of the arms for weights ``(task, dim)``."""
+        x = self.features(seen)
+        return weights if x is None else np.einsum("taj,tj->ta", x, weights)
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Values of the arms with ``w ~ N(m, S)``, ``(task, draw, arm)``."""
+        z = rng.normal(doors.drawing(self, rng, draws), self.m.shape[1])
+        values: FloatArray = self.prior.values(
+            self.m[:, None, :] + z @ self.root.transpose(0, 2, 1), seen
+        )
+        return values
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``draws`` draws: itself one draw of the weights, from N(m, S / draws)."""
+        z = rng.normal(1, self.m.shape[1])
+        weights = self.m + (z @ self.root.transpose(0, 2, 1))[:, 0] / np.sqrt(draws)
+        return self._values(weights, seen)
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means of the arms' values."""
+        return self._values(self.m, seen)
+
+    def covariance(self) -> FloatArray:
+        """Posterior covariances of the weights, ``(task, dim, dim)``."""
+        return self.root @ self.root.transpose(0, 2, 1)
+
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
+        """Posterior quantiles of the arms' values."""
+        from scipy.special import ndtri
+
+        x = self.features(seen)
+        f = self.root if x is None else x @ self.root
+        deviation = np.sqrt(np.einsum("taj,taj->ta", f, f))
+        return np.asarray(self.mean(seen) + deviation * ndtri(doors.level(level)))
+
+    def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
+        """Law of the largest value, or mean of values, of some draws, by lattice quadrature."""
+        from priorwise.families.normal.argmax import argmax_law
+
+        x, cov = self.features(seen), self.covariance()
+        if x is not None:
+            cov = np.einsum("tai,tij,tbj->tab", x, cov, x)
+        return argmax_law(self.mean(seen), cov, self.prior.cov, draws, rule, seen)
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on ``r ~ N(x_a'w, noise_var_a)``."""
+        actions, rewards = doors.played(self, seen, actions, rewards)
+        return self._given(actions, rewards, *self.direction(seen, actions))
+
+    def _given(
+        self, actions: IntArray, rewards: FloatArray, f: FloatArray, centre: FloatArray
+    ) -> Self:
+        noise = self.prior.noise_var[actions]
+        m, root = condition(self.m, self.root, f, noise, rewards - centre)
+        return type(self)(self.prior, m, root)
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """``log N(r; x_a'm, x_a'S x_a + noise_var_a)``, ``(task,)``."""
+        f, centre = self.direction(seen, actions)
+        variance = np.einsum("tj,tj->t", f, f) + self.prior.noise_var[actions]
+        return log_normal(rewards - centre, variance)
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw the value of an arm and its reward, and what would be seen next; the values of the
+        other arms are never looked at.
+        """
+        z = rng.normal(2)
+        f, centre = self.direction(seen, actions)
+        value = centre + np.sqrt(np.einsum("tj,tj->t", f, f)) * z[:, 0]
+        reward = value + np.sqrt(self.prior.noise_var[actions]) * z[:, 1]
+        return Imagined(value, self._given(actions, reward, f, centre), self._next(rng, seen))
+
+    def _next(self, rng: Stream, seen: Seen) -> Seen:
+        return seen
