@@ -135,14 +135,8 @@ class GaussianGroups:
         """Sum of squared deviations of the rewards from their task's and arm's mean, and its
         degrees of freedom.
         """
-        if self.squares is None:
-            raise ValueError(
-                "the noise cannot be estimated without squares: give sums of squared rewards, or "
-                "pass noise_var=..."
-            )
-        left = np.maximum(
-            self.squares - np.einsum("gaa->ga", self.products) / np.maximum(self.pulls, 1.0), 0.0
-        )
+        means = np.einsum("gaa->ga", self.products) / np.maximum(self.pulls, 1.0)
+        left = np.maximum(squares_of(self) - means, 0.0)
         return float(left.sum()), float(self.tasks @ np.maximum(self.pulls - 1.0, 0.0).sum(axis=1))
 
     def __len__(self) -> int:
@@ -172,6 +166,16 @@ class GaussianGroups:
     def __radd__(self, other: Any) -> GaussianGroups:
         """Let ``sum`` merge many, which starts from 0."""
         return self if type(other) is int and other == 0 else NotImplemented
+
+
+def squares_of(data: Any) -> FloatArray:
+    """Sums of squared rewards, which are needed to estimate the noise."""
+    if data.squares is None:
+        raise ValueError(
+            "the noise cannot be estimated without squares: give sums of squared rewards, or pass "
+            "noise_var=..."
+        )
+    return np.asarray(data.squares)
 
 
 def joint_unit(one: float | None, other: float | None) -> float | None:

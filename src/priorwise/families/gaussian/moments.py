@@ -14,7 +14,7 @@ rounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal, final, get_args
 
@@ -25,19 +25,17 @@ from priorwise.core import validation
 from priorwise.core.design import design_sums, uniformity_warnings
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
-from priorwise.core.numerics import project_psd
-from priorwise.core.runs import Run
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups
 from priorwise.families.gaussian.moment_variants import READERS, Setup, rows_of, second_moments
 from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.gaussian.statistics import GaussianStatistics, noise_variances
 from priorwise.families.normal.totals import (
-    MomentUncertainty,
+    Contribution,
+    MomentEstimator,
     Totals,
     estimate,
-    prefix_sizes,
-    prefix_totals,
+    moment_fit,
 )
 
 Variant = Literal["two-round", "known-mean", "difference", "full", "no-cov"]
@@ -56,7 +54,7 @@ uniformly.
 
 @final
 @dataclass(frozen=True)
-class GaussianMoments:
+class GaussianMoments(MomentEstimator):
     """Normal prior by the method of moments; unbiased under uniform exploration, before the
     covariance is projected.
 
@@ -108,7 +106,6 @@ class GaussianMoments:
     """
 
     reads: ClassVar[type] = GaussianStatistics
-    adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
     variant: Variant = "full"
     noise_var: ArrayLike | None = None
@@ -123,14 +120,7 @@ class GaussianMoments:
                 f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant!r}"
             )
         if self.noise_var is not None:
-            noise = validation.positive(
-                "noise_var", validation.numbers("noise_var", self.noise_var)
-            )
-            if noise.ndim > 1 or not np.isfinite(noise).all():
-                raise ValueError(
-                    "noise_var must be one finite variance or one for each arm, got "
-                    f"{self.noise_var}"
-                )
+            noise_variances(self.noise_var)
         if (self.mean is not None) != (self.variant == "known-mean"):
             raise ValueError(
                 "variant='known-mean' needs mean=..., the known prior mean; the others estimate it "
@@ -164,68 +154,31 @@ class GaussianMoments:
         noise = known.noise_for(self, self.noise_var, one_for_all=False)
         return replace(self, noise_var=noise, arms=known.arms)
 
-    def fit(
-        self, data: Run | GaussianStatistics | GaussianGroups, *, start: Any = None
-    ) -> PriorFit:
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored. Groups give no standard errors: they
         keep no fourth moments.
         """
-        if isinstance(data, GaussianGroups):
-            self._check(data)
-            known = self._with_noise_of(data)
-            return known._finish(known._group_totals(data), known._setup(data.arms), data)
-        statistics = self._statistics(data)
-        return self._with_noise_of(statistics)._fits(statistics, [statistics.tasks], [statistics])[
-            0
-        ]
+        if not isinstance(data, GaussianGroups):
+            return super().fit(data)
+        self._check(data)
+        known = self._known(data)
+        return known._finish(known._group_totals(data), data)
 
-    def fit_prefixes(self, data: Run | GaussianStatistics, sizes: Sequence[int]) -> list[PriorFit]:
-        """Fit the first ``size`` tasks for each size, in one pass: the same fits as
-        ``fit(statistics[:size])`` to the last bit.
+    def _left_of(self, data: Any) -> tuple[float, float, str, str]:
+        """Take the pulls that a task repeats."""
+        single = f"no task repeats an arm in what {self.variant!r} reads"
+        return *data.within(), "their rewards never differ", single
 
-        They hold no statistics, which would be many copies of the data.
-        """
-        statistics = self._statistics(data)
-        checked = prefix_sizes(sizes, statistics.tasks)
-        if self.noise_var is None:  # each size estimates its own
-            each = [(self._with_noise_of(statistics[:size]), size) for size in checked]
-            return [known._fits(statistics, [size], [None])[0] for known, size in each]
-        return self._fits(statistics, checked, [None] * len(checked)) if checked else []
-
-    def _with_noise_of(self, data: GaussianStatistics | GaussianGroups) -> GaussianMoments:
-        """Estimate the noise if it was left open, from the pulls that a task repeats."""
-        if self.noise_var is not None:
-            return self
-        left, freedom = data.within()
-        if not (freedom > 0.0 and left > 0.0):
-            why = (
-                "their rewards never differ"
-                if freedom > 0.0
-                else f"no task repeats an arm in what {self.variant!r} reads"
-            )
-            raise ValueError(
-                f"the noise cannot be estimated, as {why}: pass noise_var=..., the variance of a "
-                "reward"
-            )
-        return replace(self, noise_var=left / freedom)
-
-    def _fits(
-        self, statistics: GaussianStatistics, sizes: Sequence[int], kept: Sequence[Any]
-    ) -> list[PriorFit]:
-        setup = self._setup(statistics.arms)
-        read = READERS[self.variant]
-        totals = prefix_totals(lambda rows: read(setup, *rows_of(statistics, rows)), sizes)
-        return [self._finish(total, setup, keep) for total, keep in zip(totals, kept, strict=True)]
+    def _reader(self, data: Any, statistics: GaussianStatistics) -> Callable[[slice], Contribution]:
+        setup, read = self._setup(statistics.arms), READERS[self.variant]
+        return lambda rows: read(setup, *rows_of(statistics, rows))
 
     def _setup(self, arms: int) -> Setup:
         assert self.noise_var is not None
         noise = validation.per_arm("noise_var", self.noise_var, arms)
         mean = np.zeros(arms) if self.mean is None else validation.vector("mean", self.mean, arms)
-        return Setup(
-            noise,
-            mean,
-            np.eye(arms) if self.cov is None else validation.covariance("cov", self.cov, arms),
-        )
+        cov = np.eye(arms) if self.cov is None else validation.covariance("cov", self.cov, arms)
+        return Setup(noise, mean, cov)
 
     def _statistics(self, data: Any) -> GaussianStatistics:
         statistics = GaussianStatistics.of(data, arms=self.arms, steps=self.steps)
@@ -258,54 +211,50 @@ class GaussianMoments:
         squares = np.zeros_like(sums) if groups.squares is None else groups.squares
         shift = n * setup.mean
         cross = shift[:, :, None] * sums[:, None, :]
-        products = (
-            products
-            - cross
-            - cross.transpose(0, 2, 1)
-            + t[:, None, None] * shift[:, :, None] * shift[:, None, :]
-        )
+        outer = t[:, None, None] * shift[:, :, None] * shift[:, None, :]
+        products = products - cross - cross.transpose(0, 2, 1) + outer
         squares = squares - 2.0 * setup.mean * sums + t[:, None] * n * setup.mean**2
         used = n.sum(axis=1) >= (1 if self.variant == "no-cov" else 2)
         first = (n.shape[1] / np.maximum(n.sum(axis=1), 1.0))[used]
-        x = (
-            t[used, None] * setup.mean
-            if self.variant == "known-mean"
-            else first[:, None] * sums[used]
-        )
+        x = first[:, None] * sums[used]
+        if self.variant == "known-mean":
+            x = t[used, None] * setup.mean
         if self.variant == "no-cov":
             z = t[used, None, None] * setup.cov
         else:
             noise = t[used, None] * setup.noise_var if self.variant == "full" else None
             z = second_moments(n[used], products[used], squares[used], noise)
         xx = np.einsum("g,gab->ab", first**2, groups.products[used])
-        tasks = int(t.sum())
-        return Totals(
-            float(t[used].sum()), tasks, x.sum(axis=0), z.sum(axis=0), xx, (), design_sums(n, t)
-        )
+        rows, sums_of = float(t[used].sum()), (x.sum(axis=0), z.sum(axis=0), xx)
+        return Totals(rows, int(t.sum()), *sums_of, (), design_sums(n, t))
 
-    def _finish(self, totals: Totals, setup: Setup, data: Any) -> PriorFit:
-        arms = setup.noise_var.size
+    def _finish(self, totals: Totals, data: Any) -> PriorFit:
+        setup, arms = self._setup(totals.x.size), totals.x.size
         warnings = list(uniformity_warnings(totals.design, "GaussianMarginalLikelihood"))
         tasks = int(totals.rows) * (2 if self.variant == "difference" else 1)
         unseen = totals.design[:arms] == 0
         subtract = self.variant in ("two-round", "full")
         blind = np.full(arms, totals.rows < (2 if subtract else 1)) | unseen
+        common: dict[str, Any] = {
+            "estimator": f"{type(self).__name__}({self.variant})",
+            "tasks": tasks,
+            "left_out": totals.tasks - tasks,
+            "warnings": warnings,
+            "statistics": data,
+        }
         if tasks == 0:
             warnings.append(
                 "no task has enough pulls for this estimator: the prior is as wide as a single "
                 "reward"
             )
             cov = setup.cov if self.variant == "no-cov" else np.diag(setup.noise_var)
-            return PriorFit(
-                GaussianPrior(setup.mean, cov, setup.noise_var),
-                self._name, 0, totals.tasks, at_boundary=True, warnings=warnings, statistics=data,
-            )  # fmt: skip
+            prior = GaussianPrior(setup.mean, cov, setup.noise_var)
+            return PriorFit(prior, at_boundary=True, **common)
         found = estimate(totals, subtract=subtract)
-        mean, cov = found.mean.copy(), found.cov.copy()
         if self.variant == "no-cov":
             blind[:] = False
         elif self.mean is None and unseen.any() and not unseen.all():
-            mean[unseen] = mean[~unseen].mean()
+            found.mean[unseen] = found.mean[~unseen].mean()
         if unseen.any():
             names = ", ".join(map(str, np.flatnonzero(unseen)))
             warnings.append(f"no task pulled arm {names}: what the prior says of it is a guess")
@@ -314,31 +263,17 @@ class GaussianMoments:
                 "a single task says nothing about the spread between tasks: each variance is that "
                 "of a reward"
             )
-        mean_error, cov_error = found.mean_error.copy(), found.cov_error.copy()
         if self.mean is None:
-            mean_error[unseen] = np.inf
-        cov_error[blind, :], cov_error[:, blind] = np.inf, np.inf
-        cov[blind, :], cov[:, blind] = 0.0, 0.0
-        cov[blind, blind] = setup.noise_var[blind]
-        projected = project_psd(cov)
-        uncertainty = None
-        if found.joint is not None and not (blind.any() or unseen.any()):
-            uncertainty = MomentUncertainty(mean, cov, found.joint)
-        return PriorFit(
-            GaussianPrior(mean, projected.matrix, setup.noise_var),
-            self._name,
-            tasks,
-            totals.tasks - tasks,
-            at_boundary=projected.clipped or bool(blind.any() or unseen.any()),
-            std_errors={"mean": mean_error, "cov": cov_error},
-            warnings=warnings,
-            uncertainty=uncertainty,
-            statistics=data,
+            found.mean_error[unseen] = np.inf
+        for matrix, value in ((found.cov_error, np.inf), (found.cov, 0.0)):
+            matrix[blind, :], matrix[:, blind] = value, value
+        found.cov[blind, blind] = setup.noise_var[blind]
+        return moment_fit(
+            lambda mean, cov: GaussianPrior(mean, cov, setup.noise_var),
+            found,
+            guessed=bool(blind.any() or unseen.any()),
+            **common,
         )
-
-    @property
-    def _name(self) -> str:
-        return f"{type(self).__name__}({self.variant})"
 
 
 def _as_value(array: FloatArray) -> Any:

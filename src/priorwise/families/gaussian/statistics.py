@@ -14,7 +14,7 @@ from priorwise.core import validation
 from priorwise.core.columns import counts, table, zero_where_unpulled
 from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray
-from priorwise.families.gaussian.groups import GaussianGroups, joint_unit
+from priorwise.families.gaussian.groups import GaussianGroups, joint_unit, squares_of
 
 
 @final
@@ -132,10 +132,8 @@ class GaussianStatistics(PerArm):
             )
         given = ~np.isnan(y)
         y, e = (np.where(given, each, 1.0).reshape(len(y), -1) for each in (y, e))
-        y, e = (
-            table("estimates", y, (None, None)),
-            validation.positive("std_errors", table("std_errors", e, (None, None))),
-        )
+        y, e = table("estimates", y, (None, None)), table("std_errors", e, (None, None))
+        validation.positive("std_errors", e)
         unit = validation.number("noise_var", noise_var)
         if unit <= 0.0:
             raise ValueError(
@@ -149,17 +147,10 @@ class GaussianStatistics(PerArm):
         """Sum of squared deviations of the rewards from their task's and arm's mean, and its
         degrees of freedom.
         """
-        if self.squares is None:
-            raise ValueError(
-                "the noise cannot be estimated without squares: give sums of squared rewards, or "
-                "pass noise_var=..."
-            )
-        pulled = np.maximum(self.pulls, 1.0)
         # large offsets round away the rest
         centred = self.shifted(self.sums.sum(axis=0) / np.maximum(self.pulls.sum(axis=0), 1.0))
-        assert centred.squares is not None
-        left = np.maximum(centred.squares - centred.sums**2 / pulled, 0.0)
-        return float(left.sum()), float(np.maximum(self.pulls - 1.0, 0.0).sum())
+        left = squares_of(centred) - centred.sums**2 / np.maximum(self.pulls, 1.0)
+        return float(np.maximum(left, 0.0).sum()), float(np.maximum(self.pulls - 1.0, 0.0).sum())
 
     def without_squares(self) -> Self:
         """Return the same without the sums of squares."""
@@ -168,14 +159,10 @@ class GaussianStatistics(PerArm):
     def shifted(self, by: float | FloatArray) -> Self:
         """Return the statistics of the rewards minus a number, or minus one for each arm."""
         by = validation.per_arm("by", by, self.arms)
-        squares = (
-            None
-            if self.squares is None
-            else np.maximum(self.squares - 2.0 * by * self.sums + by**2 * self.pulls, 0.0)
-        )
-        return self._with(
-            {"pulls": self.pulls, "sums": self.sums - by * self.pulls, "squares": squares}
-        )
+        sums, squares = self.sums - by * self.pulls, self.squares
+        if squares is not None:
+            squares = np.maximum(squares - 2.0 * by * self.sums + by**2 * self.pulls, 0.0)
+        return self._with({"pulls": self.pulls, "sums": sums, "squares": squares})
 
     def grouped(self) -> GaussianGroups:
         """Merge the tasks with equal pull vectors, which loses nothing of the likelihood."""
@@ -183,3 +170,11 @@ class GaussianStatistics(PerArm):
 
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         return joint_unit(mine, yours) if name == "unit" else super()._agreed(name, mine, yours)
+
+
+def noise_variances(value: ArrayLike) -> FloatArray:
+    """Check a known noise: one variance for all arms, or one each."""
+    noise = validation.positive("noise_var", validation.numbers("noise_var", value))
+    if noise.ndim > 1 or not np.isfinite(noise).all():
+        raise ValueError(f"noise_var must be one finite variance or one for each arm, got {value!r}")
+    return noise

@@ -8,7 +8,7 @@ mean w and covariance ``noise_var G^-1`` given w and the features, so ``E[w^] = 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast, final
 
@@ -20,7 +20,6 @@ from priorwise.core.columns import by_arm
 from priorwise.core.design import design_sums, uniformity_warnings
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
-from priorwise.core.numerics import project_psd
 from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
@@ -28,17 +27,17 @@ from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.families.normal.totals import (
     Contribution,
-    MomentUncertainty,
+    MomentEstimate,
+    MomentEstimator,
     Totals,
     estimate,
-    prefix_sizes,
-    prefix_totals,
+    moment_fit,
 )
 
 
 @final
 @dataclass(frozen=True)
-class LinearMoments:
+class LinearMoments(MomentEstimator):
     """Normal prior over the weights of a linear contextual bandit, by moments of the tasks' least
     squares estimates.
 
@@ -62,11 +61,11 @@ class LinearMoments:
     -----
     A covariance with a negative eigenvalue is projected on the positive semi-definite matrices, and
     the fit is ``at_boundary``. With one usable task the spread is unknown and the covariance is
-    ``noise_var`` times the identity; with none the mean is 0 too.
+    ``noise_var`` times the identity; with none the mean is 0 too. Only a run shows the arms, so
+    only there are they tested.
     """
 
     reads: ClassVar[type] = LinearStatistics
-    adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
 
     contexts: Contexts | ArrayLike
     noise_var: float | None = None
@@ -76,9 +75,8 @@ class LinearMoments:
         """Check the numbers."""
         object.__setattr__(self, "contexts", law_of_contexts(self.contexts))
         if self.noise_var is not None:
-            validation.positive(
-                "noise_var", np.array(validation.number("noise_var", self.noise_var))
-            )
+            noise = np.array(validation.number("noise_var", self.noise_var))
+            validation.positive("noise_var", noise)
         if not validation.number("largest_condition", self.largest_condition) >= 1.0:
             raise ValueError(
                 f"largest_condition must be at least 1, got {self.largest_condition:g}"
@@ -91,47 +89,17 @@ class LinearMoments:
         known.check_contexts(self, self.contexts)
         return replace(self, noise_var=known.noise_for(self, self.noise_var, one_for_all=True))
 
-    def fit(self, data: Run | LinearStatistics, *, start: Any = None) -> PriorFit:
-        """Fit a kept run or statistics; ``start`` is ignored. Only a run shows the arms, so only
-        there are they tested.
-        """
-        statistics = LinearStatistics.of(data)
-        return self._with_noise_of(statistics)._fits(
-            data, statistics, [statistics.tasks], [statistics]
-        )[0]
+    def _statistics(self, data: Any) -> LinearStatistics:
+        return LinearStatistics.of(data)
 
-    def fit_prefixes(self, data: Run | LinearStatistics, sizes: Sequence[int]) -> list[PriorFit]:
-        """Fit the first ``size`` tasks for each size, in one pass: the same fits as of those tasks
-        alone, without statistics.
-        """
-        statistics = LinearStatistics.of(data)
-        checked = prefix_sizes(sizes, statistics.tasks)
-        if self.noise_var is None:  # each size estimates its own
-            each = [(self._with_noise_of(statistics[:size]), size) for size in checked]
-            return [known._fits(data, statistics, [size], [None])[0] for known, size in each]
-        return self._fits(data, statistics, checked, [None] * len(checked)) if checked else []
-
-    def _with_noise_of(self, statistics: LinearStatistics) -> LinearMoments:
-        """Estimate the noise if it was left open: ``r'r - w^' X'r`` of each task has the mean ``(n
-        - dim) noise_var``.
-        """
-        if self.noise_var is not None:
-            return self
+    def _left_of(self, statistics: LinearStatistics) -> tuple[float, float, str, str]:
+        """``r'r - w^' X'r`` of each task has the mean ``(n - dim) noise_var``."""
         used, _, weights = self._least_squares(statistics.gram, statistics.moments)
         left = statistics.squares[used] - np.einsum("ti,ti->t", weights, statistics.moments[used])
         freedom = float((statistics.pulls[used] - statistics.dim).sum())
         total = float(np.maximum(left, 0.0)[statistics.pulls[used] > statistics.dim].sum())
-        if not (freedom > 0.0 and total > 0.0):
-            why = (
-                "least squares leave nothing of the rewards"
-                if freedom > 0.0
-                else "no task has more pulls than features"
-            )
-            raise ValueError(
-                f"the noise cannot be estimated, as {why}: pass noise_var=..., the variance of a "
-                "reward"
-            )
-        return replace(self, noise_var=total / freedom)
+        silent = "least squares leave nothing of the rewards"
+        return total, freedom, silent, "no task has more pulls than features"
 
     def _least_squares(
         self, gram: FloatArray, moments: FloatArray
@@ -142,51 +110,40 @@ class LinearMoments:
         inverse = (vectors[used] / values[used, None, :]) @ vectors[used].transpose(0, 2, 1)
         return used, inverse, np.einsum("tij,tj->ti", inverse, moments[used])
 
-    def _fits(
-        self, data: Any, statistics: LinearStatistics, sizes: Sequence[int], kept: Sequence[Any]
-    ) -> list[PriorFit]:
+    def _reader(self, data: Any, statistics: LinearStatistics) -> Callable[[slice], Contribution]:
         pulls = np.ones((statistics.tasks, 1))  # one arm: nothing to test
         if isinstance(data, Run):
             arms = max(cast("Contexts", self.contexts).arms, int(data.actions.max()) + 1)
             pulls = by_arm(data.actions, None, arms)
-        totals = prefix_totals(lambda rows: self._read(statistics, pulls, rows), sizes)
-        return [self._finish(total, keep) for total, keep in zip(totals, kept, strict=True)]
+        noise = cast("float", self.noise_var)
 
-    def _read(self, statistics: LinearStatistics, pulls: FloatArray, rows: slice) -> Contribution:
-        gram, moments = statistics.gram[rows], statistics.moments[rows]
-        assert self.noise_var is not None
-        _, inverse, weights = self._least_squares(gram, moments)
-        z = weights[:, :, None] * weights[:, None, :] - self.noise_var * inverse
-        return Contribution(weights, z, len(gram), design_sums(pulls[rows]))
+        def read(rows: slice) -> Contribution:
+            gram, moments = statistics.gram[rows], statistics.moments[rows]
+            _, inverse, weights = self._least_squares(gram, moments)
+            z = weights[:, :, None] * weights[:, None, :] - noise * inverse
+            return Contribution(weights, z, len(gram), design_sums(pulls[rows]))
+
+        return read
 
     def _finish(self, totals: Totals, data: Any) -> PriorFit:
-        assert self.noise_var is not None
-        tasks, dim = int(totals.rows), totals.x.size
+        tasks, dim, noise = int(totals.rows), totals.x.size, cast("float", self.noise_var)
         warnings = list(uniformity_warnings(totals.design, "LinearMarginalLikelihood"))
         if tasks < 2:
             few = "no task has" if tasks == 0 else "a single task has"
             warnings.append(
                 f"{few} features in all directions: the covariance is that of a reward in each"
             )
-            mean, cov = totals.x, self.noise_var * np.eye(dim)
-            unknown = {"mean": np.full(dim, np.inf), "cov": np.full((dim, dim), np.inf)}
-            return PriorFit(
-                LinearGaussianPrior(mean, cov, self.noise_var, self.contexts), type(self).__name__,
-                tasks, totals.tasks - tasks,
-                at_boundary=True, std_errors=unknown, warnings=warnings, statistics=data,
-            )  # fmt: skip
-        found = estimate(totals, subtract=True)
-        projected = project_psd(found.cov)
-        return PriorFit(
-            LinearGaussianPrior(found.mean, projected.matrix, self.noise_var, self.contexts),
-            type(self).__name__,
-            tasks,
-            totals.tasks - tasks,
-            at_boundary=projected.clipped,
-            std_errors={"mean": found.mean_error, "cov": found.cov_error},
+            unknown = np.full(dim, np.inf), np.full((dim, dim), np.inf)
+            found = MomentEstimate(totals.x, noise * np.eye(dim), *unknown, None)
+        else:
+            found = estimate(totals, subtract=True)
+        return moment_fit(
+            lambda mean, cov: LinearGaussianPrior(mean, cov, noise, self.contexts),
+            found,
+            guessed=tasks < 2,
+            estimator=type(self).__name__,
+            tasks=tasks,
+            left_out=totals.tasks - tasks,
             warnings=warnings,
-            uncertainty=None
-            if found.joint is None
-            else MomentUncertainty(found.mean, found.cov, found.joint),
             statistics=data,
         )

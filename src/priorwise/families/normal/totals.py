@@ -12,15 +12,16 @@ average of ``z - mean x' - x mean'``, which gives its sampling covariance over t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.fits import PriorFit
 from priorwise.core.numerics import ROUNDING, project_psd
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.core.uncertainty import Uncertainty
@@ -85,14 +86,9 @@ class Totals:
     def __add__(self, other: Totals) -> Totals:
         """Merge."""
         spread = tuple(a + b for a, b in zip(self.spread, other.spread, strict=True))
-        mine = (self.x + other.x, self.z + other.z, self.xx + other.xx)
-        return Totals(
-            self.rows + other.rows,
-            self.tasks + other.tasks,
-            *mine,
-            spread,
-            self.design + other.design,
-        )
+        names = ("rows", "tasks", "x", "z", "xx", "design")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return Totals(**sums, spread=spread)
 
 
 def prefix_sizes(sizes: Sequence[int], tasks: int) -> list[int]:
@@ -183,8 +179,95 @@ def estimate(totals: Totals, *, subtract: bool) -> MomentEstimate:
     return MomentEstimate(mean, cov, mean_error, cov_error, None)
 
 
+class MomentEstimator(ABC):
+    """Fits of a normal prior by moments, of all tasks or of the first so many; the noise is known,
+    or estimated first and from then on taken for known.
+    """
+
+    adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
+    noise_var: Any
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        """Fit a kept run or statistics; ``start`` is ignored."""
+        statistics = self._statistics(data)
+        (fit,) = self._known(statistics)._fits(data, statistics, [statistics.tasks], statistics)
+        return fit
+
+    def fit_prefixes(self, data: Any, sizes: Sequence[int]) -> list[PriorFit]:
+        """Fit the first ``size`` tasks for each size, in one pass: the same fits as of those tasks
+        alone, to the last bit.
+
+        They hold no statistics, which would be many copies of the data.
+        """
+        statistics = self._statistics(data)
+        checked = prefix_sizes(sizes, statistics.tasks)
+        if self.noise_var is None:  # each size estimates its own
+            each = [(self._known(statistics[:size]), size) for size in checked]
+            return [known._fits(data, statistics, [size])[0] for known, size in each]
+        return self._fits(data, statistics, checked) if checked else []
+
+    def _known(self, statistics: Any) -> Self:
+        """Estimate the noise if it was left open."""
+        if self.noise_var is not None:
+            return self
+        left, freedom, silent, single = self._left_of(statistics)
+        if not (freedom > 0.0 and left > 0.0):
+            raise ValueError(
+                f"the noise cannot be estimated, as {silent if freedom > 0.0 else single}: pass "
+                "noise_var=..., the variance of a reward"
+            )
+        return replace(self, noise_var=left / freedom)  # type: ignore[type-var]
+
+    def _fits(
+        self, data: Any, statistics: Any, sizes: Sequence[int], kept: Any = None
+    ) -> list[PriorFit]:
+        totals = prefix_totals(self._reader(data, statistics), sizes)
+        return [self._finish(total, kept) for total in totals]
+
+    @abstractmethod
+    def _statistics(self, data: Any) -> Any:
+        """Read a run, and check statistics."""
+
+    @abstractmethod
+    def _left_of(self, statistics: Any) -> tuple[float, float, str, str]:
+        """Sum of squares that is noise alone, its degrees of freedom, and what is wrong where the
+        first is zero or the second.
+        """
+
+    @abstractmethod
+    def _reader(self, data: Any, statistics: Any) -> Callable[[slice], Contribution]:
+        """What some of the tasks say."""
+
+    @abstractmethod
+    def _finish(self, totals: Totals, data: Any) -> PriorFit:
+        """Return the fit."""
+
+
+def moment_fit(
+    prior: Callable[[FloatArray, FloatArray], Any],
+    found: MomentEstimate,
+    *,
+    guessed: bool,
+    **more: Any,
+) -> PriorFit:
+    """Return the fit with the covariance projected; no law of plausible priors where a part of it
+    is ``guessed``.
+    """
+    projected = project_psd(found.cov)
+    law = None
+    if found.joint is not None and not guessed:
+        law = MomentUncertainty(found.mean, found.cov, found.joint)
+    return PriorFit(
+        prior(found.mean, projected.matrix),
+        at_boundary=projected.clipped or guessed,
+        std_errors={"mean": found.mean_error, "cov": found.cov_error},
+        uncertainty=law,
+        **more,
+    )
+
+
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class MomentUncertainty(Uncertainty):
     """Normal law of the estimated mean and covariance, with the sampling covariance of the moments
     over tasks.
@@ -207,16 +290,14 @@ class MomentUncertainty(Uncertainty):
     cov: FloatArray
     covariance: FloatArray
 
-    def __init__(self, mean: ArrayLike, cov: ArrayLike, covariance: ArrayLike) -> None:
+    def __post_init__(self) -> None:
         """Check and freeze the law."""
-        checked = validation.vector("mean", mean)
-        k = checked.size
-        object.__setattr__(self, "mean", checked)
-        object.__setattr__(self, "cov", validation.matrix("cov", cov, (k, k)))
+        mean = validation.vector("mean", self.mean)
+        k = mean.size
         size = k + k * (k + 1) // 2
-        object.__setattr__(
-            self, "covariance", validation.matrix("covariance", covariance, (size, size))
-        )
+        cov = validation.matrix("cov", self.cov, (k, k))
+        covariance = validation.matrix("covariance", self.covariance, (size, size))
+        validation.freeze(self, mean=mean, cov=cov, covariance=covariance)
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(mean, cov) ~ N``, then project."""
