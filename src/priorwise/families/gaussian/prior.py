@@ -88,7 +88,6 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
         """
         from priorwise.families.gaussian import tiles as kernels
         from priorwise.families.gaussian import tiles_exact as exact
-        from priorwise.families.gaussian import tiles_look as ahead
         from priorwise.families.gaussian import tiles_wide as wide
         from priorwise.kernels import bandit
 
@@ -115,7 +114,7 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
             draw=wide.draw if short else kernels.arm_draw,
             mean=wide.mean if short else kernels.arm_mean,
             update=wide.update if short else kernels.arm_update,
-            look=ahead.arm_look,
+            look=exact.arm_look,
             certain=bandit.never_certain,
             mean_size=kernels.arm_mean_size,
             means_tie=self._means_may_tie,

@@ -176,5 +176,5 @@ def noise_variances(value: ArrayLike) -> FloatArray:
     """Check a known noise: one variance for all arms, or one each."""
     noise = validation.positive("noise_var", validation.numbers("noise_var", value))
     if noise.ndim > 1 or not np.isfinite(noise).all():
-        raise ValueError(f"noise_var must be one finite variance or one for each arm, got {value!r}")
+        raise ValueError(f"noise_var must be one finite variance or one for each arm, got {noise}")
     return noise

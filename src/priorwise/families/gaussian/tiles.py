@@ -45,12 +45,21 @@ class At(Layout):
 
 
 @inline
+def dot(x, x_row, y, y_row, size, start, g):
+    """Return ``start`` plus the inner product of ``size`` rows of both, for a group of lanes."""
+    total = start
+    for j in range(size):
+        total = fma(load(x, (x_row + j) * LANES + g), load(y, (y_row + j) * LANES + g), total)
+    return total
+
+
+@inline
 def affine(mean, mean_row, root, root_row, z, scale, dim, out, out_row):
     """Write ``mean + scale * L z`` to the rows of ``out``."""
     factor = splat(scale)
     for g in range(0, LANES, WIDTH):
         i = 0
-        while i + 1 < dim:
+        while i + 1 < dim:  # two rows at once share the reads of z
             s = splat(0.0)
             t = splat(0.0)
             row = (root_row + i * dim) * LANES + g
@@ -58,27 +67,14 @@ def affine(mean, mean_row, root, root_row, z, scale, dim, out, out_row):
                 x = load(z, j * LANES + g)
                 s = fma(load(root, row + j * LANES), x, s)
                 t = fma(load(root, row + (dim + j) * LANES), x, t)
-            store(
-                out,
-                (out_row + i) * LANES + g,
-                fma(s, factor, load(mean, (mean_row + i) * LANES + g)),
-            )
-            store(
-                out,
-                (out_row + i + 1) * LANES + g,
-                fma(t, factor, load(mean, (mean_row + i + 1) * LANES + g)),
-            )
+            centre, place = (mean_row + i) * LANES + g, (out_row + i) * LANES + g
+            store(out, place, fma(s, factor, load(mean, centre)))
+            store(out, place + LANES, fma(t, factor, load(mean, centre + LANES)))
             i += 2
         if i < dim:
-            s = splat(0.0)
-            row = (root_row + i * dim) * LANES + g
-            for j in range(dim):
-                s = fma(load(root, row + j * LANES), load(z, j * LANES + g), s)
-            store(
-                out,
-                (out_row + i) * LANES + g,
-                fma(s, factor, load(mean, (mean_row + i) * LANES + g)),
-            )
+            s = dot(root, root_row + i * dim, z, 0, dim, splat(0.0), g)
+            centre = load(mean, (mean_row + i) * LANES + g)
+            store(out, (out_row + i) * LANES + g, fma(s, factor, centre))
 
 
 @inline
@@ -90,10 +86,7 @@ def potter(state, dim, f, noise_var, residual):
     """
     for g in range(0, LANES, WIDTH):
         v = load(noise_var, g)
-        s = v
-        for j in range(dim):
-            fj = load(f, j * LANES + g)
-            s = fma(fj, fj, s)
+        s = dot(f, 0, f, 0, dim, v, g)
         r = s + sqrt(v * s)
         inverse = splat(1.0) / (s * r)  # one division for both 1 / s and 1 / r
         store(residual, g, load(residual, g) * (inverse * r))
@@ -121,18 +114,12 @@ def potter(state, dim, f, noise_var, residual):
                 store(state, other + j * LANES, fma(l, fj, load(state, other + j * LANES)))
             i += 2
         if i < dim:
-            row = (dim + i * dim) * LANES + g
-            k = splat(0.0)
-            for j in range(dim):
-                k = fma(load(state, row + j * LANES), load(f, j * LANES + g), k)
+            k = dot(state, dim + i * dim, f, 0, dim, splat(0.0), g)
             store(state, i * LANES + g, fma(k, gain, load(state, i * LANES + g)))
             k = k * shrink
             for j in range(dim):
-                store(
-                    state,
-                    row + j * LANES,
-                    fma(k, load(f, j * LANES + g), load(state, row + j * LANES)),
-                )
+                place = (dim + i * dim + j) * LANES + g
+                store(state, place, fma(k, load(f, j * LANES + g), load(state, place)))
 
 
 @inline

@@ -1,23 +1,16 @@
-"""Tile functions of normal beliefs for policies that read quantiles, exact look-ahead, or many
-draws of few tasks; see ``priorwise.families.gaussian.tiles`` for the belief.
+"""Tile functions of normal beliefs for policies that read quantiles, look ahead, or take many draws
+of few tasks; see ``priorwise.families.gaussian.tiles`` for the belief.
 """
 
 from __future__ import annotations
 
-from priorwise.families.gaussian.tiles import At, affine
-from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, inline, tile
+import numpy as np
+
+from priorwise.families.gaussian.tiles import At, affine, dot
+from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, LOOK, QUANTILE, inline, tile
 from priorwise.kernels.normal import expected_maximum, normals_by_lane
-from priorwise.kernels.simd import WIDTH, fma, load, splat, sqrt, store
-
-
-@inline
-def length_squared(f, row, dim, start, g):
-    """Return ``start`` plus the sum of squares of ``dim`` rows, for a group of lanes."""
-    square = start
-    for j in range(dim):
-        fj = load(f, (row + j) * LANES + g)
-        square = fma(fj, fj, square)
-    return square
+from priorwise.kernels.random import call_key, normals
+from priorwise.kernels.simd import WIDTH, fma, load, maximum, splat, sqrt, store
 
 
 @inline
@@ -26,15 +19,9 @@ def gains_of(state, dim, f, f_row, noise_var, gains):
     standardised reward.
     """
     for g in range(0, LANES, WIDTH):
-        scale = splat(1.0) / sqrt(length_squared(f, f_row, dim, splat(noise_var), g))
+        scale = splat(1.0) / sqrt(dot(f, f_row, f, f_row, dim, splat(noise_var), g))
         for i in range(dim):
-            k = splat(0.0)
-            for j in range(dim):
-                k = fma(
-                    load(state, (dim + i * dim + j) * LANES + g),
-                    load(f, (f_row + j) * LANES + g),
-                    k,
-                )
+            k = dot(state, dim + i * dim, f, f_row, dim, splat(0.0), g)
             store(gains, i * LANES + g, k * scale)
 
 
@@ -44,10 +31,9 @@ def arm_quantile(p, n, level, normal, state, signal, scratch, values):
     arms = n[At.ARMS]
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
-            deviation = sqrt(length_squared(state, arms + arm * arms, arms, splat(0.0), g))
-            store(
-                values, arm * LANES + g, fma(deviation, splat(normal), load(state, arm * LANES + g))
-            )
+            row, place = arms + arm * arms, arm * LANES + g
+            deviation = sqrt(dot(state, row, state, row, arms, splat(0.0), g))
+            store(values, place, fma(deviation, splat(normal), load(state, place)))
 
 
 @tile(BEST_AFTER)
@@ -66,3 +52,64 @@ def arm_draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
     arms = n[At.ARMS]
     normals_by_lane(keys, ats, numbers, scratch[:arms])
     affine(state, 0, state, arms, scratch, 1.0, arms, values, 0)
+
+
+@inline
+def ahead_of(state, dim, f, noise_var, shifted, shifted_row, gain_row):
+    """Potter's update of the root alone, into ``shifted``, with L f / s in the rows from
+    ``gain_row`` on.
+    """
+    for g in range(0, LANES, WIDTH):
+        v = splat(noise_var)
+        s = dot(f, 0, f, 0, dim, v, g)
+        inverse = splat(1.0) / s
+        shrink = splat(-1.0) / (s + sqrt(v * s))
+        for i in range(dim):
+            row = (dim + i * dim) * LANES + g
+            k = dot(state, dim + i * dim, f, 0, dim, splat(0.0), g)
+            store(shifted, (gain_row + i) * LANES + g, k * inverse)
+            k = k * shrink
+            for j in range(dim):
+                target = (shifted_row + i * dim + j) * LANES + g
+                store(shifted, target, fma(k, load(f, j * LANES + g), load(state, row + j * LANES)))
+
+
+@inline
+def drawn_ahead(state, dim, shifted, shifted_row, gain_row, residual, z, scale, i, g):
+    """Weight i of a draw after Potter's update: its mean moves by the gain times the residual."""
+    s = dot(shifted, shifted_row + i * dim, z, 0, dim, splat(0.0), g)
+    gain = load(shifted, (gain_row + i) * LANES + g)
+    return fma(s, scale, fma(gain, residual, load(state, i * LANES + g)))
+
+
+@tile(LOOK)
+def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
+    """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with
+    covariance S / k2 (exact in law).
+    """
+    arms = n[At.ARMS]
+    root, gain, z, pair = 0, arms * arms, arms * arms + arms, arms * arms + 2 * arms
+    scale = splat(1.0 / np.sqrt(k2))
+    z_rows = scratch[z : z + arms]
+    pair_rows = scratch[pair : pair + 2]
+    for arm in range(arms):
+        f_row = arms + arm * arms  # f = L'x is a row of L
+        noise_std = splat(p[n[At.NOISE_STD] + arm])
+        ahead_of(state, arms, state[f_row:], p[n[At.NOISE_VAR] + arm], scratch, root, gain)
+        for _ in range(k1):
+            normals(keys, call_key(step, call), 0, pair_rows)
+            normals(keys, call_key(step, call + 1), 0, z_rows)
+            call += 2
+            for g in range(0, LANES, WIDTH):
+                spread = sqrt(dot(state, f_row, state, f_row, arms, splat(0.0), g))
+                deviation = spread * load(pair_rows, g)
+                residual = fma(noise_std, load(pair_rows, LANES + g), deviation)
+                best = splat(-np.inf)
+                for b in range(arms):
+                    drawn = drawn_ahead(
+                        state, arms, scratch, root, gain, residual, z_rows, scale, b, g
+                    )
+                    best = maximum(best, drawn + load(mask, b * LANES + g))
+                place = arm * LANES + g
+                store(now, place, load(now, place) + load(state, place) + deviation)
+                store(ahead, place, load(ahead, place) + best)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.families.gaussian.tiles import At, spread
+from priorwise.families.gaussian.tiles import At, dot, spread
 from priorwise.kernels.compiling import DRAW, LANES, MEAN, START, UPDATE, inline, tile
 from priorwise.kernels.random import normals
 from priorwise.kernels.simd import WIDTH, fma, load, peek, poke, splat, sqrt, store
@@ -23,14 +23,12 @@ from priorwise.kernels.simd import WIDTH, fma, load, peek, poke, splat, sqrt, st
 @inline
 def reflect(state, arms, pull, y, y_row, g):
     """Apply M_pull to a vector y, for a group of lanes."""
-    first = (arms + 1 + pull * (arms + 1)) * LANES + g
-    dot = splat(0.0)
-    for k in range(arms):
-        dot = fma(load(state, first + k * LANES), load(y, (y_row + k) * LANES + g), dot)
-    dot = dot * load(state, first + arms * LANES) * -1.0
+    row = arms + 1 + pull * (arms + 1)
+    along = dot(state, row, y, y_row, arms, splat(0.0), g)
+    along = along * load(state, (row + arms) * LANES + g) * -1.0
     for k in range(arms):
         place = (y_row + k) * LANES + g
-        store(y, place, fma(dot, load(state, first + k * LANES), load(y, place)))
+        store(y, place, fma(along, load(state, (row + k) * LANES + g), load(y, place)))
 
 
 @tile(START)
@@ -75,9 +73,8 @@ def update(p, n, state, signal, scratch, actions, rewards):
         for k in range(arms):
             poke(state, (first + k) * LANES + lane, peek(p, row + k))
     for g in range(0, LANES, WIDTH):
-        own = splat(0.0)  # the mean of the arm above m0: row a of L0 times w
-        for k in range(arms):
-            own = fma(load(state, (first + k) * LANES + g), load(state, k * LANES + g), own)
+        # the mean of the arm above m0: row a of L0 times w
+        own = dot(state, first, state, 0, arms, splat(0.0), g)
         for pull in range(pulls):
             reflect(state, arms, pull, state, first, g)
         v = load(noise_var, g)
@@ -90,11 +87,8 @@ def update(p, n, state, signal, scratch, actions, rewards):
             reflect(state, arms, pull, scratch, 0, g)
         gain = (load(residual, g) - own) / s
         for k in range(arms):
-            store(
-                state,
-                k * LANES + g,
-                fma(gain, load(scratch, k * LANES + g), load(state, k * LANES + g)),
-            )
+            place = k * LANES + g
+            store(state, place, fma(gain, load(scratch, place), load(state, place)))
         store(state, (first + arms) * LANES + g, splat(1.0) / (s + sqrt(v * s)))
     for lane in range(LANES):
         state[arms, lane] += 1.0

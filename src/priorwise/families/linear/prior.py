@@ -108,7 +108,6 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         """Tile functions for the compiled loop; None with a user's own law of contexts."""
         from priorwise.families.gaussian import tiles as gaussian
         from priorwise.families.linear import tiles as linear
-        from priorwise.families.linear import tiles_exact as exact
         from priorwise.kernels import bandit
 
         if isinstance(self.contexts, GivenContexts):
@@ -127,10 +126,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
             environment_rows=dim,
             signal_rows=arms * dim,
             belief_rows=dim + dim * dim,
-            scratch_rows=max(
-                linear.scratch_rows(arms, dim, "look" in uses),
-                exact.scratch_rows(arms, dim) if "best_after" in uses else 0,
-            ),
+            scratch_rows=linear.scratch_rows(arms, dim, uses),
             resets_row=-1,
             sample=gaussian.sample,
             signal=linear.signal,
@@ -143,9 +139,9 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
             look=linear.look,
             certain=bandit.never_certain,
             redraw=linear.redraw,
-            quantile=exact.quantile,
-            best_after=exact.best_after,
-            draw_each=exact.draw_each,
+            quantile=linear.quantile,
+            best_after=linear.best_after,
+            draw_each=linear.draw_each,
         )
 
 

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.families.gaussian.tiles import At, affine, potter
-from priorwise.families.gaussian.tiles_look import ahead_of
+from priorwise.families.gaussian.tiles import At, affine, dot, potter
+from priorwise.families.gaussian.tiles_exact import ahead_of, drawn_ahead, gains_of
 from priorwise.kernels.compiling import (
+    BEST_AFTER,
     DRAW,
+    DRAW_EACH,
     LANES,
     LOOK,
     MEAN,
+    QUANTILE,
     SIGNAL,
     UPDATE,
     VALUES,
     inline,
     tile,
 )
+from priorwise.kernels.normal import REACH, exp, expected_maximum, normals_by_lane
 from priorwise.kernels.random import call_key, mix, normals, slot_key, unit
-from priorwise.kernels.simd import WIDTH, fma, load, maximum, splat, sqrt, store
+from priorwise.kernels.simd import WIDTH, fma, load, maximum, minimum, splat, sqrt, store
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+NODES, WEIGHTS = ((_NODES + 1.0) / 2.0) ** 3, _WEIGHTS / 2.0 * 3.0 * ((_NODES + 1.0) / 2.0) ** 2
+"""Nodes and weights of an integral over [0, 1] that crowd at 0."""
 
 
 @inline
@@ -35,11 +43,7 @@ def contexts(p, n, keys, at, out):
             x = out[arm * dim : (arm + 1) * dim]
             normals(keys, at, arm, x)
             for g in range(0, LANES, WIDTH):
-                square = splat(0.0)
-                for j in range(dim):
-                    xj = load(x, j * LANES + g)
-                    square = fma(xj, xj, square)
-                inverse = splat(1.0) / sqrt(square)
+                inverse = splat(1.0) / sqrt(dot(x, 0, x, 0, dim, splat(0.0), g))
                 for j in range(dim):
                     store(x, j * LANES + g, load(x, j * LANES + g) * inverse)
     else:
@@ -55,10 +59,7 @@ def project(x, w, arms, dim, values):
     """Write x_a'w for each arm."""
     for arm in range(arms):
         for g in range(0, LANES, WIDTH):
-            s = splat(0.0)
-            for j in range(dim):
-                s = fma(load(x, (arm * dim + j) * LANES + g), load(w, j * LANES + g), s)
-            store(values, arm * LANES + g, s)
+            store(values, arm * LANES + g, dot(x, arm * dim, w, 0, dim, splat(0.0), g))
 
 
 @inline
@@ -149,41 +150,100 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
             normals(keys, call_key(step, call + 2), 0, z_rows)
             call += 3
             for g in range(0, LANES, WIDTH):
-                spread = splat(0.0)
-                mean_now = splat(0.0)
-                for j in range(dim):
-                    fj = load(f_rows, j * LANES + g)
-                    spread = fma(fj, fj, spread)
-                    mean_now = fma(load(x, j * LANES + g), load(state, j * LANES + g), mean_now)
-                deviation = sqrt(spread) * load(pair_rows, g)
+                mean_now = dot(x, 0, state, 0, dim, splat(0.0), g)
+                spread = sqrt(dot(f_rows, 0, f_rows, 0, dim, splat(0.0), g))
+                deviation = spread * load(pair_rows, g)
                 residual = fma(noise_std, load(pair_rows, LANES + g), deviation)
                 for a in range(dim):
-                    s = splat(0.0)
-                    for j in range(dim):
-                        s = fma(
-                            load(scratch, (root + a * dim + j) * LANES + g),
-                            load(z_rows, j * LANES + g),
-                            s,
-                        )
-                    mean = fma(
-                        load(scratch, (gain + a) * LANES + g), residual, load(state, a * LANES + g)
+                    drawn = drawn_ahead(
+                        state, dim, scratch, root, gain, residual, z_rows, scale, a, g
                     )
-                    store(scratch, (weights + a) * LANES + g, fma(s, scale, mean))
+                    store(scratch, (weights + a) * LANES + g, drawn)
                 best = splat(-np.inf)
                 for b in range(arms):
-                    s = load(mask, b * LANES + g)
-                    for j in range(dim):
-                        s = fma(
-                            load(fresh_rows, (b * dim + j) * LANES + g),
-                            load(scratch, (weights + j) * LANES + g),
-                            s,
-                        )
-                    best = maximum(best, s)
+                    away = load(mask, b * LANES + g)
+                    best = maximum(best, dot(fresh_rows, b * dim, scratch, weights, dim, away, g))
                 place = arm * LANES + g
                 store(now, place, load(now, place) + mean_now + deviation)
                 store(ahead, place, load(ahead, place) + best)
 
 
-def scratch_rows(arms: int, dim: int, looks_ahead: bool) -> int:
+@tile(QUANTILE)
+def quantile(p, n, level, normal, state, signal, scratch, values):
+    """Posterior quantiles of the arms' values."""
+    arms, dim = n[At.ARMS], n[At.DIM]
+    f = scratch[:dim]
+    project(signal, state, arms, dim, values)
+    for arm in range(arms):
+        direction(state, dim, signal[arm * dim : (arm + 1) * dim], f)
+        for g in range(0, LANES, WIDTH):
+            deviation = sqrt(dot(f, 0, f, 0, dim, splat(0.0), g))
+            place = arm * LANES + g
+            store(values, place, fma(deviation, splat(normal), load(values, place)))
+
+
+@tile(DRAW_EACH)
+def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
+    """Values of the arms under one posterior draw of the weights, with a draw number of its own for
+    each lane.
+    """
+    dim = n[At.DIM]
+    normals_by_lane(keys, ats, numbers, scratch[:dim])
+    affine(state, 0, state, dim, scratch, 1.0, dim, scratch, dim)
+    project(signal, scratch[dim:], n[At.ARMS], dim, values)
+
+
+@inline
+def expected_length(state, gains, dim, g):
+    """E|m + g Z| by quadrature on both sides of the Z that comes nearest to 0."""
+    mm = dot(state, 0, state, 0, dim, splat(0.0), g)
+    gg = dot(gains, 0, gains, 0, dim, splat(0.0), g)
+    mg = dot(state, 0, gains, 0, dim, splat(0.0), g)
+    nearest = (0.0 - mg) / maximum(gg, splat(1e-300))
+    nearest = minimum(maximum(nearest, splat(-REACH)), splat(REACH))
+    total, zero, mg = splat(0.0), splat(0.0), mg * 2.0
+    for side in range(2):
+        width = splat(REACH if side else -REACH) - nearest
+        part = zero
+        for k in range(len(NODES)):
+            z = fma(width, splat(NODES[k]), nearest)
+            length = sqrt(maximum(fma(z, fma(z, gg, mg), mm), zero))
+            part = fma(length * exp(z * z * -0.5), splat(WEIGHTS[k]), part)
+        total = fma(part, maximum(width, zero - width), total)
+    return total * (1.0 / np.sqrt(2.0 * np.pi))
+
+
+@tile(BEST_AFTER)
+def best_after(p, n, state, signal, mask, scratch, values):
+    """Expected best posterior mean over fresh contexts and the reward of each arm."""
+    arms, dim, pool = n[At.ARMS], n[At.DIM], n[At.POOL]
+    f, gains = scratch[:dim], scratch[dim : 2 * dim]
+    levels, slopes = scratch[2 * dim : 2 * dim + arms], scratch[2 * dim + arms : 2 * dim + 2 * arms]
+    x = scratch[2 * dim + 2 * arms :]
+    features, worth = n[At.CONTEXTS], n[At.WORTH]
+    for arm in range(arms):
+        direction(state, dim, signal[arm * dim : (arm + 1) * dim], f)
+        gains_of(state, dim, f, 0, p[n[At.NOISE_VAR] + arm], gains)
+        values[arm] = 0.0
+        for entry in range(pool):
+            for k in range(arms * dim):
+                x[k] = p[features + entry * arms * dim + k]
+            project(x, state, arms, dim, levels)
+            project(x, gains, arms, dim, slopes)
+            for g in range(0, LANES, WIDTH):
+                best = expected_maximum(levels, slopes, mask, arms, g)
+                store(values, arm * LANES + g, load(values, arm * LANES + g) + best * (1.0 / pool))
+        if pool == 0:
+            for g in range(0, LANES, WIDTH):
+                store(values, arm * LANES + g, expected_length(state, gains, dim, g))
+            for lane in range(LANES):
+                available = 0
+                for other in range(arms):
+                    available += 1 if mask[other, lane] == 0.0 else 0
+                values[arm, lane] *= p[worth + available]
+
+
+def scratch_rows(arms: int, dim: int, uses: frozenset[str]) -> int:
     """Rows of scratch that linear rewards need."""
-    return dim * dim + 4 * dim + arms * dim + 2 if looks_ahead else 2 * dim + 2
+    look = dim * dim + 4 * dim + arms * dim + 2 if "look" in uses else 2 * dim + 2
+    return max(look, 2 * dim + 2 * arms + arms * dim if "best_after" in uses else 0)
