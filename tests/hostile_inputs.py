@@ -993,6 +993,20 @@ def doors() -> list[Door]:
             {"tv": (None, "x", nan, -0.1, 1.5), "n": NOT_COUNTS, "horizon": (*NOT_COUNTS, 0)},
         ),
         door(
+            "pomdp_trajectory_bound, two priors",
+            pw.sensitivity.pomdp_trajectory_bound,
+            {"tv": (FINITE, OTHER_FINITE), "n": TS, "horizon": 3, "seed": SEED},
+            {
+                "tv": ((), (FINITE,), (FINITE, None), (FINITE, BETA), (3, FINITE)),
+                "n": (*NOT_COUNTS, pw.Greedy(), BETA),
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS[1:],
+                "estimate": NOT_FLAGS,
+            },
+            tv=("tv", "p ", "q ", "prior"),
+            n=("n ", "policy"),
+        ),
+        door(
             "pomdp_reward_bound",
             pw.sensitivity.pomdp_reward_bound,
             {"tv": 0.1, "n": 1, "horizon": 3, "reward_range": 1.0},
@@ -1023,6 +1037,20 @@ def doors() -> list[Door]:
                 "horizon": (*NOT_COUNTS, 0),
                 "tasks": (*NOT_COUNTS, 0),
                 "seed": NOT_SEEDS,
+                "centre": numbers,
+            },
+        ),
+        door(
+            "exact_reward_tails",
+            pw.sensitivity.exact_reward_tails,
+            {"prior": FINITE, "believed": OTHER_FINITE, "policy": TS, "horizon": 2},
+            {
+                "prior": (*NOT_PRIORS, BETA),
+                "believed": (*NOT_PRIORS, BETA),
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "centre": numbers,
+                "most": (0, "x", 1.5),
             },
         ),
         door(

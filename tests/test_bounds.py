@@ -27,6 +27,7 @@ from priorwise.sensitivity.bounds.pomdp import (
     reward_tails,
 )
 from priorwise.sensitivity.distance.measures import total_variation
+from priorwise.sensitivity.exact.tails import exact_reward_tails
 from priorwise.sensitivity.tails.expectation import tail_expectation
 
 TS = pw.ThompsonSampling()
@@ -456,6 +457,46 @@ def test_pomdp_tails_of_a_bandit(seed: int) -> None:
         pomdp_reward_bound(0.01, 1, 3, tails=tails)
     tiny = pomdp_reward_bound(1e-9, 1, 3, tails=tails, estimate=True)
     assert tiny.std_error == math.inf  # too few runs to see that far
+
+
+def test_pomdp_bounds_of_two_priors(seed: int) -> None:
+    """The distance, the constant and the range are looked up; an estimate has to be allowed."""
+    tasks = [[0.9, 0.1], [0.2, 0.8]]
+    p, q = (pw.FinitePrior(tasks, probs, "bernoulli") for probs in ([0.5, 0.5], [0.49, 0.51]))
+    policy = pw.KShotThompson(2)
+    assert pomdp_trajectory_bound((p, q), policy, 4) == pw.trajectory_bound(p, q, policy, 4)
+    assert pomdp_trajectory_bound((p, q), 2, 4).value == pytest.approx(0.16)
+    whole = pomdp_reward_bound((p, q), policy, 4)
+    assert whole.value == pytest.approx(4 * 0.16)
+    assert pomdp_reward_bound((p, q), policy, 4, reward_range=0.5).value == pytest.approx(2 * 0.16)
+    with pytest.raises(TypeError, match="no bound is known for Greedy"):
+        pomdp_trajectory_bound((p, q), pw.Greedy(), 4)
+    normal = [pw.GaussianPrior([m, 0.0], np.diag([v, v])) for m, v in ((0.0, 1.0), (0.01, 1.01))]
+    upper = pomdp_trajectory_bound(tuple(normal), TS, 4)
+    guess = pomdp_trajectory_bound(tuple(normal), TS, 4, estimate=True, seed=seed)
+    assert (upper.kind, guess.kind) == ("certified", "estimate")
+    assert guess.value < upper.value
+    with pytest.raises(TypeError, match="reward_range"):
+        pomdp_reward_bound(tuple(normal), TS, 4)
+
+
+def test_exact_tails_of_a_bandit_are_those_of_its_runs(seed: int) -> None:
+    """Within 5 standard errors of 40,000 runs at each level (false alarms 6e-7), which another
+    centre is not; and the bound is certified.
+    """
+    tasks = [[0.9, 0.1], [0.2, 0.8]]
+    p, q = (pw.FinitePrior(tasks, probs, "bernoulli") for probs in ([0.5, 0.5], [0.3, 0.7]))
+    for centre in (0.0, 0.5):
+        exact = exact_reward_tails(p, q, TS, 3, centre=centre)
+        runs = reward_tails(p, q, TS, horizon=3, tasks=40_000, seed=seed, centre=centre)
+        off = exact_reward_tails(p, q, TS, 3, centre=centre + 0.05)
+        for level in (1.0, 0.5, 0.1):
+            got = runs.tail(level)
+            assert abs(got.value - exact.tail(level).value) < 5 * got.std_error + 1e-9
+        assert abs(runs.tail(1.0).value - off.tail(1.0).value) > 5 * runs.tail(1.0).std_error
+        bound = pomdp_reward_bound((p, q), TS, 3, tails=exact)
+        assert bound.kind == "certified"
+        assert "exact" in bound.assumption
 
 
 def test_pomdp_tails_are_those_of_the_runs(seed: int) -> None:

@@ -18,7 +18,11 @@ import pytest
 import priorwise as pw
 from priorwise.core.conditions import Bounded
 from priorwise.sensitivity.bounds.bandits import trajectory_bound
-from priorwise.sensitivity.bounds.pomdp import pomdp_reward_bound, reward_tails
+from priorwise.sensitivity.bounds.pomdp import (
+    pomdp_reward_bound,
+    pomdp_trajectory_bound,
+    reward_tails,
+)
 from priorwise.sensitivity.tails.diameter import diameter_law
 from priorwise.testing import PriorContract, base_seed
 from priorwise.testing.playing import same_signals
@@ -134,7 +138,6 @@ def test_the_prior_matters_and_there_is_no_regret(seed: int) -> None:
 @pytest.mark.parametrize(
     ("tool", "instead"),
     [
-        (lambda: trajectory_bound(P, Q, TS, HORIZON, tv=TV), "pomdp_trajectory_bound"),
         (
             lambda: pw.reward_bound(P, Q, TS, HORIZON, tv=TV, estimate=True, seed=base_seed()),
             "pomdp_reward_bound",
@@ -145,18 +148,12 @@ def test_the_prior_matters_and_there_is_no_regret(seed: int) -> None:
         ),
         (lambda: pw.tail_expectation(P, 0.5, horizon=HORIZON, seed=base_seed()), "reward_tails"),
         (lambda: diameter_law(P, HORIZON, seed=base_seed()), "reward_tails"),
-        (
-            lambda: pw.sensitivity_ladder(P, Q, TS, HORIZON, seed=base_seed(), tasks=100, tv=TV),
-            "pomdp_reward_bound",
-        ),
     ],
     ids=[
-        "trajectory_bound",
         "reward_bound",
         "reward_bound-given-tail",
         "tail_expectation",
         "diameter_law",
-        "ladder",
     ],
 )
 def test_bandit_bounds_refuse(tool: Any, instead: str) -> None:
@@ -174,6 +171,28 @@ def test_bounds_for_decision_problems_hold(seed: int) -> None:
         pomdp_reward_bound(TV, 1, HORIZON, tails=tails, estimate=True),
     ):
         assert bound.value > 1.28
+
+
+def test_the_bound_on_trajectories_needs_no_other_name() -> None:
+    """``2 n H eps`` is that of the theorem for bandits and of the one for decision problems."""
+    bound = trajectory_bound(P, Q, TS, HORIZON, tv=0.01)
+    assert bound == pomdp_trajectory_bound(0.01, 1, HORIZON)
+    assert bound.value == pytest.approx(0.06)
+
+
+def test_the_ladder_has_tails_of_rewards(seed: int) -> None:
+    """By hand: the two runs part at the first step or never; |average reward| is 2/3 or 0."""
+    ladder = pw.sensitivity_ladder(P, Q, TS, HORIZON, seed=seed, tasks=TASKS, histories=400, tv=TV)
+    assert ladder.in_order, ladder
+    assert "average rewards" in str(ladder)
+    assert "diam" not in str(ladder)
+    for share, held in ((0.82, "true"), (0.18, "believed")):  # p'p and p'q
+        tails = reward_tails(P, Q, TS, horizon=HORIZON, tasks=TASKS, seed=seed)
+        mean = getattr(tails, held).tail(1.0)
+        assert abs(mean.value - share * 2 / 3) < 5 * mean.std_error  # 6e-7
+    worst = ladder["worst case"]
+    assert worst.reward == pytest.approx(ladder.trivial)
+    assert abs(ladder.gap.mean + 1.28) < 5 * ladder.gap.std_error
 
 
 @pytest.mark.parametrize("environment", [SilentFork, LateFork])

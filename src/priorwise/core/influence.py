@@ -32,19 +32,27 @@ def actions_influence_signals(environment: Any, signal: Signal) -> bool:
     return bool(said)
 
 
+def has_state(prior: Any) -> bool:
+    """Whether actions influence later signals in the environments of a prior."""
+    # a bound from given numbers needs no more than the number of arms
+    return hasattr(prior, "sample") and actions_influence_signals(*_first(prior))
+
+
 def refuse_influence(prior: Any, tool: str, instead: str) -> None:
     """Refuse a prior over environments whose actions influence later signals, and point to what
     holds for them.
     """
-    # a bound from given numbers needs no more than the number of arms
-    if not hasattr(prior, "sample"):
-        return
+    if has_state(prior):
+        raise ValueError(
+            f"{tool} is for problems in which actions do not influence later signals, and "
+            f"{type(_first(prior)[0]).__name__} says they "
+            f"do: use {instead}"
+        )
+
+
+def _first(prior: Any) -> tuple[Any, Signal]:
+    """Draw an environment and what it shows first."""
     streams = Streams(0, np.zeros(1, dtype=np.uint64))
     environment: Any = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), 1)
     signal = environment.start(streams.world(0)) if hasattr(environment, "start") else None
-    if actions_influence_signals(environment, signal):
-        raise ValueError(
-            f"{tool} is for problems in which actions do not influence later signals, and "
-            f"{type(environment).__name__} says they "
-            f"do: use {instead}"
-        )
+    return environment, signal

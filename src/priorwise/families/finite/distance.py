@@ -27,7 +27,7 @@ class FinitePair:
         mass: dict[tuple[float, ...], list[list[float]]] = {}
         for side, prior in enumerate((p, q)):
             probs = prior.probs / math.fsum(prior.probs.tolist())
-            for point, prob in zip((prior.means + 0.0).tolist(), probs.tolist(), strict=True):
+            for point, prob in zip((prior.candidates + 0.0).tolist(), probs.tolist(), strict=True):
                 mass.setdefault(tuple(point), [[], []])[side].append(prob)
         laws = (np.array([math.fsum(sides[side]) for sides in mass.values()]) for side in (0, 1))
         return cls(*laws)

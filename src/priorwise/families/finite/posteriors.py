@@ -27,7 +27,10 @@ class FinitePosteriors(BothBeliefs):
         """Match points that are equal bit for bit."""
         index: dict[tuple[float, ...], int] = {}
         places = [
-            [index.setdefault(tuple(point), len(index)) for point in (prior.means + 0.0).tolist()]
+            [
+                index.setdefault(tuple(point), len(index))
+                for point in (prior.candidates + 0.0).tolist()
+            ]
             for prior in (p, q)
         ]
         return cls(

@@ -84,6 +84,8 @@ def trajectory_bound(
 ) -> Bound:
     """Bound how far trajectories differ: ``min(1, 2 n H TV(p, q))``, in total variation.
 
+    It holds for bandits, contextual bandits and problems with a state alike.
+
     Parameters
     ----------
     p, q
@@ -111,7 +113,6 @@ def trajectory_bound(
 
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
-    refuse_influence(p, "trajectory_bound", "pomdp_trajectory_bound")
     estimate, seed = (
         validation.flag("estimate", estimate),
         None if seed is None else validation.seed(seed),

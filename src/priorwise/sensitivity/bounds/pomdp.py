@@ -9,7 +9,8 @@ With ``eps`` the total variation between priors over environments and ``delta = 
   rewards alike): ``|R(p, alg(p)) - R(p, alg(q))| <= B H delta``;
 * in general ``H delta (Psi_p(delta) + Psi_p/q(delta))``, with the tail expectations of the absolute
   average conditional reward ``|(1/H) sum_h E[r_h | a_h, s_h, y_h, environment]|`` under ``alg(p)``
-  and ``alg(q)``, both in tasks drawn from p.
+  and ``alg(q)``, both in tasks drawn from p. As all rewards may be shifted alike, the distance of
+  that average from any constant will do.
 """
 
 from __future__ import annotations
@@ -21,45 +22,76 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from priorwise.core import doors, validation
-from priorwise.core.diameters import SampleLaw, Tail
+from priorwise.core.conditions import Bounded
+from priorwise.core.diameters import DiameterLaw, SampleLaw, Tail
 from priorwise.core.distance import Distance
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
-from priorwise.sensitivity.bounds.bandits import Bound, given_distance, trajectory_of
+from priorwise.sensitivity.bounds.bandits import (
+    SLACK,
+    Bound,
+    distance_of,
+    given_distance,
+    required_n,
+    trajectory_of,
+)
 from priorwise.simulate.sizes import check_run
 from priorwise.simulate.steps import environments, steps
 
 BLOCK: Final = 2048
 """Tasks run at a time."""
 
+KINDS: Final[tuple[Literal["estimate", "upper", "exact"], ...]] = ("estimate", "upper", "exact")
+"""Of two numbers the worse one counts."""
+
 
 @dataclass(frozen=True, eq=False)
 class RewardTails:
-    """Laws of the absolute average reward per step, in tasks of the true prior, from simulated
-    runs.
+    """Laws of the absolute average reward per step, in tasks of the true prior: exact, or from
+    simulated runs.
 
     ``rewards`` says whose average it is: ``"conditional"`` (expected rewards of the chosen actions)
     or ``"realised"`` (rewards with their noise, for environments without ``values(signal)``). The
-    theorem holds for both, as equal trajectories earn equal rewards.
+    theorem holds for both, as equal trajectories earn equal rewards. Averages are those of rewards
+    minus ``centre``.
     """
 
-    true: SampleLaw
-    believed: SampleLaw
+    true: DiameterLaw
+    believed: DiameterLaw
     rewards: Literal["conditional", "realised"]
+    centre: float = 0.0
+
+    @property
+    def source(self) -> str:
+        """Where the laws come from, in words."""
+        if isinstance(self.true, SampleLaw):
+            return f"{self.rewards} average rewards over {len(self.true.values):,} simulated tasks"
+        return f"{self.rewards} average rewards, exact"
 
     def tail(self, p: float) -> Tail:
         """Sum of the two tail expectations; its standard error treats them as fully dependent,
         which is safe.
         """
         one, two = self.true.tail(p), self.believed.tail(p)
-        return Tail(one.value + two.value, one.std_error + two.std_error, "estimate")
+        kinds = {one.kind, two.kind}
+        kind = next(each for each in KINDS if each in kinds)
+        return Tail(one.value + two.value, one.std_error + two.std_error, kind)
 
 
 def reward_tails(
-    prior: Any, believed: Any, policy: Any, *, horizon: int, tasks: int, seed: int
+    prior: Any,
+    believed: Any,
+    policy: Any,
+    *,
+    horizon: int,
+    tasks: int,
+    seed: int,
+    centre: float = 0.0,
 ) -> RewardTails:
     """Run a policy with the true and with the believed prior, and keep each task's absolute average
     reward.
+
+    Finite problems need no runs: see :func:`~priorwise.sensitivity.exact_reward_tails`.
 
     Parameters
     ----------
@@ -71,8 +103,11 @@ def reward_tails(
         Pulls in a task, and number of tasks.
     seed
         Tasks and noise are those of :func:`priorwise.simulate` with this seed.
+    centre
+        What is subtracted from every reward: the middle of their range gives the smallest tails.
 
     """
+    centre = validation.number("centre", centre)
     horizon, tasks, seed = (
         validation.count("horizon", horizon),
         validation.count("tasks", tasks),
@@ -84,13 +119,26 @@ def reward_tails(
     check_run(prior, [policy, policy], horizon=horizon, tasks=tasks)
     true, conditional = _averages(prior, prior, policy, horizon, tasks, seed)
     other, _ = _averages(prior, believed, policy, horizon, tasks, seed)
-    return RewardTails(
-        SampleLaw.of(true), SampleLaw.of(other), "conditional" if conditional else "realised"
-    )
+    # where too few tasks are in a tail, what rewards may be at most still bounds it
+    limits = reward_limits(prior)
+    most = () if limits is None else (Bounded(max(abs(each - centre) for each in limits)),)
+    first, second = (SampleLaw.of(np.abs(each - centre), most) for each in (true, other))
+    return RewardTails(first, second, "conditional" if conditional else "realised", centre)
+
+
+def reward_limits(prior: Any) -> tuple[float, float] | None:
+    """Return the least and the largest reward of a prior's tasks, if they are finite and known."""
+    given = getattr(prior, "reward_range", None)
+    return None if given is None or not np.isfinite(given).all() else given
 
 
 def pomdp_trajectory_bound(
-    tv: float | Distance, n: int, horizon: int, *, estimate: bool = False
+    tv: float | Distance | tuple[Any, Any],
+    n: Any,
+    horizon: int,
+    *,
+    estimate: bool = False,
+    seed: int | None = None,
 ) -> Bound:
     """Bound how far the laws of environment, trajectory and states differ: ``min(1, 2 n H eps)``.
 
@@ -98,30 +146,48 @@ def pomdp_trajectory_bound(
     ----------
     tv
         Total variation between the priors over environments: a number, taken as certain, or a
-        :class:`Distance`.
+        :class:`Distance`; or the two priors, ``(p, q)``, the true one first.
     n
         Monte-Carlo constant of the policy: the number of environments it draws at each step, 0 if
-        it draws none.
+        it draws none. With two priors also the policy itself.
     horizon
         Steps, H.
     estimate
         Allow an estimated total variation.
+    seed
+        Needed where it is estimated from two priors.
+
+    Examples
+    --------
+    >>> print(pomdp_trajectory_bound(0.01, 1, 10))
+    at most 0.2 (certified; n-Monte-Carlo policy, shared reward law; delta = 0.2; without it 1)
 
     """
-    distance = given_distance(tv, estimate=validation.flag("estimate", estimate))
+    horizon, estimate = validation.count("horizon", horizon), validation.flag("estimate", estimate)
+    seed = None if seed is None else validation.seed(seed)
+    if not isinstance(tv, tuple):
+        distance = given_distance(tv, estimate=estimate)
+        return trajectory_of(distance, validation.count("n", n, least=0), horizon)
+    if len(tv) != 2:
+        raise TypeError(f"tv must be a number, a Distance or two priors (p, q), got {len(tv)}")
+    p, q = tv
+    constant = (
+        required_n(n, p) if hasattr(n, "monte_carlo_n") else validation.count("n", n, least=0)
+    )
     return trajectory_of(
-        distance, validation.count("n", n, least=0), validation.count("horizon", horizon)
+        distance_of(p, q, tv=None, estimate=estimate, seed=seed), constant, horizon
     )
 
 
 def pomdp_reward_bound(
-    tv: float | Distance,
-    n: int,
+    tv: float | Distance | tuple[Any, Any],
+    n: Any,
     horizon: int,
     *,
     reward_range: float | None = None,
     tails: RewardTails | None = None,
     estimate: bool = False,
+    seed: int | None = None,
 ) -> Bound:
     """Bound what the wrong prior changes of the expected total reward in a general decision
     problem.
@@ -131,36 +197,41 @@ def pomdp_reward_bound(
     tv, n, horizon
         As in :func:`pomdp_trajectory_bound`.
     reward_range
-        Length B of an interval that holds every conditional mean reward: ``B H delta``.
+        Length B of an interval that holds every conditional mean reward: ``B H delta``. Two priors
+        may know it themselves, as ``reward_range`` of the first.
     tails
-        Instead of it, tails from simulated runs (see :func:`reward_tails`): ``H delta (Psi_p(delta)
-        + Psi_p/q(delta))``.
+        Instead of it, the tails of the average reward (see :func:`reward_tails` and
+        :func:`~priorwise.sensitivity.exact_reward_tails`): ``H delta (Psi_p(delta) +
+        Psi_p/q(delta))``.
     estimate
-        Needed for an estimated total variation and for ``tails``.
+        Needed for an estimated total variation and for tails from simulated runs.
+    seed
+        Needed where the total variation is estimated from two priors.
 
     """
+    limits = reward_limits(tv[0]) if isinstance(tv, tuple) and tv else None
+    if reward_range is None and tails is None and limits is not None:
+        reward_range = limits[1] - limits[0]
     if (reward_range is None) == (tails is None):
         raise TypeError(
             "pass one of reward_range=... (rewards in an interval) and tails=... (from "
             "reward_tails)"
         )
-    near = pomdp_trajectory_bound(tv, n, horizon, estimate=estimate)
+    near = pomdp_trajectory_bound(tv, n, horizon, estimate=estimate, seed=seed)
     level = near.value
     if reward_range is not None:
         psi, trivial = Tail(_range(reward_range), 0.0, "exact"), horizon * _range(reward_range)
         assumption = f"conditional mean rewards in an interval of length {psi.value:g}"
     else:
+        doors.role("tails", tails, "what reward_tails returns,", "tail", "source")
         assert tails is not None
-        if not estimate:
+        psi, trivial = tails.tail(level), horizon * tails.tail(1.0).value
+        if psi.kind == "estimate" and not estimate:
             raise ValueError(
                 "tails from simulated runs are estimates: pass estimate=True to use them, or "
                 "reward_range=..."
             )
-        psi, trivial = tails.tail(level), horizon * tails.tail(1.0).value
-        assumption = (
-            f"tails of {tails.rewards} average rewards over {len(tails.true.values):,} simulated "
-            "tasks"
-        )
+        assumption = f"tails of {tails.source}"
     value = horizon * level * psi.value if level > 0.0 else 0.0
     error = (
         horizon * math.hypot(level * psi.std_error, near.std_error * psi.value)
@@ -169,10 +240,10 @@ def pomdp_reward_bound(
     )
     return Bound(
         value=value,
-        kind="estimate" if tails is not None or near.kind == "estimate" else "certified",
+        kind="estimate" if "estimate" in (psi.kind, near.kind) else "certified",
         std_error=error,
         assumption=assumption,
-        vacuous=near.vacuous or value >= trivial,
+        vacuous=near.vacuous or value >= trivial * (1.0 - SLACK),
         trivial=trivial,
         delta=near.delta,
         tv=near.tv,
@@ -191,7 +262,7 @@ def _range(value: float) -> float:
 def _averages(
     prior: Any, believed: Any, policy: Any, horizon: int, tasks: int, seed: int
 ) -> tuple[FloatArray, bool]:
-    """Absolute average reward of each task, and whether it is of conditional means."""
+    """Average reward of each task, and whether it is of conditional means."""
     found, conditional = np.empty(tasks), True
     for first in range(0, tasks, BLOCK):
         count = min(BLOCK, tasks - first)
@@ -204,5 +275,5 @@ def _averages(
         ):
             conditional = step.worth is not None
             total += step.rewards if step.worth is None else step.worth
-        found[first : first + count] = np.abs(total) / horizon
+        found[first : first + count] = total / horizon
     return found, conditional

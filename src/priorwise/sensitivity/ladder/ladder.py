@@ -8,8 +8,9 @@ Each rung bounds the one below. As probabilities that the trajectories of ``alg(
     trajectories,
 
 and in reward units ``H delta' Psi(delta')`` with ``delta' = min(1, delta)``, down to the size of
-the measured gap. The upper rungs are the proof of the sensitivity theorem, link by link; the lower
-ones look at the problem at hand.
+the measured gap. In a problem with a state, Psi is the sum of the tails of the average reward under
+both priors, as in the theorem on Bayesian POMDPs. The upper rungs are the proof of the sensitivity
+theorem, link by link; the lower ones look at the problem at hand.
 """
 
 from __future__ import annotations
@@ -24,17 +25,15 @@ from priorwise.core import doors, validation
 from priorwise.core.action_laws import WORDS
 from priorwise.core.distance import Distance
 from priorwise.core.estimates import Estimate, mean_estimate
-from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import check_progress
-from priorwise.core.protocols import Policy, Seen, monte_carlo_n
+from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
-from priorwise.policies.laws import known_law
 from priorwise.sensitivity.bounds.bandits import distance_of, no_bound
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories, can_be_enumerated
 from priorwise.sensitivity.ladder.rungs import Ladder, Rung
+from priorwise.sensitivity.ladder.stakes import stakes_of
 from priorwise.sensitivity.ladder.walk import Steps, walk
-from priorwise.sensitivity.tails.diameter import DRAWS, diameter_law
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
 
@@ -81,7 +80,8 @@ def sensitivity_ladder(
     Parameters
     ----------
     p, q
-        The true prior and the one that is held instead, with the same reward law and contexts.
+        The true prior and the one that is held instead, with the same reward law and contexts, or
+        states and rounds.
     policy
         Any policy. Without a Monte-Carlo constant the first two rungs are left out.
     horizon
@@ -125,14 +125,13 @@ def sensitivity_ladder(
     doors.fixed_prior("p", p)
     doors.fixed_prior("q", q)
     doors.playing(policy, p)
-    refuse_influence(p, "sensitivity_ladder", "pomdp_trajectory_bound and pomdp_reward_bound")
     check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
     # refuses priors that differ in more than their law over tasks
     distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)
-    contextual = hasattr(p, "contexts")  # there a draw costs as much as a task
-    law = diameter_law(
-        p, horizon, seed=seed, draws=max(DRAWS // horizon, DRAWS // 10) if contextual else DRAWS
-    )
+    chain = _enumerated(p, q, policy, horizon)
+    most = None if chain is None else MOST_EXACT
+    stakes = stakes_of(p, q, policy, horizon, seed=seed, tasks=tasks, most=most)
+    law = stakes.law
 
     def rung(
         name: str,
@@ -161,7 +160,6 @@ def sensitivity_ladder(
     how = f"2 n H eps with n = {n}, eps = {distance.value:.3g} ({distance.kind})"
     error = scale * distance.std_error
     worst = () if n is None else (rung(WORST, scale * distance.value, error, how),)
-    chain = _enumerated(p, q, policy, horizon)
     if chain is None:
         steps = walk(p, q, policy, horizon, histories=histories, seed=seed, progress=progress)
         gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed, progress)
@@ -172,15 +170,24 @@ def sensitivity_ladder(
         gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
     trivial = horizon * law.tail(1.0).value
     name, exact = type(policy).__name__, chain is not None
-    return Ladder(rungs, gap, reward, trivial, distance, name, horizon, exact, left_out, n)
+    return Ladder(
+        rungs,
+        gap,
+        reward,
+        trivial,
+        distance,
+        name,
+        horizon,
+        exact,
+        left_out,
+        n,
+        any_two=stakes.any_two,
+    )
 
 
 def _enumerated(p: Any, q: Any, policy: Policy, horizon: int) -> ExactChain | None:
     """All links exactly, where the problem is finite and small."""
     if not (can_be_enumerated(p) and can_be_enumerated(q)):
-        return None
-    law = known_law(policy, p.belief(1), Seen(1, horizon, p.arms))
-    if law is None or law.source != "exact":
         return None
     try:
         return exact_chain(p, q, policy, horizon, most=MOST_EXACT)

@@ -58,7 +58,8 @@ class Ladder(Tabular):
     by rung.
 
     ``gap`` is ``R(p, alg(q)) - R(p, alg(p))``, signed: positive where the wrong prior earns more.
-    ``trivial`` is ``H E[diam]``, which holds for any two policies. ``left_out`` says which rungs
+    ``trivial`` is ``H E[diam]``, which holds for any two policies (in a problem with a state what
+    ``any_two`` says). ``left_out`` says which rungs
     are missing, and why. ``n`` is the policy's Monte-Carlo constant, None where none is proved.
     """
 
@@ -72,6 +73,7 @@ class Ladder(Tabular):
     exact: bool
     left_out: tuple[str, ...] = ()
     n: int | None = None
+    any_two: str = "H E[diam]"
 
     @property
     def certified(self) -> bool:
@@ -167,7 +169,7 @@ class Ladder(Tabular):
             (*(r.name, r.delta, r.std_error, r.reward, r.reward_std_error), r.name in known, r.how)
             for r in self.rungs
         ]
-        rows.append(("any two policies", 1.0, 0.0, self.trivial, 0.0, False, "H E[diam]"))
+        rows.append(("any two policies", 1.0, 0.0, self.trivial, 0.0, False, self.any_two))
         gap, said = self.gap, _said(self.gap, self.exact)
         rows.append(("measured gap", math.nan, math.nan, gap.mean, gap.std_error, True, said))
         titles = ("rung", "delta", "delta_std_error", "reward", "std_error", "informative", "how")
@@ -200,7 +202,9 @@ class Ladder(Tabular):
                 f"{rung.name:{width}}  {delta:>20}  "
                 f"{_number(rung.reward, rung.reward_std_error):>18}  {rung.how}"
             )
-        lines.append(f"{'any two policies':{width}}  {'':>20}  {self.trivial:>18.4g}  H E[diam]")
+        lines.append(
+            f"{'any two policies':{width}}  {'':>20}  {self.trivial:>18.4g}  {self.any_two}"
+        )
         lines.append(
             f"{'measured gap':{width}}  {'':>20}  {_number(self.gap.mean, self.gap.std_error):>18} "
             f" {_said(self.gap, self.exact)}"
