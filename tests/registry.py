@@ -73,6 +73,14 @@ PRIORS = {
         pw.ExchangeableGaussianPrior(0.1, 1.0, 0.9, 0.5).for_arms(3),
         pw.ExchangeableGaussianPrior(0.0, 2.0, 0.0, 0.5).for_arms(3),
     ),
+    "normal-gamma": (
+        pw.NormalGammaPrior([0.5, 0.0, 0.1], [1.0, 2.0, 0.5], [3.0, 0.8, 1.2], [2.0, 1.0, 1.0]),
+        pw.NormalGammaPrior([0.0, 0.0, 0.2], 1.0, 1.0, 1.0),
+    ),
+    "exchangeable-normal-gamma": (
+        pw.families.ExchangeableNormalGammaPrior(0.1, 0.5, 2.0, 1.0).for_arms(3),
+        pw.families.ExchangeableNormalGammaPrior(0.0, 2.0, 5.0, 9.0).for_arms(3),
+    ),
     "exchangeable-beta": (
         pw.ExchangeableBetaPrior(0.8, 1.6).for_arms(3),
         pw.ExchangeableBetaPrior(1.0, 1.0).for_arms(3),
@@ -82,6 +90,10 @@ PRIORS = {
 VALUES = {
     **{name: prior for name, (prior, _) in PRIORS.items()},
     "exchangeable-gaussian-any-arms": pw.ExchangeableGaussianPrior(0.1, 1 / 3, -0.2, 1e-7),
+    "exchangeable-normal-gamma-any-arms": pw.families.ExchangeableNormalGammaPrior(
+        0.1 + 0.2, 1 / 3, 1e11 / 7, 1e-7
+    ),
+    "named-normal-gamma": pw.NormalGammaPrior([0.1, 0.2], 1.0, 2.0, 1 / 3, names=["a", "b"]),
     "exchangeable-beta-any-arms": pw.ExchangeableBetaPrior(1 / 3, 1e11 / 7),
     "awkward-floats": pw.GaussianPrior(
         [0.1 + 0.2, -0.0, 5e-324], np.diag([1 / 3, 1e-300, 1e99]), [1e-99, np.pi, 2**-52]

@@ -32,6 +32,7 @@ from priorwise.families import LinearGaussianPrior as LinearGaussianPrior
 from priorwise.families import LinearMarginalLikelihood as LinearMarginalLikelihood
 from priorwise.families import LinearMoments as LinearMoments
 from priorwise.families import LinearStatistics as LinearStatistics
+from priorwise.families import NormalGammaPrior as NormalGammaPrior
 from priorwise.families import SphereContexts as SphereContexts
 from priorwise.families import load_prior as load_prior
 from priorwise.meta import AdaThompson as AdaThompson

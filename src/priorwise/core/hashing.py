@@ -114,12 +114,29 @@ def box_muller(elements: UIntArray, word: int) -> tuple[FloatArray, FloatArray]:
     from it, one for the angle.
     """
     first = word_of(elements, word)
-    radius = np.sqrt(-2.0 * log_unit(first))
+    radius, angle = np.sqrt(-2.0 * log_unit(first)), _angle(first)
+    return radius * np.cos(angle), radius * np.sin(angle)
+
+
+def student(elements: UIntArray, freedom: FloatArray) -> FloatArray:
+    """One number from Student's t for each element, after Bailey (1994, Mathematics of
+    Computation 62), who rejects nothing.
+
+    A point at a uniform angle whose squared length is ``nu (U^(-2 / nu) - 1)``; for large nu that
+    is ``-2 log U``, as in :func:`box_muller`. Only one of its coordinates is used: they are not
+    independent.
+    """
+    first = word_of(elements, 0)
+    squared = freedom * np.expm1(-2.0 * log_unit(first) / freedom)
+    return np.sqrt(squared) * np.cos(_angle(first))
+
+
+def _angle(first: UIntArray) -> FloatArray:
+    """Return a uniform angle from the word of the radius."""
     turn = (first ^ (first >> np.uint64(32))) * np.uint64(MIX_1)
     turn = turn ^ (turn >> np.uint64(29))
     quarter = (turn & np.uint64(3)).astype(np.float64)  # low bits, apart from those of the fraction
-    angle = (unit(turn) - 0.5 + quarter) * (np.pi / 2)
-    return radius * np.cos(angle), radius * np.sin(angle)
+    return (unit(turn) - 0.5 + quarter) * (np.pi / 2)
 
 
 def gamma_attempt(shape: FloatArray, x: FloatArray, u: FloatArray) -> tuple[FloatArray, BoolArray]:

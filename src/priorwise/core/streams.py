@@ -47,6 +47,7 @@ from priorwise.core.hashing import (
     pair_start,
     purpose_key,
     slot_keys,
+    student,
     task_keys,
     unit,
     until_accepted,
@@ -261,6 +262,10 @@ class Stream:
         weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
+    def student(self, freedom: FloatArray, draws: int = 1) -> FloatArray:
+        """Student's t, ``(task, draw, n)``, for degrees of freedom ``(task, n)``."""
+        return student(*self._parameters(draws, freedom=freedom))
+
     def _log_gamma(self, shape: FloatArray, draws: int, name: str) -> FloatArray:
         """Logarithms, which do not underflow, by Marsaglia and Tsang's method."""
         slots, a = self._parameters(draws, **{name: shape})
@@ -309,9 +314,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 @final
 class WorldStreams:
-    """What an environment draws from at one step: ``noise`` for the reward, ``world`` for contexts,
-    states and observations.
-    """
+    """What an environment draws from: ``noise`` for rewards, ``world`` for all that it shows."""
 
     def __init__(self, noise: Stream, world: Stream) -> None:
         """Pair the two streams."""

@@ -21,6 +21,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, str]]] = {
     "linear": ("paper", "priorwise.experiments.linear:EXPERIMENT"),
     "discrete": ("paper", "priorwise.experiments.discrete:EXPERIMENT"),
     "theory": ("theory", "priorwise.experiments.theory:EXPERIMENT"),
+    "general": ("general", "priorwise.experiments.general.experiment:EXPERIMENT"),
     "ours": ("ours", "priorwise.experiments.ours:EXPERIMENT"),
 }
 

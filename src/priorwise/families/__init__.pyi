@@ -29,3 +29,7 @@ from priorwise.families.linear.likelihood.estimator import (
 from priorwise.families.linear.moments import LinearMoments as LinearMoments
 from priorwise.families.linear.prior import LinearGaussianPrior as LinearGaussianPrior
 from priorwise.families.linear.statistics import LinearStatistics as LinearStatistics
+from priorwise.families.normal_gamma.exchangeable import (
+    ExchangeableNormalGammaPrior as ExchangeableNormalGammaPrior,
+)
+from priorwise.families.normal_gamma.prior import NormalGammaPrior as NormalGammaPrior

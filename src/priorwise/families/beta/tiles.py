@@ -21,6 +21,7 @@ from priorwise.kernels.compiling import (
     inline,
     tile,
 )
+from priorwise.kernels.gamma import attempt
 from priorwise.kernels.random import (
     GOLDEN,
     THREE,
@@ -49,20 +50,6 @@ class At(Layout):
     ALPHA = 1  # (arm,)
     BETA = 2  # (arm,)
     INVERSE = 3  # address of the quantile of a Beta law, as the bits of a float
-
-
-@inline
-def attempt(shape, x, u):
-    """Return log of one attempt at gamma(shape, or shape + 1 below 1) and whether it is
-    accepted.
-    """
-    d = (shape + 1.0 if shape < 1.0 else shape) - 1.0 / 3.0
-    y = x / np.sqrt(9.0 * d)
-    if y <= -1.0:
-        return 0.0, False
-    log_root = np.log1p(y)
-    accept = np.log(1.0 - u) < 0.5 * x * x + d * (3.0 * (log_root - y) - y * y * (3.0 + y))
-    return np.log(d) + 3.0 * log_root, accept
 
 
 @inline

@@ -8,13 +8,9 @@ the rows of the belief after its own, four numbers each: a, b, the level and the
 
 from __future__ import annotations
 
-import ctypes
 from typing import Final
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from priorwise.families.beta.tiles import ROWS_PER_ARM, At, beta_row
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, tile
@@ -31,6 +27,7 @@ from priorwise.kernels.simd import (
     store,
     where_at_least,
 )
+from priorwise.kernels.special import address_of_special, call_special
 
 MOST_KEPT: Final = 1 << 15
 FOUR: Final = np.uint64(4)
@@ -46,32 +43,8 @@ def kept_rows(arms: int, horizon: int) -> int:
 
 
 def inverse_address() -> int | None:
-    """Address of SciPy's quantile of a Beta law, as C sees it; None where it has none."""
-    from scipy.special import cython_special
-
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    wanted = b"double (double, double, double, int __pyx_skip_dispatch)"
-    for function, capsule in cython_special.__pyx_capi__.items():
-        if function.endswith("betaincinv") and name(capsule) == wanted:
-            return int(pointer(capsule, wanted))
-    return None
-
-
-@intrinsic
-def call_inverse(typingctx, address, a, b, level):
-    """Call SciPy's quantile of Beta(a, b) at its address."""
-
-    def generate(context, builder, signature, args):
-        real = ir.DoubleType()
-        function_type = ir.FunctionType(real, [real, real, real, ir.IntType(32)])
-        function = builder.inttoptr(args[0], function_type.as_pointer())
-        return builder.call(function, [*args[1:], ir.Constant(ir.IntType(32), 0)])
-
-    real = types.float64
-    return real(types.uint64, real, real, real), generate
+    """Address of SciPy's quantile of a Beta law; None where it has none."""
+    return address_of_special("betaincinv", 3)
 
 
 @tile(QUANTILE)
@@ -94,7 +67,7 @@ def quantile(p, n, level, normal, state, signal, scratch, values):
                 poke(kept, at, a)
                 poke(kept, at + 1, b)
                 poke(kept, at + 2, level)
-                poke(kept, at + 3, call_inverse(address, a, b, level))
+                poke(kept, at + 3, call_special(address, a, b, level))
             poke(values, arm * LANES + lane, peek(kept, at + 3))
 
 

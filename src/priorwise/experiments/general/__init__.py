@@ -1,0 +1,1 @@
+"""Bayesian decision-making beyond known noise and bandits: one file per case."""

@@ -1,0 +1,34 @@
+"""Independent arms whose mean and variance are both unknown, with normal-gamma priors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
+from priorwise.families.normal_gamma.prior import NormalGammaPrior
+
+
+def _blank(prior: NormalGammaPrior) -> NormalGammaPrior:
+    """Mean 0 and precision 1, each known by one pull or two."""
+    return prior.replaced(mean=[0.0] * prior.arms, pulls=1.0, shape=1.0, rate=1.0)
+
+
+def _measure(prior: Any, statistics: Any) -> str:
+    return "densities of real rewards"
+
+
+NORMAL_GAMMA = register(
+    Family(
+        name="normal-gamma",
+        priors=(NormalGammaPrior, ExchangeableNormalGammaPrior),
+        statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
+        blank=_blank,
+        pair=Later("priorwise.families.normal_gamma.distance:NormalGammaPair.of"),
+        posteriors=Later("priorwise.families.normal_gamma.posteriors:NormalGammaPosteriors.start"),
+        parameters=("mean", "pulls", "shape", "rate"),
+        tail_conditions=Later("priorwise.families.normal_gamma.tails:tail_conditions"),
+        diameter=Later("priorwise.families.normal_gamma.tails:diameter"),
+        largest_diameter=Later("priorwise.families.normal_gamma.tails:largest_diameter"),
+    )
+)

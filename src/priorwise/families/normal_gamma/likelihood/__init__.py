@@ -1,0 +1,1 @@
+"""Normal-gamma priors by maximum marginal likelihood."""

@@ -1,0 +1,319 @@
+"""Arms with unknown mean and variance: lambda_a ~ Gamma(shape_a, rate_a), mu_a given it ~
+N(mean_a, 1 / (pulls_a lambda_a)), r ~ N(mu_a, 1 / lambda_a), arms independent.
+
+By itself mu_a is ``mean_a + sqrt(rate_a / (shape_a pulls_a)) T`` with T of Student's law with ``2
+shape_a`` degrees of freedom. Policies look at means only, so a posterior draw is one such number
+for each arm; no precision is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
+from priorwise.core.family import seen_by
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.separable import SeparableTasks
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.normal_gamma import student
+from priorwise.families.normal_gamma.environment import (
+    NormalGammaEnvironment,
+    NormalRewardsOfUnknownVariance,
+)
+
+LIMITS: Final = {"pulls": (1e-6, 1e12), "shape": (0.1, 1e12), "rate": (1e-50, 1e50)}
+"""Of the parameters: beyond them squares of rewards leave the range of floats, or all is known."""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class NormalGammaPrior(Serializable):
+    """Independent normal-gamma priors over the arms' means and precisions, with normal rewards.
+
+    Parameters
+    ----------
+    mean
+        Where the mean of each arm lies, ``(arm,)``; its mean if ``shape > 1/2``, its median always.
+    pulls
+        How many pulls the mean is known by, ``(arm,)``: given the precision ``lambda`` of a reward,
+        the mean of an arm has variance ``1 / (pulls lambda)``.
+    shape, rate
+        Of the Gamma law of the precision, ``(arm,)``: the variance of a reward is about ``rate /
+        shape``, and known as from ``2 shape`` pulls.
+    names
+        Names of the arms.
+
+    A number stands for all arms of the others.
+
+    Examples
+    --------
+    >>> prior = NormalGammaPrior(mean=[0.5, 0.0, 0.0], pulls=1.0, shape=3.0, rate=3.0)
+    >>> prior.arms, prior.freedom.tolist()
+    (3, [6.0, 6.0, 6.0])
+
+    """
+
+    family: ClassVar[str] = "normal-gamma"
+
+    mean: FloatArray
+    pulls: FloatArray
+    shape: FloatArray
+    rate: FloatArray
+    names: tuple[str, ...] | None = field(repr=False)
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        pulls: ArrayLike,
+        shape: ArrayLike,
+        rate: ArrayLike,
+        *,
+        names: Any = None,
+    ) -> None:
+        """Check and freeze the parameters."""
+        given = {"mean": mean, "pulls": pulls, "shape": shape, "rate": rate}
+        read = {name: validation.numbers(name, value) for name, value in given.items()}
+        sizes = {name: value.size for name, value in read.items() if value.ndim == 1}
+        if len(set(sizes.values())) > 1:
+            said = ", ".join(f"{size} in {name}" for name, size in sizes.items())
+            raise ValueError(
+                f"{', '.join(sizes)} must have one entry for each arm, or one number for all, got "
+                f"{said}"
+            )
+        arms = max(value.size for value in read.values())
+        for name, value in read.items():
+            checked = validation.per_arm(name, value, arms)
+            if name in LIMITS:
+                least, most = LIMITS[name]
+                validation.positive(name, checked, smallest=least)
+                if (checked > most).any():
+                    raise ValueError(f"{name} must not exceed {most:g}, got {checked.max():g}")
+            object.__setattr__(self, name, checked)
+        object.__setattr__(self, "names", validation.names(names, arms))
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.mean.size
+
+    @property
+    def freedom(self) -> FloatArray:
+        """Degrees of freedom of each arm's mean, ``(arm,)``."""
+        return np.asarray(2.0 * self.shape)
+
+    @property
+    def scale(self) -> FloatArray:
+        """``sqrt(rate / (shape pulls))``: what Student's t is multiplied by, ``(arm,)``."""
+        return np.asarray(np.sqrt(self.rate / (self.shape * self.pulls)))
+
+    @property
+    def reward_law(self) -> NormalRewardsOfUnknownVariance:
+        """How rewards scatter around their means."""
+        return NormalRewardsOfUnknownVariance()
+
+    def sample(self, rng: Stream, tasks: int) -> NormalGammaEnvironment:
+        """Precisions, then the means given them."""
+        shape = np.broadcast_to(self.shape, (doors.batch(rng, tasks), self.arms))
+        noise_std = np.sqrt(self.rate / rng.gamma(shape)[:, 0])
+        means = self.mean + noise_std / np.sqrt(self.pulls) * rng.normal(self.arms)
+        return NormalGammaEnvironment(means, noise_std)
+
+    def belief(self, tasks: int) -> NormalGammaBelief:
+        """Start at the prior."""
+        shape = (doors.tasks_of(tasks), self.arms)
+        start = (self.mean, self.pulls, self.shape, self.rate)
+        return NormalGammaBelief(*(np.broadcast_to(each, shape) for each in start))
+
+    def belief_given(self, statistics: Any) -> NormalGammaBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per pull, but for rounding: statistics hold squares, of which a
+        large mean leaves few digits.
+        """
+        seen = seen_by(self, statistics)
+        return NormalGammaBelief(*given(self, seen))
+
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
+        """Tile functions for the compiled loop; None where it cannot have what a policy uses."""
+        from priorwise.families.normal_gamma import tiles as kernels
+        from priorwise.families.normal_gamma import tiles_exact as exact
+        from priorwise.kernels.bandit import arm_values, never_certain, no_signal
+
+        arms = self.arms
+        if "best_after" in uses:
+            _check_mean(self.shape)
+        inverse, cumulative = exact.addresses()
+        p, n = kernels.At.pack(
+            arms=arms,
+            mean=self.mean,
+            pulls=self.pulls,
+            shape=self.shape,
+            rate=self.rate,
+            inverse=np.array([inverse or 0]).view(np.float64),
+            cumulative=np.array([cumulative or 0]).view(np.float64),
+        )
+        return FamilyTiles(
+            p=p,
+            n=n,
+            arms=arms,
+            environment_rows=2 * arms,
+            signal_rows=0,
+            belief_rows=kernels.ROWS_PER_ARM * arms
+            + (exact.kept_rows(arms, horizon) if "quantile" in uses else 0),
+            scratch_rows=kernels.scratch_rows(arms),
+            resets_row=-1,
+            sample=kernels.sample,
+            signal=no_signal,
+            values=arm_values,
+            reward=kernels.reward,
+            start=kernels.start,
+            draw=kernels.draw,
+            mean=kernels.mean,
+            update=kernels.update,
+            look=kernels.look,
+            certain=never_certain,
+            quantile=exact.quantile if inverse else None,
+            best_after=exact.best_after if cumulative else None,
+            draw_each=exact.draw_each,
+        )
+
+
+def given(prior: NormalGammaPrior, seen: GaussianStatistics) -> tuple[FloatArray, ...]:
+    """Mean, pulls, shape and rate after what was seen, ``(task, arm)``; in rewards minus the prior
+    mean.
+    """
+    if seen.squares is None:
+        raise ValueError(
+            "statistics must have squares where the variance of rewards is unknown: pass "
+            "GaussianStatistics(pulls, sums, squares)"
+        )
+    by = seen.shifted(prior.mean)
+    assert by.squares is not None
+    pulls = prior.pulls + by.pulls
+    spread = np.maximum(by.squares - by.sums * by.sums / pulls, 0.0)
+    return (
+        prior.mean + by.sums / pulls,
+        pulls,
+        prior.shape + 0.5 * by.pulls,
+        prior.rate + 0.5 * spread,
+    )
+
+
+def _check_mean(shape: FloatArray) -> None:
+    if shape.min() <= 0.5:
+        raise ValueError(
+            f"an arm of shape {shape.min():g} has no mean before it is pulled, so that the best "
+            "mean after a pull is infinite: exact look-ahead needs shape above 1/2"
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NormalGammaBelief(SeparableTasks):
+    """Posterior NormalGamma(m, k, a, b) of each arm of each task."""
+
+    m: FloatArray  # (task, arm), mean
+    k: FloatArray  # (task, arm), pulls
+    a: FloatArray  # (task, arm), shape
+    b: FloatArray  # (task, arm), rate
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.m.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.m.shape[1]
+
+    @property
+    def scale(self) -> FloatArray:
+        """What Student's t of ``2 a`` degrees of freedom is multiplied by, ``(task, arm)``."""
+        return np.asarray(np.sqrt(self.b / (self.a * self.k)))
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """``mu_a ~ m + sqrt(b / (a k)) T_(2a)``, ``(task, draw, arm)``."""
+        t = rng.student(2.0 * self.a, doors.drawing(self, rng, draws))
+        return self.m[:, None, :] + self.scale[:, None, :] * t
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``draws`` draws."""
+        return self.sample(rng, draws, seen).mean(axis=1)
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means; medians where there is no mean, at ``a <= 1/2``."""
+        return self.m
+
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
+        """Posterior quantiles of the means."""
+        return self.m + self.scale * student.quantile(2.0 * self.a, doors.level(level))
+
+    def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
+        """Law of the largest of some draws, by quadrature; None for the mean of several."""
+        from priorwise.families.normal_gamma.argmax import student_argmax
+
+        if rule == "mean" and draws > 1:
+            return None
+        law = student_argmax(self.m, self.scale, 2.0 * self.a, draws, seen.mask)
+        return ActionLaw(law, "quadrature", 1e-9)
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on ``r ~ N(mu_a, 1 / lambda_a)``."""
+        return self._given(*doors.played(self, seen, actions, rewards))
+
+    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
+        chosen = np.arange(self.arms) == actions[:, None]
+        residual = np.where(chosen, rewards[:, None] - self.m, 0.0)
+        move = residual / (self.k + 1.0)
+        return type(self)(
+            self.m + move,
+            self.k + chosen,
+            self.a + 0.5 * chosen,
+            self.b + 0.5 * self.k * residual * move,
+        )
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """Log density of ``r = m + sqrt(b (k + 1) / (a k)) T_(2a)``, ``(task,)``."""
+        m, k, a, b = self._of(actions)
+        scale = np.sqrt(b * (k + 1.0) / (a * k))
+        return student.log_density(2.0 * a, (rewards - m) / scale) - np.log(scale)
+
+    def _of(self, actions: IntArray) -> tuple[FloatArray, ...]:
+        """What is known of one arm of each task, ``(task,)`` each."""
+        rows = np.arange(len(actions))
+        return tuple(each[rows, actions] for each in (self.m, self.k, self.a, self.b))
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw ``mu_a`` and its reward, which given ``mu_a`` is Student's with one degree of
+        freedom more; the other means of the drawn environment are never looked at.
+        """
+        m, k, a, b = self._of(actions)
+        t = rng.student(np.stack([2.0 * a, 2.0 * a + 1.0], axis=1))[:, 0]
+        value = m + np.sqrt(b / (a * k)) * t[:, 0]
+        spread = np.sqrt((2.0 * b + k * (value - m) ** 2) / (2.0 * a + 1.0))
+        return Imagined(value, self._given(actions, value + spread * t[:, 1]), seen)
+
+    def best_after(self, seen: Seen) -> FloatArray:
+        """``E max(c, m + sqrt(b / (a k (k + 1))) T_(2a))`` for each pulled arm, c the best of the
+        other means; exact, and infinite (refused) without a mean.
+        """
+        _check_mean(self.a)
+        masked = seen.masked(self.m)
+        # best of the rest, by pulled arm
+        others = np.where(np.eye(self.arms, dtype=bool), -np.inf, masked[:, None, :]).max(axis=2)
+        scale = self.scale / np.sqrt(self.k + 1.0)
+        alone = np.isneginf(others)
+        apart = np.abs(np.where(alone, 0.0, others) - self.m)
+        gain = scale * student.expected_excess(2.0 * self.a, apart / scale)
+        best = np.maximum(others, self.m) + np.where(alone, 0.0, gain)
+        return np.where(np.isfinite(masked), best, -np.inf)
