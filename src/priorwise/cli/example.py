@@ -24,12 +24,11 @@ class Kind(StrEnum):
 PAPER: Final = {Kind.gaussian: "gaussian", Kind.linear: "linear", Kind.finite: "discrete"}
 """The paper's problems."""
 
+EXCHANGEABLE: Final = {"mean": 0.0, "var": 1.0, "correlation": 0.9, "noise_var": 1.0}
+
 OTHERS: Final[dict[Kind, tuple[str, dict[str, Any]]]] = {
     Kind.beta: ("BetaPrior", {"alpha": [2, 2, 3, 4], "beta": [38, 28, 37, 36]}),
-    Kind.exchangeable_gaussian: (
-        "ExchangeableGaussianPrior",
-        {"mean": 0.0, "var": 1.0, "correlation": 0.9, "noise_var": 1.0},
-    ),
+    Kind.exchangeable_gaussian: ("ExchangeableGaussianPrior", EXCHANGEABLE),
     Kind.exchangeable_beta: ("ExchangeableBetaPrior", {"alpha": 2, "beta": 38}),
 }
 """Names in priorwise, which is imported when an example is asked for, and parameters."""
@@ -61,11 +60,8 @@ def example(
     """  # noqa: D301 - a backspace keeps Typer from joining the lines
     if kind in OTHERS:
         if misspecified:
-            fail(
-                "--misspecified",
-                f"the paper has no misspecified {kind.value} prior; there is one for "
-                f"{', '.join(k.value for k in PAPER)}",
-            )
+            none, known = f"the paper has no misspecified {kind.value} prior", ", ".join(PAPER)
+            fail("--misspecified", f"{none}; there is one for {known}")
         import priorwise as pw
 
         name, parameters = OTHERS[kind]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
@@ -19,9 +19,6 @@ from priorwise.cli.policies import parse_policy
 if TYPE_CHECKING:
     from priorwise.core.protocols import Policy, Prior
 
-MOST: Final = (1 << 63) - 1
-MOST_PROCESSES: Final = 4096
-MOST_HISTORIES: Final = 10_000_000
 HOW_TO: Final = "priorwise example gaussian > prior.json makes a valid file"
 
 
@@ -41,30 +38,23 @@ class Entry:
         return self.word if self.true_prior else f"{self.word} ({self.believed_name})"
 
 
-def at_least_one(value: int | None) -> int | None:
-    """Check a count, as a callback of an option; what it takes is estimated by those who know
-    it.
-    """
-    return _between_one_and(MOST, value)
+def between_one_and(most: int) -> Callable[[int | None], int | None]:
+    """Check of a count, as a callback of an option."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and not 1 <= value <= most:
+            from priorwise.core.validation import shown
+
+            limit = "at least 1" if value < 1 else f"at most {most:,}"
+            raise typer.BadParameter(f"must be {limit}, got {shown(value)}")
+        return value
+
+    return check
 
 
-def few(value: int | None) -> int | None:
-    """Check a number of processes or threads, as a callback of an option."""
-    return _between_one_and(MOST_PROCESSES, value)
-
-
-def histories_range(value: int | None) -> int | None:
-    """Check a number of histories, as a callback of an option."""
-    return _between_one_and(MOST_HISTORIES, value)
-
-
-def _between_one_and(most: int, value: int | None) -> int | None:
-    if value is not None and not 1 <= value <= most:
-        from priorwise.core.validation import shown
-
-        limit = "at least 1" if value < 1 else f"at most {most:,}"
-        raise typer.BadParameter(f"must be {limit}, got {shown(value)}")
-    return value
+at_least_one: Final = between_one_and((1 << 63) - 1)  # what it takes, others estimate
+few: Final = between_one_and(4096)  # processes or threads
+histories_range: Final = between_one_and(10_000_000)
 
 
 def check_size(prior: Prior, policies: Sequence[Policy], horizon: int, tasks: int) -> None:
@@ -114,9 +104,8 @@ def _standard_input() -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text (byte {error.start:,})") from None
     if not text.lstrip().startswith(("{", "[")):
-        raise ValueError(
-            "not valid JSON: it does not start with { or [" if text.strip() else "it is empty"
-        )
+        other = "not valid JSON: it does not start with { or ["
+        raise ValueError(other if text.strip() else "it is empty")
     return text
 
 
@@ -132,11 +121,8 @@ def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
     if for_arms is None:
         return cast("Prior", prior)
     if arms is None:
-        fail(
-            "--arms",
-            f"missing, and {option} is exchangeable (arms are new in every task); say how many, "
-            "such as --arms 4",
-        )
+        new = f"{option} is exchangeable (arms are new in every task)"
+        fail("--arms", f"missing, and {new}; say how many, such as --arms 4")
     try:
         return cast("Prior", for_arms(arms))
     except (MemoryError, ValueError) as error:
@@ -154,10 +140,8 @@ def read_priors(
     loaded = read_prior("PRIOR", path)
     prior = with_arms("PRIOR", loaded, arms)
     if arms is not None and prior is loaded:
-        fail(
-            "--arms",
-            "only for exchangeable priors, and PRIOR has its own number of arms; leave --arms out",
-        )
+        own = "PRIOR has its own number of arms"
+        fail("--arms", f"only for exchangeable priors, and {own}; leave --arms out")
     _try("PRIOR", prior, None, prior)
     if believed_path is None:
         return prior, None
@@ -212,50 +196,31 @@ def _try(option: str, prior: Prior, policy: Policy | None, believed: Prior) -> N
         fail(option, error)
 
 
-PriorFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="PRIOR",
-        help="Prior file, or saved fit, that the tasks are drawn from; - reads standard input.",
-        show_default=False,
-    ),
-]
-Horizon = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        callback=at_least_one,
-        help="Pulls in a task, such as --horizon 10.",
-        show_default=False,
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        callback=seed_range,
-        help="A whole number from 0 on, such as --seed 0; the same seed gives the same numbers.",
-        show_default=False,
-    ),
-]
-Arms = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        callback=at_least_one,
-        help="Number of arms, for exchangeable priors.",
-        show_default=False,
-    ),
-]
+def number(text: str, check: Callable[[Any], Any] | None, shown: bool | str = False) -> Any:
+    """Option that takes a number; ``shown`` is what help says of its default."""
+    return typer.Option(metavar="N", callback=check, help=text, show_default=shown)
+
+
+def word(text: str, metavar: str, *names: str, shown: bool | str = False) -> Any:
+    """Option that takes a word."""
+    return typer.Option(*names, metavar=metavar, help=text, show_default=shown)
+
+
+def argument(text: str, metavar: str, shown: bool | str = False) -> Any:
+    """Word that stands without the name of an option."""
+    return typer.Argument(metavar=metavar, help=text, show_default=shown)
+
+
+PRIOR: Final = "Prior file, or saved fit, that the tasks are drawn from; - reads standard input."
+SEED: Final = "A whole number from 0 on, such as --seed 0; the same seed gives the same numbers."
+FILES: Final = "Directory for the figure, as .png and .svg, and the numbers, as .json."
+
+PriorFile = Annotated[str, argument(PRIOR, "PRIOR")]
+Horizon = Annotated[int, number("Pulls in a task, such as --horizon 10.", at_least_one)]
+Seed = Annotated[int, number(SEED, seed_range)]
+Arms = Annotated[int | None, number("Number of arms, for exchangeable priors.", at_least_one)]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")
 ]
-Out = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR",
-        help="Directory for the figure, as .png and .svg, and the numbers, as .json.",
-        show_default="out; no files with --json",
-    ),
-]
+Out = Annotated[str | None, word(FILES, "DIR", shown="out; no files with --json")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no table.")]

@@ -7,9 +7,10 @@ from __future__ import annotations
 import codecs
 import errno
 import io
+import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
@@ -89,20 +90,15 @@ def out_directory(text: str, *, files: Iterable[str] = (), folders: Iterable[str
     written. Creates nothing.
     """
     if not text.strip():
-        fail(
-            "--out",
-            "is empty, as an unset variable of the shell is; name a directory, such as --out "
-            "results",
-        )
+        unset = "is empty, as an unset variable of the shell is"
+        fail("--out", f"{unset}; name a directory, such as --out results")
     if "\0" in text:
         fail("--out", "a name of a directory has no NUL character; choose another directory")
     directory = Path(text)
     longest = max(len(os.fsencode(part)) for part in (*directory.parts, ""))
     if longest > LONGEST_NAME:
-        fail(
-            "--out",
-            f"a name of {longest} bytes is too long for a directory; the most is {LONGEST_NAME}",
-        )
+        too_long = f"a name of {longest} bytes is too long for a directory"
+        fail("--out", f"{too_long}; the most is {LONGEST_NAME}")
     try:
         nearest = directory.absolute()
         while not os.path.lexists(nearest):
@@ -114,11 +110,8 @@ def out_directory(text: str, *, files: Iterable[str] = (), folders: Iterable[str
         for kind, other, wanted in (("file", "directory", files), ("directory", "file", folders)):
             for path in (directory / name for name in wanted):
                 if path.is_dir() == (kind == "file") and os.path.lexists(path):
-                    fail(
-                        "--out",
-                        f"{path} is a {other} where a {kind} is to stand; move it away or choose "
-                        "another directory",
-                    )
+                    wrong = f"{path} is a {other} where a {kind} is to stand"
+                    fail("--out", f"{wrong}; move it away or choose another directory")
     except OSError as error:
         fail("--out", f"{error}; choose another directory")
     return directory
@@ -128,16 +121,6 @@ def unwritten(error: OSError) -> NoReturn:
     """Stop: files could not be written."""
     cure = "make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "move what is in the way"
     fail("--out", f"{error}; {cure} or choose another directory")
-
-
-def write_all(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write all files of a directory, or none."""
-    from priorwise.core.files import write_together
-
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = {directory / name: content for name, content in contents.items()}
-    write_together(paths)
-    return list(paths)
 
 
 def results_directory(command: str, out: str | None, as_json: bool) -> Path | None:
@@ -150,23 +133,47 @@ def results_directory(command: str, out: str | None, as_json: bool) -> Path | No
     return out_directory("out" if out is None else out, files=files)
 
 
-def write_results(
-    command: str, directory: Path | None, picture: Mapping[str, bytes], text: str
-) -> list[Path]:
-    """Write the figure and the numbers of a command."""
-    if directory is None:
-        return []
-    files = {f"{command}.{suffix}": content for suffix, content in picture.items()}
-    try:
-        return write_all(directory, {**files, f"{command}.json": f"{text}\n".encode()})
-    except OSError as error:
-        unwritten(error)
+def write_all(directory: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write all files of a directory, or none."""
+    from priorwise.core.files import write_together
+
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = {directory / name: content for name, content in contents.items()}
+    write_together(paths)
+    return list(paths)
 
 
-def say_written(console: Console, files: Sequence[Path]) -> None:
-    """Name the files that were written."""
-    text = "Wrote " + ", ".join(str(path) for path in files)
-    console.print(text, soft_wrap=True, highlight=False)
+def finish(
+    command: str,
+    directory: Path | None,
+    picture: Mapping[str, bytes],
+    text: str,
+    show: Callable[[Console], None] | None,
+) -> None:
+    """Write the figure and the numbers of a command, show what it has to say, and name the
+    files.
+    """
+    files: list[Path] = []
+    if directory is not None:
+        contents = {f"{command}.{suffix}": content for suffix, content in picture.items()}
+        try:
+            files = write_all(directory, {**contents, f"{command}.json": f"{text}\n".encode()})
+        except OSError as error:
+            unwritten(error)
+    if show is not None:
+        console = output()
+        show(console)
+        console.print(f"Wrote {', '.join(map(str, files))}", soft_wrap=True, highlight=False)
+
+
+def finite(value: Any) -> Any:
+    """None for a float that is infinite or no number: JSON has neither."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def data(value: Any, *names: str) -> dict[str, Any]:
+    """Attributes by name, for JSON."""
+    return {name: finite(getattr(value, name)) for name in names}
 
 
 def fail(option: str, problem: object) -> NoReturn:
@@ -184,9 +191,8 @@ def _say(message: str) -> None:
     line = printable(" ".join(message.split()))
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
-    Console(stderr=True).print(
-        Text.assemble(("Error: ", "bold red"), (line, "red")), soft_wrap=True
-    )
+    text = Text.assemble(("Error: ", "bold red"), (line, "red"))
+    Console(stderr=True).print(text, soft_wrap=True)
 
 
 class Group(TyperGroup):
@@ -207,10 +213,8 @@ class Group(TyperGroup):
             _say("interrupted")
             code = INTERRUPTED
         except MemoryError as error:
-            _say(
-                f"not enough memory{f': {error}' if str(error) else ''}; take fewer tasks, shorter "
-                "ones or fewer arms"
-            )
+            what = f"not enough memory{f': {error}' if str(error) else ''}"
+            _say(f"{what}; take fewer tasks, shorter ones or fewer arms")
             code = BAD_INPUT
         except OSError as error:
             if error.filename is not None:  # a file; commands explain those they know
@@ -229,9 +233,8 @@ class Group(TyperGroup):
 
             # a command that keeps something says so
             kept = str(stop) or "No file was written or changed."
-            Console(stderr=True).print(
-                Text.assemble(("Interrupted. ", "yellow"), kept), soft_wrap=True
-            )
+            text = Text.assemble(("Interrupted. ", "yellow"), kept)
+            Console(stderr=True).print(text, soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -256,13 +259,9 @@ def _explain(error: Any) -> str:
     parameter = getattr(error, "param", None)  # errors about a parameter know which
     if parameter is None:
         return f"{error.format_message().rstrip('.')}; {command} --help shows what there is"
-    name = (
-        parameter.opts[0]
-        if parameter.param_type_name == "option"
-        else parameter.metavar or parameter.name
-    )
+    option = parameter.param_type_name == "option"
+    name = parameter.opts[0] if option else parameter.metavar or parameter.name
     if not error.message:
         return f"{name} is missing: {parameter.help or f'see {command} --help'}"
-    return (
-        f"{name}: {error.message.removeprefix('Value error, ').rstrip('.')}; see {command} --help"
-    )
+    problem = error.message.removeprefix("Value error, ").rstrip(".")
+    return f"{name}: {problem}; see {command} --help"

@@ -134,31 +134,26 @@ def parse_policy(text: str) -> Policy:
         guess = f"; did you mean {near[0]!r}?" if near else ""
         known = ", ".join(each.usage for each in WORDS.values())
         raise ValueError(f"no policy is called {shown(name)}{guess or '.'} Use one of: {known}")
+    instead = f"write {word.usage}, for example {word.example}"
     given: dict[str, Any] = {}
     for index, part in enumerate(rest.split(",") if colon else []):
         key, equals, value = (each.strip() for each in part.rpartition("="))
         if not equals:
             if index >= len(word.settings):
-                raise ValueError(
-                    f"too many settings; write {word.usage}, for example {word.example}"
-                )
+                raise ValueError(f"too many settings; {instead}")
             key = list(word.settings)[index]
         if key not in word.settings:
             raise ValueError(
                 f"{name} has no setting {shown(key)}; it has {', '.join(word.settings) or 'none'}"
             )
         if key in given:
-            raise ValueError(
-                f"{key} is given twice; write {word.usage}, for example {word.example}"
-            )
+            raise ValueError(f"{key} is given twice; {instead}")
         try:
             given[key] = word.settings[key](value)
         except ValueError as error:
-            raise ValueError(
-                f"{key} {error}; write {word.usage}, for example {word.example}"
-            ) from None
+            raise ValueError(f"{key} {error}; {instead}") from None
     if missing := [key for key in list(word.settings)[: word.required] if key not in given]:
-        raise ValueError(f"{missing[0]} is missing; write {word.usage}, for example {word.example}")
+        raise ValueError(f"{missing[0]} is missing; {instead}")
     import priorwise as pw
 
     policy: Policy = getattr(pw, word.policy)(**word.fixed, **given)

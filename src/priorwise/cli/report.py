@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from priorwise.cli.inputs import Entry
-from priorwise.cli.output import counted
-from priorwise.core.estimates import Estimate
+from priorwise.cli.output import counted, data, finite
+from priorwise.core.estimates import Estimate, digits_of
 from priorwise.core.protocols import Prior, monte_carlo_n
 from priorwise.core.runs import Run
 from priorwise.core.serial import Serializable
@@ -20,6 +20,7 @@ from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import simulate
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 TIMED_SECONDS: Final = 0.05
@@ -58,17 +59,10 @@ def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
     """Time a short separate run on one thread, everything compiled already."""
     tasks = 64
     while True:
+        # of the run itself there is a progress bar
+        alone: Any = {"believed": entry.believed, "threads": 1, "progress": False}
         start = time.perf_counter()
-        simulate(
-            prior,
-            entry.policy,
-            horizon=run.horizon,
-            tasks=tasks,
-            seed=run.seed,
-            believed=entry.believed,
-            threads=1,
-            progress=False,  # of the run itself there is one
-        )
+        simulate(prior, entry.policy, horizon=run.horizon, tasks=tasks, seed=run.seed, **alone)
         seconds = time.perf_counter() - start
         if seconds >= TIMED_SECONDS or tasks >= MOST_TIMED_TASKS:
             return 1e9 * seconds / (tasks * run.horizon)
@@ -77,56 +71,42 @@ def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
 
 def as_json(prior: Prior, believed: Prior | None, lines: Sequence[Line]) -> str:
     """Return all numbers as JSON text; None where a number does not exist."""
-    run = lines[0].run
     content = {
         "priorwise": 1,
         "command": "simulate",
-        "horizon": run.horizon,
-        "tasks": run.tasks,
-        "seed": run.seed,
+        **data(lines[0].run, "horizon", "tasks", "seed"),
         "prior": _prior(prior),
-        "believed": None if believed is None else _prior(believed),
+        "believed": _prior(believed),
         "policies": [_line(line) for line in lines],
     }
     return json.dumps(content, indent=2, allow_nan=False)
 
 
-def _prior(prior: Prior) -> Any:
-    return json.loads(prior.to_json()) if isinstance(prior, Serializable) else repr(prior)
+def _prior(prior: Prior | None) -> Any:
+    if isinstance(prior, Serializable):
+        return json.loads(prior.to_json())
+    return None if prior is None else repr(prior)
 
 
 def _line(line: Line) -> dict[str, Any]:
-    run, steps = line.run, line.run.by_step
+    run, estimates = line.run, ("mean", "std_error")
+    gain = line.wrong_prior_gain
     return {
         "name": line.entry.name,
         "policy": line.entry.word,
         "prior_held": line.entry.believed_name,
-        "mean_reward": run.mean_reward,
-        "std_error": _or_none(run.std_error),
-        "mean_regret": run.mean_regret,
-        "regret_std_error": _or_none(run.regret_std_error),
-        "from_best": _estimate(line.from_best),
-        "wrong_prior_gain": _estimate(line.wrong_prior_gain),
+        **data(run, "mean_reward", "std_error", "mean_regret", "regret_std_error"),
+        "from_best": data(line.from_best, *estimates),
+        "wrong_prior_gain": None if gain is None else data(gain, *estimates),
         "monte_carlo_n": line.monte_carlo_n,
         "engine": run.engine,
         "ns_per_pull_one_thread": line.ns_per_pull,
         "resets": run.resets,
         "by_step": {
-            name: None if curve is None else [_or_none(float(value)) for value in curve]
-            for name, curve in vars(steps).items()
+            name: None if curve is None else [finite(float(value)) for value in curve]
+            for name, curve in vars(run.by_step).items()
         },
     }
-
-
-def _or_none(value: float | None) -> float | None:
-    """JSON has no infinity."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _estimate(estimate: Estimate | None) -> dict[str, float | None] | None:
-    if estimate is None:
-        return None
-    return {"mean": _or_none(estimate.mean), "std_error": _or_none(estimate.std_error)}
 
 
 def as_figure(lines: Sequence[Line]) -> dict[str, bytes]:
@@ -136,35 +116,28 @@ def as_figure(lines: Sequence[Line]) -> dict[str, bytes]:
         Curve(line.entry.name, line.run, line.entry.word, dashed=not line.entry.true_prior)
         for line in lines
     ]
-    wrong = next((line.entry.believed_name for line in lines if not line.entry.true_prior), None)
-    note = (
-        ""
-        if wrong is None
-        else f"Dashed: policies that believe the prior “{wrong}” instead of the true one."
-    )
-    return learning_curves(
-        curves, f"{run.tasks:,} tasks of {counted(run.horizon, 'pull')}, seed {run.seed}", note
-    )
+    wrong, note = [line.entry for line in lines if not line.entry.true_prior], ""
+    if wrong:
+        which = wrong[0].believed_name
+        note = f"Dashed: policies that believe the prior “{which}” instead of the true one."
+    title = f"{run.tasks:,} tasks of {counted(run.horizon, 'pull')}, seed {run.seed}"
+    return learning_curves(curves, title, note)
 
 
 def plus_minus(estimates: Sequence[Estimate | None], *, sign: bool = False) -> list[str]:
     """Means and standard errors for a column, with as many digits as the smallest of the latter
     needs for two; "" for None.
     """
-    errors = [
-        each.std_error
-        for each in estimates
-        if each is not None and math.isfinite(each.std_error) and each.std_error > 0
-    ]
-    digits = min(max(1 - math.floor(math.log10(min(errors))), 0), 6) if errors else 4
+    errors = [each.std_error for each in estimates if each is not None]
+    known = [error for error in errors if math.isfinite(error) and error > 0]
+    digits = min(digits_of(min(known)), 6) if known else 4
     form = f"{'+' if sign else ''}.{digits}f"
-    return [
-        ""
-        if each is None
-        else f"{each.mean:{form}} ± "
-        + (f"{each.std_error:.{digits}f}" if math.isfinite(each.std_error) else "?")
-        for each in estimates
-    ]
+
+    def shown(each: Estimate) -> str:
+        error = f"{each.std_error:.{digits}f}" if math.isfinite(each.std_error) else "?"
+        return f"{each.mean:{form}} ± {error}"
+
+    return ["" if each is None else shown(each) for each in estimates]
 
 
 def as_tables(lines: Sequence[Line], width: int) -> Iterator[Table]:
@@ -175,10 +148,8 @@ def as_tables(lines: Sequence[Line], width: int) -> Iterator[Table]:
     from rich.table import Table
 
     run = lines[0].run
-    title: str | None = (
-        f"Reward of {counted(run.horizon, 'pull')}, mean over {run.tasks:,} tasks ± standard error "
-        f"(seed {run.seed})"
-    )
+    pulls, of = counted(run.horizon, "pull"), f"mean over {run.tasks:,} tasks ± standard error"
+    title: str | None = f"Reward of {pulls}, {of} (seed {run.seed})"
     first, others = _columns(lines)
     while others:
         shown, room = dict(first), width - sum(map(_width, first.items()))
@@ -186,31 +157,28 @@ def as_tables(lines: Sequence[Line], width: int) -> Iterator[Table]:
             header = next(iter(others))
             room -= _width((header, others[header]))
             shown[header] = others.pop(header)
-        table = Table(
-            title=title,
-            title_justify="left",
-            title_style="bold",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-        )
+        look: Any = {"title_justify": "left", "title_style": "bold", "pad_edge": False}
+        table = Table(title=title, box=box.SIMPLE_HEAD, **look)
         title = None
         for header in shown:
-            table.add_column(
-                header,
-                justify="left" if header in {*first, "engine"} else "right",
-                vertical="bottom",
-                no_wrap=True,
-            )
+            side: Any = "left" if header in {*first, "engine"} else "right"
+            table.add_column(header, justify=side, vertical="bottom", no_wrap=True)
         for line, cells in zip(lines, zip(*shown.values(), strict=True), strict=True):
-            table.add_row(
-                *cells,
-                style="bold green"
-                if line is lines[0]
-                else ""
-                if line.entry.true_prior
-                else "yellow",
-            )
+            style = "" if line.entry.true_prior else "yellow"
+            table.add_row(*cells, style="bold green" if line is lines[0] else style)
         yield table
+
+
+def show(lines: Sequence[Line], console: Console) -> None:
+    """Print the tables, and say whose belief started again."""
+    for table in as_tables(lines, console.width):
+        console.print(table)
+    for line in lines:
+        if line.run.resets:
+            console.print(
+                f"[yellow]{line.entry.name}: in {line.run.resets:,} tasks it saw rewards that are "
+                "impossible under the prior it believes; its belief started again there.[/]"
+            )
 
 
 def _width(column: tuple[str, list[str]]) -> int:
@@ -220,17 +188,15 @@ def _width(column: tuple[str, list[str]]) -> int:
 def _columns(lines: Sequence[Line]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Columns that name the lines, and columns of numbers."""
     first = {"policy": [line.entry.word for line in lines]}
-    out = {
-        "reward": plus_minus([Estimate(line.run.mean_reward, line.run.std_error) for line in lines])
-    }
-    if lines[0].run.mean_regret is not None:
-        out["regret"] = plus_minus([_regret(line.run) for line in lines])
+    runs = [line.run for line in lines]
+    out = {"reward": plus_minus([Estimate(run.mean_reward, run.std_error) for run in runs])}
+    if runs[0].mean_regret is not None:
+        out["regret"] = plus_minus([_regret(run) for run in runs])
     out["minus the best"] = ["best", *plus_minus([line.from_best for line in lines[1:]], sign=True)]
     if any(line.wrong_prior_gain for line in lines):
         first["holds"] = [line.entry.believed_name for line in lines]
-        out["due to the\nwrong prior"] = plus_minus(
-            [line.wrong_prior_gain for line in lines], sign=True
-        )
+        gains = [line.wrong_prior_gain for line in lines]
+        out["due to the\nwrong prior"] = plus_minus(gains, sign=True)
     out["n"] = ["–" if line.monte_carlo_n is None else f"{line.monte_carlo_n:,}" for line in lines]
     out["engine"] = [line.run.engine for line in lines]
     out["ns per\npull"] = [f"{line.ns_per_pull:,.0f}" for line in lines]
@@ -238,8 +204,6 @@ def _columns(lines: Sequence[Line]) -> tuple[dict[str, list[str]], dict[str, lis
 
 
 def _regret(run: Run) -> Estimate | None:
-    return (
-        None
-        if run.mean_regret is None or run.regret_std_error is None
-        else Estimate(run.mean_regret, run.regret_std_error)
-    )
+    if run.mean_regret is None or run.regret_std_error is None:
+        return None
+    return Estimate(run.mean_regret, run.regret_std_error)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, get_args
 
 import typer
 
-from priorwise.cli.inputs import at_least_one, few, seed_range
+from priorwise.cli.inputs import argument, at_least_one, few, number, seed_range, word
 from priorwise.cli.output import fail, out_directory, output, unwritten
 from priorwise.experiments import registry
 from priorwise.experiments.registry import FULL_SIZE
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from priorwise.experiments.experiment import Experiment
 
 QUICK_REPLICATES: Final = 8
+PLACES: Final = "|".join(get_args(Where))
+REPLICATES: Final = (
+    "Independent repetitions of each experiment; four times as many halve the standard errors."
+)
+SCHEDULER: Final = (
+    "Dask scheduler, such as tcp://localhost:8786; without it, --where dask starts a cluster here."
+)
 
 _GROUPS: Final = "\n".join(
     f"[cyan]{group:<9}[/] {', '.join(names)}" for group, names in registry.groups().items()
@@ -62,62 +69,22 @@ priorwise reproduce --where dask --scheduler tcp://localhost:8786
 
 def reproduce(
     target: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TARGET", help="Experiments or groups of them.", show_default="all"),
+        list[str] | None, argument("Experiments or groups of them.", "TARGET", "all")
     ] = None,
-    replicates: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=at_least_one,
-            help=(
-                "Independent repetitions of each experiment; four times as many halve the standard "
-                "errors."
-            ),
-            show_default=str(FULL_SIZE),
-        ),
-    ] = None,
+    replicates: Annotated[int | None, number(REPLICATES, at_least_one, str(FULL_SIZE))] = None,
     seed: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            callback=seed_range,
-            help="A whole number from 0 on; the same seed gives the same tables.",
-        ),
+        number("A whole number from 0 on; the same seed gives the same tables.", seed_range, True),
     ] = 0,
     out: Annotated[
-        str,
-        typer.Option(metavar="DIR", help="Directory for report.html, tables, figures and blocks."),
+        str, word("Directory for report.html, tables, figures and blocks.", "DIR", shown=True)
     ] = "out",
     where: Annotated[
         str,
-        typer.Option(
-            "--where",
-            "--engine",
-            metavar="|".join(get_args(Where)),
-            help="This machine, or a Dask cluster.",
-        ),
+        word("This machine, or a Dask cluster.", PLACES, "--where", "--engine", shown=True),
     ] = "local",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help=(
-                "Dask scheduler, such as tcp://localhost:8786; without it, --where dask starts a "
-                "cluster here."
-            ),
-            show_default=False,
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=few,
-            help="Processes on this machine.",
-            show_default="all processors",
-        ),
-    ] = None,
+    scheduler: Annotated[str | None, word(SCHEDULER, "ADDRESS")] = None,
+    jobs: Annotated[int | None, number("Processes on this machine.", few, "all processors")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help=f"Only {QUICK_REPLICATES} replicates, to see it work.")
     ] = False,
@@ -138,12 +105,9 @@ def reproduce(
         fail("--replicates", error)
     chosen = _experiments(target or [registry.ALL])
     directory = out_directory(out, files=(NAME,), folders=(BLOCKS, *(each.name for each in chosen)))
-    names = [each.name for each in chosen]
-    others = [
-        registry.load(name)
-        for name in registry.groups()[registry.ALL]
-        if name not in names and (directory / name).is_dir()
-    ]
+    names = {each.name for each in chosen}
+    left = [name for name in registry.EXPERIMENTS if (directory / name).is_dir()]
+    others = [registry.load(name) for name in left if name not in names]
     with _interrupts_resume(directory):
         try:
             results = run_experiments(
@@ -174,11 +138,8 @@ def _where(where: str, scheduler: str | None, jobs: int | None) -> Where:
     if where not in known:
         fail("--where", f"{where!r} is not one of {', '.join(known)}")
     if scheduler is not None and not scheduler.strip():
-        fail(
-            "--scheduler",
-            "is empty; name an address such as tcp://localhost:8786, or leave it out for a local "
-            "cluster",
-        )
+        address = "name an address such as tcp://localhost:8786"
+        fail("--scheduler", f"is empty; {address}, or leave it out for a local cluster")
     if scheduler is not None and where != "dask":
         fail("--scheduler", "only for a Dask cluster; add --where dask")
     if scheduler is not None and jobs is not None:

@@ -4,29 +4,18 @@ costs them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final
 
 import typer
 
-from priorwise.cli.inputs import (
-    Arms,
-    AsJson,
-    Horizon,
-    Out,
-    PriorFile,
-    Quiet,
-    Seed,
-    at_least_one,
-    entries,
-    few,
-    name_of,
-    read_priors,
-)
-from priorwise.cli.output import fail, output, results_directory, say_written, write_results
+from priorwise.cli import inputs
+from priorwise.cli.inputs import number, word
+from priorwise.cli.output import fail, finish, results_directory
 from priorwise.cli.policies import WORDS
 
 _WORDS: Final = "\n".join(
-    f"[cyan]{word.usage:<17}[/] {word.meaning}".replace("[:", "\\[:") for word in WORDS.values()
+    f"[cyan]{each.usage:<17}[/] {each.meaning}".replace("[:", "\\[:") for each in WORDS.values()
 )
 
 HELP: Final = f"""\
@@ -62,56 +51,42 @@ priorwise example exchangeable-beta | priorwise simulate - --arms 4 \\
 
 
 def simulate(
-    prior: PriorFile,
+    prior: inputs.PriorFile,
     policy: Annotated[
         list[str],
-        typer.Option(
-            "--policy",
-            "-p",
-            metavar="WORD",
-            help="A policy, such as ts or sum:8; repeat it to compare.",
-            show_default=False,
-        ),
+        word("A policy, such as ts or sum:8; repeat it to compare.", "WORD", "--policy", "-p"),
     ],
-    horizon: Horizon,
-    seed: Seed,
+    horizon: inputs.Horizon,
+    seed: inputs.Seed,
     tasks: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            callback=at_least_one,
-            help="Number of tasks; four times as many halve the standard errors.",
+        number(
+            "Number of tasks; four times as many halve the standard errors.",
+            inputs.at_least_one,
+            True,
         ),
     ] = 100_000,
     believed: Annotated[
         str | None,
-        typer.Option(
-            metavar="PRIOR",
-            help="Prior file, or saved fit, to believe instead; the true one is run too.",
-            show_default=False,
-        ),
+        word("Prior file, or saved fit, to believe instead; the true one is run too.", "PRIOR"),
     ] = None,
-    arms: Arms = None,
-    out: Out = None,
-    as_json: AsJson = False,
+    arms: inputs.Arms = None,
+    out: inputs.Out = None,
+    as_json: inputs.AsJson = False,
     threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=few,
-            help="Threads of the compiled loop.",
-            show_default="all processors",
-        ),
+        int | None, number("Threads of the compiled loop.", inputs.few, "all processors")
     ] = None,
-    quiet: Quiet = False,
+    quiet: inputs.Quiet = False,
 ) -> None:
     """Read, check, simulate, write."""
     from priorwise.cli import report
     from priorwise.simulate.run import compare
 
     directory = results_directory("simulate", out, as_json)
-    truth, wrong = read_priors(prior, believed, arms)
-    chosen = entries(policy, truth, wrong, name_of(believed or ""), horizon=horizon, tasks=tasks)
+    truth, wrong = inputs.read_priors(prior, believed, arms)
+    chosen = inputs.entries(
+        policy, truth, wrong, inputs.name_of(believed or ""), horizon=horizon, tasks=tasks
+    )
     try:
         result = compare(
             truth,
@@ -127,17 +102,7 @@ def simulate(
     lines = report.lines(truth, chosen, result)
     text = report.as_json(truth, wrong, lines)
     picture = report.as_figure(lines) if directory else {}
-    files = write_results("simulate", directory, picture, text)
+    show = None if as_json or quiet else partial(report.show, lines)
+    finish("simulate", directory, picture, text, show)
     if as_json:
         typer.echo(text)
-    elif not quiet:
-        console = output()
-        for table in report.as_tables(lines, console.width):
-            console.print(table)
-        for line in lines:
-            if line.run.resets:
-                console.print(
-                    f"[yellow]{line.entry.name}: in {line.run.resets:,} tasks it saw rewards that "
-                    "are impossible under the prior it believes; its belief started again there.[/]"
-                )
-        say_written(console, files)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,29 +53,16 @@ def errors_by_arms(
     """
     used = GaussianMoments("two-round") if estimator is None else estimator
     numbers = sorted(validation.count("arms", each) for each in arms)
-    found = [
-        moment_errors(
-            GaussianPrior(np.zeros(a), np.eye(a)), [tasks], horizon=horizon, replicates=replicates,
-            seed=seed,
-            estimator=replace(used, arms=a),
-        )
-        for a in numbers
-    ]  # fmt: skip
-    mean, cov = (np.array([getattr(each, name)[0] for each in found]) for name in ("mean", "cov"))
-    mean_se, cov_se = (
-        np.array([getattr(each, name)[0] for each in found])
-        for name in ("mean_std_error", "cov_std_error")
-    )
-    sizes = np.array(numbers, dtype=np.float64)
-    columns = (
-        mean,
-        mean_se,
-        _scaled(sizes, mean, mean_se),
-        cov,
-        cov_se,
-        _scaled(sizes**1.5, cov, cov_se),
-    )
-    return [ArmsRow(a, *(float(column[i]) for column in columns)) for i, a in enumerate(numbers)]
+    sizes, measured = np.array(numbers, dtype=np.float64), []
+    for a in numbers:
+        size: Any = {"horizon": horizon, "replicates": replicates, "seed": seed}
+        true, fitted = GaussianPrior(np.zeros(a), np.eye(a)), replace(used, arms=a)
+        each = moment_errors(true, [tasks], **size, estimator=fitted)
+        measured.append((each.mean[0], each.mean_std_error[0], each.cov[0], each.cov_std_error[0]))
+    mean, mean_se, cov, cov_se = np.array(measured).T
+    theory = _scaled(sizes, mean, mean_se), _scaled(sizes**1.5, cov, cov_se)
+    columns = zip(mean, mean_se, theory[0], cov, cov_se, theory[1], strict=True)
+    return [ArmsRow(a, *map(float, row)) for a, row in zip(numbers, columns, strict=True)]
 
 
 def _scaled(rate: FloatArray, measured: FloatArray, std_error: FloatArray) -> FloatArray:

@@ -8,29 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.experiments import problems
-from priorwise.experiments.experiment import Claim, Files, Tables, tidy
-from priorwise.experiments.judging import (
-    Known,
-    above_all,
-    after,
-    equals,
-    even,
-    first_pull_counts,
-    first_pull_shares,
-    last,
-    never,
-    overtakes,
-    rewards,
-    share,
-    within,
-)
+from priorwise.experiments import judging, problems
+from priorwise.experiments.experiment import Claim, Files, Tables
+from priorwise.experiments.judging import equals, even, last, overtakes, rewards, share, within
 from priorwise.experiments.learning import Exploring, LearningCurves, Sweep
 from priorwise.families.finite.counts import FiniteCounts
 from priorwise.figures.envelope import envelope
 from priorwise.figures.heat_maps import IDENTIFYING, first_pull_map, instance_map
 from priorwise.figures.learning import learning_curves
-from priorwise.figures.tables import Table
+from priorwise.figures.tables import Table, tidy
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
@@ -43,6 +29,7 @@ ORDINARY: Final = [arm for arm in range(20) if arm not in IDENTIFYING]
 RECONSTRUCTED: Final = (
     "The paper draws the rewards without printing them; this is a reconstruction."
 )
+LEADS: Final = "OracleKG earns much more than every Thompson configuration, exploration left out"
 EXPLORED: Final = (
     "MetaTS and MetaKG: all 400 episodes, among them the 100 of exploration, which open with any "
     "arm."
@@ -86,8 +73,10 @@ def claims(tables: Tables) -> list[Claim]:
     """What the paper says of the discrete bandit, and the values known of it."""
     curves, test, pulls = tables["curves"], tables["test"], tables["first_pulls"]
     best = envelope(curves)
-    shares = {name: first_pull_shares(pulls, name) for name in np.unique(pulls["algorithm"])}
-    counts = {name: first_pull_counts(pulls, name) for name in shares}
+    shares = {
+        name: judging.first_pull_shares(pulls, name) for name in np.unique(pulls["algorithm"])
+    }
+    counts = {name: judging.first_pull_counts(pulls, name) for name in shares}
     ts, meta_ts, kg, meta_kg = (
         rewards(test, name) for name in ("OracleTS", "MetaTS", "OracleKG", "MetaKG")
     )
@@ -95,29 +84,21 @@ def claims(tables: Tables) -> list[Claim]:
     wrong = shares["MisTS"][ORDINARY]
     spread = shares["MisKG"][list(IDENTIFYING)]
     return [
-        equals("OracleTS earns", last(curves, "OracleTS"), Known(7.4536, 0.0005)),
-        equals("MisTS earns", last(curves, "MisTS"), Known(55 / 16, 0.0005)),
-        equals("OracleKG earns", last(curves, "OracleKG"), Known(9.04, 0.02)),
-        equals("MisKG earns", last(curves, "MisKG"), Known(7.67, 0.02)),
+        equals("OracleTS earns", last(curves, "OracleTS"), 7.4536, 0.0005),
+        equals("MisTS earns", last(curves, "MisTS"), 55 / 16, 0.0005),
+        equals("OracleKG earns", last(curves, "OracleKG"), 9.04, 0.02),
+        equals("MisKG earns", last(curves, "MisKG"), 7.67, 0.02),
         share("OracleTS first plays one of A2 to A5 in 90 % of episodes", likely.sum(), 0.89, 0.91),
         even("OracleTS first plays A2 to A5 evenly", likely, counts["OracleTS"], 0.005),
         even("MisTS first plays the 16 ordinary arms evenly", wrong, counts["MisTS"], 0.005),
-        _never_identifies(
-            "Thompson sampling never plays an identifying arm, at any pull of any configuration",
-            curves,
-            tables["pulls"],
-        ),
+        _never_identifies(curves, tables["pulls"]),
         share("OracleKG first plays A1", shares["OracleKG"][0], 0.98),
         share("MisKG first plays one of the identifying arms", spread.sum(), 0.90),
         even("MisKG first plays the identifying arms evenly", spread, counts["MisKG"], 0.02),
-        above_all(
-            "OracleKG earns much more than every Thompson configuration, exploration left out",
-            _leads(curves),
-            1.0,
-        ),
+        judging.above_all(LEADS, _leads(curves), 1.0),
         share("MetaTS with T0 = 100 first plays one of A2 to A5", learned.sum(), 0.70, 0.75),
         share("MetaKG with T0 = 100 first plays A1", shares["MetaKG"][0], 0.74, 0.78),
-        equals("With T0 = 200, MetaKG is short of OracleKG by", kg - meta_kg, Known(0.21, 0.02)),
+        equals("With T0 = 200, MetaKG is short of OracleKG by", kg - meta_kg, 0.21, 0.02),
         within("MetaTS becomes competitive with OracleTS", ts, meta_ts, 0.02 * ts.mean()),
         within("MetaKG becomes competitive with OracleKG", kg, meta_kg, 0.03 * kg.mean()),
         overtakes("MetaKG beats MisKG within the 400 episodes", best, "MetaKG", "MisKG", 400),
@@ -131,10 +112,11 @@ def _thompson(curves: Table) -> list[tuple[str, int]]:
     return sorted(each for each in every if each[0].endswith("TS"))
 
 
-def _never_identifies(what: str, curves: Table, pulls: Table) -> Claim:
+def _never_identifies(curves: Table, pulls: Table) -> Claim:
     """Count identifying arms over all pulls that Thompson sampling chose; a configuration without
     counts refutes the claim.
     """
+    what = "Thompson sampling never plays an identifying arm, at any pull of any configuration"
     found = of = 0
     for algorithm, t0 in _thompson(curves):
         chosen = (pulls["algorithm"] == algorithm) & (pulls["t0"] == t0)
@@ -142,7 +124,7 @@ def _never_identifies(what: str, curves: Table, pulls: Table) -> Claim:
         if not count.sum():
             return Claim(what, f"no pulls of {_named(algorithm, t0)}", False, "paper", "none")
         found, of = found + int(count[np.isin(arm, IDENTIFYING)].sum()), of + int(count.sum())
-    return never(what, found, of)
+    return judging.never(what, found, of)
 
 
 def _leads(curves: Table) -> dict[str, np.ndarray]:
@@ -150,7 +132,8 @@ def _leads(curves: Table) -> dict[str, np.ndarray]:
     exploration.
     """
     return {
-        _named(algorithm, t0): after(curves, "OracleKG", 0, t0) - after(curves, algorithm, t0, t0)
+        _named(algorithm, t0): judging.after(curves, "OracleKG", 0, t0)
+        - judging.after(curves, algorithm, t0, t0)
         for algorithm, t0 in _thompson(curves)
     }
 

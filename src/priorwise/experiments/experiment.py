@@ -111,26 +111,9 @@ class WarmsUp(Protocol):
 
 def stacked(done: Sequence[tuple[Block, Arrays]], part: str) -> Arrays:
     """Arrays of one part with all replicates, in order."""
-    chosen = sorted((each for each in done if each[0].part == part), key=lambda each: each[0].first)
-    return (
-        {name: np.concatenate([arrays[name] for _, arrays in chosen]) for name in chosen[0][1]}
-        if chosen
-        else {}
-    )
-
-
-Columns = dict[str, tuple[int, NDArray[Any] | None]]
-"""Columns of a tidy table: the axis of an array that each one names, and the names along it."""
-
-
-def tidy(columns: Columns, value: str, values: NDArray[Any]) -> Table:
-    """Put an array into a table with one row per number; an axis without names is numbered."""
-    index = [each.ravel() for each in np.indices(values.shape)]
-    named = {
-        column: index[axis] if names is None else names[index[axis]]
-        for column, (axis, names) in columns.items()
-    }
-    return named | {value: values.ravel()}
+    own = sorted((each for each in done if each[0].part == part), key=lambda each: each[0].first)
+    names = own[0][1] if own else ()
+    return {name: np.concatenate([arrays[name] for _, arrays in own]) for name in names}
 
 
 def ranges(part: str, replicates: int, size: int) -> list[Block]:

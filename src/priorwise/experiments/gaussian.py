@@ -8,16 +8,7 @@ import numpy as np
 
 from priorwise.experiments import problems
 from priorwise.experiments.experiment import Claim, Files, Tables
-from priorwise.experiments.judging import (
-    Known,
-    above,
-    equals,
-    last,
-    overtakes,
-    rewards,
-    share,
-    within,
-)
+from priorwise.experiments.judging import above, equals, last, overtakes, rewards, share, within
 from priorwise.experiments.learning import Exploring, LearningCurves, Sweep
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.running_mean import RunningMean
@@ -29,6 +20,7 @@ from priorwise.policies.uniform import Uniform
 from priorwise.policies.uniform_then import UniformThen
 
 TS: Final = ThompsonSampling()
+ORACLE, WRONG, FULL, NO_COV = "OracleTS", "MisTS", "MetaTS:full", "MetaTS:no-cov"
 
 SWEEP: Final = Sweep(
     problem=problems.gaussian,
@@ -37,16 +29,16 @@ SWEEP: Final = Sweep(
     grid=tuple(range(100, 10_001, 100)),
     test_size=5000,
     test_episodes=5000,
-    oracle={"OracleTS": TS},
-    misspecified={"MisTS": TS},
+    oracle={ORACLE: TS},
+    misspecified={WRONG: TS},
     meta=(
         Exploring(
             UniformThen(1, TS),
             RunningMean(np.eye(6), noise_var=1.0).exploring(None),
             GaussianMoments("no-cov", noise_var=1.0),
-            {"MetaTS:no-cov": TS},
+            {NO_COV: TS},
         ),
-        Exploring(Uniform(), None, GaussianMoments("full", noise_var=1.0), {"MetaTS:full": TS}),
+        Exploring(Uniform(), None, GaussianMoments("full", noise_var=1.0), {FULL: TS}),
     ),
 )
 
@@ -63,39 +55,25 @@ def claims(tables: Tables) -> list[Claim]:
     """What the paper says of the Gaussian bandit, and the values known of it."""
     curves, test = tables["curves"], tables["test"]
     best = envelope(curves)
-    oracle, wrong, full, no_cov = (
-        rewards(test, name) for name in ("OracleTS", "MisTS", "MetaTS:full", "MetaTS:no-cov")
-    )
+    oracle, wrong, full, no_cov = (rewards(test, each) for each in (ORACLE, WRONG, FULL, NO_COV))
     ratio = wrong.mean() / oracle.mean()
     return [
-        equals("OracleTS earns", last(curves, "OracleTS"), Known(5.380, 0.002)),
-        equals("MisTS earns", last(curves, "MisTS"), Known(3.479, 0.002)),
-        equals("MetaTS:no-cov with T0 = 5,000 earns", no_cov, Known(3.88, 0.04)),
-        overtakes(
-            "Learning the mean beats the misspecified prior soon",
-            best,
-            "MetaTS:no-cov",
-            "MisTS",
-            1000,
-        ),
+        equals("OracleTS earns", last(curves, ORACLE), 5.380, 0.002),
+        equals("MisTS earns", last(curves, WRONG), 3.479, 0.002),
+        equals("MetaTS:no-cov with T0 = 5,000 earns", no_cov, 3.88, 0.04),
+        overtakes("Learning the mean beats the misspecified prior soon", best, NO_COV, WRONG, 1000),
         overtakes(
             "Learning mean and covariance beats the misspecified prior soon",
             best,
-            "MetaTS:full",
-            "MisTS",
+            FULL,
+            WRONG,
             2500,
         ),
         overtakes(
-            "Learning the covariance takes more tasks, and then pays",
-            best,
-            "MetaTS:full",
-            "MetaTS:no-cov",
-            5000,
+            "Learning the covariance takes more tasks, and then pays", best, FULL, NO_COV, 5000
         ),
         within("With T0 = 5,000, MetaTS:full tests as well as OracleTS", oracle, full, 0.03),
-        equals(
-            "With T0 = 5,000, MetaTS:full exceeds OracleTS by", full - oracle, Known(0.024, 0.012)
-        ),
+        equals("With T0 = 5,000, MetaTS:full exceeds OracleTS by", full - oracle, 0.024, 0.012),
         above("Without the covariance, a learned prior stays far below", full, no_cov, 1.0),
         share(
             "The misspecified prior earns less than two thirds of the true one", ratio, 0.5, 2 / 3

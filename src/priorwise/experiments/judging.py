@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, final
+from typing import Final
 
 import numpy as np
 
 from priorwise.core.estimates import Estimate, mean_estimate
-from priorwise.core.types import FloatArray
+from priorwise.core.types import BoolArray, FloatArray
 from priorwise.experiments.experiment import Claim
 from priorwise.figures.tables import Table
 
@@ -21,32 +20,25 @@ SIGMAS: Final = 5.0
 once in two million.
 """
 
-
 NOISE: Final = 3.0
 """Standard errors that a limit allows for."""
 
 
-@final
-@dataclass(frozen=True)
-class Known:
-    """A value known from elsewhere, and how well: half a unit of its last digit, or a few of its
-    standard errors.
-    """
-
-    value: float
-    rounding: float
+def _sorted(table: Table, chosen: BoolArray, by: str) -> Table:
+    """Chosen rows, sorted by a column."""
+    order = np.flatnonzero(chosen)[np.argsort(table[by][chosen])]
+    return {name: column[order] for name, column in table.items()}
 
 
 def rewards(test: Table, algorithm: str) -> FloatArray:
     """Test reward of each replicate, in order."""
-    chosen = test["algorithm"] == algorithm
-    return np.asarray(test["reward"][chosen][np.argsort(test["replicate"][chosen])])
+    return _sorted(test, test["algorithm"] == algorithm, "replicate")["reward"]
 
 
 def last(curves: Table, algorithm: str) -> FloatArray:
     """Average reward over all episodes of each replicate, for an algorithm without exploration."""
     chosen = (curves["algorithm"] == algorithm) & (curves["episode"] == curves["episode"].max())
-    return np.asarray(curves["average"][chosen][np.argsort(curves["replicate"][chosen])])
+    return _sorted(curves, chosen, "replicate")["average"]
 
 
 def after(curves: Table, algorithm: str, t0: int, begin: int) -> FloatArray:
@@ -59,17 +51,18 @@ def after(curves: Table, algorithm: str, t0: int, begin: int) -> FloatArray:
     average = curves["average"][chosen][order].reshape(-1, len(episodes))
     if begin == 0:
         return np.asarray(average[:, -1])
-    start, end = int(np.searchsorted(episodes, begin)), episodes[-1]
-    return np.asarray(
-        (end * average[:, -1] - episodes[start] * average[:, start]) / (end - episodes[start])
-    )
+    place = int(np.searchsorted(episodes, begin))
+    start, end = episodes[place], episodes[-1]
+    return np.asarray((end * average[:, -1] - start * average[:, place]) / (end - start))
 
 
-def equals(what: str, values: FloatArray, known: Known) -> Claim:
-    """Claim that a mean is the known value."""
+def equals(what: str, values: FloatArray, known: float, rounding: float) -> Claim:
+    """Claim that a mean is the value known from elsewhere, up to ``rounding``: half a unit of its
+    last digit, or a few of its standard errors.
+    """
     found = mean_estimate(values)
-    near = abs(found.mean - known.value) <= SIGMAS * found.std_error + known.rounding
-    statement = f"{what} {known.value:g} per episode"
+    near = abs(found.mean - known) <= SIGMAS * found.std_error + rounding
+    statement = f"{what} {known:g} per episode"
     measured = f"{found.mean:.4g} ± {found.std_error:.2g}"
     needed = f"within {SIGMAS:g} standard errors"
     return _judged(statement, measured, near, values, needed, source="ours")
@@ -129,11 +122,9 @@ def overtakes(what: str, envelope: Table, first: str, second: str, by: int) -> C
     """Claim that one envelope is above the other from some episode on, at the latest from
     ``by``.
     """
-    own = envelope["algorithm"] == first
-    order = np.argsort(envelope["episode"][own])
-    other = envelope["algorithm"] == second
-    rival = envelope["mean"][other][np.argsort(envelope["episode"][other])]
-    ahead, episodes = envelope["mean"][own][order] > rival, envelope["episode"][own][order]
+    algorithm = envelope["algorithm"]
+    own, rival = (_sorted(envelope, algorithm == each, "episode") for each in (first, second))
+    ahead, episodes = own["mean"] > rival["mean"], own["episode"]
     needed = f"from episode {by:,} at the latest"
     if not ahead[-1]:
         return Claim(what, f"{first} is not above {second} at the end", False, "paper", needed)
@@ -174,5 +165,5 @@ def first_pull_counts(first_pulls: Table, algorithm: str) -> int:
 def first_pull_shares(first_pulls: Table, algorithm: str) -> FloatArray:
     """Share of each arm among an algorithm's first pulls."""
     chosen = first_pulls["algorithm"] == algorithm
-    counts = first_pulls["count"][chosen][np.argsort(first_pulls["arm"][chosen])].astype(np.float64)
+    counts = _sorted(first_pulls, chosen, "arm")["count"].astype(np.float64)
     return np.asarray(counts / counts.sum())

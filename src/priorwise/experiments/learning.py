@@ -32,19 +32,9 @@ from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Run, as_run, trajectory_of
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.experiments.experiment import (
-    Arrays,
-    Block,
-    Claim,
-    Columns,
-    Files,
-    Tables,
-    ranges,
-    stacked,
-    tidy,
-)
+from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.experiments.problems import Problem
-from priorwise.figures.tables import Table
+from priorwise.figures.tables import Table, tidy
 from priorwise.meta.learners.simulate_meta import NUMBERS
 from priorwise.simulate.engine import Engine, choose
 from priorwise.simulate.together import run_together
@@ -157,38 +147,33 @@ class LearningCurves:
         algorithm, t0 = (np.array(each) for each in zip(*s.configurations, strict=True))
         names, fixed = np.array(s.algorithms), {*s.oracle, *s.misspecified}
         sizes = np.array([0 if name in fixed else s.test_size for name in names])
-        row: Columns = {"algorithm": (1, algorithm), "t0": (1, t0), "replicate": (0, None)}
-        test: Columns = {"algorithm": (1, names), "t0": (1, sizes), "replicate": (0, None)}
+        row = {"algorithm": (1, algorithm), "t0": (1, t0), "replicate": (0, None)}
+        test = {"algorithm": (1, names), "t0": (1, sizes), "replicate": (0, None)}
         out = {
-            "curves": tidy(row | {"episode": (2, np.array(s.grid))}, "average", arrays["curves"]),
+            "curves": tidy({**row, "episode": (2, s.grid)}, "average", arrays["curves"]),
             "test": tidy(test, "reward", arrays["test"]),
         }
         if s.first_pull_size is not None:
-            first: Columns = {"algorithm": (0, names), "arm": (1, None)}
+            first = {"algorithm": (0, names), "arm": (1, None)}
             out["first_pulls"] = tidy(first, "count", arrays["first_pulls"].sum(axis=0))
         if s.pulls_of:
             own = np.isin(algorithm, s.pulls_of)
-            pulls: Columns = {
-                "algorithm": (0, algorithm[own]),
-                "t0": (0, t0[own]),
-                "arm": (1, None),
-            }
+            pulls = {"algorithm": (0, algorithm[own]), "t0": (0, t0[own]), "arm": (1, None)}
             out["pulls"] = tidy(pulls, "count", arrays["pulls"].sum(axis=0))
         return out | self.given()
 
     def _replicate(self, replicate: int, seed: int) -> Arrays:
         s = self.sweep
-        configurations = self._configurations(replicate, seed)
-        shared = self._totals(
-            [each for each in configurations if not each.counted], replicate, seed
-        )
+        tasks = range(replicate * NUMBERS, replicate * NUMBERS + s.episodes)
+        configurations = self._configurations(tasks, seed)
+        shared = self._totals([each for each in configurations if not each.counted], tasks, seed)
         out: Arrays = {"curves": np.empty((len(configurations), len(s.grid)))}
         test: dict[str, float] = {}
         first: dict[str, IntArray] = {}
         pulls: list[IntArray] = []
         for row, each in enumerate(configurations):
             if each.counted:
-                played = self._play(each.policy, each.believed, seed, replicate, each.begin)
+                played = self._play(each.policy, each.believed, tasks[each.begin :], seed)
                 totals, actions = played.totals, _actions(played)
                 if each.begin in (0, s.first_pull_size):
                     first[each.name] = self._counts(actions[0])
@@ -210,21 +195,19 @@ class LearningCurves:
             out["pulls"] = np.stack(pulls)
         return out
 
-    def _configurations(self, replicate: int, seed: int) -> list[_Configuration]:
+    def _configurations(self, tasks: range, seed: int) -> list[_Configuration]:
         """What every configuration believes, in their order: explores, fits."""
         s, problem = self.sweep, self.problem
         count = s.first_pull_size is not None
+        fixed = (s.oracle, problem.prior), (s.misspecified, problem.misspecified)
         out = [
             _Configuration(name, policy, believed, 0, None, count or name in s.pulls_of)
-            for policies, believed in (
-                (s.oracle, problem.prior),
-                (s.misspecified, problem.misspecified),
-            )
+            for policies, believed in fixed
             for name, policy in policies.items()
         ]
         for each in s.meta:
             believed = each.believed or problem.misspecified
-            explored = self._play(each.exploration, believed, seed, replicate, 0, max(s.sizes))
+            explored = self._play(each.exploration, believed, tasks[: max(s.sizes)], seed)
             fits = each.estimator.fit_prefixes(as_run(trajectory_of([explored])), s.sizes)
             for name, policy in each.learners.items():
                 for size, fit in zip(s.sizes, fits, strict=True):
@@ -233,7 +216,7 @@ class LearningCurves:
         return out
 
     def _totals(
-        self, configurations: Sequence[_Configuration], replicate: int, seed: int
+        self, configurations: Sequence[_Configuration], tasks: range, seed: int
     ) -> Iterator[FloatArray]:
         """What each earns in its episodes, those of one policy together."""
         earned: dict[int, FloatArray] = {}
@@ -244,8 +227,8 @@ class LearningCurves:
                 [each.believed for each in own.values()],
                 policy,
                 seed=seed,
-                first=replicate * NUMBERS,
-                tasks=self.sweep.episodes,
+                first=tasks.start,
+                tasks=len(tasks),
                 horizon=self.problem.horizon,
                 begins=[each.begin for each in own.values()],
                 engine=self.engine,
@@ -253,28 +236,12 @@ class LearningCurves:
             earned |= zip(own, totals, strict=True)
         return iter([earned[place] for place in range(len(configurations))])
 
-    def _play(
-        self,
-        policy: Policy,
-        believed: Prior,
-        seed: int,
-        replicate: int,
-        first: int,
-        end: int | None = None,
-    ) -> runs.Block:
-        """Play episodes ``first``, ``first + 1``, ... of a replicate, to the end."""
-        problem = self.problem
-        chosen = choose(
-            problem.prior, believed, policy, problem.horizon, masked=False, engine=self.engine
-        )
-        return chosen.run(
-            seed=seed,
-            first=replicate * NUMBERS + first,
-            tasks=(self.sweep.episodes if end is None else end) - first,
-            horizon=problem.horizon,
-            available=None,
-            keep=True,
-        )
+    def _play(self, policy: Policy, believed: Prior, tasks: range, seed: int) -> runs.Block:
+        """Play tasks of these numbers."""
+        prior, horizon = self.problem.prior, self.problem.horizon
+        chosen = choose(prior, believed, policy, horizon, masked=False, engine=self.engine)
+        place = {"seed": seed, "first": tasks.start, "tasks": len(tasks)}
+        return chosen.run(**place, horizon=horizon, available=None, keep=True)
 
     def _counts(self, actions: NDArray[np.int32]) -> IntArray:
         """How often each arm was pulled."""

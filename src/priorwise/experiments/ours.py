@@ -11,18 +11,10 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core.estimates import mean_estimate
+from priorwise.core.fits import Estimator
+from priorwise.core.protocols import Policy
 from priorwise.experiments import problems
-from priorwise.experiments.experiment import (
-    Arrays,
-    Block,
-    Claim,
-    Columns,
-    Files,
-    Tables,
-    ranges,
-    stacked,
-    tidy,
-)
+from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.experiments.problems import Problem
 from priorwise.families.finite.counts import FiniteCounts
 from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
@@ -32,7 +24,7 @@ from priorwise.families.linear.contexts import SphereContexts
 from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
 from priorwise.families.linear.moments import LinearMoments
 from priorwise.figures.learning import learning_curves
-from priorwise.figures.tables import Table
+from priorwise.figures.tables import Table, tidy
 from priorwise.meta.learners.empirical_bayes import EmpiricalBayes
 from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
 from priorwise.meta.learners.learner import FixedPrior, MetaLearner
@@ -70,8 +62,11 @@ class Sweep:
 
 
 _GAUSSIAN: Final = GaussianMarginalLikelihood(noise_var=1.0)
-_LINEAR: Final = LinearMarginalLikelihood(contexts=SphereContexts(arms=6), noise_var=1.0)
+_SPHERE: Final[Any] = {"contexts": SphereContexts(arms=6), "noise_var": 1.0}
+_LINEAR: Final = LinearMarginalLikelihood(**_SPHERE)
 _WRONG: Final = {name: make().misspecified for name, make in problems.ALL.items()}
+_MOMENTS: Final = GaussianMoments("full", noise_var=1.0)
+_COUNTS: Final = FiniteCounts(_WRONG["discrete"], smoothing=0.0)
 LIMITS: Final[dict[tuple[str, str, int], float]] = {
     ("gaussian", "Empirical Bayes, TS", 200): 0.43,
     ("gaussian", "Empirical Bayes, TS", 1000): 0.13,
@@ -84,22 +79,25 @@ SHARES: Final[dict[tuple[str, str], float]] = {
 }
 SIZE: Final = 5  # replicates in a block
 
+
+def _paper(
+    problem: str, name: str, policy: Policy, how: str, estimator: Estimator, sizes: Sequence[int]
+) -> dict[str, MetaLearner]:
+    """The paper's learners: the oracle, the wrong prior, and T0 of several sizes."""
+    wrong = FixedPrior(policy, _WRONG[problem])
+    return {f"Oracle{name}": FixedPrior(policy), f"Mis{name}": wrong} | {
+        f"Meta{name}{how} {size}": ExploreThenCommit(size, estimator, policy=policy)
+        for size in sizes
+    }
+
+
 SWEEPS: Final[dict[str, Sweep]] = {
     "gaussian": Sweep(
         problem=problems.gaussian,
         title="Gaussian bandit, first 1,000 episodes",
         episodes=1000,
         grid=tuple(range(10, 1001, 10)),
-        paper={
-            "OracleTS": FixedPrior(TS),
-            "MisTS": FixedPrior(TS, _WRONG["gaussian"]),
-            **{
-                f"MetaTS:full {size}": ExploreThenCommit(
-                    size, GaussianMoments("full", noise_var=1.0)
-                )
-                for size in (100, 200, 400)
-            },
-        },
+        paper=_paper("gaussian", "TS", TS, ":full", _MOMENTS, (100, 200, 400)),
         ours={
             "Empirical Bayes, TS": EmpiricalBayes(_GAUSSIAN, TS),
             "Empirical Bayes, sum of 8": EmpiricalBayes(_GAUSSIAN, SUM),
@@ -120,16 +118,7 @@ SWEEPS: Final[dict[str, Sweep]] = {
         title="Linear contextual bandit, first 300 episodes",
         episodes=300,
         grid=tuple(range(5, 301, 5)),
-        paper={
-            "OracleTS": FixedPrior(TS),
-            "MisTS": FixedPrior(TS, _WRONG["linear"]),
-            **{
-                f"MetaTS:full {size}": ExploreThenCommit(
-                    size, LinearMoments(contexts=SphereContexts(arms=6), noise_var=1.0)
-                )
-                for size in (50, 100)
-            },
-        },
+        paper=_paper("linear", "TS", TS, ":full", LinearMoments(**_SPHERE), (50, 100)),
         ours={"Empirical Bayes, TS": EmpiricalBayes(_LINEAR, TS)},
         windows=(("Empirical Bayes, TS", "OracleTS", 51, 100),),
     ),
@@ -138,16 +127,7 @@ SWEEPS: Final[dict[str, Sweep]] = {
         title="Discrete bandit, 400 episodes",
         episodes=400,
         grid=tuple(range(5, 401, 5)),
-        paper={
-            "OracleKG": FixedPrior(KG),
-            "MisKG": FixedPrior(KG, _WRONG["discrete"]),
-            **{
-                f"MetaKG {size}": ExploreThenCommit(
-                    size, FiniteCounts(_WRONG["discrete"], smoothing=0.0), policy=KG
-                )
-                for size in (25, 50, 100)
-            },
-        },
+        paper=_paper("discrete", "KG", KG, "", _COUNTS, (25, 50, 100)),
         ours={
             "Empirical Bayes, KG": EmpiricalBayes(FiniteMarginalLikelihood(_WRONG["discrete"]), KG)
         },
@@ -168,10 +148,8 @@ class Ours:
 
     def constants(self) -> Mapping[str, Any]:
         """What the results depend on."""
-        return {
-            part: [repr(each.learners), each.episodes, list(each.grid)]
-            for part, each in SWEEPS.items()
-        }
+        sweeps = SWEEPS.items()
+        return {part: [repr(s.learners), s.episodes, list(s.grid)] for part, s in sweeps}
 
     def blocks(self, replicates: int) -> Sequence[Block]:
         """Few replicates of each problem at a time."""
@@ -181,23 +159,16 @@ class Ours:
         """Run every learner on the replicates of a block."""
         sweep = SWEEPS[block.part]
         problem = sweep.problem()
+        size: Any = {"episodes": sweep.episodes, "replicates": block.count, "first": block.first}
+        size |= {"jobs": 1}
         runs = [
             simulate_meta(
-                problem.prior,
-                learner,
-                episodes=sweep.episodes,
-                replicates=block.count,
-                first=block.first,
-                horizon=problem.horizon,
-                seed=seed,
-                jobs=1,
+                problem.prior, learner, horizon=problem.horizon, seed=seed, **size
             ).rewards
             for learner in sweep.learners.values()
         ]
-        rewards, grid = (
-            np.stack(runs, axis=1),
-            np.array(sweep.grid),
-        )  # (replicate, learner, episode)
+        rewards = np.stack(runs, axis=1)  # (replicate, learner, episode)
+        grid = np.array(sweep.grid)
         curves = np.cumsum(rewards, axis=2)[:, :, grid - 1] / grid
         return {"curves": curves, "rewards": rewards}
 
@@ -232,9 +203,8 @@ class Ours:
         keys = [table[name] for name in ("problem", "algorithm", "first", "last")]
         for key in sorted(set(zip(*keys, strict=True))):
             problem, algorithm, first, last = map(str, key)
-            chosen = np.all(
-                [column == each for column, each in zip(keys, key, strict=True)], axis=0
-            )
+            same = [column == each for column, each in zip(keys, key, strict=True)]
+            chosen = np.all(same, axis=0)
             fall = mean_estimate(table["shortfall"][chosen])
             reached = 1 - fall.mean / float(np.mean(table["oracle"][chosen]))
             where = f"{problem}: {algorithm}, episodes {first} to {last}"
@@ -253,13 +223,13 @@ def _curves(part: str, sweep: Sweep, averages: np.ndarray) -> Table:
     """``MetaTS:full 200`` is the algorithm ``MetaTS:full`` with T0 = 200."""
     t0 = [int(name.rpartition(" ")[2]) if name.startswith("Meta") else 0 for name in sweep.learners]
     names = [name.removesuffix(f" {size}") for name, size in zip(sweep.learners, t0, strict=True)]
-    columns: Columns = {
-        "problem": (1, np.full(len(names), part)),
-        "algorithm": (1, np.array(names)),
-        "t0": (1, np.array(t0)),
-        "ours": (1, np.array([name in sweep.ours for name in sweep.learners])),
+    columns: dict[str, Any] = {
+        "problem": (1, [part] * len(names)),
+        "algorithm": (1, names),
+        "t0": (1, t0),
+        "ours": (1, [name in sweep.ours for name in sweep.learners]),
         "replicate": (0, None),
-        "episode": (2, np.array(sweep.grid)),
+        "episode": (2, sweep.grid),
     }
     return tidy(columns, "average", averages)
 

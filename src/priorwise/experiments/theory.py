@@ -16,34 +16,18 @@ from priorwise.core.protocols import Policy
 from priorwise.core.runs import Trajectory, as_run
 from priorwise.core.streams import mix
 from priorwise.experiments import problems
-from priorwise.experiments.experiment import (
-    Arrays,
-    Block,
-    Claim,
-    Columns,
-    Files,
-    Tables,
-    ranges,
-    stacked,
-    tidy,
-)
+from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.figures.tables import Table
+from priorwise.figures.tables import Table, tidy
 from priorwise.figures.theory import estimator_errors, gaps, ladders
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.thompson import KShotThompson, ThompsonSampling
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.lower import lower_bound_gap
-from priorwise.sensitivity.ladder.ladder import (
-    ACTIONS,
-    COMMON,
-    COUPLED,
-    POSTERIORS,
-    WORST,
-    sensitivity_ladder,
-)
+from priorwise.sensitivity.ladder import ladder as rungs
+from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
 from priorwise.simulate.run import simulate
 
 # the ladder, on the Gaussian problem of the paper with the mean of arm 1 raised
@@ -55,7 +39,7 @@ POLICIES: Final[dict[str, Policy]] = {
 }
 LADDER_TASKS: Final = 200_000
 LADDER_HISTORIES: Final = dict(zip(POLICIES, (500, 250, 50), strict=True))
-RUNGS: Final = (WORST, POSTERIORS, ACTIONS, COUPLED, COMMON)
+RUNGS: Final = (rungs.WORST, rungs.POSTERIORS, rungs.ACTIONS, rungs.COUPLED, rungs.COMMON)
 
 # estimators, on the same problem
 TASKS: Final = (100, 300, 1000, 3000, 10_000)
@@ -112,12 +96,8 @@ class Theory:
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
         """Return the tables ``ladder``, ``estimators`` and ``gaps``."""
-        columns: Columns = {
-            "estimator": (1, np.array(list(ESTIMATORS))),
-            "tasks": (2, np.array(TASKS)),
-            "of": (3, np.array(["mean", "covariance"])),
-            "replicate": (0, None),
-        }
+        names = {"estimator": (1, list(ESTIMATORS)), "tasks": (2, TASKS)}
+        columns = {**names, "of": (3, ("mean", "covariance")), "replicate": (0, None)}
         return {
             "ladder": _ladder_table(done),
             "estimators": tidy(columns, "error", stacked(done, "estimators")["errors"]),
@@ -138,22 +118,15 @@ class Theory:
         out = []
         for policy in dict.fromkeys(ladder["policy"].tolist()):
             chosen = (ladder["policy"] == policy) & (ladder["rung"] == ladder["rung"][0])
+            chain = "the rungs of the chain (not those beside it) bound one another"
+            statement = f"{policy}: {chain}, at every misspecification"
             ordered = ladder["in_order"][chosen] == 1.0
-            statement = (
-                f"{policy}: the rungs of the chain (not those beside it) bound one another, at "
-                "every misspecification"
-            )
-            said = f"{int(ordered.sum())} of {ordered.size} ladders in order"
-            out.append(Claim(statement, said, bool(ordered.all()), "paper", "all, but for noise"))
-        low = (gaps["measured"] >= gaps["theorem"] - 5 * gaps["std_error"]) & (
-            gaps["exact"] >= gaps["theorem"]
-        )
-        for statement, true in (
-            ("The lower bound holds on its instance", low),
-            ("The upper bound holds there too", gaps["measured"] <= gaps["upper"]),
-        ):
-            said = f"{int(true.sum())} of {true.size} horizons"
-            out.append(Claim(statement, said, bool(true.all()), "paper", "all"))
+            out.append(_all(statement, ordered, "ladders in order", "all, but for noise"))
+        low = gaps["measured"] >= gaps["theorem"] - 5 * gaps["std_error"]
+        low &= gaps["exact"] >= gaps["theorem"]
+        out.append(_all("The lower bound holds on its instance", low, "horizons"))
+        high = gaps["measured"] <= gaps["upper"]
+        out.append(_all("The upper bound holds there too", high, "horizons"))
         ratio = gaps["upper"] / gaps["exact"]
         statement = "The upper bound is within a small factor there"
         said = f"{ratio.min():.1f} to {ratio.max():.1f} times the exact gap"
@@ -172,6 +145,12 @@ class Theory:
         return out
 
 
+def _all(statement: str, true: np.ndarray, of: str, needed: str = "all") -> Claim:
+    """Claim that something is always true."""
+    said = f"{int(true.sum())} of {true.size} {of}"
+    return Claim(statement, said, bool(true.all()), "paper", needed)
+
+
 def log_log_slope(table: Table, estimator: str, of: str) -> Estimate:
     """Slope of the log error in the log number of tasks, with its standard error over replicates;
     from 300 tasks on.
@@ -188,15 +167,9 @@ def _ladder(policy: str, shift: float, seed: int) -> Arrays:
     problem = problems.gaussian()
     true = problem.prior
     believed = GaussianPrior(true.mean + shift * np.eye(true.arms)[0], true.cov, true.noise_var)
-    ladder = sensitivity_ladder(
-        true,
-        believed,
-        POLICIES[policy],
-        problem.horizon,
-        seed=seed,
-        tasks=LADDER_TASKS,
-        histories=LADDER_HISTORIES[policy],
-    )
+    size: Any = {"tasks": LADDER_TASKS, "histories": LADDER_HISTORIES[policy]}
+    pair = true, believed, POLICIES[policy], problem.horizon
+    ladder = sensitivity_ladder(*pair, seed=seed, **size)
     rows = np.full((len(RUNGS), 4), np.nan)
     for each in ladder.rungs:
         if each.name in RUNGS:
@@ -207,32 +180,23 @@ def _ladder(policy: str, shift: float, seed: int) -> Arrays:
 
 
 def _ladder_table(done: Sequence[tuple[Block, Arrays]]) -> Table:
-    names = (
-        *("policy", "shift", "rung", "delta", "std_error", "reward", "reward_std_error"),
-        *("gap", "gap_std_error", "trivial", "in_order"),
-    )
-    done = sorted(done, key=lambda each: each[0].first)
+    names = ["policy", "shift", "rung", "delta", "std_error", "reward", "reward_std_error"]
+    names += ["gap", "gap_std_error", "trivial", "in_order"]
     rows = [
         (policy, SHIFTS[block.first], rung, *numbers, *arrays["rest"][0])
         for policy in POLICIES
-        for block, arrays in done
+        for block, arrays in sorted(done, key=lambda each: each[0].first)
         if block.part == f"ladder {policy}"
         for rung, numbers in zip(RUNGS, arrays["rungs"][0], strict=True)
     ]
-    return {name: np.array(each) for name, each in zip(names, zip(*rows, strict=True), strict=True)}
+    return dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
 
 
 def _errors(replicate: int, seed: int) -> np.ndarray:
     """Errors of mean and covariance, ``(estimator, tasks, 2)``: Euclidean and Frobenius norms."""
     prior = problems.gaussian().prior
-    run = simulate(
-        prior,
-        Uniform(),
-        horizon=HORIZON,
-        tasks=max(TASKS),
-        seed=mix(mix(seed) + replicate & MASK),
-        keep=True,
-    )
+    own = mix(mix(seed) + replicate & MASK)
+    run = simulate(prior, Uniform(), horizon=HORIZON, tasks=max(TASKS), seed=own, keep=True)
     out = np.empty((len(ESTIMATORS), len(TASKS), 2))
     for column, tasks in enumerate(TASKS):
         few = as_run(Trajectory(run.actions[:tasks], run.rewards[:tasks], None))

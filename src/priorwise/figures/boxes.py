@@ -5,18 +5,15 @@ never simulates.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from priorwise.core.estimates import std_error
 from priorwise.core.types import FloatArray
-from priorwise.figures.learning import GOLDEN, Look, looks
-from priorwise.figures.style import BAND, INK, LABEL_SIZE, NOTE, Picture, name_rows, sheet, write
+from priorwise.figures import style
+from priorwise.figures.learning import GOLDEN, Look, ending, looks
 from priorwise.figures.tables import Table, checked, codes, panels
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TEST: Final = {"algorithm": "text", "t0": "whole", "replicate": "whole", "reward": "real"}
 
@@ -28,7 +25,7 @@ def performance_boxes(
     ours: Collection[str] = (),
     oracle: str = "OracleTS",
     note: str = "",
-) -> Picture:
+) -> style.Picture:
     """Draw quartiles, whiskers, mean and every replicate, against the mean of ``oracle``.
 
     ``test`` is one table with the columns ``algorithm``, ``t0`` (one for each algorithm; 0 if it
@@ -42,7 +39,7 @@ def performance_boxes(
     wide, left, right = 3.3 if len(rows) > 1 else 4.0, 0.3 + 0.072 * longest, 1.05
     width, top = len(rows) * (left + wide + right), 1.12 if any(rows) else 0.8
     tall, said = 0.5 * max(len(each) for each in rows.values()), _note(rows, shown, note)
-    with sheet(width, tall, title, said, left=0.2, top=top, bottom=0.72) as page:
+    with style.sheet(width, tall, title, said, left=0.2, top=top, bottom=0.72) as page:
         for index, (panel, each) in enumerate(rows.items()):
             share = 0.5 * len(each)
             axes = page.axes(left + index * (left + wide + right), wide, share, tall - share)
@@ -61,28 +58,27 @@ def _rows(table: Table, oracle: str) -> dict[str, tuple[int, FloatArray]]:
         mine = code == index
         lengths = np.unique(columns["t0"][mine])
         if lengths.size > 1:
-            raise ValueError(
-                f"test must have one t0 for each algorithm, but {name} has {lengths.tolist()}; "
-                "choose one"
-            )
+            several = f"{name} has {lengths.tolist()}; choose one"
+            raise ValueError(f"test must have one t0 for each algorithm, but {several}")
         if np.unique(columns["replicate"][mine]).size < mine.sum():
-            raise ValueError(
-                f"test must have one row for each replicate, but {name} has a replicate twice"
-            )
+            twice = f"{name} has a replicate twice"
+            raise ValueError(f"test must have one row for each replicate, but {twice}")
         out[name] = int(lengths[0]), columns["reward"][mine].astype(np.float64)
     if oracle not in out:
-        raise ValueError(
-            f"oracle must be an algorithm of the table ({', '.join(names)}), got {oracle}"
-        )
+        known = ", ".join(names)
+        raise ValueError(f"oracle must be an algorithm of the table ({known}), got {oracle}")
     return out
 
 
 def _boxes(
-    axes: Axes, rows: Mapping[str, tuple[int, FloatArray]], shown: Mapping[str, Look], oracle: str
+    axes: style.Axes,
+    rows: Mapping[str, tuple[int, FloatArray]],
+    shown: Mapping[str, Look],
+    oracle: str,
 ) -> None:
     level, across = rows[oracle][1].mean(), axes.get_yaxis_transform()
-    small: Any = {"fontsize": 7.5, "color": NOTE}
-    axes.axvline(level, color=INK, linewidth=0.9, linestyle=(0, (4, 2.5)), zorder=1)
+    small: Any = {"fontsize": 7.5, "color": style.NOTE}
+    axes.axvline(level, color=style.INK, linewidth=0.9, linestyle=(0, (4, 2.5)), zorder=1)
     for place, (name, (t0, rewards)) in enumerate(rows.items()):
         look = shown[name]
         dash = (0, (3, 1.2)) if look.ours else "-"
@@ -105,24 +101,24 @@ def _boxes(
             medianprops={**line, "linestyle": "-", "linewidth": 1.8},
             whiskerprops={**line, "linestyle": dash},
             capprops={**line, "linestyle": "-"},
-            meanprops={**mean, "markeredgecolor": INK, "markeredgewidth": 0.9},
+            meanprops={**mean, "markeredgecolor": style.INK, "markeredgewidth": 0.9},
             zorder=3,
         )
-        beside: Any = {"xycoords": across, "fontsize": LABEL_SIZE, "va": "center"}
-        write(axes, _measured(rewards), (1.03, place), (0, 0), **beside)
+        beside: Any = {"xycoords": across, "fontsize": style.LABEL_SIZE, "va": "center"}
+        style.write(axes, _measured(rewards), (1.03, place), (0, 0), **beside)
         if t0:
             below: Any = {"xycoords": across, "ha": "right", "va": "center", **small}
-            write(axes, f"T₀ = {t0:,}", (0.0, place), (-3.5, -11), **below)
+            style.write(axes, f"T₀ = {t0:,}", (0.0, place), (-3.5, -11), **below)
     up = axes.get_xaxis_transform()
-    write(axes, f"{oracle}, mean", (level, 1.0), (0, 4), xycoords=up, ha="center", **small)
-    name_rows(axes, [f"{name}{shown[name].star}" for name in rows], range(len(rows)))
+    style.write(axes, f"{oracle}, mean", (level, 1.0), (0, 4), xycoords=up, ha="center", **small)
+    style.name_rows(axes, [f"{name}{shown[name].star}" for name in rows], range(len(rows)))
     axes.set_ylim(len(rows) - 0.5, -0.5)
 
 
 def _measured(rewards: FloatArray) -> str:
     if rewards.size < 2:
         return f"{rewards.mean():.2f}"
-    return f"{rewards.mean():.2f} ± {BAND * std_error(rewards):.2f}"
+    return f"{rewards.mean():.2f} ± {style.BAND * std_error(rewards):.2f}"
 
 
 def _note(
@@ -130,13 +126,9 @@ def _note(
 ) -> str:
     counts = {rewards.size for each in rows.values() for _, rewards in each.values()}
     over = f"{counts.pop()} replicates" if len(counts) == 1 else "replicates"
-    boxes = (
-        f"Boxes: median and quartiles over {over} (dots); whiskers: at most 1.5 times the box "
-        "beyond it;"
-    )
-    parts = [boxes, f"diamonds and numbers: mean, ±{BAND:g} standard errors."]
+    parts = [f"Boxes: median and quartiles over {over} (dots);"]
+    parts += ["whiskers: at most 1.5 times the box beyond it;"]
+    parts += [f"diamonds and numbers: mean, ±{style.BAND:g} standard errors."]
     if any(t0 for each in rows.values() for t0, _ in each.values()):
         parts.append("T₀: episodes of exploration.")
-    if any(look.ours for look in shown.values()):
-        parts.append("* Dashed: not in the paper.")
-    return " ".join([*parts, more] if more else parts)
+    return " ".join(parts) + ending(shown, more)

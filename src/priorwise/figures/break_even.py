@@ -5,30 +5,30 @@ numbers and never simulates.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
-from priorwise.core.types import FloatArray
-from priorwise.figures.style import BAND, COLOURS, DASHES, INK, Picture, draw_band, sheet, write
+from priorwise.figures.style import BAND, COLOURS, REFERENCE, Picture, draw_band, sheet, write
 
 
 def break_even_figure(
-    scales: FloatArray,
-    advantages: FloatArray,
-    std_errors: FloatArray,
+    curve: Mapping[str, Any],
     crossing: float | None,
     between: tuple[float, float],
     title: str,
     fallback: str,
 ) -> Picture:
     """Draw the curve, the level of the fallback, and where they cross."""
+    scales, advantages = curve["scale"], curve["advantage"]
     note = f"Band: ±{BAND:g} standard errors."
     if crossing is not None and math.isfinite(between[1]):
         note += " Shaded: where the break-even may lie."
     last = float(scales[-1])
     with sheet(6.4, 2.7, title, note, left=0.77, top=0.62, bottom=0.6) as page:
         axes = page.axes(0.77, 5.31, 2.7)
-        draw_band(axes, scales, advantages, BAND * std_errors, COLOURS[0])
+        draw_band(axes, scales, advantages, BAND * curve["std_error"], COLOURS[0])
         axes.plot(scales, advantages, color=COLOURS[0], marker="o", markersize=3.5)
-        axes.axhline(0.0, color=INK, linewidth=0.9, linestyle=DASHES)
+        axes.axhline(0.0, **REFERENCE)
         axes.set_xlim(float(scales[0]), last)
         across = axes.get_yaxis_transform()
         write(axes, fallback, (0.99, 0.0), (0, 4), xycoords=across, ha="right", fontsize=8)

@@ -1,32 +1,25 @@
-"""The figure of a comparison: learning curves by step. It reads results and never simulates."""
+"""Curves over pulls, of a comparison, and over episodes, of meta-simulations. They read results and
+never simulate.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.figures.style import (
-    BAND,
-    NOTE_LINE,
-    EndLabel,
-    Picture,
-    draw_band,
-    label_ends,
-    label_room,
-    look,
-    sheet,
-)
+from priorwise.figures import style
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from priorwise.core.runs import Run
 
 LONG: Final = 50  # pulls
+
+Means = tuple[FloatArray, FloatArray]
+"""Means at 1, 2, ... and their standard errors."""
 
 
 @dataclass(frozen=True)
@@ -41,90 +34,91 @@ class Curve:
     dashed: bool = False
 
 
-def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> Picture:
+def learning_curves(curves: Sequence[Curve], title: str, note: str = "") -> style.Picture:
     """Draw what each policy earns pull by pull, and beside it the cumulative regret (the cumulative
     reward where there is none).
 
     What a pull earns is the expected reward of the chosen arm, which has no reward noise; where
     arms have none, the reward itself.
     """
-    margin = label_room(curve.label for curve in curves)
+    margin = style.label_room(curve.label for curve in curves)
     panel, left, between = 3.7, 0.75, 0.75
     width, tall = left + 2 * (panel + margin) + between, max(3.1, 0.17 * len(curves))
     expected = all(curve.run.by_step.expected_reward is not None for curve in curves)
     regret = all(curve.run.by_step.cumulative_regret is not None for curve in curves)
     bands = "Bands" if regret else "Bands and end bars"
-    text = f"{bands}: ±{BAND:g} standard errors. {note}"
+    text = f"{bands}: ±{style.BAND:g} standard errors. {note}"
     groups = list(dict.fromkeys(curve.group for curve in curves))
     second = "regret" if regret else "reward"
+    each = "expected reward of the chosen arm" if expected else "mean reward"
     panels = (
+        ("expected_reward" if expected else "reward", "Reward of each pull", each),
         (
-            _expected if expected else _rewards,
-            "Reward of each pull",
-            "expected reward of the chosen arm" if expected else "mean reward",
+            "cumulative_regret" if regret else "",
+            f"Cumulative {second}",
+            f"mean total {second} so far",
         ),
-        (_regrets if regret else _totals, f"Cumulative {second}", f"mean total {second} so far"),
     )
-    with sheet(width, tall, title, text, left=left, top=0.85, bottom=0.85 - NOTE_LINE) as page:
-        for index, (numbers, head, unit) in enumerate(panels):
+    margins: Any = {"left": left, "top": 0.85, "bottom": 0.85 - style.NOTE_LINE}
+    with style.sheet(width, tall, title, text, **margins) as page:
+        for index, (name, head, unit) in enumerate(panels):
             axes = page.axes(left + index * (panel + margin + between), panel, tall)
-            ends = [
-                draw_line(
-                    axes,
-                    curve.label,
-                    *numbers(curve.run),
-                    look(groups.index(curve.group)),
-                    dashed=curve.dashed,
-                )
-                for curve in curves
-            ]
-            number_places(axes, curves[0].run.horizon)
-            label_ends(axes, ends)
+            ends = []
+            for curve in curves:
+                numbers, look = _numbers(curve.run, name), style.look(groups.index(curve.group))
+                ends.append(_line(axes, curve.label, numbers, look, dashed=curve.dashed))
+            _number_places(axes, curves[0].run.horizon)
+            style.label_ends(axes, ends)
             axes.set(title=head, xlabel="pull", ylabel=unit)
     return page.picture
 
 
-def _rewards(run: Run) -> tuple[FloatArray, FloatArray]:
-    return run.by_step.reward, run.by_step.reward_std_error
+def _numbers(run: Run, name: str) -> Means:
+    """What a run has under this name at each step; without a name, the total reward so far.
 
-
-def _expected(run: Run) -> tuple[FloatArray, FloatArray]:
-    assert run.by_step.expected_reward is not None
-    assert run.by_step.expected_reward_std_error is not None
-    return run.by_step.expected_reward, run.by_step.expected_reward_std_error
-
-
-def _regrets(run: Run) -> tuple[FloatArray, FloatArray]:
-    assert run.by_step.cumulative_regret is not None
-    assert run.by_step.cumulative_regret_std_error is not None
-    return run.by_step.cumulative_regret, run.by_step.cumulative_regret_std_error
-
-
-def _totals(run: Run) -> tuple[FloatArray, FloatArray]:
-    return np.cumsum(run.by_step.reward), _only_at_the_end(run.horizon, run.std_error)
-
-
-def _only_at_the_end(horizon: int, std_error: float) -> FloatArray:
-    """Pulls of a task are correlated, so the standard error of a partial sum is known for the whole
+    Pulls of a task are correlated, so the standard error of a partial sum is known for the whole
     sum alone.
     """
-    return np.concatenate([np.full(horizon - 1, np.nan), [std_error]])
+    if name:
+        return getattr(run.by_step, name), getattr(run.by_step, f"{name}_std_error")
+    only_at_the_end = np.concatenate([np.full(run.horizon - 1, np.nan), [run.std_error]])
+    return np.cumsum(run.by_step.reward), only_at_the_end
 
 
-def draw_line(
-    axes: Axes,
-    label: str,
-    mean: FloatArray,
-    std_error: FloatArray,
-    shown: tuple[str, str],
-    *,
-    dashed: bool = False,
-) -> EndLabel:
-    """Draw means over 1, 2, ... in a colour with a marker, with their band (or a bar where only the
-    last has one).
+def episode_curves(
+    averages: Mapping[str, Means], short: Mapping[str, Means], reference: str, title: str
+) -> style.Picture:
+    """Draw averages over the episodes up to each one; where there is a reference also how far the
+    others are ``short`` of it, in pairs.
     """
-    colour, marker = shown
-    places = np.arange(1, mean.size + 1)
+    margin = style.label_room(averages)
+    panel, left, between, tall = 3.9, 0.75, 0.85, 3.1
+    panels = {"Average reward so far": (averages, "reward per episode")}
+    if short:
+        head = f"Short of {style.short_label(reference)}"
+        panels[head] = (short, "reward per episode, paired")
+    width = left + len(panels) * (panel + margin) + (len(panels) - 1) * between
+    bands = f"Bands: ±{style.BAND:g} standard errors over replicates."
+    text = f"Averages over the episodes up to each one. {bands}"
+    looks = {name: style.look(index) for index, name in enumerate(averages)}
+    with style.sheet(width, tall, title, text, left=left, top=0.85, bottom=0.7) as page:
+        for index, (head, (curves, unit)) in enumerate(panels.items()):
+            axes = page.axes(left + index * (panel + margin + between), panel, tall)
+            ends = [_line(axes, name, each, looks[name]) for name, each in curves.items()]
+            if index:
+                axes.axhline(0.0, **style.REFERENCE | {"color": style.FAINT})
+            _number_places(axes, max(mean.size for mean, _ in curves.values()))
+            style.label_ends(axes, ends)
+            axes.set(title=head, xlabel="episode", ylabel=unit)
+    return page.picture
+
+
+def _line(
+    axes: style.Axes, label: str, means: Means, look: tuple[str, str], *, dashed: bool = False
+) -> style.EndLabel:
+    """Draw means over 1, 2, ... with their band (or a bar where only the last has one)."""
+    (mean, std_error), (colour, marker) = means, look
+    places, wide = np.arange(1, mean.size + 1), style.BAND * std_error
     axes.plot(
         places,
         mean,
@@ -136,23 +130,18 @@ def draw_line(
         markerfacecolor="white" if dashed else colour,
         clip_on=False,  # of the first marker
     )
-    wide = BAND * std_error
     if np.isfinite(std_error).sum() > 1:
-        draw_band(axes, places, mean, wide, colour)
+        style.draw_band(axes, places, mean, wide, colour)
     elif np.isfinite(std_error[-1]):
         axes.errorbar(places[-1], mean[-1], yerr=wide[-1], color=colour, linewidth=1.2, capsize=2.5)
-    return EndLabel(float(places[-1]), float(mean[-1]), label, colour)
+    return style.EndLabel(float(places[-1]), float(mean[-1]), label, colour)
 
 
-def number_places(axes: Axes, last: int) -> None:
+def _number_places(axes: style.Axes, last: int) -> None:
     """Set the limits of an axis of pulls or episodes 1 to ``last``, and fix the heights that names
     are placed by.
     """
-    from matplotlib.ticker import MaxNLocator
-
-    axes.xaxis.set_major_locator(
-        MaxNLocator(nbins=10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10])
-    )
+    style.whole_numbers(axes.xaxis, 10, [1, 2, 5, 10])
     space = 0.03 * (last - 1) or 0.5
     axes.set_xlim(1 - min(space, 0.9), last + space)  # there is no pull 0
     axes.set_ylim(*axes.get_ylim())

@@ -13,18 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.figures.tables import Table, checked, codes
 
-CURVES: Final = {
-    "algorithm": "text",
-    "t0": "whole",
-    "replicate": "whole",
-    "episode": "whole",
-    "average": "real",
-}
+_WHOLE: Final = dict.fromkeys(("t0", "replicate", "episode"), "whole")
+CURVES: Final = {"algorithm": "text", **_WHOLE, "average": "real"}
 
 
 def envelope(curves: Table) -> Table:
@@ -43,9 +37,8 @@ def envelope(curves: Table) -> Table:
     lengths, length = np.unique(table["t0"], return_inverse=True)
     episodes, episode = np.unique(table["episode"], return_inverse=True)
     shape = (len(names), episodes.size, lengths.size)
-    cell, mean, std_error = _by_cell(
-        np.ravel_multi_index((algorithm, episode, length), shape), table
-    )
+    cells = np.ravel_multi_index((algorithm, episode, length), shape)
+    cell, mean, std_error = _by_cell(cells, table)
     where = np.unravel_index(cell, shape)
     _complete(names, lengths, episodes, where)
 
@@ -70,19 +63,15 @@ def _by_cell(cell: IntArray, table: Table) -> tuple[IntArray, FloatArray, FloatA
     rows.
     """
     order = np.lexsort((table["replicate"], cell))
-    cell, replicate, average = (
-        cell[order],
-        table["replicate"][order],
-        table["average"][order].astype(np.float64),
-    )
+    cell = cell[order]
+    replicate = table["replicate"][order]
+    average = table["average"][order].astype(np.float64)
     twice = np.flatnonzero((cell[1:] == cell[:-1]) & (replicate[1:] == replicate[:-1]))
     if twice.size:
-        row = {
-            column: table[column][order[twice[0]]]
-            for column in ("algorithm", "t0", "replicate", "episode")
-        }
+        keys = ("algorithm", "t0", "replicate", "episode")
+        row = _named({column: table[column][order[twice[0]]] for column in keys})
         raise ValueError(
-            f"curves must have one row for each replicate, but has two with {_named(row)}; number "
+            f"curves must have one row for each replicate, but has two with {row}; number "
             "replicates across blocks"
         )
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
@@ -94,10 +83,7 @@ def _by_cell(cell: IntArray, table: Table) -> tuple[IntArray, FloatArray, FloatA
 
 
 def _complete(
-    names: Sequence[str],
-    lengths: NDArray[Any],
-    episodes: NDArray[Any],
-    where: tuple[NDArray[Any], ...],
+    names: Sequence[str], lengths: IntArray, episodes: IntArray, where: tuple[IntArray, ...]
 ) -> None:
     """Every configuration must be there at every episode of its algorithm: a maximum over a
     changing set is no envelope.

@@ -45,7 +45,8 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
     """Draw a line for each arm: 90 % and 50 % of its law and its mean, with those of plausible
     priors behind.
     """
-    names, axis, fitted = _names(prior), _axis(prior), _summary(prior)
+    names, axis = _names(prior)
+    fitted = _summary(prior)
     others = np.array([_summary(each) for each in plausible])  # (prior, arm, number)
     rows, left = len(names), 0.35 + 0.075 * max(map(len, names))
     tall = rows * (0.78 if rows <= LABELLED else 0.34)
@@ -54,19 +55,14 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
         text += f" Orange: the same for {len(others)} priors that the data leave plausible."
     width = 7.2
     bold: Any = {"color": COLOURS[0], "zorder": 2, "solid_capstyle": "butt"}
-    dot: Any = {
-        "color": "white",
-        "markeredgecolor": COLOURS[0],
-        "markeredgewidth": 1.6,
-        "zorder": 4,
-    }
+    dot: Any = {"color": "white", "markeredgecolor": COLOURS[0], "markeredgewidth": 1.6}
     with sheet(width, tall, title, text, left=left, top=0.62, bottom=0.75, title_left=0.12) as page:
         axes = page.axes(left, width - left - 0.45, tall)
         for row in range(rows):
             low, quarter, three, high, mean = fitted[row]
             axes.plot([low, high], [row, row], linewidth=1.4, **bold)
             axes.plot([quarter, three], [row, row], linewidth=5.0, **bold)
-            axes.plot([mean], [row], "o", markersize=6.5, **dot)
+            axes.plot([mean], [row], "o", markersize=6.5, zorder=4, **dot)
             if len(others):
                 below = row + np.linspace(0.13, 0.53, len(others))
                 shown = others[np.argsort(others[:, row, 4], kind="stable"), row]  # by their mean
@@ -89,15 +85,14 @@ def _bandit(prior: Any) -> Prior:
     return prior.coefficients if isinstance(prior, CoefficientPrior) else prior
 
 
-def _names(prior: Any) -> list[str]:
+def _names(prior: Any) -> tuple[list[str], str]:
+    """Names of the rows, and of what is drawn of each."""
+    reward = "mean reward of the arm"
     if isinstance(prior, ManySizedPrior):
-        return ["any arm"]
-    word = "feature" if isinstance(prior, CoefficientPrior) else "arm"
-    return [f"{word} {index}" for index in range(_bandit(prior).arms)]
-
-
-def _axis(prior: Any) -> str:
-    return "coefficient" if isinstance(prior, CoefficientPrior) else "mean reward of the arm"
+        return ["any arm"], reward
+    features = isinstance(prior, CoefficientPrior)
+    word, axis = ("feature", "coefficient") if features else ("arm", reward)
+    return [f"{word} {index}" for index in range(_bandit(prior).arms)], axis
 
 
 def _summary(prior: Any) -> FloatArray:
@@ -107,9 +102,8 @@ def _summary(prior: Any) -> FloatArray:
     shown = _bandit(prior)
     belief, seen = shown.belief(1), Seen(1, 1, shown.arms)
     if isinstance(belief, QuantileBelief) and isinstance(belief, MeanBelief):
-        return np.stack(
-            [*(belief.quantile(level, seen)[0] for level in LEVELS), belief.mean(seen)[0]], axis=1
-        )
+        quantiles = [belief.quantile(level, seen)[0] for level in LEVELS]
+        return np.stack([*quantiles, belief.mean(seen)[0]], axis=1)
     # the same random numbers whatever the prior
     stream = Streams(0, np.zeros(1, dtype=np.uint64)).at(Purpose.POLICY, 1)
     values = belief.sample(stream, DRAWS, seen)[0]  # (draw, arm)

@@ -9,15 +9,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priorwise.core.types import FloatArray
+from priorwise.figures import style
 from priorwise.figures.learning import looks
-from priorwise.figures.style import COLOURS, FAINT, INK, NOTE, Picture, sheet, write
 from priorwise.figures.tables import Table, checked, codes
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -25,7 +23,7 @@ INSTANCE: Final = {"task": "whole", "arm": "whole", "reward": "real", "probabili
 IDENTIFYING: Final = (0, 5, 10, 15)
 """Arms whose reward tells tasks apart: A1, A6, A11, A16."""
 PALETTE: Final = "Blues"
-MARK: Final = COLOURS[1]
+MARK: Final = style.COLOURS[1]
 EVEN: Final = 0.245
 """Relative luminance on which white and ink contrast alike."""
 CELL: Final = 0.36  # inches
@@ -37,7 +35,7 @@ TICKS: Final = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 def instance_map(
     instance: Table, title: str, *, identifying: Sequence[int] = IDENTIFYING, note: str = ""
-) -> Picture:
+) -> style.Picture:
     """Draw rewards as a heat map, tasks down and arms across, and the probability of each task as a
     bar.
 
@@ -45,8 +43,8 @@ def instance_map(
     ``probability`` of the task. Returns the content of the files, by suffix.
     """
     table = checked("instance", instance, INSTANCE)
-    rewards = grid("instance", table["task"], table["arm"], table["reward"], ("task", "arm"))
-    each = grid("instance", table["task"], table["arm"], table["probability"], ("task", "arm"))
+    rewards = grid("instance", table, "task", "reward")
+    each = grid("instance", table, "task", "probability")
     probability = each[:, 0]
     if np.ptp(each, axis=1).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
         raise ValueError(
@@ -62,7 +60,7 @@ def instance_map(
         "Blank: 0."
     )
     words = [[f"{value:.2g}" if value else "" for value in row] for row in rewards]
-    with sheet(width, tall, title, f"{said} {note}", left=left, top=0.92, bottom=0.3) as page:
+    with style.sheet(width, tall, title, f"{said} {note}", left=left, top=0.92, bottom=0.3) as page:
         from matplotlib.colors import Normalize
 
         axes = page.axes(left, wide, tall)
@@ -84,7 +82,7 @@ def first_pull_map(
     identifying: Sequence[int] = IDENTIFYING,
     ours: Collection[str] = (),
     note: str = "",
-) -> Picture:
+) -> style.Picture:
     """Draw the share of first pulls as a heat map, algorithms down and arms across, on a power
     scale of colours.
 
@@ -95,13 +93,12 @@ def first_pull_map(
     table = checked("first_pulls", first_pulls, FIRST_PULLS)
     names, code = codes(table["algorithm"])
     shown = looks(names, ours)
-    counts = grid("first_pulls", code, table["arm"], table["count"], ("algorithm", "arm"))
+    counts = grid("first_pulls", table | {"algorithm": code}, "algorithm", "count")
     episodes = counts.sum(axis=1, keepdims=True)
     if (episodes == 0).any():
-        raise ValueError(
-            "first_pulls must count at least one episode for each algorithm, but "
-            f"{names[int(episodes.argmin())]} has none"
-        )
+        none = f"{names[int(episodes.argmin())]} has none"
+        each = "at least one episode for each algorithm"
+        raise ValueError(f"first_pulls must count {each}, but {none}")
     shares = counts / episodes
     rows, arms = shares.shape
     left = 0.3 + 0.072 * max(len(name) + len(shown[name].star) for name in names)
@@ -111,7 +108,7 @@ def first_pull_map(
         f"blank: never.{' * Not in the paper.' if any(ours) else ''} {note}"
     )
     words = [[_percent(share) for share in row] for row in shares]
-    with sheet(left + wide + 1.2, tall, title, said, left=left, top=0.92, bottom=0.3) as page:
+    with style.sheet(left + wide + 1.2, tall, title, said, left=left, top=0.92, bottom=0.3) as page:
         from matplotlib.colors import PowerNorm
 
         axes = page.axes(left, wide, tall)
@@ -138,37 +135,33 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
 
 
-def grid(
-    name: str,
-    rows: NDArray[Any],
-    columns: NDArray[Any],
-    values: NDArray[Any],
-    axes: tuple[str, str],
-) -> FloatArray:
-    """Values as a matrix; every pair of a row and a column must be there once."""
-    shape = int(rows.max()) + 1, int(columns.max()) + 1
-    index = rows.astype(np.int64) * shape[1] + columns.astype(np.int64)
+def grid(name: str, table: Table, row: str, value: str) -> FloatArray:
+    """A column as a matrix, with a row for each number in ``row`` and a column for each arm; every
+    pair must be there once.
+    """
+    places = table[row].astype(np.int64), table["arm"].astype(np.int64)
+    shape = int(places[0].max()) + 1, int(places[1].max()) + 1
+    index = np.ravel_multi_index(places, shape)
     if index.size != shape[0] * shape[1] or np.unique(index).size != index.size:
         raise ValueError(
-            f"{name} must have each pair of {axes[0]} and {axes[1]} once, "
-            f"{shape[0]} x {shape[1]} rows, got {index.size} rows and {np.unique(index).size} pairs"
+            f"{name} must have each pair of {row} and arm once, {shape[0]} x {shape[1]} rows, got "
+            f"{index.size} rows and {np.unique(index).size} pairs"
         )
     out = np.empty(shape)
-    out.flat[index] = values
+    out.flat[index] = table[value]
     return out
 
 
 def heat(
-    axes: Axes, values: FloatArray, scale: Normalize, texts: Sequence[Sequence[str]]
+    axes: style.Axes, values: FloatArray, scale: Normalize, texts: Sequence[Sequence[str]]
 ) -> ScalarMappable:
     """Draw a matrix as coloured cells, the first row on top, with a text in each cell that is read
     on its colour.
     """
     import matplotlib as mpl
 
-    cells = axes.pcolormesh(
-        values, cmap=PALETTE, norm=scale, edgecolors="#dddddd", linewidth=0.6, clip_on=False
-    )
+    edges: Any = {"edgecolors": "#dddddd", "linewidth": 0.6, "clip_on": False}
+    cells = axes.pcolormesh(values, cmap=PALETTE, norm=scale, **edges)
     axes.set_ylim(values.shape[0], 0)
     axes.grid(visible=False)
     axes.tick_params(length=0)
@@ -178,12 +171,12 @@ def heat(
     light = colours[..., :3] ** 2.2 @ [0.2126, 0.7152, 0.0722] > EVEN
     for (row, column), pale in np.ndenumerate(light):
         if texts[row][column]:
-            look: Any = {"ha": "center", "va": "center", "color": INK if pale else "white"}
+            look: Any = {"ha": "center", "va": "center", "color": style.INK if pale else "white"}
             axes.text(column + 0.5, row + 0.5, texts[row][column], fontsize=7, **look)
     return cells
 
 
-def name_arms(axes: Axes, arms: int, identifying: Sequence[int]) -> None:
+def name_arms(axes: style.Axes, arms: int, identifying: Sequence[int]) -> None:
     """Write A1, A2, ... above the columns, and mark the identifying ones."""
     wrong = [arm for arm in identifying if not 0 <= arm < arms]
     if wrong:
@@ -196,22 +189,22 @@ def name_arms(axes: Axes, arms: int, identifying: Sequence[int]) -> None:
         label: Any = axes.get_xticklabels()[arm]
         label.set(color=MARK, weight="bold")
         look: Any = {"ha": "center", "va": "bottom", "color": MARK, "fontsize": 9}
-        write(axes, "▾", (arm + 0.5, 1.0), (0, 13), xycoords=up, **look)
+        style.write(axes, "▾", (arm + 0.5, 1.0), (0, 13), xycoords=up, **look)
 
 
-def _prior(axes: Axes, probability: FloatArray) -> None:
+def _prior(axes: style.Axes, probability: FloatArray) -> None:
     places = np.arange(probability.size) + 0.5
-    axes.barh(places, probability, height=0.72, color=FAINT)
+    axes.barh(places, probability, height=0.72, color=style.FAINT)
     for place, value in zip(places, probability, strict=True):
-        write(axes, _fraction(value), (value, place), (3, 0), va="center", fontsize=7.5)
+        style.write(axes, _fraction(value), (value, place), (3, 0), va="center", fontsize=7.5)
     axes.set_ylim(probability.size, 0)
-    axes.set_xlim(0, 1.55 * probability.max())
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xlim=(0, 1.55 * probability.max()), xticks=[], yticks=[])
     axes.grid(visible=False)
     for side in ("bottom", "right", "top"):
         axes.spines[side].set_visible(False)
-    write(axes, "prior", (0, 1.0), (0, 4), xycoords="axes fraction", fontsize=8, color=NOTE)
+    style.write(
+        axes, "prior", (0, 1.0), (0, 4), xycoords="axes fraction", fontsize=8, color=style.NOTE
+    )
 
 
 def _fraction(value: float) -> str:

@@ -11,9 +11,8 @@ import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,11 @@ from priorwise.core.types import FloatArray
 from priorwise.core.validation import shown
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    import matplotlib.axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
+    Axes = matplotlib.axes.Axes
 
 # Okabe and Ito (2008), without yellow, which is too pale on white; then wine, olive and grey, for
 # those who need more than seven.
@@ -49,7 +50,9 @@ NOTE: Final = "#666666"
 NOTE_SIZE: Final = 8.0
 NOTE_LINE: Final = 0.155  # inches
 BAND: Final = 2.0  # standard errors on each side
-DASHES: Final = (0, (3, 2))  # of lines to compare with
+DASHES: Final = (0, (3, 2))
+REFERENCE: Final[Any] = {"color": INK, "linewidth": 0.9, "linestyle": DASHES}  # to compare with
+WHISKERS: Final[Any] = {"ecolor": INK, "elinewidth": 1.0, "capsize": 2.5}
 LABEL_SIZE: Final = 8.5
 LINE_SPACING: Final = 1.3
 LONGEST_LABEL: Final = 80
@@ -121,10 +124,8 @@ class Picture(dict[str, bytes]):
         place = file_path(path)
         suffix = place.suffix.removeprefix(".").lower()
         if suffix not in self:
-            raise ValueError(
-                f"path must end in {' or '.join(f'.{each}' for each in self)}, got "
-                f"{shown(str(path))}"
-            )
+            known = " or ".join(f".{each}" for each in self)
+            raise ValueError(f"path must end in {known}, got {shown(str(path))}")
         write_whole(place, self[suffix])
         return place
 
@@ -233,6 +234,13 @@ def draw_band(axes: Axes, x: NDArray[Any], mean: FloatArray, wide: FloatArray, c
     axes.fill_between(x, mean - wide, mean + wide, color=colour, alpha=0.18, linewidth=0)
 
 
+def whole_numbers(axis: Axis, most: int, steps: Sequence[float]) -> None:
+    """Number an axis at no more than so many places, at multiples of these steps."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=most, integer=True, min_n_ticks=1, steps=steps))
+
+
 def look(index: int) -> tuple[str, str]:
     """Colour and marker of the index-th series; no two of the first 70 share both."""
     return COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
@@ -249,8 +257,7 @@ def short_label(name: str) -> str:
     return name if len(name) <= LONGEST_LABEL else f"{name[:half]}…{name[-half:]}"
 
 
-@dataclass(frozen=True)
-class EndLabel:
+class EndLabel(NamedTuple):
     """A name to write at the end of a line."""
 
     x: float
@@ -304,10 +311,6 @@ def spread(heights: Sequence[float], gap: float, low: float, high: float) -> lis
             before, size = pools.pop()
             total, count = total + before, count + size
         pools.append((total, count))
-    free = (
-        np.concatenate([np.full(count, total / count) for total, count in pools])
-        if pools
-        else np.zeros(0)
-    )
+    free = [total / count for total, count in pools for _ in range(count)]
     room = max(high - low - gap * (len(heights) - 1), 0.0)
     return list(np.clip(free, low, low + room) + gap * np.arange(len(heights)))

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from priorwise.figures.style import (
-    COLOURS,
-    DASHES,
-    INK,
-    MARKERS,
-    EndLabel,
-    Picture,
-    label_ends,
-    number_plainly,
-    sheet,
-    write,
-)
+from priorwise.figures import style
 from priorwise.figures.tables import Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-GAP = (COLOURS[7], "X")  # of what is measured
+GAP = (style.COLOURS[7], "X")  # of what is measured
 
 
-def ladders(table: Table) -> Picture:
+def ladders(table: Table) -> style.Picture:
     """Bounds on the reward over a grid of misspecifications, a panel for each policy."""
     policies = list(dict.fromkeys(table["policy"].tolist()))
     rungs = list(dict.fromkeys(table["rung"].tolist()))
-    looks = dict(zip(rungs, zip(COLOURS, MARKERS, strict=False), strict=False))
+    looks = {rung: style.look(index) for index, rung in enumerate(rungs)}
     looks["measured gap"] = GAP
     width, left, panel, tall = 1.0 + 3.3 * len(policies) + 1.7, 0.75, 3.0, 2.7
     note = (
@@ -39,7 +25,7 @@ def ladders(table: Table) -> Picture:
         "actions, a looser rung; the last has none."
     )
     title = "The ladder over a grid of misspecifications"
-    with sheet(width, tall, title, note, left=left, top=0.84, bottom=0.6) as page:
+    with style.sheet(width, tall, title, note, left=left, top=0.84, bottom=0.6) as page:
         for index, policy in enumerate(policies):
             axes = page.axes(left + index * (panel + 0.3), panel, tall)
             chosen = table["policy"] == policy
@@ -52,10 +38,9 @@ def ladders(table: Table) -> Picture:
             seen = gap > 2 * table["gap_std_error"][one]
             _line(axes, table["shift"][one], np.where(seen, gap, np.nan), "measured gap", GAP)
             any_two = float(table["trivial"][one][0])
-            axes.axhline(any_two, color=INK, linewidth=0.9, linestyle=DASHES)
+            axes.axhline(any_two, **style.REFERENCE)
             axes.set_ylim(1e-4, 60.0)
-            number_plainly(axes.xaxis)
-            number_plainly(axes.yaxis)
+            _number_plainly(axes)
             axes.set(title=policy, xlabel="shift of the mean of arm 1")
             axes.set_ylabel("" if index else "bound on the reward in a task")
             axes.tick_params(labelleft=index == 0)
@@ -63,14 +48,16 @@ def ladders(table: Table) -> Picture:
     return page.picture
 
 
-def _line(axes: Axes, x: np.ndarray, y: np.ndarray, name: str, look: tuple[str, str]) -> EndLabel:
+def _line(
+    axes: style.Axes, x: np.ndarray, y: np.ndarray, name: str, look: tuple[str, str]
+) -> style.EndLabel:
     colour, marker = look
     axes.plot(x, y, color=colour, marker=marker, markersize=4)
     ends = (float(x[-1]), float(y[-1])) if x.size else (np.nan, np.nan)
-    return EndLabel(*ends, name, colour)
+    return style.EndLabel(*ends, name, colour)
 
 
-def _legend(axes: Axes, looks: dict[str, tuple[str, str]]) -> None:
+def _legend(axes: style.Axes, looks: dict[str, tuple[str, str]]) -> None:
     """List the lines beside the last panel, in the order of the ladder; not every panel has all of
     them.
     """
@@ -84,24 +71,28 @@ def _legend(axes: Axes, looks: dict[str, tuple[str, str]]) -> None:
     axes.legend(handles=handles, frameon=False, fontsize=8.5, **place)
 
 
-def _plain_ticks(axes: Axes, ticks: list[float]) -> None:
+def _number_plainly(axes: style.Axes) -> None:
+    style.number_plainly(axes.xaxis)
+    style.number_plainly(axes.yaxis)
+
+
+def _plain_ticks(axes: style.Axes, ticks: list[float]) -> None:
     """Write these numbers along the horizontal axis, and 1, 2, 5, 10, ... along the other."""
     from matplotlib.ticker import FixedLocator, LogLocator
 
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    number_plainly(axes.xaxis)
-    number_plainly(axes.yaxis)
+    _number_plainly(axes)
 
 
-def estimator_errors(table: Table) -> Picture:
+def estimator_errors(table: Table) -> style.Picture:
     """Error of each estimator against the number of tasks."""
     names = list(dict.fromkeys(table["estimator"].tolist()))
-    looks = dict(zip(names, zip(COLOURS, MARKERS, strict=False), strict=False))
+    looks = {name: style.look(index) for index, name in enumerate(names)}
     left, panel, tall = 0.8, 3.6, 2.56
     title = "How estimators of the prior converge"
     note = "Gaussian problem of the paper, 10 uniform pulls per task; means over replicates."
-    with sheet(10.6, tall, title, note, left=left, top=0.8, bottom=0.6) as page:
+    with style.sheet(10.6, tall, title, note, left=left, top=0.8, bottom=0.6) as page:
         for index, (of, norm) in enumerate((("mean", "Euclidean"), ("covariance", "Frobenius"))):
             axes = page.axes(left + index * (panel + 0.85), panel, tall)
             axes.loglog()
@@ -109,22 +100,21 @@ def estimator_errors(table: Table) -> Picture:
             for name in names:
                 rows = (table["estimator"] == name) & (table["of"] == of)
                 sizes = np.unique(table["tasks"][rows])
-                means = np.array(
-                    [table["error"][rows & (table["tasks"] == size)].mean() for size in sizes]
-                )
+                each = (table["error"][rows & (table["tasks"] == size)] for size in sizes)
+                means = np.array([errors.mean() for errors in each])
                 ends.append(_line(axes, sizes, means, name, looks[name]))
             guide = means[0] * 0.5 * np.sqrt(sizes[0] / sizes)
-            axes.plot(sizes, guide, color=INK, linewidth=0.9, linestyle=DASHES)
+            axes.plot(sizes, guide, **style.REFERENCE)
             at = (float(sizes[1]), float(guide[1]))
-            write(axes, "slope −1/2", at, (-6, -16), fontsize=8, ha="right")
+            style.write(axes, "slope −1/2", at, (-6, -16), fontsize=8, ha="right")
             axes.set(title=f"Error of the {of}", xlabel="tasks", ylabel=f"{norm} norm")
             _plain_ticks(axes, sizes.tolist())
             if index == 1:
-                label_ends(axes, ends)
+                style.label_ends(axes, ends)
     return page.picture
 
 
-def gaps(table: Table) -> Picture:
+def gaps(table: Table) -> style.Picture:
     """What the wrong prior costs on the instance of the lower bound, between the bounds."""
     shown = {
         "upper": "upper bound",
@@ -135,18 +125,16 @@ def gaps(table: Table) -> Picture:
     title = "What the wrong prior costs on the (N + 1)-arm instance"
     note = "2,000 arms, kHε = 0.04. Whiskers: simulation, ±2 standard errors."
     pulls = table["pulls"]
-    with sheet(6.8, 2.64, title, note, left=0.75, top=0.72, bottom=0.6) as page:
+    with style.sheet(6.8, 2.64, title, note, left=0.75, top=0.72, bottom=0.6) as page:
         axes = page.axes(0.75, 3.95, 2.64)
         axes.loglog()
         ends = []
-        for (column, name), look in zip(
-            shown.items(), zip(COLOURS, MARKERS, strict=False), strict=False
-        ):
+        for index, (column, name) in enumerate(shown.items()):
             rows = table[column] > 0
-            ends.append(_line(axes, pulls[rows], table[column][rows], name, look))
-        bars: Any = {"fmt": "none", "ecolor": INK, "elinewidth": 1.0, "capsize": 2.5, "zorder": 4}
+            ends.append(_line(axes, pulls[rows], table[column][rows], name, style.look(index)))
+        bars: Any = {"fmt": "none", "zorder": 4, **style.WHISKERS}
         axes.errorbar(pulls, table["measured"], 2 * table["std_error"], **bars)
         axes.set(xlabel="pulls in a task", ylabel="reward lost in a task")
         _plain_ticks(axes, pulls.tolist())
-        label_ends(axes, [each for each in ends if np.isfinite(each.y)])
+        style.label_ends(axes, [each for each in ends if np.isfinite(each.y)])
     return page.picture

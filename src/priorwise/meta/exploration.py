@@ -43,18 +43,13 @@ def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> 
     episodes = validation.count("episodes", episodes, least=0)
     if not isinstance(exploration, Exploration):
         if isinstance(exploration, type) or not hasattr(exploration, "act"):
-            raise TypeError(
-                "exploration must be a policy or have segments(episodes, seed=...), got "
-                f"{validation.shown(exploration)}"
-            )
+            needed = "exploration must be a policy or have segments(episodes, seed=...)"
+            raise TypeError(f"{needed}, got {validation.shown(exploration)}")
         return [(exploration, episodes)] if episodes else []
-    plan = [
-        (policy, number) for policy, number in exploration.segments(episodes, seed=seed) if number
-    ]
+    plan = [segment for segment in exploration.segments(episodes, seed=seed) if segment[1]]
     if sum(number for _, number in plan) != episodes:
-        raise ValueError(
-            f"the segments of {type(exploration).__name__} must add up to {episodes} episodes"
-        )
+        whose = type(exploration).__name__
+        raise ValueError(f"the segments of {whose} must add up to {episodes} episodes")
     return plan
 
 
@@ -82,7 +77,6 @@ class OneArmBlocks:
     then: Policy | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         validation.count("arms", self.arms)
         if self.rounds is not None:
             validation.count("rounds", self.rounds)
@@ -129,7 +123,6 @@ class PairedArms:
     then: Policy | None = None
 
     def __post_init__(self) -> None:
-        """Check the number of arms, and the policy."""
         validation.count("arms", self.arms)
         if self.then is not None:
             doors.policy("then", self.then)
@@ -137,23 +130,16 @@ class PairedArms:
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One segment per pair of arms that was drawn."""
         episodes = validation.count("episodes", episodes, least=0)
-        streams = Streams(
-            mix(validation.seed(seed) ^ PAIRS), np.arange((episodes + 1) // 2, dtype=np.uint64)
-        )
-        drawn = (
-            streams.at(Purpose.POLICY, 0).integers(self.arms**2)
-            if episodes
-            else np.empty(0, dtype=np.int64)
-        )
-        last = int(drawn[-1]) if episodes % 2 else -1
+        seed = mix(validation.seed(seed) ^ PAIRS)
+        if not episodes:
+            return []
+        streams = Streams(seed, np.arange((episodes + 1) // 2, dtype=np.uint64))
+        drawn = streams.at(Purpose.POLICY, 0).integers(self.arms**2)
         counts = 2 * np.bincount(drawn[: episodes // 2], minlength=self.arms**2)
-        plan: list[Segment] = [
-            (self._policy(pair), int(counts[pair])) for pair in np.flatnonzero(counts).tolist()
-        ]
-        return [*plan, (self._policy(last), 1)] if last >= 0 else plan
-
-    def _policy(self, pair: int) -> PlayArms:
-        return PlayArms(divmod(pair, self.arms), self.then)
+        plan = [(pair, int(counts[pair])) for pair in np.flatnonzero(counts).tolist()]
+        if episodes % 2:
+            plan.append((int(drawn[-1]), 1))
+        return [(PlayArms(divmod(pair, self.arms), self.then), number) for pair, number in plan]
 
 
 def explored(
@@ -162,17 +148,10 @@ def explored(
     """Kept run of an exploration; of one with several segments only the trajectory, tasks and
     horizon describe the whole.
     """
-    runs = [
-        simulate(
-            prior,
-            policy,
-            horizon=horizon,
-            tasks=number,
-            seed=seed if i == 0 else mix(seed + i),
-            keep=True,
-        )
-        for i, (policy, number) in enumerate(segments(exploration, episodes, seed=seed))
-    ]
+    runs = []
+    for i, (policy, number) in enumerate(segments(exploration, episodes, seed=seed)):
+        own = mix(seed + i) if i else seed
+        runs.append(simulate(prior, policy, horizon=horizon, tasks=number, seed=own, keep=True))
     if len(runs) == 1:
         return runs[0]
     return replace(runs[0], trajectory=joined([run.kept for run in runs]), tasks=episodes)

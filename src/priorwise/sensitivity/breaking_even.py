@@ -78,32 +78,18 @@ class BreakEven(Tabular):
 
     def figure(self, title: str = "") -> Picture:
         """Draw the curve."""
-        named = (
-            validation.text("title", title)
-            or f"How wrong may the prior of {self.policy} be in {self.horizon} pulls?"
-        )
-        return break_even_figure(
-            self.scales,
-            self.advantages,
-            self.std_errors,
-            self.scale,
-            self.between,
-            named,
-            self.fallback,
-        )
+        head = f"How wrong may the prior of {self.policy} be in {self.horizon} pulls?"
+        named = validation.text("title", title) or head
+        return break_even_figure(self.table(), self.scale, self.between, named, self.fallback)
 
     def __str__(self) -> str:
         """Break-even, and where it may lie."""
-        if self.scale is not None:
-            low, high = self.between
-            known = (
-                f"between {low:.4g} and {high:.4g}" if math.isfinite(high) else f"above {low:.4g}"
-            )
-            return f"break-even at {self.scale:.4g} ({known}): beyond it {self.fallback} earns more"
-        return (
-            f"{self.policy} earns no less than {self.fallback} at every scale up to "
-            f"{self.largest:.4g}"
-        )
+        if self.scale is None:
+            never = f"{self.policy} earns no less than {self.fallback}"
+            return f"{never} at every scale up to {self.largest:.4g}"
+        low, high = self.between
+        known = f"between {low:.4g} and {high:.4g}" if math.isfinite(high) else f"above {low:.4g}"
+        return f"break-even at {self.scale:.4g} ({known}): beyond it {self.fallback} earns more"
 
 
 def break_even(
@@ -154,11 +140,9 @@ def break_even(
     True
 
     """
-    horizon, tasks, seed = (
-        validation.count("horizon", horizon),
-        validation.count("tasks", tasks, least=2),
-        validation.seed(seed),
-    )
+    horizon = validation.count("horizon", horizon)
+    tasks = validation.count("tasks", tasks, least=2)
+    seed = validation.seed(seed)
     largest = validation.number("largest", largest)
     if largest <= 0.0:
         raise ValueError(f"largest must be positive, got {largest:g}")
@@ -186,13 +170,12 @@ def break_even(
             bar.advance(1)
             return gain
 
-        crossing = next(
-            (i for i, gain in enumerate([tried(scale) for scale in grid]) if gain.mean < 0.0), None
-        )
-        if crossing is not None:
-            scale = _bisect(tried, grid[max(crossing - 1, 0)], grid[crossing])
+        losing = [i for i, gain in enumerate([tried(scale) for scale in grid]) if gain.mean < 0.0]
+        if losing:
+            scale = _bisect(tried, grid[max(losing[0] - 1, 0)], grid[losing[0]])
     scales = np.array(sorted(seen))
     curve, against = ([seen[float(s)][i] for s in scales] for i in (0, 1))
+    name = type(instead).__name__
     return BreakEven(
         scale=scale,
         between=_between(scales, curve, scale),
@@ -202,7 +185,7 @@ def break_even(
         losses=np.array([each.mean for each in against]),
         losses_std_errors=np.array([each.std_error for each in against]),
         largest=largest,
-        fallback=_name(instead),
+        fallback=f"a {name} believed instead" if hasattr(instead, "belief") else name,
         policy=type(policy).__name__,
         horizon=horizon,
     )
@@ -213,10 +196,8 @@ def _at(path: Path, scale: float) -> Any:
     try:
         held = path(scale)
     except ValueError as error:
-        raise ValueError(
-            f"direction leads out of the family at scale {scale:g} ({error}); pass a smaller "
-            "largest=..."
-        ) from None
+        where = f"direction leads out of the family at scale {scale:g}"
+        raise ValueError(f"{where} ({error}); pass a smaller largest=...") from None
     doors.prior(f"direction({scale:g})", held)
     return held
 
@@ -247,40 +228,27 @@ def _between(scales: FloatArray, curve: list[Estimate], scale: float | None) -> 
     return float(max(gains, default=0.0)), float(min(losses, default=math.inf))
 
 
-def _name(fallback: Any) -> str:
-    return (
-        f"a {type(fallback).__name__} believed instead"
-        if hasattr(fallback, "belief")
-        else type(fallback).__name__
-    )
-
-
 def _path(prior: Any, direction: Any) -> Path:
     """Read the direction."""
     if callable(direction):
         path: Path = direction
         return path
+    kind = type(prior).__name__
     if hasattr(prior, "for_arms") or not offers(prior, "parameters"):
-        raise TypeError(
-            f"direction must be a function from the scale to a prior for a {type(prior).__name__}"
-        )
+        raise TypeError(f"direction must be a function from the scale to a prior for a {kind}")
     names = ask(prior, "parameters", "break_even")
     if hasattr(direction, "belief"):
         direction = _between_priors(prior, direction, names)
     elif not isinstance(direction, Mapping):
         if "mean" not in names:
-            raise TypeError(
-                f"direction must name what it shifts, such as {{{names[0]!r}: ...}}, for a "
-                f"{type(prior).__name__}"
-            )
+            such = f"{{{names[0]!r}: ...}}"
+            raise TypeError(f"direction must name what it shifts, such as {such}, for a {kind}")
         direction = {"mean": direction}
     shifts = {}
     for name, value in direction.items():
         if name not in names:
-            raise ValueError(
-                f"direction must shift one of {', '.join(names)} of a {type(prior).__name__}, got "
-                f"{name!r}"
-            )
+            known = f"one of {', '.join(names)} of a {kind}"
+            raise ValueError(f"direction must shift {known}, got {name!r}")
         shifts[name] = validation.matrix(f"direction[{name!r}]", value, getattr(prior, name).shape)
     return lambda scale: prior.replaced(
         **{name: getattr(prior, name) + scale * shift for name, shift in shifts.items()}
@@ -290,16 +258,13 @@ def _path(prior: Any, direction: Any) -> Path:
 def _between_priors(prior: Any, end: Any, names: tuple[str, ...]) -> dict[str, FloatArray]:
     """Differences of the parameters: scale 1 leads to the other prior, and beyond goes past it."""
     if type(end) is not type(prior):
-        raise ValueError(
-            f"direction must be of the family of prior, a {type(prior).__name__}, got a "
-            f"{type(end).__name__}"
-        )
+        kinds = f"a {type(prior).__name__}, got a {type(end).__name__}"
+        raise ValueError(f"direction must be of the family of prior, {kinds}")
     if end.arms != prior.arms:
         raise ValueError(f"direction must have the {prior.arms} arms of prior, got {end.arms}")
     if end.reward_law != prior.reward_law:
-        raise ValueError(
-            f"direction must have the reward law of prior, {prior.reward_law}, got {end.reward_law}"
-        )
+        laws = f"{prior.reward_law}, got {end.reward_law}"
+        raise ValueError(f"direction must have the reward law of prior, {laws}")
     for name in inspect.signature(type(prior)).parameters:
         if name not in names and not np.array_equal(getattr(prior, name), getattr(end, name)):
             raise ValueError(

@@ -11,12 +11,8 @@ from typing import Any, Final, final
 from joblib import parallel_config
 from joblib._dask import DaskDistributedBackend
 
-from priorwise.experiments.running.workers import (
-    Workers,
-    WorkersError,
-    interrupts_waiting,
-    leave_interrupts_to_parent,
-)
+from priorwise.experiments.running import workers
+from priorwise.experiments.running.workers import Workers, WorkersError
 
 SECONDS_TO_CONNECT: Final = 10.0
 
@@ -57,33 +53,23 @@ def dask_workers(jobs: int, scheduler: str | None) -> Iterator[Workers]:
         raise WorkersError(
             "Dask is not installed; pip install 'priorwise[dask]', or '.[dask]' in a checkout"
         ) from None
-    here = {
-        "n_workers": jobs,
-        "threads_per_worker": 1,
-        "dashboard_address": "127.0.0.1:0",
-        "silence_logs": logging.ERROR,
-    }
+    here = {"n_workers": jobs, "threads_per_worker": 1, "silence_logs": logging.ERROR}
     try:
         if scheduler:
             client = Client(scheduler, timeout=SECONDS_TO_CONNECT)
         else:
-            with interrupts_waiting():
-                client = Client(**here)
+            with workers.interrupts_waiting():
+                client = Client(dashboard_address="127.0.0.1:0", **here)
     except (OSError, ValueError) as error:
         raise WorkersError(f"no Dask scheduler answers at {scheduler}") from error
     with client, parallel_config(Backend(client=client)):
         try:
             client.wait_for_workers(1, timeout=SECONDS_TO_CONNECT)
         except TimeoutError:
-            raise WorkersError(
-                f"no worker is connected; start one: dask worker {client.scheduler.address}"
-            ) from None
+            start = f"dask worker {client.scheduler.address}"
+            raise WorkersError(f"no worker is connected; start one: {start}") from None
         if scheduler is None:
-            client.run(leave_interrupts_to_parent)
+            client.run(workers.leave_interrupts_to_parent)
         threads = sum(client.ncores().values())
-        yield Workers(
-            f"{threads} threads of "
-            + (f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"),
-            "all",
-            threads,
-        )
+        which = f"the Dask cluster at {scheduler}" if scheduler else "a local Dask cluster"
+        yield Workers(f"{threads} threads of {which}", "all", threads)

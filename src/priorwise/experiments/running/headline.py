@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core.estimates import std_error
+from priorwise.core.estimates import digits_of, std_error
 from priorwise.core.types import FloatArray
 from priorwise.figures.tables import Table
 
@@ -42,23 +42,18 @@ def headline(table: Table) -> Headline | None:
         return _averaged(table, replicates) if size <= MOST_ROWS * replicates else None
     if size > MOST_ROWS:
         return None
-    rows = tuple(tuple(plain(value) for value in row) for row in zip(*table.values(), strict=True))
-    return Headline(
-        tuple(table), rows, tuple(values.dtype.kind in "iuf" for values in table.values()), None
-    )
+    rows = tuple(tuple(map(plain, row)) for row in zip(*table.values(), strict=True))
+    numbers = tuple(values.dtype.kind in "iuf" for values in table.values())
+    return Headline(tuple(table), rows, numbers, None)
 
 
 def _averaged(table: Table, replicates: int) -> Headline | None:
     measured = [name for name, values in table.items() if values.dtype.kind in "fb"]
     keys = [name for name in table if name not in (*measured, REPLICATE)]
     groups: dict[tuple[Any, ...], list[int]] = {}
-    of = (
-        zip(*(table[name].tolist() for name in keys), strict=True)
-        if keys
-        else ((),) * len(table[REPLICATE])
-    )
-    for index, key in enumerate(of):
-        groups.setdefault(key, []).append(index)
+    columns = [table[name].tolist() for name in keys]
+    for index in range(len(table[REPLICATE])):
+        groups.setdefault(tuple(column[index] for column in columns), []).append(index)
     if not measured or len(groups) > MOST_ROWS:
         return None
     rows = tuple(
@@ -89,7 +84,7 @@ def mean_text(values: FloatArray) -> str:
     error = float(std_error(values))
     if not math.isfinite(error) or error <= 0.0:
         return f"{plain(mean)} ± {plain(error)}"
-    digits = min(max(1 - math.floor(math.log10(error)), 0), 8)
+    digits = min(digits_of(error), 8)
     return f"{mean:,.{digits}f} ± {error:,.{digits}f}"
 
 

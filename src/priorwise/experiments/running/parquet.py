@@ -23,11 +23,8 @@ def to_parquet(name: str, table: Table, about: Mapping[str, Any]) -> bytes:
     from pyarrow import parquet
 
     columns = {column: np.asarray(values) for column, values in table.items()}
-    if (
-        not columns
-        or any(each.ndim != 1 for each in columns.values())
-        or len({len(each) for each in columns.values()}) != 1
-    ):
+    known = {each.shape for each in columns.values()}
+    if len(known) != 1 or len(known.pop()) != 1:
         shapes = ", ".join(f"{column} {each.shape}" for column, each in columns.items())
         raise ValueError(f"table {name} must have columns of one length, got {shapes or 'none'}")
     arrow = pa.table({column: _column(values) for column, values in columns.items()})

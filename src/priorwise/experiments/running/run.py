@@ -18,26 +18,12 @@ from typing import Any, Final, Protocol, final, get_args, runtime_checkable
 
 from priorwise.core import sizes, validation
 from priorwise.core.progress import Progress, progress_of
-from priorwise.experiments.experiment import (
-    WARM_UP,
-    Block,
-    Claim,
-    Experiment,
-    Files,
-    Tables,
-    WarmsUp,
-)
-from priorwise.experiments.running import BLOCKS, Where
+from priorwise.experiments.experiment import WARM_UP, Block, Claim, Experiment, Files, WarmsUp
+from priorwise.experiments.running import BLOCKS, Where, store
 from priorwise.experiments.running.parquet import read_parquet, to_parquet
-from priorwise.experiments.running.store import (
-    BlockStore,
-    Finished,
-    claimed,
-    code_stamp,
-    digest_of,
-    write_whole,
-)
+from priorwise.experiments.running.store import BlockStore, Finished, write_whole
 from priorwise.experiments.running.workers import Call, Workers, start_workers
+from priorwise.figures.tables import Table
 
 DRAWS_PER_REPLICATE: Final = 1e7
 """Of a large experiment, about."""
@@ -63,7 +49,7 @@ class Outcome:
     title: str
     constants: Mapping[str, Any]
     digest: str
-    tables: Tables
+    tables: Mapping[str, Table]
     figures: Mapping[str, Files]
     claims: tuple[Claim, ...]
     # on the wall, in this call, since the experiment before was done, without compiling
@@ -164,7 +150,7 @@ def run_experiments(
     work = [_prepare(each, validation.seed(seed), replicates, out) for each in experiments]
     total = sum(each.cost(block) for each in work for block in each.blocks)
     bar_of = progress_of(total, "", shown=progress, parallel=None)
-    with claimed(out), start_workers(where, jobs, scheduler) as workers, bar_of as bar:
+    with store.claimed(out), start_workers(where, jobs, scheduler) as workers, bar_of as bar:
         outcomes = _run(work, workers, bar)
         kept, stale = [], []
         for each in (_prepare(other, seed, replicates, out) for other in others):
@@ -243,7 +229,7 @@ class _Work:
         return self.experiment.cost(block) if isinstance(self.experiment, Costed) else 1.0
 
     def call(self, block: Block) -> Call:
-        return Call(self.experiment, block, self.seed, code_stamp())
+        return Call(self.experiment, block, self.seed, store.code_stamp())
 
     def stored(self) -> _Done:
         found = {block: self.store.load(block) for block in self.blocks}
@@ -308,6 +294,6 @@ class _Work:
 
 
 def _prepare(experiment: Experiment, seed: int, replicates: int, out: Path) -> _Work:
-    digest = digest_of(experiment, seed)
-    store = BlockStore(out / BLOCKS / experiment.name / digest, digest)
-    return _Work(experiment, seed, replicates, out, store, tuple(experiment.blocks(replicates)))
+    digest = store.digest_of(experiment, seed)
+    kept = BlockStore(out / BLOCKS / experiment.name / digest, digest)
+    return _Work(experiment, seed, replicates, out, kept, tuple(experiment.blocks(replicates)))

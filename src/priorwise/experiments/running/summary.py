@@ -25,25 +25,14 @@ def reduced(results: Results) -> str:
     )
 
 
-def kept_text(results: Results) -> str:
-    """Say which sections of the report come from earlier calls; "" if none does."""
-    names = ", ".join(each.name for each in results.kept)
-    return (
-        f"From earlier calls, with the same seed, replicates and sources: {names}." if names else ""
-    )
-
-
-def stale_text(results: Results) -> str:
-    """Say which experiments of earlier calls do not belong on the same page; "" if there is
-    none.
+def others_text(results: Results) -> list[str]:
+    """Say which sections of the report come from earlier calls, and which experiments of earlier
+    calls do not belong on the same page.
     """
-    names = ", ".join(results.stale)
-    return (
-        "Left out, since an earlier call made them with another seed, replicates or sources: "
-        f"{names}."
-        if names
-        else ""
-    )
+    kept, stale = ", ".join(each.name for each in results.kept), ", ".join(results.stale)
+    same = "From earlier calls, with the same seed, replicates and sources"
+    other = "Left out, since an earlier call made them with another seed, replicates or sources"
+    return [f"{said}: {names}." for said, names in ((same, kept), (other, stale)) if names]
 
 
 def seconds_text(seconds: float) -> str:
@@ -85,31 +74,20 @@ def print_summary(results: Results, report: Path, console: Console) -> None:
             Text(resumed_text(each), "dim"),
         )
     console.print(table)
-    times = ", ".join(
-        f"{group} {seconds_text(seconds)}" for group, seconds in group_seconds(results).items()
-    )
+    groups = group_seconds(results).items()
+    times = ", ".join(f"{group} {seconds_text(seconds)}" for group, seconds in groups)
     if results.compiling >= SHORT:
-        times += (
-            f"; compiling, which only the first run does, about {seconds_text(results.compiling)}"
-        )
-    console.print(
-        Text(
-            f"Time: {times}; on {results.workers}. Seed {results.seed}, {results.replicates:,} "
-            "replicates."
-        ),
-        soft_wrap=True,
-    )
+        spent = seconds_text(results.compiling)
+        times += f"; compiling, which only the first run does, about {spent}"
+    size = f"Seed {results.seed}, {results.replicates:,} replicates."
+    lines = [Text(f"Time: {times}; on {results.workers}. {size}")]
     for each in results.outcomes:
         for claim in each.failed:
-            line = Text.assemble(
-                ("Fails  ", "bold red"),
-                f"{each.name}: {claim.statement}. Measured: {claim.measured}",
-            )
-            line.append(f"; needed: {claim.needed}" if claim.needed else "")
-            console.print(line, soft_wrap=True)
+            said = f"{each.name}: {claim.statement}. Measured: {claim.measured}"
+            said += f"; needed: {claim.needed}" if claim.needed else ""
+            lines.append(Text.assemble(("Fails  ", "bold red"), said))
     if reduced(results):
-        console.print(Text(reduced(results), "yellow"), soft_wrap=True)
-    for text in (kept_text(results), stale_text(results)):
-        if text:
-            console.print(Text(text, "dim"), soft_wrap=True)
-    console.print(Text(f"Report: {report}"), soft_wrap=True)
+        lines.append(Text(reduced(results), "yellow"))
+    lines += [Text(text, "dim") for text in others_text(results)]
+    for line in (*lines, Text(f"Report: {report}")):
+        console.print(line, soft_wrap=True)

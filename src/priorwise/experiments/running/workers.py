@@ -39,8 +39,7 @@ def run_block(call: Call) -> tuple[Block, Finished]:
     if code_stamp() != call.stamp:
         raise WorkersError(
             "a worker has other sources or versions of priorwise, numpy, scipy, numba or Python "
-            "than this process; "
-            "install the same on both, and start again"
+            "than this process; install the same on both, and start again"
         )
     from numba.core.event import install_timer
 
@@ -55,9 +54,8 @@ def run_block(call: Call) -> tuple[Block, Finished]:
             else:
                 arrays = call.experiment.run(call.block, call.seed)
     except Exception as error:
-        error.add_note(
-            f"in {call.block} of the experiment {call.experiment.name}, seed {call.seed}"
-        )
+        which = f"the experiment {call.experiment.name}, seed {call.seed}"
+        error.add_note(f"in {call.block} of {which}")
         raise
     return call.block, Finished(arrays, time.perf_counter() - start - sum(spent), sum(spent))
 
@@ -101,13 +99,9 @@ def _local(jobs: int) -> Iterator[Workers]:
     about = f"{jobs} processes on this machine" if jobs > 1 else "one process on this machine"
     # One thread in each process: blocks are the parallelism. Arguments are small: no files for
     # them.
-    settings = {
-        "inner_max_num_threads": 1,
-        "max_nbytes": None,
-        "initializer": _obey_parent,
-        "initargs": (os.getpid(),),
-    }
-    with parallel_config("loky", n_jobs=jobs, **settings):
+    settings = {"inner_max_num_threads": 1, "max_nbytes": None}
+    start = {"initializer": _obey_parent, "initargs": (os.getpid(),)}
+    with parallel_config("loky", n_jobs=jobs, **settings, **start):
         yield Workers(about, "2 * n_jobs", jobs)
 
 
@@ -164,6 +158,5 @@ def _deaths_explained() -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "distributed":
             raise
-        raise WorkersError(
-            f"the Dask cluster gave up, finished blocks are kept: {error}"
-        ) from error
+        kept = "the Dask cluster gave up, finished blocks are kept"
+        raise WorkersError(f"{kept}: {error}") from error

@@ -57,9 +57,8 @@ def moment_errors(
     for r in range(replicates):
         run = explored(prior, explore, max(sizes), horizon, seed=replicate_seed(seed, r))
         fits = used.fit_prefixes(run, sizes)
-        squares[r] = (
-            np.array([whitened_errors(prior, fit.prior.mean, fit.prior.cov) for fit in fits]).T ** 2
-        )
+        errors = [whitened_errors(prior, fit.prior.mean, fit.prior.cov) for fit in fits]
+        squares[r] = np.array(errors).T ** 2
     rms = np.sqrt(squares.mean(axis=0))
     spread = std_error(squares) / (2.0 * rms)
     return MomentErrors(tuple(sizes), rms[0], rms[1], spread[0], spread[1])

@@ -19,7 +19,7 @@ from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
-from priorwise.meta.complexity.theory import covered_rate, open_share
+from priorwise.meta.complexity.theory import covered_rate
 from priorwise.meta.exploration import Exploration, explored, replicate_seed
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
@@ -73,16 +73,11 @@ class SampleComplexity:
 
     def __str__(self) -> str:
         """Answer in one line."""
-        most = self.curve[-1].tasks if self.curve else 0
-        answer = (
-            f"more than {most:,} tasks"
-            if self.tasks is None
-            else f"{self.tasks:,} tasks ({self.not_enough:,} do not)"
-        )
-        return (
-            f"{answer} bring the estimate within {self.eps:g} in total variation with probability "
-            f"{1 - self.delta:g}"
-        )
+        answer = f"more than {self.curve[-1].tasks if self.curve else 0:,} tasks"
+        if self.tasks is not None:
+            answer = f"{self.tasks:,} tasks ({self.not_enough:,} do not)"
+        near = f"within {self.eps:g} in total variation"
+        return f"{answer} bring the estimate {near} with probability {1 - self.delta:g}"
 
 
 def sample_complexity(
@@ -131,23 +126,18 @@ def sample_complexity(
         Show a progress bar: True always, False never, None on a terminal if it takes long.
 
     """
-    eps, delta = open_share("eps", eps), open_share("delta", delta)
-    horizon, replicates = (
-        validation.count("horizon", horizon),
-        validation.count("replicates", replicates),
-    )
+    eps, delta = validation.share("eps", eps), validation.share("delta", delta)
+    horizon = validation.count("horizon", horizon)
+    replicates = validation.count("replicates", replicates)
     seed, least = validation.seed(seed), validation.count("least", least)
     most, draws = validation.count("most", most, least=least), validation.count("draws", draws)
     if not validation.number("precision", precision) > 1.0:
         raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
     doors.fixed_prior("prior", prior)
-    used = (
-        ask(prior, "moments", "sample_complexity without an estimator")(prior)
-        if estimator is None
-        else estimator
-    )
-    doors.estimator("estimator", used)
-    used = adapted(used, KnownTasks.of(prior))
+    if estimator is None:
+        estimator = ask(prior, "moments", "sample_complexity without an estimator")(prior)
+    doors.estimator("estimator", estimator)
+    used = adapted(estimator, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
     check_run(
         prior,
@@ -170,18 +160,13 @@ def sample_complexity(
     def enough(tasks: int) -> bool:
         errors = np.empty(replicates)
         workers = ThreadPoolExecutor(available_threads())  # most of the time is NumPy's
-        with (
-            progress_of(replicates, f"replicates of {tasks:,} tasks", shown=progress) as bar,
-            workers,
-        ):
+        bar_of = progress_of(replicates, f"replicates of {tasks:,} tasks", shown=progress)
+        with bar_of as bar, workers:
             for r, value in enumerate(workers.map(partial(error, tasks), range(replicates))):
                 errors[r] = value
                 bar.advance(1)
-        tried[tasks] = Tried(
-            tasks,
-            float(np.mean(errors <= eps)),
-            float(np.quantile(errors, 1.0 - delta, method="higher")),
-        )
+        share, quantile = np.mean(errors <= eps), np.quantile(errors, 1.0 - delta, method="higher")
+        tried[tasks] = Tried(tasks, float(share), float(quantile))
         return tried[tasks].share >= 1.0 - delta
 
     low, high = 0, least
@@ -194,10 +179,8 @@ def sample_complexity(
         middle = round(np.sqrt(low * high))
         low, high = (low, middle) if enough(middle) else (middle, high)
     theory = covered_rate(prior, used, explore, horizon, eps, delta)
-    curve = tuple(tried[tasks] for tasks in sorted(tried))
-    return SampleComplexity(
-        eps, delta, None if low == high else high, low, curve, theory, prior, replicates
-    )
+    curve, reached = tuple(tried[tasks] for tasks in sorted(tried)), None if low == high else high
+    return SampleComplexity(eps, delta, reached, low, curve, theory, prior, replicates)
 
 
 def _distance(prior: Any, fitted: Any, seed: int, draws: int) -> float:
@@ -207,6 +190,5 @@ def _distance(prior: Any, fitted: Any, seed: int, draws: int) -> float:
         return of_pair(pair, prior, seed, draws).value
     sampled = with_divergences(pair, prior, "sample_complexity")
     stream = Streams(seed, np.arange(draws, dtype=np.uint64)).at(Purpose.POLICY, 0)
-    return float(
-        np.mean([np.abs(np.tanh(ratio / 2.0)).mean() for ratio in sampled.log_ratios(stream)])
-    )
+    ratios = sampled.log_ratios(stream)
+    return float(np.mean([np.abs(np.tanh(ratio / 2.0)).mean() for ratio in ratios]))

@@ -62,9 +62,8 @@ def whitened_errors(truth: Any, mean: FloatArray, cov: FloatArray) -> tuple[floa
             "truth must have a covariance that is not singular: errors are measured in its units"
         )
     root = (vectors / np.sqrt(values)) @ vectors.T
-    return float(np.linalg.norm(root @ (mean - truth.mean))), float(
-        np.linalg.norm(root @ (cov - truth.cov) @ root, 2)
-    )
+    far = np.linalg.norm(root @ (mean - truth.mean))
+    return float(far), float(np.linalg.norm(root @ (cov - truth.cov) @ root, 2))
 
 
 def theory_rate(
@@ -83,11 +82,10 @@ def theory_rate(
       the second alone, which does not depend on the prior mean; but d2 does, and the mean has to be
       learned as well (see docs/corrections.md).
     """
-    eps, delta = open_share("eps", eps), open_share("delta", delta)
-    rate: Rate = ask(prior, "rate", "theory_rate")(
-        prior, eps, delta, known_mean=known_mean, known_cov=known_cov
-    )
-    return rate
+    eps, delta = validation.share("eps", eps), validation.share("delta", delta)
+    rate = ask(prior, "rate", "theory_rate")
+    found: Rate = rate(prior, eps, delta, known_mean=known_mean, known_cov=known_cov)
+    return found
 
 
 def covered_rate(
@@ -109,9 +107,8 @@ def covered_rate(
     """
     if not offers(prior, "covered"):
         return None
-    known = ask(prior, "covered", "covered_rate")(
-        prior, estimator, _design(exploration, prior.arms, horizon)
-    )
+    design = _design(exploration, prior.arms, horizon)
+    known = ask(prior, "covered", "covered_rate")(prior, estimator, design)
     return None if known is None else theory_rate(prior, eps, delta, **known)
 
 
@@ -124,11 +121,3 @@ def _design(exploration: Policy | Exploration, arms: int, horizon: int) -> Desig
     if isinstance(exploration, PairedArms) and exploration.arms == arms:
         return Design(horizon, paired=min(horizon, 2))
     return Design(horizon, uniform=horizon if isinstance(exploration, Uniform) else 0)
-
-
-def open_share(name: str, value: float) -> float:
-    """Return a number strictly between 0 and 1."""
-    checked = validation.number(name, value)
-    if not 0.0 < checked < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {checked:g}")
-    return checked

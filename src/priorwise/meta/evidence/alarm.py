@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -44,31 +44,24 @@ class Alarm:
     largest: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check that the two priors speak about the same rewards, and the level."""
         for name, prior in (("prior", self.prior), ("other", self.other)):
             doors.fixed_prior(name, prior)
             ask(prior, "log_marginal", "Alarm", name)
         if self.prior.arms != self.other.arms:
-            raise ValueError(
-                f"prior and other must have the same arms, but have {self.prior.arms} and "
-                f"{self.other.arms}"
-            )
-        ours, theirs = (
-            type(cast("Any", prior).reward_law).__name__ for prior in (self.prior, self.other)
-        )
+            arms = f"{self.prior.arms} and {self.other.arms}"
+            raise ValueError(f"prior and other must have the same arms, but have {arms}")
+        pair: tuple[Any, Any] = self.prior, self.other
+        ours, theirs = (type(each.reward_law).__name__ for each in pair)
         if ours != theirs:
             raise ValueError(
                 f"prior and other must have the same kind of rewards, but have {ours} and {theirs}"
             )
-        if not 0.0 < validation.number("level", self.level) < 1.0:
-            raise ValueError(f"level must lie in (0, 1), got {self.level:g}")
+        validation.share("level", self.level)
         # may be infinite
         for name, value in (("log_evidence", self.log_evidence), ("largest", self.largest)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value):
-                raise TypeError(
-                    f"{name} must be a number, as observe() leaves it, got "
-                    f"{validation.shown(value)}"
-                )
+                wrong = validation.shown(value)
+                raise TypeError(f"{name} must be a number, as observe() leaves it, got {wrong}")
 
     def observe(self, played: Trajectory) -> Self:
         """Add tasks, in their order.
@@ -78,21 +71,18 @@ class Alarm:
         ``prior`` that never happens.
         """
         if not isinstance(played, Trajectory):
+            wrong = type(played).__name__
             raise TypeError(
-                "played must be a Trajectory, such as run.trajectory of a kept run, got "
-                f"{type(played).__name__}"
+                f"played must be a Trajectory, such as run.trajectory of a kept run, got {wrong}"
             )
-        ours, theirs = (
-            log_marginal_likelihood(prior, played) for prior in (self.prior, self.other)
-        )
+        ours, theirs = (log_marginal_likelihood(each, played) for each in (self.prior, self.other))
         sure, gone = np.isneginf(ours), np.isneginf(theirs)
         gained = np.subtract(theirs, ours, out=np.zeros(len(ours)), where=~(sure | gone))
         path = np.cumsum(gained) + (self.log_evidence if np.isfinite(self.log_evidence) else 0.0)
         path[np.logical_or.accumulate(gone) | (self.log_evidence == -np.inf)] = -np.inf
         path[np.logical_or.accumulate(sure) | (self.log_evidence == np.inf)] = np.inf
-        return replace(
-            self, log_evidence=float(path[-1]), largest=float(max(self.largest, path.max()))
-        )
+        largest = float(max(self.largest, path.max()))
+        return replace(self, log_evidence=float(path[-1]), largest=largest)
 
     @property
     def raised(self) -> bool:

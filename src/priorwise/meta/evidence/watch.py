@@ -58,11 +58,9 @@ class Watch:
     episodes: int = 10
 
     def __post_init__(self) -> None:
-        """Check the prior and the numbers."""
         if self.other is not None:
             doors.prior("other", self.other)
-        if not 0.0 < validation.number("level", self.level) < 1.0:
-            raise ValueError(f"level must lie in (0, 1), got {self.level:g}")
+        validation.share("level", self.level)
         validation.count("least", self.least)
         validation.count("episodes", self.episodes)
 
@@ -86,11 +84,9 @@ class Watched:
             tasks += 1
             if raised:
                 continue
-            # a task that the held prior rules out is a change for certain, whatever the other one
-            # says
-            log_evidence = (
-                np.inf if mine == -np.inf else float(np.logaddexp(log_evidence, 0.0)) + their - mine
-            )
+            log_evidence = float(np.logaddexp(log_evidence, 0.0)) + their - mine
+            if mine == -np.inf:  # a change for certain, whatever the other prior says
+                log_evidence = np.inf
             raised = log_evidence >= level
             since = tasks if log_evidence < 0.0 else since
         return replace(self, tasks=tasks, since=since, log_evidence=log_evidence, raised=raised)

@@ -57,7 +57,6 @@ class Geometric:
     ratio: float = 1.2
 
     def __post_init__(self) -> None:
-        """Check the ratio."""
         if validation.number("ratio", self.ratio) <= 1.0:
             raise ValueError(f"ratio must be above 1, got {self.ratio:g}")
 
@@ -74,7 +73,6 @@ class Every:
     episodes: int
 
     def __post_init__(self) -> None:
-        """Check the number."""
         validation.count("episodes", self.episodes)
 
     def after(self, episodes: int) -> int:
@@ -83,7 +81,7 @@ class Every:
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Learned:
     """Where an empirical Bayes learner stands."""
 
@@ -143,7 +141,6 @@ class EmpiricalBayes:
     watch: Watch | None = None
 
     def __post_init__(self) -> None:
-        """Check the parts."""
         doors.estimator("estimator", self.estimator)
         doors.policy("policy", self.policy, memory=True)
         doors.role("schedule", self.schedule, "a schedule such as Every(10)", "after")
@@ -152,9 +149,8 @@ class EmpiricalBayes:
         if self.start is not None:
             doors.prior("start", self.start)
         if self.watch is not None and not isinstance(self.watch, Watch):
-            raise TypeError(
-                f"watch must be a Watch(...) or None, got {validation.shown(self.watch)}"
-            )
+            wrong = validation.shown(self.watch)
+            raise TypeError(f"watch must be a Watch(...) or None, got {wrong}")
         if not getattr(self.estimator, "adaptive", True) and not isinstance(self.policy, Uniform):
             raise ValueError(
                 "estimator must allow for choices that followed rewards, which "
@@ -168,24 +164,17 @@ class EmpiricalBayes:
         estimator = adapted(self.estimator, KnownTasks.of(setting.truth, held=start, start=start))
         _check_reads(estimator, start)
         first = self.schedule.after(0)
-        return Learned(
-            start=start,
-            estimator=estimator,
-            arms=setting.arms,
-            refit_at=first,
-            stop_at=self._stop(0, first),
-        )
+        stop = self._stop(0, first)
+        return Learned(start, estimator, setting.arms, refit_at=first, stop_at=stop)
 
     def plan(self, state: Learned, rng: Stream) -> Play:
         """Hold one prior until the next fit."""
         left = state.stop_at - state.episodes
         if state.held is not None:
             return replace(state.held, episodes=left)
-        believed = (
-            state.start
-            if state.fit is None
-            else for_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
-        )
+        believed = state.start
+        if state.fit is not None:
+            believed = for_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)
         return Play(self.policy, believed, left)
 
     def step(self, state: Learned, play: Play, played: Trajectory) -> Learned:
@@ -193,25 +182,15 @@ class EmpiricalBayes:
         fresh = statistics_of(state.start, played, "EmpiricalBayes")
         gathered = fresh if state.statistics is None else state.statistics + fresh
         episodes = state.episodes + len(played.rewards)
-        state = replace(
-            state,
-            statistics=gathered,
-            episodes=episodes,
-            held=play,
-            watched=self._observe(state, play, played),
-        )
+        watched = self._observe(state, play, played)
+        state = replace(state, statistics=gathered, episodes=episodes, held=play, watched=watched)
         if episodes < state.stop_at:
             return state
         if state.watched.raised:
             recent = gathered[state.watched.since :]
-            state = replace(
-                state,
-                statistics=recent,
-                episodes=len(recent),
-                fit=None,
-                watched=Watched(len(recent), len(recent)),
-            )
-            return self._refit(replace(state, restarts=state.restarts + 1))
+            count = len(recent)
+            state = replace(state, statistics=recent, episodes=count, watched=Watched(count, count))
+            return self._refit(replace(state, fit=None, restarts=state.restarts + 1))
         if episodes < state.refit_at:
             return replace(state, stop_at=self._stop(episodes, state.refit_at))
         return self._refit(state)
@@ -228,19 +207,15 @@ class EmpiricalBayes:
         refit_at = self.schedule.after(state.episodes)
         fit, problem = state.fit, None
         try:
-            fit = state.estimator.fit(
-                state.statistics, start=state.start if state.fit is None else state.fit
-            )
+            fit = state.estimator.fit(state.statistics, start=state.start if fit is None else fit)
         except ValueError as error:
             if state.episodes >= PATIENCE:
                 raise
             problem = str(error)
         if fit is not None and fit.statistics is None:
             fit = replace(fit, statistics=state.statistics)
-        stop_at = self._stop(state.episodes, refit_at)
-        return replace(
-            state, refit_at=refit_at, stop_at=stop_at, fit=fit, held=None, problem=problem
-        )
+        state = replace(state, refit_at=refit_at, stop_at=self._stop(state.episodes, refit_at))
+        return replace(state, fit=fit, held=None, problem=problem)
 
     def _stop(self, episodes: int, refit_at: int) -> int:
         return refit_at if self.watch is None else min(refit_at, episodes + self.watch.episodes)

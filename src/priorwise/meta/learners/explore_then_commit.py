@@ -100,7 +100,6 @@ class ExploreThenCommit:
     exploring_with: Prior | Exploring | None = None
 
     def __post_init__(self) -> None:
-        """Check the number of episodes, the estimator and the exploration."""
         validation.count("episodes", self.episodes)
         doors.estimator("estimator", self.estimator)
         doors.policy("policy", self.policy, memory=True)
@@ -112,19 +111,16 @@ class ExploreThenCommit:
         """Everything is left to explore."""
         made_for = getattr(self.exploration, "arms", setting.arms)
         if isinstance(made_for, int) and made_for != setting.arms:
-            raise ValueError(
-                f"exploration must be made for the {setting.arms} arms of the tasks, but has "
-                f"arms={made_for}"
-            )
+            wanted = f"the {setting.arms} arms of the tasks"
+            raise ValueError(f"exploration must be made for {wanted}, but has arms={made_for}")
         held = setting.blank if self.exploring_with is None else self.exploring_with
         known = KnownTasks.of(setting.truth, held=held)
         held = held.for_tasks(known) if isinstance(held, Exploring) else held
         estimator = adapted(self.estimator, known)
         # then the fitted prior is of the tasks' family
         truth: Any = setting.truth
-        if offers(truth, "statistics") and getattr(estimator, "reads", None) is ask(
-            truth, "statistics", "ExploreThenCommit"
-        ):
+        reads = getattr(estimator, "reads", None)
+        if offers(truth, "statistics") and reads is ask(truth, "statistics", "ExploreThenCommit"):
             doors.playing(self.policy, truth, memory=True)
         plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
         return Explored(setting.arms, estimator, held, plan, (), None)

@@ -68,12 +68,8 @@ class CandidatePriors:
     def __init__(self, priors: Sequence[Any], probs: ArrayLike | None = None) -> None:
         """Check and freeze the candidates."""
         priors = check_components("priors", priors)
-        count = len(priors)
-        object.__setattr__(
-            self,
-            "mixture",
-            MixturePrior(priors, np.full(count, 1.0 / count) if probs is None else probs),
-        )
+        even = np.full(len(priors), 1.0 / len(priors))
+        object.__setattr__(self, "mixture", MixturePrior(priors, even if probs is None else probs))
 
     def start(self, setting: Setting) -> CandidatePosterior:
         """Start at the given probabilities."""
@@ -99,11 +95,9 @@ class CandidatePosterior:
         """Add the tasks' log marginal likelihoods; tasks that no remaining candidate deems possible
         are passed over.
         """
-        # (candidate, task)
-        each = np.stack(
-            [log_marginal_likelihood(prior, played) for prior in self.candidates.mixture.components]
-        )
-        weights = self.log_weights + each.sum(axis=1)
+        priors = self.candidates.mixture.components
+        each = np.stack([log_marginal_likelihood(prior, played) for prior in priors])
+        weights = self.log_weights + each.sum(axis=1)  # (candidate,) of (candidate, task)
         if np.isneginf(weights).all():  # task by task, as each decides who remains for the next
             weights = self.log_weights
             for moved in each.T:
@@ -117,9 +111,8 @@ class CandidatePosterior:
 
     def draw(self, rng: Stream) -> Prior:
         """Return one of the candidates."""
-        prior: Prior = self.candidates.mixture.components[
-            int(rng.choice(self.probabilities()[None])[0])
-        ]
+        chosen = int(rng.choice(self.probabilities()[None])[0])
+        prior: Prior = self.candidates.mixture.components[chosen]
         return prior
 
     def predictive(self) -> Prior:
@@ -128,10 +121,7 @@ class CandidatePosterior:
         """
         probs = self.probabilities()
         left = np.flatnonzero(probs > ROUNDING)
-        components = self.candidates.mixture.components
-        last: Prior = components[left[0]]
-        return (
-            last
-            if left.size == 1
-            else MixturePrior([components[i] for i in left], probs[left] / probs[left].sum())
-        )
+        components = [self.candidates.mixture.components[i] for i in left]
+        last: Prior = components[0]
+        mixed = left.size > 1
+        return MixturePrior(components, probs[left] / probs[left].sum()) if mixed else last

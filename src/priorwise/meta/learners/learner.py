@@ -33,7 +33,6 @@ class Setting:
     seed: int = 0  # of what a learner draws before the first task; another one in each replicate
 
     def __post_init__(self) -> None:
-        """Check the parts."""
         doors.role("truth", self.truth, "a prior")
         validation.count("horizon", self.horizon)
         validation.seed(self.seed)
@@ -51,9 +50,8 @@ class Setting:
         Normal families: mean 0 and the covariance of the noise, so that it weighs as much as one
         pull of each arm. Bernoulli arms: Beta(1, 1). Finite: uniform on the possible tasks.
         """
-        return ask(
-            self.truth, "blank", "a learner without a prior to start from (pass one to the learner)"
-        )(self.truth)
+        tool = "a learner without a prior to start from (pass one to the learner)"
+        return ask(self.truth, "blank", tool)(self.truth)
 
 
 @final
@@ -70,7 +68,6 @@ class Play:
     episodes: int = 1
 
     def __post_init__(self) -> None:
-        """Check the number of episodes, and the parts."""
         validation.count("episodes", self.episodes)
         doors.policy("policy", self.policy, memory=True)
         doors.prior("believed", self.believed)
@@ -114,7 +111,6 @@ class FixedPrior:
     believed: Prior | None = None
 
     def __post_init__(self) -> None:
-        """Check the parts."""
         doors.policy("policy", self.policy, memory=True)
         if self.believed is not None:
             doors.prior("believed", self.believed)

@@ -16,7 +16,7 @@ from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Trajectory
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.figures.episodes import Averages, episode_curves
+from priorwise.figures.curves import episode_curves
 from priorwise.figures.style import Picture
 
 if TYPE_CHECKING:
@@ -124,9 +124,8 @@ class MetaRun(Tabular):
         """
         self._check_paired(other)
         if last is None and other.episodes != self.episodes:
-            raise ValueError(
-                f"the runs have {self.episodes} and {other.episodes} episodes: pass last=..."
-            )
+            numbers = f"{self.episodes} and {other.episodes}"
+            raise ValueError(f"the runs have {numbers} episodes: pass last=...")
         return mean_estimate((other._window(first, last) - self._window(first, last)).mean(axis=1))
 
     @property
@@ -175,11 +174,8 @@ class MetaRun(Tabular):
         """Return a pandas DataFrame with one row for each episode, or for each replicate and
         episode.
         """
-        return frame(
-            self.table_by_replicate()
-            if validation.flag("by_replicate", by_replicate)
-            else self.table()
-        )
+        long = validation.flag("by_replicate", by_replicate)
+        return frame(self.table_by_replicate() if long else self.table())
 
     def figure(
         self, title: str = "", *, label: str = "", others: Mapping[str, MetaRun] | None = None
@@ -191,39 +187,28 @@ class MetaRun(Tabular):
         replicate.
         """
         if not isinstance(others, Mapping | None):
-            raise TypeError(
-                f"others must be a dictionary of runs by name, got {type(others).__name__}"
-            )
+            wrong = type(others).__name__
+            raise TypeError(f"others must be a dictionary of runs by name, got {wrong}")
         runs = {validation.text("label", label) or ("this learner" if others else ""): self}
         for name, other in (others or {}).items():
-            self._check_paired(
-                other, f"others[{validation.shown(validation.text('others', name))}]"
-            )
+            named = f"others[{validation.shown(validation.text('others', name))}]"
+            self._check_paired(other, named)
             if name in runs:
-                raise ValueError(
-                    f"others must have names of their own, but {name!r} is this run's label: pass "
-                    "label=..."
-                )
+                own = f"others must have names of their own, but {name!r} is this run's label"
+                raise ValueError(f"{own}: pass label=...")
             if other.episodes != self.episodes:
-                raise ValueError(
-                    f"others must have as many episodes, {self.episodes}, but {name!r} has "
-                    f"{other.episodes}"
-                )
+                many = f"others must have as many episodes, {self.episodes}"
+                raise ValueError(f"{many}, but {name!r} has {other.episodes}")
             runs[name] = other
         reference = next(iter(others), "") if others else ""
         so_far = {name: _so_far(run.rewards) for name, run in runs.items()}
-        short = {
-            name: so_far[reference] - each
-            for name, each in so_far.items()
-            if reference and name != reference
-        }
+        apart = [name for name in so_far if reference and name != reference]
+        short = {name: so_far[reference] - so_far[name] for name in apart}
+        size = f"{self.replicates:,} replicates of {self.episodes:,} episodes"
         head = (
-            f"{self.replicates:,} replicates of {self.episodes:,} episodes of {self.horizon} "
-            f"pulls, seed {self.seed}"
+            validation.text("title", title) or f"{size} of {self.horizon} pulls, seed {self.seed}"
         )
-        return episode_curves(
-            _averages(so_far), _averages(short), reference, validation.text("title", title) or head
-        )
+        return episode_curves(_means(so_far), _means(short), reference, head)
 
     def __str__(self) -> str:
         """Average reward, and how it went from the first tenth of the episodes to the last."""
@@ -232,27 +217,20 @@ class MetaRun(Tabular):
         tenth = self.episodes // 10
         if not tenth:
             return text
-        return (
-            f"{text} (first {tenth:,}: {self.average(1, tenth)}, last {tenth:,}: "
-            f"{self.average(self.episodes - tenth + 1)})"
-        )
+        early, late = self.average(1, tenth), self.average(self.episodes - tenth + 1)
+        return f"{text} (first {tenth:,}: {early}, last {tenth:,}: {late})"
 
     def _check_paired(self, other: MetaRun, named: str = "other") -> None:
         if not isinstance(other, MetaRun):
-            raise TypeError(
-                f"{named} must be a MetaRun on the same tasks, got {type(other).__name__}"
-            )
+            wrong = type(other).__name__
+            raise TypeError(f"{named} must be a MetaRun on the same tasks, got {wrong}")
+        same = f"{named} must be a run on the same tasks"
         for name in ("replicates", "first_replicate", "horizon", "seed"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(
-                    f"{named} must be a run on the same tasks, but its {name} is {theirs} instead "
-                    f"of {mine}"
-                )
+                raise ValueError(f"{same}, but its {name} is {theirs} instead of {mine}")
         if other.prior is not self.prior and other.prior != self.prior:
-            raise ValueError(
-                f"{named} must be a run on the same tasks, but its prior is another one"
-            )
+            raise ValueError(f"{same}, but its prior is another one")
 
     @property
     def _kept(self) -> tuple[Replicate, ...]:
@@ -263,10 +241,8 @@ class MetaRun(Tabular):
     def _window(self, first: int, last: int | None) -> FloatArray:
         last = self.episodes if last is None else validation.count("last", last)
         if validation.count("first", first) > last or last > self.episodes:
-            raise ValueError(
-                f"first and last must satisfy 1 <= first <= last <= {self.episodes}, got {first} "
-                f"and {last}"
-            )
+            order = f"first and last must satisfy 1 <= first <= last <= {self.episodes}"
+            raise ValueError(f"{order}, got {first} and {last}")
         return self.rewards[:, first - 1 : last]
 
 
@@ -275,5 +251,5 @@ def _so_far(rewards: FloatArray) -> FloatArray:
     return np.asarray(np.cumsum(rewards, axis=1) / np.arange(1, rewards.shape[1] + 1))
 
 
-def _averages(values: Mapping[str, FloatArray]) -> dict[str, Averages]:
-    return {name: Averages(each.mean(axis=0), std_error(each)) for name, each in values.items()}
+def _means(values: Mapping[str, FloatArray]) -> dict[str, tuple[FloatArray, FloatArray]]:
+    return {name: (each.mean(axis=0), std_error(each)) for name, each in values.items()}

@@ -77,7 +77,6 @@ class Widened:
     raised: float = 0.5
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         for name in ("raised", "widened"):
             if validation.number(name, getattr(self, name)) < 0.0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name):g}")
@@ -108,10 +107,8 @@ class Mixed:
     share: float = 0.05
 
     def __post_init__(self) -> None:
-        """Check the prior and the share."""
         doors.role("vague", self.vague, "a prior", "arms", "sample", "belief")
-        if not 0.0 < validation.number("share", self.share) < 1.0:
-            raise ValueError(f"share must lie in (0, 1), got {self.share:g}")
+        validation.share("share", self.share)
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """``(1 - share) P_fit + share P_vague``."""

@@ -8,7 +8,8 @@ depends on how replicates are spread over processes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, final
 
 import joblib
 import numpy as np
@@ -96,16 +97,12 @@ def simulate_meta(
     True
 
     """
-    episodes, replicates = (
-        validation.count("episodes", episodes),
-        validation.count("replicates", replicates),
-    )
+    episodes = validation.count("episodes", episodes)
+    replicates = validation.count("replicates", replicates)
     horizon, seed = validation.count("horizon", horizon), validation.seed(seed)
     first = validation.count("first", first, least=0)
-    for name, value in (
-        ("episodes", episodes),
-        ("first + replicates" if first else "replicates", first + replicates),
-    ):
+    last = "first + replicates" if first else "replicates"
+    for name, value in (("episodes", episodes), (last, first + replicates)):
         if value >= NUMBERS:
             raise ValueError(f"{name} must be below 2**32, got {value}")
     keep = validation.flag("keep", keep)
@@ -122,32 +119,25 @@ def simulate_meta(
         named="episodes",
         times_named="replicates",
     )
-    sizes.check_work(
-        f"replicates={sizes.amount(replicates)}",
-        float(replicates) * REPLICATE_DRAWS,
-        "lower replicates",
-    )
-    pulls = KEPT_BYTES * horizon if keep else 0
+    many = f"replicates={sizes.amount(replicates)}"
+    sizes.check_work(many, float(replicates) * REPLICATE_DRAWS, "lower replicates")
     sizes.check_memory(
-        f"replicates={sizes.amount(replicates)} of episodes={sizes.amount(episodes)}"
-        + (" with keep=True" if keep else ""),
-        replicates * (200.0 + episodes * (8.0 + pulls)),
+        f"{many} of episodes={sizes.amount(episodes)}" + (" with keep=True" if keep else ""),
+        replicates * (200.0 + episodes * (8.0 + (KEPT_BYTES * horizon if keep else 0))),
         "lower replicates or episodes" + (", or leave keep out" if keep else ""),
     )
     doors.arms_to_mask(prior, available)
     mask = validation.availability("available", available, episodes, prior.arms)
-    _check_start(prior, learner, horizon, seed, first, engine, masked=mask is not None)
+    meta = _Meta(prior, learner, episodes, horizon, seed, keep, engine, mask)
+    meta.check(first)
     workers = _workers(jobs, replicates)
-    one = (prior, learner, episodes, horizon, seed, keep, engine, mask)
     size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
-    parts = [
-        range(first + start, first + min(start + size, replicates))
-        for start in range(0, replicates, size)
-    ]
+    numbers = range(first, first + replicates)
+    parts = [numbers[start : start + size] for start in range(0, replicates, size)]
     rewards = np.empty((replicates, episodes))
     kept: list[Replicate] = []
     with progress_of(replicates, "replicates", shown=progress, parallel=workers) as bar:
-        for part, results in zip(parts, _run_parts(parts, workers, one), strict=True):
+        for part, results in zip(parts, meta.run_parts(parts, workers), strict=True):
             for replicate, (totals, rest) in zip(part, results, strict=True):
                 rewards[replicate - first] = totals
                 kept += [] if rest is None else [rest]
@@ -158,115 +148,104 @@ def simulate_meta(
 Result = tuple[FloatArray, Replicate | None]
 
 
-def _run_parts(parts: list[range], workers: int, one: tuple[Any, ...]) -> Iterator[list[Result]]:
-    if workers == 1:
-        yield from (_run_part(part, *one) for part in parts)
-    else:
-        yield from joblib.Parallel(n_jobs=workers, return_as="generator")(
-            joblib.delayed(_run_part)(part, *one) for part in parts
-        )
+@final
+@dataclass(frozen=True, eq=False)
+class _Meta:
+    """What all replicates share; a value that travels to workers."""
 
+    prior: Prior
+    learner: MetaLearner
+    episodes: int
+    horizon: int
+    seed: int
+    keep: bool
+    engine: Engine
+    mask: BoolArray | None
 
-def _run_part(part: range, *one: Any) -> list[Result]:
-    return [_run_replicate(replicate, *one) for replicate in part]
-
-
-def _run_replicate(
-    replicate: int,
-    prior: Prior,
-    learner: MetaLearner,
-    episodes: int,
-    horizon: int,
-    seed: int,
-    keep: bool,
-    engine: Engine,
-    mask: BoolArray | None,
-) -> Result:
-    """Alternate between the learner's plans and blocks of episodes."""
-    keys = _learner_keys(seed, replicate)
-    state = learner.init(_setting(prior, horizon, keys))
-    totals = np.empty(episodes)
-    history: list[Held] = []
-    columns: list[Trajectory] = []
-    first_number, done = replicate * NUMBERS, 0
-    held: Play | None = None
-    chosen, largest = None, 0
-    while done < episodes:
-        play = learner.plan(state, Stream(keys, done + 1))
-        if held is None or play.believed is not held.believed or play.policy is not held.policy:
-            doors.believed(prior, play.believed)  # the compiled loop trusts its sizes
-            if (
-                held is None
-                or play.policy is not held.policy
-                or type(play.believed) is not type(held.believed)
-            ):
-                doors.playing(play.policy, play.believed, memory=True)
-            masked = mask is not None
-            chosen = choose(
-                prior, play.believed, play.policy, horizon, masked=masked, engine=engine
+    def run_parts(self, parts: list[range], workers: int) -> Iterator[list[Result]]:
+        if workers == 1:
+            yield from map(self.run_part, parts)
+        else:
+            yield from joblib.Parallel(n_jobs=workers, return_as="generator")(
+                joblib.delayed(self.run_part)(part) for part in parts
             )
-            largest = _largest_block(chosen, play, horizon)
-        held = play
-        assert chosen is not None
-        count = min(play.episodes, episodes - done, largest)
-        block = chosen.run(
-            seed=seed,
-            first=first_number + done,
-            tasks=count,
-            horizon=horizon,
-            available=None if mask is None else mask[done : done + count],
-            keep=True,
-        )
-        played = trajectory_of([block])
-        state = learner.step(state, play, played)
-        totals[done : done + count] = block.totals
-        if keep:
-            history.append(Held(done + 1, count, play.policy, play.believed))
-            columns.append(played)
-        done += count
-    return totals, Replicate(state, tuple(history), joined(columns)) if keep else None
 
+    def run_part(self, part: range) -> list[Result]:
+        return [self.run(replicate) for replicate in part]
 
-def _check_start(
-    prior: Prior,
-    learner: MetaLearner,
-    horizon: int,
-    seed: int,
-    replicate: int,
-    engine: Engine,
-    *,
-    masked: bool,
-) -> None:
-    """Start the learner once, so that what it cannot learn from such tasks is refused here and not
-    inside a worker.
-    """
-    keys = _learner_keys(seed, replicate)
-    play = learner.plan(learner.init(_setting(prior, horizon, keys)), Stream(keys, 1))
-    if not isinstance(play, Play):
-        raise TypeError(
-            f"{type(learner).__name__}.plan must return a Play(policy, believed, episodes), got "
-            f"{type(play).__name__}"
-        )
-    doors.believed(prior, play.believed)
-    doors.playing(play.policy, play.believed, memory=True)
-    choose(prior, play.believed, play.policy, horizon, masked=masked, engine=engine)
+    def run(self, replicate: int) -> Result:
+        """Alternate between the learner's plans and blocks of episodes."""
+        keys, state = self._start(replicate)
+        totals = np.empty(self.episodes)
+        history: list[Held] = []
+        columns: list[Trajectory] = []
+        done = 0
+        held: Play | None = None
+        chosen, largest = None, 0
+        while done < self.episodes:
+            play = self.learner.plan(state, Stream(keys, done + 1))
+            if held is None or play.believed is not held.believed or play.policy is not held.policy:
+                doors.believed(self.prior, play.believed)  # the compiled loop trusts its sizes
+                if (
+                    held is None
+                    or play.policy is not held.policy
+                    or type(play.believed) is not type(held.believed)
+                ):
+                    doors.playing(play.policy, play.believed, memory=True)
+                chosen = self._choose(play)
+                literal = chosen.engine == "numpy"
+                numbers = entries(play.believed, play.believed.belief(1)) if literal else 1
+                largest = block_size(self.horizon, numbers, {chosen.engine})
+            held = play
+            assert chosen is not None
+            count = min(play.episodes, self.episodes - done, largest)
+            block = chosen.run(
+                seed=self.seed,
+                first=replicate * NUMBERS + done,
+                tasks=count,
+                horizon=self.horizon,
+                available=None if self.mask is None else self.mask[done : done + count],
+                keep=True,
+            )
+            played = trajectory_of([block])
+            state = self.learner.step(state, play, played)
+            totals[done : done + count] = block.totals
+            if self.keep:
+                history.append(Held(done + 1, count, play.policy, play.believed))
+                columns.append(played)
+            done += count
+        return totals, Replicate(state, tuple(history), joined(columns)) if self.keep else None
 
+    def check(self, replicate: int) -> None:
+        """Start the learner once, so that what it cannot learn from such tasks is refused here and
+        not inside a worker.
+        """
+        keys, state = self._start(replicate)
+        play = self.learner.plan(state, Stream(keys, 1))
+        if not isinstance(play, Play):
+            raise TypeError(
+                f"{type(self.learner).__name__}.plan must return a Play(policy, believed, "
+                f"episodes), got {type(play).__name__}"
+            )
+        doors.believed(self.prior, play.believed)
+        doors.playing(play.policy, play.believed, memory=True)
+        self._choose(play)
 
-def _setting(prior: Prior, horizon: int, keys: UIntArray) -> Setting:
-    return Setting(prior, horizon, int(Stream(keys, 0).bits()[0]))
+    def _start(self, replicate: int) -> tuple[UIntArray, Any]:
+        """Key of the learner's random numbers, and its state before the first task."""
+        keys = _learner_keys(self.seed, replicate)
+        setting = Setting(self.prior, self.horizon, int(Stream(keys, 0).bits()[0]))
+        return keys, self.learner.init(setting)
+
+    def _choose(self, play: Play) -> Runner:
+        held, masked = (self.prior, play.believed, play.policy), self.mask is not None
+        return choose(*held, self.horizon, masked=masked, engine=self.engine)
 
 
 def _learner_keys(seed: int, replicate: int) -> UIntArray:
     """Key of the learner's own random numbers: their task number is that of no episode."""
-    return task_keys(
-        seed, Purpose.POLICY, np.array([replicate * NUMBERS + NUMBERS - 1], dtype=np.uint64)
-    )
-
-
-def _largest_block(chosen: Runner, play: Play, horizon: int) -> int:
-    literal = chosen.engine == "numpy"
-    largest = entries(play.believed, play.believed.belief(1)) if literal else 1
-    return block_size(horizon, largest, {chosen.engine})
+    last = replicate * NUMBERS + NUMBERS - 1
+    return task_keys(seed, Purpose.POLICY, np.array([last], dtype=np.uint64))
 
 
 def _workers(jobs: int | None, replicates: int) -> int:
@@ -285,11 +264,8 @@ def _check_learner(learner: Any) -> None:
     for method in ("init", "plan", "step"):
         if not hasattr(learner, method):
             name = type(learner).__name__
-            hint = (
-                f"; FixedPrior({name}()) plays a policy that learns nothing"
-                if hasattr(learner, "act")
-                else ""
-            )
+            plays = f"; FixedPrior({name}()) plays a policy that learns nothing"
+            hint = plays if hasattr(learner, "act") else ""
             raise TypeError(
                 f"learner must be a meta-learner with init, plan and step, but {name} has no "
                 f"{method}{hint}"

@@ -29,13 +29,8 @@ class _OverPriors(ABC):
     policy: Policy
 
     def __post_init__(self) -> None:
-        """Check the parts."""
-        doors.role(
-            "hyper",
-            self.hyper,
-            "what is believed about the prior, such as GaussianHyperPrior(...),",
-            *self.wanted,
-        )
+        what = "what is believed about the prior, such as GaussianHyperPrior(...),"
+        doors.role("hyper", self.hyper, what, *self.wanted)
         doors.policy("policy", self.policy, memory=True)
 
     def init(self, setting: Setting) -> HyperPosterior:
@@ -136,7 +131,6 @@ class HierThompson(_OverPriors):
     policy: Policy = field(default_factory=ThompsonSampling)
 
     def __post_init__(self) -> None:
-        """Check the number of tasks, and the parts."""
         validation.count("concurrent", self.concurrent)
         super().__post_init__()
 

@@ -74,20 +74,17 @@ def compare_models(
         raise TypeError("models must be a mapping with at least one {name: estimator}")
     for name, estimator in models.items():
         if not isinstance(name, str):
-            raise TypeError(
-                f"models must have names that are strings, got {validation.shown(name)}"
-            )
+            wrong = validation.shown(name)
+            raise TypeError(f"models must have names that are strings, got {wrong}")
         doors.estimator(f"models[{name!r}]", estimator)
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     statistics = {name: _per_task(name, fit) for name, fit in fits.items()}
     # all pulls, whatever part of them an estimator reads: only so are scores those of the same data
     whole = {name: statistics_of(fit.prior, data, "compare_models") for name, fit in fits.items()}
-    _comparable(
-        {
-            name: ask(fit.prior, "measure", "compare_models")(fit.prior, whole[name])
-            for name, fit in fits.items()
-        }
-    )
+    measures = {}
+    for name, fit in fits.items():
+        measures[name] = ask(fit.prior, "measure", "compare_models")(fit.prior, whole[name])
+    _comparable(measures)
     tasks = whole[next(iter(models))].tasks
     folds = validation.count("folds", folds, least=2)
     if folds > tasks:
@@ -104,10 +101,8 @@ def compare_models(
 
 def _folds(tasks: int, folds: int, seed: int) -> IntArray:
     """Fold of each task: as many in one as in another, up to one, in an order drawn at random."""
-    order = np.argsort(
-        Streams(seed, np.arange(tasks, dtype=np.uint64)).at(Purpose.POLICY, 0).uniform(),
-        kind="stable",
-    )
+    streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
+    order = np.argsort(streams.at(Purpose.POLICY, 0).uniform(), kind="stable")
     fold = np.empty(tasks, dtype=np.int64)
     fold[order] = np.arange(tasks) % folds
     return fold
@@ -117,8 +112,7 @@ def _per_task(name: str, fit: PriorFit) -> PerTask:
     if not isinstance(fit.statistics, PerTask):
         raise TypeError(
             f"model {name!r} read {type(fit.statistics).__name__}, which cannot be split into "
-            "tasks; pass a kept run or per-task "
-            "statistics, not groups"
+            "tasks; pass a kept run or per-task statistics, not groups"
         )
     return fit.statistics
 
@@ -129,6 +123,5 @@ def _comparable(measures: dict[str, str]) -> None:
         if measure != measures[first]:
             raise ValueError(
                 f"models {first!r} and {name!r} cannot be compared: one gives {measures[first]}, "
-                f"the other {measure}; "
-                "compare models of one kind"
+                f"the other {measure}; compare models of one kind"
             )

@@ -46,18 +46,15 @@ class Paired(Tabular):
         """Columns by name, one row for each candidate; ``minus_best`` is the paired difference from
         the best.
         """
-        rows = []
-        for name in self.scores:
-            own, gap = self.estimate(name), self.difference(name, self.best)
-            rows.append((name, own.mean, own.std_error, gap.mean, gap.std_error))
-        titles = (
-            self.candidate,
-            self.score.replace(" ", "_"),
-            "std_error",
-            "minus_best",
-            "minus_best_std_error",
-        )
-        return {title: [row[k] for row in rows] for k, title in enumerate(titles)}
+        own = [self.estimate(name) for name in self.scores]
+        gaps = [self.difference(name, self.best) for name in self.scores]
+        return {
+            self.candidate: list(self.scores),
+            self.score.replace(" ", "_"): [each.mean for each in own],
+            "std_error": [each.std_error for each in own],
+            "minus_best": [each.mean for each in gaps],
+            "minus_best_std_error": [each.std_error for each in gaps],
+        }
 
     def __str__(self) -> str:
         """Return a table: each candidate's score, and its difference from the best."""
@@ -70,8 +67,6 @@ class Paired(Tabular):
 
     def _known(self, name: str) -> str:
         if not isinstance(name, str) or name not in self.scores:
-            raise KeyError(
-                f"no {validation.shown(name)} in this comparison; there are "
-                f"{', '.join(self.scores)}"
-            )
+            known = ", ".join(self.scores)
+            raise KeyError(f"no {validation.shown(name)} in this comparison; there are {known}")
         return name

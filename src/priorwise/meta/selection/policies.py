@@ -89,14 +89,9 @@ def compare_policies(
     for name, policy in policies.items():
         doors.policy(f"policies[{name!r}]", policy)
     believed = _with_arms(fit.prior, arms)
-    check_run(
-        believed,
-        policies.values(),
-        horizon=validation.count("horizon", horizon),
-        tasks=validation.count("tasks", tasks),
-        times=draws,
-        times_named="draws",
-    )
+    horizon, tasks = validation.count("horizon", horizon), validation.count("tasks", tasks)
+    size: Any = {"horizon": horizon, "tasks": tasks}
+    check_run(believed, policies.values(), **size, times=draws, times_named="draws")
     generator = np.random.Generator(np.random.Philox(key=seed))
     priors = [_with_arms(prior, arms) for prior in fit.draw(generator, draws)]
     scores: dict[str, list[float]] = {name: [] for name in policies}
@@ -104,9 +99,7 @@ def compare_policies(
         for number, prior in enumerate(priors):
             # fresh tasks for each prior, so that their errors are independent
             own = mix(mix(seed) ^ number)
-            runs = compare(
-                prior, policies, horizon=horizon, tasks=tasks, seed=own, believed=believed
-            ).runs
+            runs = compare(prior, policies, **size, seed=own, believed=believed).runs
             for name, run in runs.items():
                 scores[name].append(run.mean_reward)
             bar.advance(1)

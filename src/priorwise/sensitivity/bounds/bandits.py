@@ -15,7 +15,7 @@ trivial ``H E[diam]``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from priorwise.core import doors, validation
@@ -26,11 +26,8 @@ from priorwise.core.protocols import monte_carlo_n
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.distance.pairs import check_shared
 from priorwise.sensitivity.tails.diameter import DRAWS
-from priorwise.sensitivity.tails.expectation import (
-    TailExpectation,
-    find_condition,
-    tail_expectations,
-)
+from priorwise.sensitivity.tails.expectation import TailExpectation as Psi
+from priorwise.sensitivity.tails.expectation import find_condition, tail_expectations
 
 SLACK: Final = 1e-12
 """Relative rounding below which two bounds are the same."""
@@ -59,16 +56,10 @@ class Bound:
 
     def __str__(self) -> str:
         """Value, what it is, and whether it says anything."""
-        known = (
-            f"at most {self.value:.4g}"
-            if self.kind == "certified"
-            else f"about {self.value:.4g} ± {self.std_error:.2g}"
-        )
-        says = (
-            f"vacuous: never more than {self.trivial:.4g}"
-            if self.vacuous
-            else f"without it {self.trivial:.4g}"
-        )
+        known = f"about {self.value:.4g} ± {self.std_error:.2g}"
+        if self.kind == "certified":
+            known = f"at most {self.value:.4g}"
+        says = f"{'vacuous: never more than' if self.vacuous else 'without it'} {self.trivial:.4g}"
         return f"{known} ({self.kind}; {self.assumption}; delta = {self.delta:.4g}; {says})"
 
 
@@ -113,10 +104,8 @@ def trajectory_bound(
 
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
-    estimate, seed = (
-        validation.flag("estimate", estimate),
-        None if seed is None else validation.seed(seed),
-    )
+    estimate = validation.flag("estimate", estimate)
+    seed = None if seed is None else validation.seed(seed)
     return trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
 
 
@@ -140,22 +129,14 @@ def reward_bound(
 
     Parameters
     ----------
-    p, q
-        The true prior and the one the policy holds instead; ``q`` may be None if ``tv`` is given.
-    policy
-        A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it
-        is 0, so is the bound.
-    horizon
-        Pulls in a task, H.
+    p, q, policy, horizon, tv
+        As in :func:`trajectory_bound`.
     tail
         ``"auto"``: Psi where it is known exactly (or with ``estimate`` estimated), otherwise the
         smallest certified bound on it. A condition or its name (see
         :func:`priorwise.tail_expectation`) takes that one. The names that end in ``-printed`` give
         the theorem as printed: ``log(A^2 / delta)`` for ``log(2 A / delta)``, and ``2 n H^2 eps``
         in front also where it exceeds H.
-    tv
-        Total variation between the priors, if it is known: a number, which is taken as certain, or
-        a :class:`Distance`.
     estimate
         Use estimates of the total variation and of Psi where there are no exact values.
     seed, draws
@@ -169,50 +150,40 @@ def reward_bound(
     at most 2.574 (certified; law of the diameter; delta = 0.07979; without it 11.98)
 
     """
-    horizon, n = validation.count("horizon", horizon), required_n(policy, p)
+    required_n(policy, p)
     refuse_influence(p, "reward_bound", "pomdp_reward_bound")
-    estimate, seed = (
-        validation.flag("estimate", estimate),
-        None if seed is None else validation.seed(seed),
-    )
-    near = trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
+    near = trajectory_bound(p, q, policy, horizon, tv=tv, estimate=estimate, seed=seed)
     psi, mean = _tails(p, near.value, tail, horizon, seed if estimate else None, draws)
     printed = not _is_auto(tail) and is_printed(find_condition(p, tail, "tail"))
-    value, trivial = (
-        horizon * _times(near.delta if printed else near.value, psi.value),
-        horizon * mean.value,
-    )
+    value = horizon * _times(near.delta if printed else near.value, psi.value)
+    trivial = horizon * mean.value
     # p Psi(p) rises to Psi(1), but bounds on Psi need not keep to that
     if _is_auto(tail) and mean.kind in (psi.kind, "exact"):
         value = min(value, trivial)
-    return Bound(
+    # d(delta Psi(delta)) / d(delta) is the quantile, at most Psi
+    error = math.hypot(_times(near.value, psi.std_error), _times(near.std_error, psi.value))
+    return replace(
+        near,
         value=value,
         kind="estimate" if "estimate" in (near.kind, psi.kind) else "certified",
-        # d(delta Psi(delta)) / d(delta) is the quantile, at most Psi
-        std_error=horizon
-        * math.hypot(_times(near.value, psi.std_error), _times(near.std_error, psi.value)),
+        std_error=horizon * error,
         assumption=psi.assumption if tv is None else f"{psi.assumption}; total variation as given",
         vacuous=value >= trivial * (1.0 - SLACK),
         trivial=trivial,
-        delta=near.delta,
-        tv=near.tv,
-        n=n,
-        horizon=horizon,
     )
 
 
 def _tails(
     prior: Any, p: float, tail: str | TailCondition, horizon: int, seed: int | None, draws: int
-) -> tuple[TailExpectation, TailExpectation]:
+) -> tuple[Psi, Psi]:
     """Psi at the level p as asked for, and the mean as well as it is known."""
     if _is_auto(tail):
         psi, mean = tail_expectations(prior, [p, 1.0], horizon=horizon, seed=seed, draws=draws)
         return psi, mean
     chosen = find_condition(prior, tail, "tail")
     (psi,) = tail_expectations(prior, [p], horizon=horizon, condition=chosen)
-    (mean,) = tail_expectations(
-        prior, [1.0], horizon=horizon, also=(chosen,), seed=seed, draws=draws
-    )
+    sampled: Any = {"seed": seed, "draws": draws}
+    (mean,) = tail_expectations(prior, [1.0], horizon=horizon, also=(chosen,), **sampled)
     return psi, mean
 
 
@@ -229,10 +200,8 @@ def required_n(policy: Any, prior: Any) -> int:
     """Return the policy's Monte-Carlo constant; refuse policies without one."""
     doors.role("p", prior, "a prior")
     if not hasattr(prior, "arms"):
-        raise TypeError(
-            f"a {type(prior).__name__} has no fixed number of arms: pass prior.for_arms(n) for "
-            "both priors"
-        )
+        what = f"a {type(prior).__name__} has no fixed number of arms"
+        raise TypeError(f"{what}: pass prior.for_arms(n) for both priors")
     doors.role("policy", policy, "a policy")
     n = monte_carlo_n(policy, prior.arms)
     if n is None:
@@ -244,10 +213,8 @@ def no_bound(policy: Any) -> str:
     """Say that a policy has no Monte-Carlo constant, and which have."""
     return (
         f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant as it "
-        "is set (its choice looks at the "
-        "posterior itself, not only at a number of draws from it); take one that chooses from "
-        "draws, such as ThompsonSampling or "
-        "PosteriorSampling"
+        "is set (its choice looks at the posterior itself, not only at a number of draws from it); "
+        "take one that chooses from draws, such as ThompsonSampling or PosteriorSampling"
     )
 
 

@@ -53,8 +53,7 @@ class KvetonComparison:
         """Both distances and both rates."""
         return (
             f"distance {self.epsilon:.4g} against {self.epsilon_theirs:.4g} ({self.ratio:.3g} "
-            "times), "
-            f"rate {self.ours:.4g} against {self.theirs:.4g}; bound {self.bound.value:.4g}"
+            f"times), rate {self.ours:.4g} against {self.theirs:.4g}; bound {self.bound.value:.4g}"
         )
 
 
@@ -80,10 +79,8 @@ def kveton_comparison(p: Any, q: Any, horizon: int) -> KvetonComparison:
             )
     variance = float(p.cov[0, 0])
     for name, prior in (("p", p), ("q", q)):
-        if (
-            variance <= 0.0
-            or np.abs(prior.cov - variance * np.eye(prior.arms)).max() > 1e-12 * variance
-        ):
+        off = np.abs(prior.cov - variance * np.eye(prior.arms)).max()
+        if variance <= 0.0 or off > 1e-12 * variance:
             raise ValueError(
                 f"{name}.cov must be the same positive multiple of the identity in both priors: "
                 "the comparison needs it"
@@ -94,13 +91,10 @@ def kveton_comparison(p: Any, q: Any, horizon: int) -> KvetonComparison:
     size = float(np.abs(p.mean).max())
 
     def rate(eps: float) -> float:
-        return (
-            0.0
-            if eps == 0.0
-            else (size + std * math.sqrt(max(math.log(horizon) - math.log(eps), 0.0)))
-            * horizon**2
-            * eps
-        )
+        if eps == 0.0:
+            return 0.0
+        spread = std * math.sqrt(max(math.log(horizon) - math.log(eps), 0.0))
+        return (size + spread) * horizon**2 * eps
 
     return KvetonComparison(
         epsilon_theirs=theirs,

@@ -21,7 +21,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.estimates import mean_estimate
-from priorwise.sensitivity.bounds.lower_simulation import simulated_differences
+from priorwise.sensitivity.bounds.lower_simulation import simulated_rewards
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,9 @@ class LowerBound:
 
     def __str__(self) -> str:
         """Bounds and measurement."""
-        return (
-            f"{self.theorem:.4f} (theorem) <= {self.exact:.4f} (exact; measured "
-            f"{self.measured:.4f} ± {self.std_error:.4f}) "
-            f"<= {self.upper:.4f} (2 n H^2 eps)"
-        )
+        measured = f"measured {self.measured:.4f} ± {self.std_error:.4f}"
+        exact = f"{self.exact:.4f} (exact; {measured})"
+        return f"{self.theorem:.4f} (theorem) <= {exact} <= {self.upper:.4f} (2 n H^2 eps)"
 
 
 def two_point_tv(k: int, horizon: int, eps: float) -> float:
@@ -123,45 +121,27 @@ def lower_bound_gap(
     True
 
     """
-    theorem, improved = (f(k, horizon, arms, eps, delta) for f in (theorem_gap, improved_gap))
-    gaps = simulated_differences(
-        k,
-        horizon,
-        arms,
-        eps,
-        delta,
-        tasks=validation.count("tasks", tasks, least=2),
-        seed=validation.seed(seed),
-    )
-    measured = mean_estimate(gaps)
-    return LowerBound(
-        theorem,
-        improved,
-        exact_gap(k, horizon, arms, eps, delta),
-        measured.mean,
-        measured.std_error,
-        2.0 * k * horizon**2 * eps,
-        tasks,
-    )
+    instance = k, horizon, arms, eps, delta
+    theorem, improved, exact = (gap(*instance) for gap in (theorem_gap, improved_gap, exact_gap))
+    tasks, seed = validation.count("tasks", tasks, least=2), validation.seed(seed)
+    rewards = simulated_rewards(*instance, tasks=tasks, seed=seed)
+    measured = mean_estimate(np.subtract(*rewards))
+    upper, found = 2.0 * k * horizon**2 * eps, (measured.mean, measured.std_error)
+    return LowerBound(theorem, improved, exact, *found, upper, tasks)
 
 
 def checked(arms: int, eps: float, delta: float) -> tuple[int, float, float]:
     """Check the numbers of the (N + 1)-arm instance."""
-    return (
-        validation.count("arms", arms, least=2),
-        validation.share("eps", eps),
-        validation.share("delta", delta, 0.5),
-    )
+    arms = validation.count("arms", arms, least=2)
+    return arms, validation.share("eps", eps), validation.share("delta", delta, 0.5)
 
 
 def _gap(k: int, horizon: int, arms: int, eps: float, delta: float, sum_of_rest: float) -> float:
     k = validation.count("k", k)
     arms, eps, delta = checked(arms, eps, delta)
     if k * horizon * eps > 1.0:
-        raise ValueError(
-            f"eps must be at most 1 / (k horizon) = {1 / (k * horizon):g} for the theorem, got "
-            f"{eps:g}"
-        )
+        most = f"1 / (k horizon) = {1 / (k * horizon):g}"
+        raise ValueError(f"eps must be at most {most} for the theorem, got {eps:g}")
     if arms <= horizon:
         raise ValueError(f"arms must exceed the horizon {horizon} for the theorem, got {arms}")
     kept = (1.0 - k * horizon * eps) ** 2 * (1.0 - delta) * sum_of_rest / horizon**2

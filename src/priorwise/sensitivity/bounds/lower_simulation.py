@@ -33,24 +33,16 @@ class _Tasks:
         """Noiseless rewards, ``(task,)``."""
         told = self.delta * (self.best + 1) / (2 * self.arms)
         ordinary = np.where(actions == self.best, 1.0 - self.delta, self.delta)
-        return np.where(
-            actions == self.arms, np.where(self.last_is_best > 0.0, 1.0, told), ordinary
-        )
-
-
-def simulated_differences(
-    k: int, horizon: int, arms: int, eps: float, delta: float, *, tasks: int, seed: int
-) -> FloatArray:
-    """Reward of kTS(theta) minus that of kTS(theta') on each task, ``(task,)``, with the same draws
-    for both.
-    """
-    return np.subtract(*simulated_rewards(k, horizon, arms, eps, delta, tasks=tasks, seed=seed))
+        last = np.where(self.last_is_best > 0.0, 1.0, told)
+        return np.where(actions == self.arms, last, ordinary)
 
 
 def simulated_rewards(
     k: int, horizon: int, arms: int, eps: float, delta: float, *, tasks: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Total rewards of kTS(theta) and of kTS(theta'), ``(task,)`` each."""
+    """Total rewards of kTS(theta) and of kTS(theta'), ``(task,)`` each, on the same tasks with the
+    same draws.
+    """
     totals = np.empty((2, tasks))
     for start in range(0, tasks, BLOCK):
         numbers = np.arange(start, min(start + BLOCK, tasks), dtype=np.uint64)
@@ -75,11 +67,8 @@ def _run(drawn: _Tasks, k: int, horizon: int, held: float, streams: Streams) -> 
         rng = streams.at(Purpose.POLICY, step)
         hoped = (rng.uniform(k) < held).any(axis=1)  # some draw has b = 1
         guess = _guess(rng, k, arms, searched[:, : step - 1])
-        actions = np.where(
-            certain != UNKNOWN,
-            certain,
-            np.where(hoped, arms, np.where(found != UNKNOWN, found, guess)),
-        )
+        searching = np.where(hoped, arms, np.where(found != UNKNOWN, found, guess))
+        actions = np.where(certain != UNKNOWN, certain, searching)
         rewards = drawn.rewards(actions)
         total += rewards
         asked = actions == arms

@@ -16,7 +16,7 @@ With ``eps`` the total variation between priors over environments and ``delta = 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -27,14 +27,8 @@ from priorwise.core.diameters import DiameterLaw, SampleLaw, Tail
 from priorwise.core.distance import Distance
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
-from priorwise.sensitivity.bounds.bandits import (
-    SLACK,
-    Bound,
-    distance_of,
-    given_distance,
-    required_n,
-    trajectory_of,
-)
+from priorwise.sensitivity.bounds import bandits
+from priorwise.sensitivity.bounds.bandits import Bound, distance_of, required_n, trajectory_of
 from priorwise.simulate.sizes import check_run
 from priorwise.simulate.steps import environments, steps
 
@@ -108,11 +102,8 @@ def reward_tails(
 
     """
     centre = validation.number("centre", centre)
-    horizon, tasks, seed = (
-        validation.count("horizon", horizon),
-        validation.count("tasks", tasks),
-        validation.seed(seed),
-    )
+    horizon, tasks = validation.count("horizon", horizon), validation.count("tasks", tasks)
+    seed = validation.seed(seed)
     doors.fixed_prior("prior", prior)
     doors.believed(prior, believed)
     doors.playing(policy, believed, memory=True)
@@ -166,17 +157,14 @@ def pomdp_trajectory_bound(
     horizon, estimate = validation.count("horizon", horizon), validation.flag("estimate", estimate)
     seed = None if seed is None else validation.seed(seed)
     if not isinstance(tv, tuple):
-        distance = given_distance(tv, estimate=estimate)
+        distance = bandits.given_distance(tv, estimate=estimate)
         return trajectory_of(distance, validation.count("n", n, least=0), horizon)
     if len(tv) != 2:
         raise TypeError(f"tv must be a number, a Distance or two priors (p, q), got {len(tv)}")
     p, q = tv
-    constant = (
-        required_n(n, p) if hasattr(n, "monte_carlo_n") else validation.count("n", n, least=0)
-    )
-    return trajectory_of(
-        distance_of(p, q, tv=None, estimate=estimate, seed=seed), constant, horizon
-    )
+    known = required_n(n, p) if hasattr(n, "monte_carlo_n") else validation.count("n", n, least=0)
+    distance = distance_of(p, q, tv=None, estimate=estimate, seed=seed)
+    return trajectory_of(distance, known, horizon)
 
 
 def pomdp_reward_bound(
@@ -213,14 +201,15 @@ def pomdp_reward_bound(
     if reward_range is None and tails is None and limits is not None:
         reward_range = limits[1] - limits[0]
     if (reward_range is None) == (tails is None):
-        raise TypeError(
-            "pass one of reward_range=... (rewards in an interval) and tails=... (from "
-            "reward_tails)"
-        )
+        known = "reward_range=... (rewards in an interval)"
+        raise TypeError(f"pass one of {known} and tails=... (from reward_tails)")
     near = pomdp_trajectory_bound(tv, n, horizon, estimate=estimate, seed=seed)
     level = near.value
     if reward_range is not None:
-        psi, trivial = Tail(_range(reward_range), 0.0, "exact"), horizon * _range(reward_range)
+        length = validation.number("reward_range", reward_range)
+        if length < 0.0:
+            raise ValueError(f"reward_range must not be negative, got {length:g}")
+        psi, trivial = Tail(length, 0.0, "exact"), horizon * length
         assumption = f"conditional mean rewards in an interval of length {psi.value:g}"
     else:
         doors.role("tails", tails, "what reward_tails returns,", "tail", "source")
@@ -232,31 +221,19 @@ def pomdp_reward_bound(
                 "reward_range=..."
             )
         assumption = f"tails of {tails.source}"
-    value = horizon * level * psi.value if level > 0.0 else 0.0
-    error = (
-        horizon * math.hypot(level * psi.std_error, near.std_error * psi.value)
-        if level > 0.0
-        else 0.0
-    )
-    return Bound(
+    value = error = 0.0
+    if level > 0.0:
+        value = horizon * level * psi.value
+        error = horizon * math.hypot(level * psi.std_error, near.std_error * psi.value)
+    return replace(
+        near,
         value=value,
         kind="estimate" if "estimate" in (psi.kind, near.kind) else "certified",
         std_error=error,
         assumption=assumption,
-        vacuous=near.vacuous or value >= trivial * (1.0 - SLACK),
+        vacuous=near.vacuous or value >= trivial * (1.0 - bandits.SLACK),
         trivial=trivial,
-        delta=near.delta,
-        tv=near.tv,
-        n=near.n,
-        horizon=near.horizon,
     )
-
-
-def _range(value: float) -> float:
-    checked = validation.number("reward_range", value)
-    if checked < 0.0:
-        raise ValueError(f"reward_range must not be negative, got {checked:g}")
-    return checked
 
 
 def _averages(
@@ -269,10 +246,9 @@ def _averages(
         streams = Streams(seed, np.arange(first, first + count, dtype=np.uint64))
         environment, belief = environments(prior, streams), believed.belief(count)
         total = np.zeros(count)
+        size: Any = {"horizon": horizon, "arms": prior.arms}
         real = getattr(prior, "actions", None)
-        for step in steps(
-            environment, belief, policy, streams, horizon=horizon, arms=prior.arms, actions=real
-        ):
+        for step in steps(environment, belief, policy, streams, **size, actions=real):
             conditional = step.worth is not None
             total += step.rewards if step.worth is None else step.worth
         found[first : first + count] = total / horizon

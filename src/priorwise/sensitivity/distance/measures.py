@@ -15,6 +15,7 @@ from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
 
 DRAWS: Final = 200_000
+BLOCK: Final = 25_000  # draws at a time
 ROUNDING: Final = 1e-9
 """Relative room that certified bounds leave for rounding and quadrature."""
 
@@ -115,15 +116,13 @@ def _upper(pair: DivergentPair) -> float:
     return float(min(1.0, min(bounds) * (1.0 + ROUNDING)))
 
 
-def _estimate(
-    pair: DivergentPair, seed: int, draws: int, block: int = 25_000
-) -> tuple[float, float]:
+def _estimate(pair: DivergentPair, seed: int, draws: int) -> tuple[float, float]:
     """Mean and standard error of ``|p - q| / (p + q) = |tanh(log(q/p) / 2)|``, half of each draw
     from p and half from q.
     """
     values = np.empty(draws)
-    for start in range(0, draws, block):
-        tasks = np.arange(start, min(start + block, draws), dtype=np.uint64)
+    for start in range(0, draws, BLOCK):
+        tasks = np.arange(start, min(start + BLOCK, draws), dtype=np.uint64)
         ratios = pair.log_ratios(Streams(seed, tasks).at(Purpose.POLICY, 0))
-        values[start : start + block] = sum(np.abs(np.tanh(ratio / 2.0)) for ratio in ratios) / 2.0
+        values[start : start + BLOCK] = sum(np.abs(np.tanh(ratio / 2.0)) for ratio in ratios) / 2.0
     return float(values.mean()), float(std_error(values))

@@ -75,17 +75,15 @@ def _check_comparable(p: Any, q: Any, tool: str) -> None:
 def check_shared(p: Any, q: Any) -> None:
     """Refuse priors of different arms, reward laws or contexts: nothing bounds what those do."""
     if p.arms != q.arms:
+        arms = f"{p.arms} and {q.arms} arms"
+        raise ValueError(f"the priors have {arms}; restrict both to the arms they share")
+    mine, theirs = (getattr(prior, "contexts", None) for prior in (p, q))
+    if mine is not theirs and mine != theirs:
+        same = "give both the same contexts=..."
+        raise ValueError(f"the priors have different laws of contexts; {same}")
+    mine, theirs = (getattr(prior, "reward_law", None) for prior in (p, q))
+    if mine != theirs:
         raise ValueError(
-            f"the priors have {p.arms} and {q.arms} arms; restrict both to the arms they share"
-        )
-    contexts = [getattr(prior, "contexts", None) for prior in (p, q)]
-    if contexts[0] is not contexts[1] and contexts[0] != contexts[1]:
-        raise ValueError(
-            "the priors have different laws of contexts; give both the same contexts=..."
-        )
-    laws = [getattr(prior, "reward_law", None) for prior in (p, q)]
-    if laws[0] != laws[1]:
-        raise ValueError(
-            f"the priors have different reward laws, {laws[0]} and {laws[1]}: a distance between "
+            f"the priors have different reward laws, {mine} and {theirs}: a distance between "
             "priors says nothing about rewards then; give both the same noise (and noise_var)"
         )

@@ -31,10 +31,8 @@ def check_prior(prior: Any) -> None:
     """Refuse what has no diameter."""
     doors.role("prior", prior, "a prior")
     if hasattr(prior, "for_arms"):
-        raise TypeError(
-            f"the diameter under an {type(prior).__name__} depends on the number of arms: pass "
-            "prior.for_arms(n)"
-        )
+        what = f"the diameter under an {type(prior).__name__} depends on the number of arms"
+        raise TypeError(f"{what}: pass prior.for_arms(n)")
     doors.role("prior", prior, "a prior", "arms")
 
 
@@ -102,7 +100,8 @@ def sample_law(prior: Any, horizon: int, *, seed: int, draws: int) -> SampleLaw:
         what = f"draws={sizes.amount(draws)} over horizon={sizes.amount(horizon)}"
         sizes.check_work(what, float(draws) * sizes.as_float(horizon), "lower draws or horizon")
     values = np.empty(draws)
-    block = max(1, min(draws, ENTRIES // max(_entries(prior), 1)))
+    numbers = int(prior.arms) * int(getattr(prior, "dim", 1))  # that a task's environment may take
+    block = max(1, min(draws, ENTRIES // max(numbers, 1)))
     for start in range(0, draws, block):
         tasks = np.arange(start, min(start + block, draws), dtype=np.uint64)
         values[start : start + len(tasks)] = _diameters(prior, horizon, Streams(seed, tasks))
@@ -117,9 +116,8 @@ def _diameters(prior: Any, horizon: int, streams: Streams) -> FloatArray:
     if not valued:
         raise TypeError(
             f"the diameter needs the expected reward of every action: {type(environment).__name__} "
-            "has no values(signal); "
-            "add it, or state tail_conditions() on the prior, or use the bounds for general "
-            "decision problems (pomdp_reward_bound)"
+            "has no values(signal); add it, or state tail_conditions() on the prior, or use the "
+            "bounds for general decision problems (pomdp_reward_bound)"
         )
     total = np.zeros(streams.tasks)
     for step in steps(environment, None, _FirstArm(), streams, horizon=horizon, arms=prior.arms):
@@ -135,9 +133,3 @@ class _FirstArm:
 
     def monte_carlo_n(self, arms: int) -> int:
         return 0
-
-
-def _entries(prior: Any) -> int:
-    """Numbers that a task's environment may take."""
-    dim = getattr(prior, "dim", 1)
-    return int(prior.arms) * int(dim)

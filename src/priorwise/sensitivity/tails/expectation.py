@@ -45,11 +45,9 @@ class TailExpectation:
         """Value, what it is, and the bound where that says more."""
         if self.kind == "estimate":
             return f"{self.value:.4g} ± {self.std_error:.2g} (estimate; at most {self.upper:.4g})"
-        return (
-            f"{self.value:.4g} (exact)"
-            if self.kind == "exact"
-            else f"at most {self.value:.4g} ({self.assumption})"
-        )
+        if self.kind == "exact":
+            return f"{self.value:.4g} (exact)"
+        return f"at most {self.value:.4g} ({self.assumption})"
 
 
 def tail_expectation(
@@ -101,9 +99,8 @@ def tail_expectation(
     """
     check_prior(prior)
     refuse_influence(prior, "tail_expectation", "reward_tails and pomdp_reward_bound")
-    return tail_expectations(
-        prior, [p], horizon=horizon, condition=condition, seed=seed, draws=draws
-    )[0]
+    sampled: Any = {"seed": seed, "draws": draws}
+    return tail_expectations(prior, [p], horizon=horizon, condition=condition, **sampled)[0]
 
 
 def tail_expectations(
@@ -120,11 +117,9 @@ def tail_expectations(
     conditions that hold besides.
     """
     check_prior(prior)
-    levels, horizon, draws = (
-        [level(p) for p in levels],
-        validation.count("horizon", horizon),
-        validation.count("draws", draws),
-    )
+    levels = [level(p) for p in levels]
+    horizon = validation.count("horizon", horizon)
+    draws = validation.count("draws", draws)
     if seed is not None:
         seed = validation.seed(seed)
     if not (isinstance(condition, str) and condition == "auto"):
@@ -146,9 +141,8 @@ def _at(
         if upper == math.inf:
             raise ValueError(
                 f"nothing is known of the tails of this {type(prior).__name__}: pass seed=... to "
-                "estimate them from draws (with "
-                "estimate=True for a bound), or a condition that holds, such as SubGaussian(mean, "
-                "variance)"
+                "estimate them from draws (with estimate=True for a bound), or a condition that "
+                "holds, such as SubGaussian(mean, variance)"
             )
         return _upper(upper, assumption)
     found = law.tail(p)
@@ -156,13 +150,8 @@ def _at(
         return TailExpectation(found.value, "exact", 0.0, found.value, EXACT)
     if found.kind == "upper":
         return _upper(found.value, f"{assumption}; the level is too small to do better")
-    return TailExpectation(
-        min(found.value, upper),
-        "estimate",
-        found.std_error,
-        upper,
-        f"{draws:,} draws of the diameter",
-    )
+    value, how = min(found.value, upper), f"{draws:,} draws of the diameter"
+    return TailExpectation(value, "estimate", found.std_error, upper, how)
 
 
 def _upper(value: float, assumption: str) -> TailExpectation:
@@ -177,10 +166,8 @@ def find_condition(
     """
     if not isinstance(condition, str):
         if isinstance(condition, type) or not isinstance(condition, TailCondition):
-            raise TypeError(
-                f"{named} must be 'auto', a name or a condition such as Bounded(1.0), got "
-                f"{validation.shown(condition)}"
-            )
+            wanted = "'auto', a name or a condition such as Bounded(1.0)"
+            raise TypeError(f"{named} must be {wanted}, got {validation.shown(condition)}")
         return condition
     known = {form.name: form for each in conditions_of(prior) for form in variants(each)}
     if condition not in known:
