@@ -87,8 +87,40 @@ PRIORS = {
     ),
 }
 
+MOVES = np.array(
+    [
+        [[2.0, 1.0, 0.5], [1.0, 0.0, 3.0]],
+        [[0.0, 1.0, 0.0], [1.0, 1.0, 2.0]],
+        [[1.5, 0.0, 0.7], [0.5, 0.5, 2.0]],
+    ]
+)
+ANY_MOVES = np.array([[[1.0, 0.3, 1.0]] * 2] * 3)
+EARNED = [[0.1, 0.4], [0.9, 0.0], [0.2, 0.7]]
+SUCCESSES = pw.families.BernoulliRewardPrior([[1.0, 0.5], [2.0, 3.0], [0.7, 1.0]], 1.5)
+NORMALS = pw.families.NormalRewardPrior(EARNED, [[1.0, 0.5], [0.3, 2.0], [1.0, 1.0]], 0.5)
+
+# problems with a state: no exact means, so that fewer policies run
+STATE_PRIORS = {
+    "mdp": (
+        pw.DirichletMdpPrior(MOVES, EARNED, round_steps=4, start=[0.5, 0.0, 0.5]),
+        pw.DirichletMdpPrior(ANY_MOVES, EARNED, round_steps=4, start=[0.5, 0.0, 0.5]),
+    ),
+    "mdp-one-round": (
+        pw.DirichletMdpPrior(MOVES, EARNED, start=2),
+        pw.DirichletMdpPrior(3.0 * MOVES, EARNED, start=2),
+    ),
+    "mdp-bernoulli": (
+        pw.DirichletMdpPrior(MOVES, SUCCESSES, round_steps=3),
+        pw.DirichletMdpPrior(ANY_MOVES, SUCCESSES, round_steps=3),
+    ),
+    "mdp-normal": (
+        pw.DirichletMdpPrior(MOVES, NORMALS, round_steps=3),
+        pw.DirichletMdpPrior(ANY_MOVES, NORMALS, round_steps=3),
+    ),
+}
+
 VALUES = {
-    **{name: prior for name, (prior, _) in PRIORS.items()},
+    **{name: prior for name, (prior, _) in (PRIORS | STATE_PRIORS).items()},
     "exchangeable-gaussian-any-arms": pw.ExchangeableGaussianPrior(0.1, 1 / 3, -0.2, 1e-7),
     "exchangeable-normal-gamma-any-arms": pw.families.ExchangeableNormalGammaPrior(
         0.1 + 0.2, 1 / 3, 1e11 / 7, 1e-7
@@ -123,6 +155,12 @@ VALUES = {
         [[[2.0]]], [[1 / 3]], [7.0], [2], log_noise=[0.1], noise_var=[0.5, 1 / 3]
     ),
     "mixture-statistics": MixtureStatistics((pw.BetaStatistics([[1]], [[2]]),)),
+    "bernoulli-rewards": SUCCESSES,
+    "normal-rewards": NORMALS,
+    "mdp-statistics": pw.families.MdpStatistics(
+        [[[[2.0], [0.0]]]], [[[3.0, 0.0]]], [[[1 / 3, 0.0]]], [[[0.1, 0.0]]], names=["l", "r"]
+    ),
+    "named-mdp": pw.families.riverswim(1 / 3, states=3),
     "sphere-contexts": SPHERE,
     "given-contexts": pw.GivenContexts(FEATURES),
 }
@@ -166,3 +204,6 @@ POLICIES = {
 
 COMPILED = {*SAMPLING_POLICIES, *POLICIES} - {"own-rule"}
 """Policies that must run compiled with every prior above; all others run in NumPy."""
+
+COMPILED_WITH_A_STATE = {*SAMPLING_POLICIES, "uniform", "uniform-then"} - {"own-rule"}
+"""Those that must with every prior over problems with a state, but for normal rewards."""

@@ -6,8 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
-from registry import COMPILED, POLICIES, PRIORS, SAMPLING_POLICIES
+from registry import (
+    COMPILED,
+    COMPILED_WITH_A_STATE,
+    POLICIES,
+    PRIORS,
+    SAMPLING_POLICIES,
+    STATE_PRIORS,
+)
 
 import priorwise as pw
 from priorwise.testing.twins import offers, same_run, some_arms
@@ -47,6 +55,37 @@ def test_the_engine_is_the_one_in_the_table(
             ),
         ):
             pw.simulate(prior, EVERY[name], engine="compiled", **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
+@pytest.mark.parametrize("family", STATE_PRIORS)
+@pytest.mark.parametrize("name", EVERY)
+def test_the_engine_of_problems_with_a_state(
+    name: str, family: str, masked: bool, seed: int
+) -> None:
+    """The same with the second table; states are logged alike, and rounds end alike."""
+    prior, believed = STATE_PRIORS[family]
+    if not offers(prior, EVERY[name]):
+        with pytest.raises(TypeError, match="needs a belief with"):
+            pw.simulate(prior, EVERY[name], horizon=2, tasks=2, seed=seed)
+        return
+    options: dict[str, Any] = {
+        "horizon": 10,
+        "tasks": 66,
+        "seed": seed,
+        "believed": believed,
+        "keep": True,
+    }
+    options["available"] = some_arms(66, prior.arms, seed) if masked else None
+    chosen = pw.simulate(prior, EVERY[name], **options)
+    compiled = name in COMPILED_WITH_A_STATE and family != "mdp-normal"
+    assert chosen.engine == ("compiled" if compiled else "numpy")
+    if compiled:
+        literal = pw.simulate(prior, EVERY[name], engine="numpy", **options)
+        same_run(chosen, literal)
+        np.testing.assert_array_equal(chosen.kept.log, literal.kept.log)
+        assert chosen.by_step.expected_reward is literal.by_step.expected_reward is None
 
 
 @pytest.mark.parametrize("family", PRIORS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from registry import POLICIES, PRIORS, SAMPLING_POLICIES, VALUES
+from registry import POLICIES, PRIORS, SAMPLING_POLICIES, STATE_PRIORS, VALUES
 
 import priorwise as pw
 from priorwise.core.fits import PriorFit
@@ -50,6 +50,12 @@ class TestNoiselessPriors(TestPriors):
     @pytest.fixture(params=NOISELESS)
     def pair(self, request: Any) -> Any:
         return PRIORS[request.param]
+
+
+class TestPriorsWithAState(TestPriors):
+    @pytest.fixture(params=STATE_PRIORS)
+    def pair(self, request: Any) -> Any:
+        return STATE_PRIORS[request.param]
 
 
 class TestJson(JsonContract):

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from registry import PRIORS
+from registry import PRIORS, STATE_PRIORS
 from stranger_family import PoissonPrior
 
 import priorwise as pw
 from priorwise.testing import FamilyContract
 
-EVERY = {name: prior for name, (prior, _) in PRIORS.items()} | {
+EVERY = {name: prior for name, (prior, _) in (PRIORS | STATE_PRIORS).items()} | {
     "stranger": PoissonPrior([2.0, 2.0, 4.0], [1.0, 2.0, 4.0])
 }
 

@@ -17,6 +17,7 @@ from priorwise.families import BetaMarginalLikelihood as BetaMarginalLikelihood
 from priorwise.families import BetaMoments as BetaMoments
 from priorwise.families import BetaPrior as BetaPrior
 from priorwise.families import BetaStatistics as BetaStatistics
+from priorwise.families import DirichletMdpPrior as DirichletMdpPrior
 from priorwise.families import ExchangeableBetaPrior as ExchangeableBetaPrior
 from priorwise.families import ExchangeableGaussianPrior as ExchangeableGaussianPrior
 from priorwise.families import FiniteCounts as FiniteCounts

@@ -154,6 +154,14 @@ class ValuedEnvironment(Protocol):
 
 
 @runtime_checkable
+class PlannedEnvironment(Protocol):
+    """Offers what actions are worth with all that follows them, which ``Belief.sample`` draws."""
+
+    def planned(self, seen: Seen) -> FloatArray:
+        """Reward of each action and of the best ones after it, ``(task, arm)``."""
+
+
+@runtime_checkable
 class RealValuedEnvironment(Protocol):
     """The same where actions are real numbers."""
 
@@ -296,6 +304,21 @@ class ImaginingBelief(Belief, Protocol):
         has this law.
         """
         ...
+
+
+class DrawnEnvironments(Protocol):
+    """Environments drawn from a posterior, some for each task."""
+
+    def values(self, seen: Seen) -> FloatArray:
+        """Value of each action now in each of them, ``(task, draw, arm)``."""
+
+
+@runtime_checkable
+class EnvironmentBelief(Belief, Protocol):
+    """Draws whole environments, which a rule may look at, or keep for several steps."""
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnEnvironments:
+        """Return environments of the posterior; their values now are what ``sample`` returns."""
 
 
 @runtime_checkable

@@ -252,13 +252,13 @@ class Stream:
 
     def gamma(self, shape: FloatArray, draws: int = 1) -> FloatArray:
         """Gamma draws of scale 1, ``(task, draw, n)``, for shapes ``(task, n)``."""
-        return np.exp(self._log_gamma(shape, draws, "shape"))
+        return np.exp(self.log_gamma(shape, draws, "shape"))
 
     def dirichlet(self, alpha: FloatArray, draws: int = 1) -> FloatArray:
         """Dirichlet draws, ``(task, draw, n)``, for parameters ``(task, n)``: gammas over their
         sum.
         """
-        logs = self._log_gamma(alpha, draws, "alpha")
+        logs = self.log_gamma(alpha, draws, "alpha")
         weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
@@ -266,8 +266,8 @@ class Stream:
         """Student's t, ``(task, draw, n)``, for degrees of freedom ``(task, n)``."""
         return student(*self._parameters(draws, freedom=freedom))
 
-    def _log_gamma(self, shape: FloatArray, draws: int, name: str) -> FloatArray:
-        """Logarithms, which do not underflow, by Marsaglia and Tsang's method."""
+    def log_gamma(self, shape: FloatArray, draws: int = 1, name: str = "shape") -> FloatArray:
+        """Logarithms of gammas, which do not underflow, by Marsaglia and Tsang's method."""
         slots, a = self._parameters(draws, **{name: shape})
 
         def attempt(keys: UIntArray, left: BoolArray, word: int) -> tuple[FloatArray, BoolArray]:

@@ -79,7 +79,7 @@ class FamilyTiles:
     n: IntArray
     arms: int
     environment_rows: int
-    signal_rows: int  # 0: no signal; otherwise arms * logged
+    signal_rows: int  # 0: no signal; arms * logged, unless actions move it
     belief_rows: int
     scratch_rows: int
     resets_row: int  # row of the belief that counts impossible trajectories, or -1
@@ -89,9 +89,9 @@ class FamilyTiles:
     reward: Tile
     start: Tile
     draw: Tile
-    mean: Tile
+    mean: Tile | None
     update: Tile
-    look: Tile
+    look: Tile | None
     certain: Tile
     look_many: Tile | None = None  # ``look``, but faster from so many imagined pulls on
     many_pulls: int = 0
@@ -109,6 +109,8 @@ class FamilyTiles:
     first_rows: FloatArray | None = None
     # ``look`` keeps a key for every four look-ahead draws after each imagined pull
     look_keeps_keys: bool = False
+    # the next signal, where actions influence it; its first row, the state, is logged
+    move: Tile | None = None
 
 
 @dataclass(frozen=True)

@@ -33,3 +33,11 @@ from priorwise.families.normal_gamma.exchangeable import (
     ExchangeableNormalGammaPrior as ExchangeableNormalGammaPrior,
 )
 from priorwise.families.normal_gamma.prior import NormalGammaPrior as NormalGammaPrior
+from priorwise.families.tabular_mdp.likelihood import (
+    DirichletMdpMarginalLikelihood as DirichletMdpMarginalLikelihood,
+)
+from priorwise.families.tabular_mdp.prior import DirichletMdpPrior as DirichletMdpPrior
+from priorwise.families.tabular_mdp.rewards import BernoulliRewardPrior as BernoulliRewardPrior
+from priorwise.families.tabular_mdp.rewards import NormalRewardPrior as NormalRewardPrior
+from priorwise.families.tabular_mdp.riverswim import riverswim as riverswim
+from priorwise.families.tabular_mdp.statistics import MdpStatistics as MdpStatistics

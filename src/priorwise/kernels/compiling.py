@@ -211,6 +211,8 @@ def caller(signature: Any) -> Any:
 # lane).
 SAMPLE = types.void(ROW, INTS, KEYS, ROWS)  # p, n, keys, environment
 SIGNAL = types.void(ROW, INTS, KEYS, I, ROWS)  # p, n, keys, step, signal
+# p, n, keys, step, environment, actions, signal: the next one in its place, and what update needs
+MOVE = types.void(ROW, INTS, KEYS, I, ROWS, INTS, ROWS)
 VALUES = types.void(ROW, INTS, ROWS, ROWS, ROWS)  # p, n, environment, signal, values of the arms
 # p, n, keys, step, environment, values of the actions, actions, a row kept from step to step,
 # rewards
@@ -254,4 +256,5 @@ ACT = types.void(ROW, INTS, KEYS, I, INTS, ROW, INTS, ROWS, ROWS, ROWS, ROWS, RO
     QUANTILE_AT,
     BEST_AFTER_AT,
     DRAW_EACH_AT,
-) = range(15)
+    MOVE_AT,  # 0 if actions do not influence signals
+) = range(16)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -19,6 +18,8 @@ from priorwise.kernels.compiling import (
     ACT_AT,
     DRAW_AT,
     INTS,
+    MOVE,
+    MOVE_AT,
     REWARD,
     REWARD_AT,
     ROW,
@@ -39,6 +40,7 @@ from priorwise.kernels.compiling import (
     inline,
 )
 from priorwise.kernels.random import GOLDEN, mix
+from priorwise.kernels.room import room_for
 from priorwise.kernels.simd import WIDTH, gather, iota, load, maximum, poke, store
 from priorwise.kernels.tally import spread_of
 
@@ -60,7 +62,7 @@ _SIGNATURE = types.void(
     INTS,  # impossible trajectories, by task
 )  # fmt: skip
 
-sample, signal_of = caller(SAMPLE), caller(SIGNAL)
+sample, signal_of, move = caller(SAMPLE), caller(SIGNAL), caller(MOVE)
 values_of, reward_of = caller(VALUES), caller(REWARD)
 start, update, act = caller(START), caller(UPDATE), caller(ACT)
 
@@ -112,6 +114,8 @@ def run_tiles(
     reported, kept = means.shape[0] > 0, actions_out.shape[0] > 0
     whole = totals_out.shape[1]
     logged = log_out.shape[1]
+    moves = tables[0, MOVE_AT]
+    stride = 0 if moves else logged  # a state is logged whatever the action
     environment_keys, reward_keys, policy_keys, world_keys = keys[0], keys[1], keys[2], keys[3]
     for tile in range(whole // LANES):
         offset = tile * LANES
@@ -149,7 +153,8 @@ def run_tiles(
                     scratches[slot if redraws else 0],
                 )
                 if fresh and signal_rows > 0:
-                    signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
+                    if step == 1 or not moves:
+                        signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
                     values_of(table[VALUES_AT], ep, en, environment, signal, truth)
                     _best_available(truth, mask, arms, best)
                 act(
@@ -189,8 +194,10 @@ def run_tiles(
                 for k in range(logged):
                     for lane in range(LANES):
                         log_out[step - 1, k, offset + lane] = signal[
-                            actions[lane] * logged + k, lane
+                            actions[lane] * stride + k, lane
                         ]
+                if moves:
+                    move(moves, ep, en, world_keys, step, environment, actions, signal)
                 if step < horizon:
                     update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
             if reported:
@@ -227,7 +234,8 @@ def run_compiled(
     steps = horizon if keep else 0
     actions = np.empty((steps, whole), dtype=np.int32)
     rewards = np.empty((steps, whole))
-    logged = environment.signal_rows // environment.arms if keep else 0
+    moves = environment.move is not None
+    logged = (1 if moves else environment.signal_rows // environment.arms) if keep else 0
     log = np.empty((steps, logged, whole))
     resets = np.zeros(whole, dtype=np.int64)
     if available is None:
@@ -235,7 +243,7 @@ def run_compiled(
     else:
         mask = np.ones((whole, environment.arms), dtype=np.bool_)
         mask[:tasks] = available
-    with _room_for(environment, belief, horizon):
+    with room_for(environment, belief, horizon):
         run_tiles(
             purpose_keys(seed), np.uint64(first), tasks, horizon,
             *_roles(environment, [belief], [0], policy, tasks),
@@ -246,6 +254,9 @@ def run_compiled(
         if keep
         else None
     )
+    # where actions move what is shown, no action is known to be the best
+    if moves:
+        means, squares = means[:, : horizon + 1].copy(), squares[:, : horizon + 1].copy()
     return Block(means, squares, totals[0, :tasks], resets[:tasks], columns)
 
 
@@ -269,7 +280,7 @@ def run_beliefs(
     whole, arms = _whole_tiles(tasks), environment.arms
     totals = np.empty((len(beliefs), whole))
     none, no_rows = np.empty((0, 0)), np.empty((0, whole))
-    with _room_for(environment, beliefs[0], horizon):
+    with room_for(environment, beliefs[0], horizon):
         run_tiles(
             purpose_keys(seed), np.uint64(first), tasks, horizon,
             *_roles(environment, beliefs, begins, policy, tasks),
@@ -280,24 +291,9 @@ def run_beliefs(
     return totals[:, :tasks]
 
 
-@contextmanager
-def _room_for(environment: FamilyTiles, belief: FamilyTiles, horizon: int) -> Iterator[None]:
-    """Let a failed allocation of the loop or of a tile function say what its arrays grow with."""
-    try:
-        yield
-    except MemoryError as error:
-        raise MemoryError(
-            f"compiled code found no room for its arrays: arms={environment.arms:,}, "
-            f"horizon={horizon:,}, a belief of "
-            f"{belief.belief_rows + belief.scratch_rows:,} numbers about each of {LANES} tasks, "
-            "and what the policy's draws take; "
-            "lower the arms, the horizon, the draws of the policy or the threads"
-        ) from error
-
-
 def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
-    """Whether two priors differ in their numbers only, and all tasks start alike."""
-    if one.first_rows is not None or other.first_rows is not None:
+    """Whether two priors differ in their numbers only, and all tasks start and go on alike."""
+    if one.move or one.first_rows is not None or other.first_rows is not None:
         return False
     numbers = ("p", "n")
     alike = (
@@ -333,6 +329,7 @@ def _roles(
         b.start.address, asked("draw"), asked("mean"), b.update.address,
         asked("look") or asked("look_many"), asked("certain"), policy.act.address,
         asked("mean_size"), asked("quantile"), asked("best_after"), asked("draw_each"),
+        0 if e.move is None else e.move.address,
     ])  # fmt: skip
     later = table.copy()
     if len(beliefs) > 1 and policy.draws_once and b.redraw is not None:

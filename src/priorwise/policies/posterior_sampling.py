@@ -129,7 +129,7 @@ class PosteriorSampling(SamplingPolicy):
             total = values.sum(axis=1)
             return rng.choice(np.exp(total - total.max(axis=1, keepdims=True)))
         law = np.asarray(self.rule(values, seen), dtype=np.float64)
-        _check_law(law, values, seen)
+        check_law(law, (values.shape[0], values.shape[2]), seen)
         return rng.choice(law)
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
@@ -150,8 +150,8 @@ class PosteriorSampling(SamplingPolicy):
         return None if callable(self.rule) else sampling_tiles(family, self.k, self.rule, masked)
 
 
-def _check_law(law: FloatArray, values: FloatArray, seen: Seen) -> None:
-    shape = (values.shape[0], values.shape[2])
+def check_law(law: FloatArray, shape: tuple[int, int], seen: Seen) -> None:
+    """Refuse what is not a law on the available arms for each task."""
     if law.shape != shape:
         raise ValueError(
             f"rule must return one probability for each task and arm, shape {shape}, got "

@@ -64,7 +64,8 @@ def choose(
     if believed is not prior:
         of = prior if isinstance(prior, CompiledPrior) else None
         environment = None if of is None else of.tiles(horizon, frozenset())
-    rule = tiled.tiles(belief, horizon, masked) if belief and tiled else None
+    lacking = belief and any(getattr(belief, each, 0) is None for each in uses & {"mean", "look"})
+    rule = tiled.tiles(belief, horizon, masked) if belief and tiled and not lacking else None
     if environment and environment.first_rows is None and belief and rule:
         from priorwise.kernels.loop import run_compiled
 

@@ -14,11 +14,18 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from priorwise.core.protocols import Belief, Prior, Seen, Signal, ValuedEnvironment
+from priorwise.core.protocols import (
+    Belief,
+    PlannedEnvironment,
+    Prior,
+    Seen,
+    Signal,
+    ValuedEnvironment,
+)
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.testing.laws import bonferroni, randomised_ranks, uniform_p_value
-from priorwise.testing.playing import play
+from priorwise.testing.playing import Played, play
 
 DRAWS: Final = 15
 """Posterior draws a task, so 16 ranks."""
@@ -36,18 +43,14 @@ def calibration(
     ``pulls`` pulls of random arms.
 
     Ranks the value of each arm, the best value, the range of the values, and for each pull the
-    distance between the pulled arm's value and its reward; Bonferroni over all of them. The
-    environment must offer ``values``.
+    distance between the pulled arm's value and its reward (with a state: also between that value
+    and the reward plus the best value after it); Bonferroni over all of them. The
+    environment must offer ``values``, or ``planned`` where actions influence later signals.
     """
     played = play(prior, tasks=tasks, pulls=pulls, seed=seed, wrap=wrap)
-    environment = played.environment
-    if not isinstance(environment, ValuedEnvironment):
-        raise TypeError(
-            f"calibration needs the true values: {type(environment).__name__} has no method "
-            "values(signal)"
-        )
+    true = _values_of(played.environment)
     rng = played.streams.at(Purpose.POLICY, pulls + 1)
-    truth = environment.values(played.seen.signal)
+    truth = true(played.seen)
     values = played.belief.sample(rng, DRAWS, played.seen)
     pairs = [(truth[:, arm], values[:, :, arm]) for arm in range(prior.arms)]
     pairs += [
@@ -56,12 +59,46 @@ def calibration(
     ]
     rows = np.arange(tasks)
     for pull in played.pulls:
-        then = environment.values(pull.seen.signal)[rows, pull.actions]
+        then = true(pull.seen)[rows, pull.actions]
         drawn = played.belief.sample(rng, DRAWS, pull.seen)[rows, :, pull.actions]
         pairs.append((np.abs(then - pull.rewards), np.abs(drawn - pull.rewards[:, None])))
+    if isinstance(played.environment, PlannedEnvironment):
+        pairs += _surprises(played, true)
     return bonferroni(
         [uniform_p_value(randomised_ranks(*pair, rng.uniform()), DRAWS + 1) for pair in pairs]
     )
+
+
+def _surprises(played: Played, true: Callable[[Seen], FloatArray]) -> list[Any]:
+    """For each pull, how far the value of the action lies from its reward and the best value after
+    it: what a state tells beyond rewards.
+    """
+    out: list[Any] = []
+    rows = np.arange(played.streams.tasks)
+    for pull, after in zip(
+        played.pulls, [*(each.seen for each in played.pulls[1:]), played.seen], strict=True
+    ):
+
+        def drawn(seen: Seen, at: int = 2 * len(played.pulls) + len(out)) -> FloatArray:
+            # one stream twice: one environment at two times
+            return played.belief.sample(played.streams.at(Purpose.POLICY, at), DRAWS, seen)
+
+        then = true(pull.seen)[rows, pull.actions] - true(after).max(axis=1)
+        guess = drawn(pull.seen)[rows, :, pull.actions] - drawn(after).max(axis=2)
+        out.append((np.abs(then - pull.rewards), np.abs(guess - pull.rewards[:, None])))
+    return out
+
+
+def _values_of(environment: Any) -> Callable[[Seen], FloatArray]:
+    """Return the true values of the actions as a function of what is seen."""
+    if isinstance(environment, PlannedEnvironment):
+        return environment.planned
+    if not isinstance(environment, ValuedEnvironment):
+        raise TypeError(
+            f"calibration needs the true values: {type(environment).__name__} has no method "
+            "values(signal)"
+        )
+    return lambda seen: environment.values(seen.signal)
 
 
 @dataclass(frozen=True)

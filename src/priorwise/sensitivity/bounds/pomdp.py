@@ -128,10 +128,12 @@ def pomdp_trajectory_bound(
     n: Any,
     horizon: int,
     *,
+    redraws: int | None = None,
     estimate: bool = False,
     seed: int | None = None,
 ) -> Bound:
-    """Bound how far the laws of environment, trajectory and states differ: ``min(1, 2 n H eps)``.
+    """Bound how far the laws of environment, trajectory and states differ: ``min(1, 2 n H eps)``,
+    or ``min(1, 2 n R eps)`` for a policy that draws R times only.
 
     Parameters
     ----------
@@ -143,6 +145,10 @@ def pomdp_trajectory_bound(
         it draws none. With two priors also the policy itself.
     horizon
         Steps, H.
+    redraws
+        R, for a policy that draws n environments R times in a task and keeps them in between, as
+        :class:`~priorwise.policies.RoundSampling` does: ``policy.redraws(horizon)``. Draws count as
+        actions, so that R of them take the place of H (docs/mdps.md has the proof).
     estimate
         Allow an estimated total variation.
     seed
@@ -156,15 +162,20 @@ def pomdp_trajectory_bound(
     """
     horizon, estimate = validation.count("horizon", horizon), validation.flag("estimate", estimate)
     seed = None if seed is None else validation.seed(seed)
-    if not isinstance(tv, tuple):
+    if redraws is not None and validation.count("redraws", redraws) > horizon:
+        raise ValueError(f"redraws must not exceed the horizon, {horizon}, got {redraws}")
+    if isinstance(tv, tuple):
+        if len(tv) != 2:
+            raise TypeError(f"tv must be a number, a Distance or two priors (p, q), got {len(tv)}")
+        distance = distance_of(*tv, tv=None, estimate=estimate, seed=seed)
+        n = required_n(n, tv[0]) if hasattr(n, "monte_carlo_n") else n
+    else:
         distance = bandits.given_distance(tv, estimate=estimate)
-        return trajectory_of(distance, validation.count("n", n, least=0), horizon)
-    if len(tv) != 2:
-        raise TypeError(f"tv must be a number, a Distance or two priors (p, q), got {len(tv)}")
-    p, q = tv
-    known = required_n(n, p) if hasattr(n, "monte_carlo_n") else validation.count("n", n, least=0)
-    distance = distance_of(p, q, tv=None, estimate=estimate, seed=seed)
-    return trajectory_of(distance, known, horizon)
+    n = validation.count("n", n, least=0)
+    if redraws is None:
+        return trajectory_of(distance, n, horizon)
+    kept = f"{n} environments drawn {redraws} times, shared reward law"
+    return replace(trajectory_of(distance, n, redraws), horizon=horizon, assumption=kept)
 
 
 def pomdp_reward_bound(
@@ -172,6 +183,7 @@ def pomdp_reward_bound(
     n: Any,
     horizon: int,
     *,
+    redraws: int | None = None,
     reward_range: float | None = None,
     tails: RewardTails | None = None,
     estimate: bool = False,
@@ -182,7 +194,7 @@ def pomdp_reward_bound(
 
     Parameters
     ----------
-    tv, n, horizon
+    tv, n, horizon, redraws
         As in :func:`pomdp_trajectory_bound`.
     reward_range
         Length B of an interval that holds every conditional mean reward: ``B H delta``. Two priors
@@ -203,7 +215,7 @@ def pomdp_reward_bound(
     if (reward_range is None) == (tails is None):
         known = "reward_range=... (rewards in an interval)"
         raise TypeError(f"pass one of {known} and tails=... (from reward_tails)")
-    near = pomdp_trajectory_bound(tv, n, horizon, estimate=estimate, seed=seed)
+    near = pomdp_trajectory_bound(tv, n, horizon, redraws=redraws, estimate=estimate, seed=seed)
     level = near.value
     if reward_range is not None:
         length = validation.number("reward_range", reward_range)

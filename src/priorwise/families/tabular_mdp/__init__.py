@@ -1,0 +1,40 @@
+"""Tabular Markov decision processes with Dirichlet transitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
+
+
+def _blank(prior: DirichletMdpPrior) -> DirichletMdpPrior:
+    """Dirichlet(1) on the possible moves; rewards Beta(1, 1), or normal with the noise's
+    variance.
+    """
+    return prior.replaced(
+        transitions=prior.possible.astype(float), rewards=prior.reward_model.vague()
+    )
+
+
+def _measure(prior: Any, statistics: Any) -> str:
+    return f"states, with rewards under {prior.reward_law}"
+
+
+TABULAR_MDP = register(
+    Family(
+        name="tabular-mdp",
+        priors=(DirichletMdpPrior,),
+        homes={
+            "mdp-statistics": "priorwise.families.tabular_mdp.statistics",
+            "bernoulli-reward-prior": "priorwise.families.tabular_mdp.rewards",
+            "normal-reward-prior": "priorwise.families.tabular_mdp.rewards",
+        },
+        statistics=Later("priorwise.families.tabular_mdp.statistics:MdpStatistics"),
+        blank=_blank,
+        log_marginal=Later("priorwise.families.tabular_mdp.evidence:log_marginal"),
+        measure=_measure,
+        pair=Later("priorwise.families.tabular_mdp.distance:MdpPair.of"),
+        parameters=("transitions",),
+    )
+)

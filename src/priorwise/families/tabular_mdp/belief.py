@@ -1,0 +1,146 @@
+"""The posterior of tabular MDPs: Dirichlet rows, and what is known of the rewards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+
+from priorwise.core import doors
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.separable import SeparableTasks
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.tabular_mdp.environment import DrawnMdps, MdpEnvironment
+from priorwise.families.tabular_mdp.planning import q_values
+from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MdpBelief(SeparableTasks):
+    """Dirichlet parameters of each task's moves, and how often each pair of state and action was
+    played and what it earned.
+    """
+
+    prior: DirichletMdpPrior
+    alpha: FloatArray  # (task, state, action, next state)
+    pulls: FloatArray  # (task, state, action)
+    sums: FloatArray  # (task, state, action)
+    resets: IntArray  # (task,): impossible moves, after each of which it started again
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.alpha.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of actions."""
+        return self.prior.arms
+
+    def _drawn(self, rng: Stream, draws: int) -> tuple[FloatArray, FloatArray]:
+        return self.prior.drawn(rng, self.alpha, self.pulls, self.sums, draws)
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """``Q`` of each drawn MDP in the present state, with the steps that are left of the round,
+        ``(task, draw, arm)``.
+        """
+        state = self.prior.contexts.state("seen.signal", seen.signal, self.tasks)
+        moves, means = self._drawn(rng, doors.drawing(self, rng, draws))
+        q = q_values(moves, means, self.prior.contexts.left(seen))
+        return np.asarray(q[np.arange(self.tasks), :, state])
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``draws`` draws, ``(task, arm)``."""
+        return self.sample(rng, draws, seen).mean(axis=1)
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnMdps:
+        """Draw whole MDPs, planned to the end of the round; the draws of :meth:`sample`."""
+        self.prior.contexts.state("seen.signal", seen.signal, self.tasks)
+        moves, means = self._drawn(rng, doors.drawing(self, rng, draws))
+        return DrawnMdps.planned(moves, means, self.prior.contexts, seen)
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on the reward and, unless a reset followed, on the move.
+
+        Where the prior deems a move impossible, the belief starts again from it.
+        """
+        low, high = self.prior.reward_range
+        bounds = {"low": 0.0, "high": 1.0} if (low, high) == (0.0, 1.0) else {}
+        actions, rewards = doors.played(self, seen, actions, rewards, **bounds)
+        rounds = self.prior.contexts
+        state = rounds.state("seen.signal", seen.signal, self.tasks)
+        then = rounds.state("after", after, self.tasks)
+        return self._given(state, actions, rewards, then, rounds.ends(seen.step))
+
+    def _given(
+        self, state: IntArray, actions: IntArray, rewards: FloatArray, after: IntArray, ends: Any
+    ) -> Self:
+        rows = np.arange(self.tasks)
+        moved = ~np.broadcast_to(ends, self.tasks)
+        alpha, pulls, sums = self.alpha.copy(), self.pulls.copy(), self.sums.copy()
+        alpha[rows, state, actions, after] += moved
+        pulls[rows, state, actions] += 1.0
+        sums[rows, state, actions] += rewards
+        wrong = moved & ~self.prior.possible[state, actions, after]
+        if wrong.any():
+            alpha[wrong] = self.prior.transitions
+            pulls[wrong] = sums[wrong] = 0.0
+        return replace(self, alpha=alpha, pulls=pulls, sums=sums, resets=self.resets + wrong)
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw an MDP, play an action in it, and condition on its reward and on where it led.
+
+        The value is the drawn mean reward of the step; those after it are ``Q`` from the next state
+        on, so that a look-ahead with equal weights, ``alpha = 1/2``, looks for the largest ``r +
+        Q``. After the last step nothing is left to earn.
+        """
+        moves, means = self._drawn(rng, 1)
+        prior, rows, state = self.prior, np.arange(self.tasks), np.asarray(seen.signal)
+        drawn = MdpEnvironment(moves[:, 0], means[:, 0], prior.reward_law, prior.contexts)
+        rewards, after = drawn.step(seen, actions, _Imagining(rng))  # type: ignore[arg-type]
+        value = drawn.means[rows, state, actions]
+        if np.all(seen.step == seen.horizon):
+            return Imagined(value, _Over(self), seen)
+        belief = self._given(state, actions, rewards, after, prior.contexts.ends(seen.step))
+        step = np.minimum(seen.step + 1, seen.horizon)
+        step = step if isinstance(seen.step, np.ndarray) else int(step)
+        return Imagined(value, belief, replace(seen, step=step, signal=after))
+
+
+@final
+@dataclass(frozen=True)
+class _Imagining:
+    """The policy's stream in place of the world's: what is imagined is drawn by who imagines."""
+
+    rng: Stream
+
+    @property
+    def noise(self) -> Stream:
+        return self.rng
+
+    @property
+    def world(self) -> Stream:
+        return self.rng
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Over:
+    """A belief after the last step: no action earns anything."""
+
+    belief: MdpBelief
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        return np.zeros((self.belief.tasks, draws, self.belief.arms))
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        return np.zeros((self.belief.tasks, self.belief.arms))
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        return self
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        return Imagined(np.zeros(self.belief.tasks), self, seen)

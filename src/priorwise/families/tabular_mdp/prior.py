@@ -1,0 +1,252 @@
+"""Tabular Bayesian MDPs: ``P(. | s, a) ~ Dirichlet(transitions[s, a])``, independent over states
+and actions; rewards known, Bernoulli or normal.
+
+A task is one MDP that is met for several rounds. Each round starts in a state drawn from ``start``;
+after ``round_steps`` steps comes a reset, a transition that depends on the step alone and teaches
+nothing. This is the paper's Bayesian MDP: the environment is drawn once, states are shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Final, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.family import seen_by
+from priorwise.core.rewards import RewardLaw
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.families.tabular_mdp.environment import MdpEnvironment, Rounds
+from priorwise.families.tabular_mdp.rewards import NormalRewardPrior, RewardModel, model_of
+
+SMALLEST: Final = 1e-6
+LARGEST: Final = 1e12
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class DirichletMdpPrior(Serializable):
+    """Dirichlet priors over the transitions of an MDP, in tasks of several rounds.
+
+    Parameters
+    ----------
+    transitions
+        Parameters of the Dirichlet law of the next state, ``(state, action, next state)``; 0 for a
+        move that is impossible. A row with one positive entry is a certain move.
+    rewards
+        Known rewards ``(state, action)``, or what is believed of them: a
+        :class:`~priorwise.families.BernoulliRewardPrior` or
+        :class:`~priorwise.families.NormalRewardPrior`.
+    round_steps
+        Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
+    start
+        The first state of a round, or its law ``(state,)``.
+    names
+        Names of the actions.
+
+    Examples
+    --------
+    >>> prior = DirichletMdpPrior(
+    ...     transitions=[[[1, 0], [1, 1]], [[0, 1], [2, 1]]],
+    ...     rewards=[[0, 0], [1, 1]],
+    ...     round_steps=5,
+    ... )
+    >>> prior.states, prior.arms
+    (2, 2)
+
+    """
+
+    family: ClassVar[str] = "dirichlet-mdp"
+
+    transitions: FloatArray
+    rewards: Any
+    round_steps: int | None
+    start: FloatArray
+    names: tuple[str, ...] | None = field(repr=False)
+
+    def __init__(
+        self,
+        transitions: ArrayLike,
+        rewards: Any,
+        *,
+        round_steps: int | None = None,
+        start: int | ArrayLike = 0,
+        names: Any = None,
+    ) -> None:
+        """Check and freeze the parameters."""
+        alpha = validation.matrix("transitions", transitions, (None, None, None))
+        states, arms, after = alpha.shape
+        if after != states:
+            raise ValueError(
+                "transitions must be (state, action, next state) with as many next states as "
+                f"states, got {alpha.shape}"
+            )
+        some = alpha[alpha != 0.0]
+        if some.size and not (some.min() >= SMALLEST and some.max() <= LARGEST):
+            wrong = some.min() if some.min() < SMALLEST else some.max()
+            raise ValueError(
+                f"transitions must be 0, for an impossible move, or from {SMALLEST:g} to "
+                f"{LARGEST:g}, got {wrong:g}"
+            )
+        stuck = np.argwhere(~(alpha > 0.0).any(axis=2))
+        if len(stuck):
+            raise ValueError(
+                f"transitions must leave a way out of each state by each action, but action "
+                f"{stuck[0][1]} in state {stuck[0][0]} has none"
+            )
+        model = model_of(rewards, (states, arms))
+        values = {
+            "transitions": alpha,
+            "rewards": rewards if isinstance(rewards, Serializable) else model.means,
+            "round_steps": None
+            if round_steps is None
+            else validation.count("round_steps", round_steps),
+            "start": _first_state(start, states),
+            "names": validation.names(names, arms),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def arms(self) -> int:
+        """Number of actions."""
+        return self.transitions.shape[1]
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return self.transitions.shape[0]
+
+    @cached_property
+    def _possible(self) -> BoolArray:
+        return self.transitions > 0.0
+
+    @property
+    def possible(self) -> BoolArray:
+        """Which moves are possible, ``(state, action, next state)``."""
+        return self._possible
+
+    @property
+    def mean_transitions(self) -> FloatArray:
+        """Mean probability of each move, ``(state, action, next state)``."""
+        return np.asarray(self.transitions / self.transitions.sum(axis=2, keepdims=True))
+
+    @cached_property
+    def reward_model(self) -> RewardModel:
+        """What is believed of the rewards."""
+        return model_of(self.rewards, (self.states, self.arms))
+
+    @property
+    def reward_law(self) -> RewardLaw:
+        """How rewards scatter around their means."""
+        return self.reward_model.law()
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The least and the largest reward."""
+        return self.reward_model.bounds()
+
+    @cached_property
+    def contexts(self) -> Rounds:
+        """What tasks show: states, and when they start anew; priors that are compared share it."""
+        return Rounds(self.states, tuple(self.start.tolist()), self.round_steps)
+
+    @cached_property
+    def _cells(self) -> IntArray:
+        many = self.possible.sum(axis=2, keepdims=True) > 1
+        return np.flatnonzero(self.possible & many)
+
+    @property
+    def drawn_cells(self) -> IntArray:
+        """Places, in the flattened transitions, of moves whose probability is drawn; those of
+        certain moves are not.
+        """
+        return self._cells
+
+    def drawn(
+        self, rng: Stream, alpha: FloatArray, pulls: FloatArray, sums: FloatArray, draws: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Transitions ``(task, draw, state, action, next state)`` and mean rewards of MDPs drawn at
+        Dirichlet parameters ``(task, state, action, next state)`` and reward statistics.
+
+        All gammas come from one request: those of the moves, then those of Bernoulli rewards.
+        """
+        tasks, cells = len(alpha), self.drawn_cells
+        shapes = self.reward_model.gammas(pulls, sums)
+        logs = rng.log_gamma(
+            np.concatenate([alpha.reshape(tasks, -1)[:, cells], shapes], axis=1), draws
+        )
+        flat = np.where(self.possible.ravel(), 0.0, -np.inf)
+        table = np.broadcast_to(flat, (tasks, draws, flat.size)).copy()
+        table[..., cells] = logs[..., : cells.size]
+        table = table.reshape(tasks, draws, *self.transitions.shape)
+        weights = np.exp(table - table.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        return weights, self.reward_model.drawn(rng, logs[..., cells.size :], pulls, sums)
+
+    def sample(self, rng: Stream, tasks: int) -> MdpEnvironment:
+        """Draw an MDP for each task."""
+        shape = (doors.batch(rng, tasks), self.states, self.arms)
+        nothing = np.zeros(shape)
+        alpha = np.broadcast_to(self.transitions, (*shape, self.states))
+        moves, means = self.drawn(rng, alpha, nothing, nothing, 1)
+        return MdpEnvironment(moves[:, 0], means[:, 0], self.reward_law, self.contexts)
+
+    def belief(self, tasks: int) -> Any:
+        """Start at the prior."""
+        from priorwise.families.tabular_mdp.belief import MdpBelief
+
+        shape = (doors.tasks_of(tasks), self.states, self.arms)
+        return MdpBelief(
+            self,
+            np.broadcast_to(self.transitions, (*shape, self.states)),
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros(tasks, dtype=np.int64),
+        )
+
+    def belief_given(self, statistics: Any) -> Any:
+        """Return the belief about tasks of which all that was seen is in their statistics."""
+        from priorwise.families.tabular_mdp.belief import MdpBelief
+
+        seen = seen_by(self, statistics)
+        if seen.states != self.states:
+            raise ValueError(
+                f"the prior has {self.states} states, but the statistics have {seen.states}"
+            )
+        wrong = np.argwhere((seen.moves > 0) & ~self.possible)
+        if len(wrong):
+            task, state, action, after = wrong[0]
+            raise ValueError(
+                f"task {task} of the statistics moved from state {state} to {after} by action "
+                f"{action}, which the prior deems impossible"
+            )
+        resets = np.zeros(seen.tasks, dtype=np.int64)
+        return MdpBelief(self, self.transitions + seen.moves, seen.pulls, seen.sums, resets)
+
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
+        """Tile functions for the compiled loop; None with normal rewards, which run in NumPy."""
+        if isinstance(self.reward_model, NormalRewardPrior):
+            return None
+        from priorwise.families.tabular_mdp.tiles import family_tiles
+
+        return family_tiles(self, horizon)
+
+
+def _first_state(start: Any, states: int) -> FloatArray:
+    """Return the law of the first state."""
+    if np.ndim(start) == 0:
+        state = validation.count("start", start, least=0)
+        if state >= states:
+            raise ValueError(f"start must be one of the states 0..{states - 1}, got {state}")
+        law = np.zeros(states)
+        law[state] = 1.0
+        law.setflags(write=False)
+        return law
+    return validation.probabilities("start", start, states)

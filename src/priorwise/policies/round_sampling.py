@@ -1,0 +1,96 @@
+"""Posterior sampling with draws that are kept for a round: PSRL, after Osband, Russo and Van Roy
+(2013), and its optimistic form over k draws.
+
+At the first step of every ``steps`` steps, k environments are drawn from the posterior; until the
+next time the rule chooses from their values, whatever is learned in between. With one draw the plan
+of one MDP is followed to the end of a round, where drawing anew at every step may dither.
+
+Earlier actions of a round tell which environments were drawn, so that no Monte-Carlo constant holds
+per step given the history. Counting the draw as an action, trajectories differ by at most ``2 k R
+eps`` with R redraws: :func:`~priorwise.sensitivity.pomdp_trajectory_bound` with ``redraws=R``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, final
+
+import numpy as np
+
+from priorwise.core import doors, validation
+from priorwise.core.protocols import DrawnEnvironments, EnvironmentBelief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import IntArray
+from priorwise.policies.posterior_sampling import NamedRule, PosteriorSampling, Rule
+
+
+@final
+@dataclass(frozen=True)
+class RoundSampling:
+    """Choose by a rule from the values of k environments that are drawn once a round.
+
+    Parameters
+    ----------
+    k
+        Number of environments; with more than one and the rule ``"max"`` the policy is optimistic.
+    rule
+        As for :class:`~priorwise.policies.PosteriorSampling`.
+    steps
+        Steps for which draws are kept, as a rule those of a round.
+
+    Examples
+    --------
+    >>> policy = RoundSampling(steps=20)
+    >>> policy.redraws(100), policy.monte_carlo_n(2)
+    (5, None)
+
+    """
+
+    k: int = 1
+    rule: NamedRule | Rule = "max"
+    _: KW_ONLY
+    steps: int
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        self._chooser()
+        validation.count("steps", self.steps)
+
+    def _chooser(self) -> PosteriorSampling:
+        return PosteriorSampling(self.k, self.rule)
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What a belief must offer."""
+        return (EnvironmentBelief,)
+
+    def begin(self, tasks: int) -> None:
+        """Nothing is drawn before the first step."""
+
+    def decide(
+        self, belief: Any, seen: Seen, rng: Stream, memory: DrawnEnvironments | None
+    ) -> tuple[IntArray, DrawnEnvironments]:
+        """Draw anew if it is time, and choose from the values of what was drawn."""
+        doors.acting(self, belief, seen, rng)
+        step = np.unique(seen.step)
+        if step.size > 1:
+            raise ValueError(
+                "RoundSampling keeps draws for tasks at one step, and these are at several"
+            )
+        if memory is None or (int(step[0]) - 1) % self.steps == 0:
+            memory = belief.sample_environments(rng, self.k, seen)
+        values = seen.masked(memory.values(seen))
+        return self._chooser().select(values, seen, rng), memory
+
+    def redraws(self, horizon: int) -> int:
+        """How often environments are drawn in a task of so many steps, R."""
+        return -(-validation.count("horizon", horizon) // self.steps)
+
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: given the history, actions tell of earlier draws."""
+        validation.count("arms", arms)
+
+    @property
+    def drawn_at_once(self) -> int:
+        """Posterior draws of one request, for the estimate of memory."""
+        return self.k
