@@ -24,7 +24,7 @@ from priorwise.sensitivity.ladder.walk import posterior_pair
 def test_two_normal_values_compare_in_closed_form():
     mean, cov = np.array([[0.3, -0.1]]), np.array([[[1.0, 0.4], [0.4, 2.0]]])
     first = stats.norm.cdf(0.4 / np.sqrt(1.0 + 2.0 - 0.8))
-    np.testing.assert_allclose(normal_argmax(mean, cov), [[first, 1.0 - first]], rtol=1e-12)
+    np.testing.assert_allclose(normal_argmax(mean, cov).probs, [[first, 1.0 - first]], rtol=1e-12)
 
 
 def test_independent_normal_values_match_one_dimensional_quadrature():
@@ -35,10 +35,10 @@ def test_independent_normal_values_match_one_dimensional_quadrature():
     exact = [
         np.trapezoid(pdf[:, a] * np.delete(cdf, a, axis=1).prod(axis=1), grid) for a in range(4)
     ]
-    law = normal_argmax(mean[None], np.diag(std**2)[None])
+    law = normal_argmax(mean[None], np.diag(std**2)[None]).probs
     np.testing.assert_allclose(law[0], exact, atol=2e-3)
     np.testing.assert_allclose(
-        normal_argmax(mean[None], np.diag(std**2)[None], points=20_011)[0], exact, atol=2e-5
+        normal_argmax(mean[None], np.diag(std**2)[None], points=4096).probs[0], exact, atol=2e-5
     )
 
 
@@ -48,10 +48,10 @@ def test_correlated_normal_values_match_frequencies(seed):
     mean, cov = rng.normal(size=6), root @ root.T
     best = rng.multivariate_normal(mean, cov, size=400_000).argmax(axis=1)
     counts = np.bincount(best, minlength=6)
-    law = normal_argmax(mean[None], cov[None], points=5003)[0]
+    law = normal_argmax(mean[None], cov[None], points=4096).probs[0]
     assert stats.chisquare(counts, law * 400_000).pvalue > 1e-5  # false alarms: 1e-5
     # control: correlations left out
-    wrong = normal_argmax(mean[None], np.diag(np.diag(cov))[None], points=5003)[0]
+    wrong = normal_argmax(mean[None], np.diag(np.diag(cov))[None], points=4096).probs[0]
     assert stats.chisquare(counts, wrong * 400_000).pvalue < 1e-5
 
 
@@ -64,7 +64,23 @@ def test_values_of_low_rank_match_frequencies(arms, rank, seed):
     argmax, most = (
         (line_argmax, {1: 0.006, 2: 0.01, 3: 0.03}[rank]) if rank <= 5 else (normal_argmax, 0.06)
     )
-    assert np.abs(argmax(mean[None], (root @ root.T)[None])[0] - frequencies).sum() / 2.0 < most
+    law = argmax(mean[None], (root @ root.T)[None]).probs[0]
+    assert np.abs(law - frequencies).sum() / 2.0 < most
+
+
+@pytest.mark.parametrize("arms", [3, 6, 9])
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_the_halves_of_a_lattice_say_how_large_its_error_is(arms, correlation, seed):
+    """On average over posteriors the stated error covers the true one, and not by orders of
+    magnitude; a fifth of it would not cover it.
+    """
+    rng = np.random.default_rng([seed, arms])
+    root, mean = rng.normal(size=(200, arms, arms)), 0.7 * rng.normal(size=(200, arms))
+    cov = (1.0 - correlation) * root @ root.transpose(0, 2, 1) / arms + correlation
+    law, exact = normal_argmax(mean, cov), normal_argmax(mean, cov, points=4096)
+    true, stated = law.distance(exact).mean(), np.mean(law.error)
+    assert 0.1 * stated < true + 1e-5 < 1.5 * stated
+    assert stated < 0.01
 
 
 def test_compiled_functions_are_those_of_the_normal_law():
@@ -94,7 +110,7 @@ def test_compiled_functions_are_those_of_the_normal_law():
 
 
 def test_arms_of_very_different_scales():
-    law = normal_argmax(np.zeros((1, 5)), np.diag([1e12, 1e-6, 1e-6, 1e-6, 1e-6])[None])
+    law = normal_argmax(np.zeros((1, 5)), np.diag([1e12, 1e-6, 1e-6, 1e-6, 1e-6])[None]).probs
     np.testing.assert_allclose(law, [[0.5, 0.125, 0.125, 0.125, 0.125]], atol=2e-3)
 
 
@@ -109,7 +125,7 @@ def test_arms_of_very_different_scales():
     ],
 )
 def test_degenerate_normal_values_have_a_law(cov):
-    law = normal_argmax(np.array([[0.0, 0.3, 0.1]]), cov[None])
+    law = normal_argmax(np.array([[0.0, 0.3, 0.1]]), cov[None]).probs
     assert np.isfinite(law).all()
     assert law.sum() == pytest.approx(1.0)
     if not np.diff(cov).any():  # all values move together, so the largest mean wins
@@ -118,7 +134,7 @@ def test_degenerate_normal_values_have_a_law(cov):
 
 def test_arms_that_are_not_available_are_never_the_largest():
     mask = np.array([[True, False, True]])
-    law = normal_argmax(np.array([[0.0, 9.0, 0.5]]), np.eye(3)[None], mask)
+    law = normal_argmax(np.array([[0.0, 9.0, 0.5]]), np.eye(3)[None], mask).probs
     first = stats.norm.cdf(-0.5 / np.sqrt(2.0))
     np.testing.assert_allclose(law, [[first, 0.0, 1.0 - first]], atol=1e-12)
     a, b = np.array([[1.0, 50.0, 1.0]]), np.array([[1.0, 1.0, 1.0]])

@@ -16,6 +16,7 @@ from priorwise.sensitivity.ladder.ladder import (
     ACTIONS,
     COMMON,
     COUPLED,
+    LIKELIHOOD,
     POSTERIORS,
     TRAJECTORIES,
     WORST,
@@ -66,17 +67,32 @@ def test_figure_shows_the_rungs(ladder, drawn):
     assert files["png"].startswith(b"\x89PNG")
     often, much = drawn[0].axes
     names = [label.get_text() for label in often.get_yticklabels()]
-    assert names == [*(rung.name for rung in ladder.rungs), "measured gap"]
+    assert names == [*(rung.name for rung in ladder.rungs), "at worst", "at best", "measured gap"]
     heights = often.get_yticks().tolist()
     assert dots(often) == [
         (rung.delta, height) for rung, height in zip(ladder.rungs, heights, strict=False)
     ]
     assert dots(much) == [
         (rung.reward, height) for rung, height in zip(ladder.rungs, heights, strict=False)
-    ] + [(ladder.gap.mean, heights[-1])]
+    ] + [
+        (abs(value), height)
+        for value, height in zip(
+            (ladder.interval.low.mean, ladder.interval.high.mean, ladder.gap.mean),
+            heights[-3:],
+            strict=True,
+        )
+    ]
     for axes, errors in (
         (often, [rung.std_error for rung in ladder.rungs]),
-        (much, [*(rung.reward_std_error for rung in ladder.rungs), ladder.gap.std_error]),
+        (
+            much,
+            [
+                *(rung.reward_std_error for rung in ladder.rungs),
+                ladder.interval.low.std_error,
+                ladder.interval.high.std_error,
+                ladder.gap.std_error,
+            ],
+        ),
     ):
         ends = [segment for lines in axes.collections for segment in lines.get_segments()]
         assert [end[1, 0] for end in ends] == pytest.approx(
@@ -130,7 +146,7 @@ def test_small_finite_problems_are_exact_and_in_order(case, policy, seed):
     assert ladder.exact
     assert ladder.in_order, ladder.disorders
     names = [rung.name for rung in ladder.rungs]
-    assert names == [WORST, POSTERIORS, ACTIONS, COUPLED, TRAJECTORIES]
+    assert names == [WORST, POSTERIORS, ACTIONS, COUPLED, TRAJECTORIES, LIKELIHOOD]
     assert all(rung.std_error == 0.0 for rung in ladder.rungs)
 
 
@@ -186,7 +202,7 @@ def test_disorder_is_noticed():
     ("policy", "missing", "coupled"),
     [
         (pw.KShotThompson(3), set(), "posterior draws coupled maximally"),
-        (pw.RecedingHorizon(1, 1, "online"), {COUPLED}, None),
+        (pw.RecedingHorizon(1, 1, "online"), {COUPLED, LIKELIHOOD}, None),
         (pw.Greedy(), {WORST, POSTERIORS}, "actions coupled maximally"),
         (pw.TopTwoThompson(most_draws=4), set(), "actions coupled maximally"),
         (pw.UniformThen(1, pw.ThompsonSampling()), set(), "actions coupled maximally"),
@@ -195,7 +211,7 @@ def test_disorder_is_noticed():
 def test_each_policy_gets_the_rungs_there_are(raised, policy, missing, coupled, seed):
     ladder = sensitivity_ladder(*raised, policy, 3, seed=seed, tasks=2000, histories=100)
     names = {rung.name for rung in ladder.rungs}
-    assert names == {WORST, POSTERIORS, ACTIONS, COUPLED, COMMON} - missing
+    assert names == {WORST, POSTERIORS, ACTIONS, COUPLED, LIKELIHOOD, COMMON} - missing
     assert len(ladder.left_out) == bool(missing)
     assert ladder.n == policy.monte_carlo_n(raised[0].arms)
     assert ladder.certified == (WORST not in missing)

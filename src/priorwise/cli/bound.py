@@ -41,8 +41,10 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 [cyan]actions[/]                that between the laws of the actions, summed over pulls
 [cyan]coupled trajectories[/]   how often trajectories diverge at best, pull by pull
 [cyan]trajectories[/]           their total variation; only for small problems
+[cyan]likelihood ratio[/]       how far one policy's probabilities fall below the other's
 [cyan]common random numbers[/]  how often two simulations diverge; not of the chain
 [cyan]any two policies[/]       what holds whatever the priors
+[cyan]at worst, at best[/]      between these the gap lies, by likelihood ratios; signed
 [cyan]measured gap[/]           what the wrong prior earns more or less; signed
 """
 
@@ -134,6 +136,8 @@ def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
         table.add_row(rung.name, *numbers, rung.how, style=style)
     table.add_section()
     table.add_row("any two policies", "", _value(ladder.trivial), "H times the mean diameter")
+    for name, end, words in ladder.ends:
+        table.add_row(name, "", _value(end.mean, end.std_error, sign="+"), words)
     gap = ladder.gap
     said = "wrong prior earns more" if gap.mean > 0 else "wrong prior earns less"
     if not ladder.exact and abs(gap.mean) <= 2.0 * gap.std_error:
@@ -152,6 +156,14 @@ def _numbers(ladder: Ladder, certified: Bound | None, word: str) -> dict[str, An
     if certified is not None:
         proved = {"delta": certified.delta, "reward": finite(certified.value)}
         proved |= data(certified, "vacuous", "assumption")
+    ends = ladder.interval
+    interval = None
+    if ends is not None:
+        interval = {
+            "low": data(ends.low, "mean", "std_error"),
+            "high": data(ends.high, "mean", "std_error"),
+            "off": finite(ends.off),
+        }
     return {
         "policy": word,
         "horizon": ladder.horizon,
@@ -160,6 +172,7 @@ def _numbers(ladder: Ladder, certified: Bound | None, word: str) -> dict[str, An
         "certified": proved,
         "rungs": [data(each, *rung) for each in ladder.rungs],
         "any_two_policies": ladder.trivial,
+        "interval": interval,
         "gap": data(ladder.gap, "mean", "std_error"),
         "reward": data(ladder.reward, "mean", "std_error"),
         "in_order": ladder.in_order,

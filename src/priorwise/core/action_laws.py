@@ -23,8 +23,8 @@ class ActionLaw:
     """Probability of each arm, with its error.
 
     ``source`` is ``"exact"`` (up to rounding), ``"quadrature"`` or ``"sampling"``. ``error`` is 0
-    for the first, a bound on the total variation from the true law for the second, and the standard
-    error of each probability for the third, ``(task, arm)``.
+    for the first, about the total variation from the true law for the second, a number or ``(task,
+    1)``, and the standard error of each probability for the third, ``(task, arm)``.
     """
 
     probs: FloatArray  # (task, arm)

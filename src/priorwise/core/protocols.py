@@ -270,6 +270,17 @@ class QuantileBelief(Protocol):
 
 
 @runtime_checkable
+class RangeBelief(MeanBelief, Protocol):
+    """Knows how large its best and its worst action are on average; of others these are drawn."""
+
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """Posterior means of the largest and of the smallest value of an available action,
+        ``(task,)`` each.
+        """
+        ...
+
+
+@runtime_checkable
 class PredictiveBelief(Protocol):
     """Knows the law of the next reward."""
 

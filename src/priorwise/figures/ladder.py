@@ -43,11 +43,12 @@ def ladder_figure(
     title: str,
     said: str,
     summary: Sequence[str] = (),
+    ends: Sequence[Bar] = (),
 ) -> style.Picture:
     """Draw probabilities on the left and rewards on the right, on logarithmic scales; what follows
-    from them stands above.
+    from them stands above. ``ends`` are signed rewards between which the gap lies.
     """
-    rows, width, left, between, panel = len(bars) + 1, 10.6, 1.85, 0.45, 3.75
+    rows, width, left, between, panel = len(bars) + len(ends) + 1, 10.6, 1.85, 0.45, 3.75
     room = 0.9 * (width - 0.3)
     told = [line for sentence in summary for line in style.note_lines(sentence, room)]
     tall, top = 0.46 * rows, 1.02 + 0.2 * len(told)
@@ -56,18 +57,22 @@ def ladder_figure(
     looks = list(zip(bars, colours, strict=True))
     deltas = [(bar.delta, bar.delta_error, colour) for bar, colour in looks]
     rewards = [(bar.reward, bar.reward_error, colour) for bar, colour in looks]
-    rewards.append((abs(gap), gap_error, style.COLOURS[2] if gap > 0 else style.COLOURS[1]))
+    for x, error in [*((end.reward, end.reward_error) for end in ends), (gap, gap_error)]:
+        rewards.append((abs(x), error, style.COLOURS[2] if x > 0 else style.COLOURS[1]))
     note = "Dots are bounds, with ±2 standard errors. Grey: says hardly more than the dashed line."
     margins: Any = {"left": left, "top": top, "bottom": 0.6, "title_left": 0.12}
     with style.sheet(width, tall, title, note, **margins) as page:
         often, much = (page.axes(x, panel, tall) for x in (left, left + panel + between))
-        style.name_rows(often, [*(bar.name for bar in bars), "measured gap"], places)
+        style.name_rows(often, [*(bar.name for bar in (*bars, *ends)), "measured gap"], places)
         style.name_rows(much, [""] * rows, places)
         _draw(often, places, deltas, 1.0, "certain")
         _draw(much, places, rewards, trivial, "any two policies")
         for place, bar in zip(places, bars, strict=False):
             _below(often, place, bar.how)
-        _below(much, places[-1], said)
+        for place, text in zip(
+            places[len(bars) :], [*(end.how for end in ends), said], strict=True
+        ):
+            _below(much, place, text)
         often.set_title("How often", pad=18)  # above the name of the dashed line
         much.set_title("How much", pad=18)
         often.set_xlabel("probability that trajectories diverge")

@@ -98,10 +98,10 @@ class TopTwoThompson:
         second = b**m + after.sum(axis=1, keepdims=True) - after
         law = b * (self.share + other * second)
         # an error e of b moves the first arm by e, the law of the second by e / (1 - b_f)
-        moved = np.minimum(1.0, one.error / np.maximum(rest, 1e-300)) if one.error else 0.0 * b
+        moved = np.minimum(1.0, one.error / np.maximum(rest, 1e-300))
         error = one.error + other * (b * moved).sum(axis=1, keepdims=True)
         law /= law.sum(axis=1, keepdims=True)
-        return ActionLaw(law, one.source, np.broadcast_to(error, law.shape) if one.error else 0.0)
+        return ActionLaw(law, one.source, 0.0 if one.source == "exact" else error)
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None for a family that cannot draw so there."""

@@ -24,6 +24,7 @@ from priorwise.sensitivity.exact.evaluation import exact_rewards as exact_reward
 from priorwise.sensitivity.exact.evaluation import exact_trajectory_tv as exact_trajectory_tv
 from priorwise.sensitivity.exact.tails import exact_reward_tails as exact_reward_tails
 from priorwise.sensitivity.ladder.ladder import sensitivity_ladder as sensitivity_ladder
+from priorwise.sensitivity.ladder.rungs import Interval as Interval
 from priorwise.sensitivity.ladder.rungs import Ladder as Ladder
 from priorwise.sensitivity.ladder.rungs import Rung as Rung
 from priorwise.sensitivity.tails.expectation import TailExpectation as TailExpectation

@@ -99,6 +99,16 @@ class FiniteBelief(SeparableTasks):
             else self.mean(seen)
         )
 
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """Posterior means of the largest and of the smallest mean, exact."""
+        there = True if seen.mask is None else seen.mask[:, None, :]
+        high, low = (
+            sign * np.where(there, sign * self.prior.means[None], -np.inf).max(axis=2)
+            for sign in (1.0, -1.0)
+        )
+        p = self.probabilities()
+        return (p * high).sum(axis=1), (p * low).sum(axis=1)
+
     @staticmethod
     def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
         return np.einsum("ts,sa->ta", weights, table)

@@ -4,11 +4,13 @@ N(mean, cov), by quadrature.
 The differences ``X_b - X_a`` are normal too, and the probability that all are negative is an
 integral over the unit cube after separation of variables (Genz 1992). A rank-one lattice with the
 baker's transformation integrates it: the integrand is smooth in the parameters too, so that laws of
-nearby posteriors have nearly the same error, which drops out of their difference.
+nearby posteriors have nearly the same error, which drops out of their difference. Every second
+point of the lattice is one too: how far the two halves are apart says how large the error is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -19,11 +21,18 @@ from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.normal.distance import covariance_rank
 
-POINTS: Final = 127
+POINTS: Final = 128
 LINES: Final = 512
 RANK: Final = 4
 """Directions beyond the leading one in which values of low rank may move."""
 SINGULAR: Final = 1e-11
+VECTOR: Final = (
+    1, 561, 211, 697, 891, 1903, 737, 667, 607, 483, 1549, 1385, 311, 593, 235,
+    643, 1705, 1035, 875, 2011, 535, 1253, 375, 709, 1139, 1347, 821, 217, 1671, 545,
+)  # fmt: skip
+"""Of lattices with 64, 128, ..., 4096 points: built one component at a time, each the one whose
+squared error, with weights 1/(5j), is at no size many times that of the best for this size.
+"""
 ENTRIES: Final = 1 << 21  # numbers in an array of one pass
 MOST_ARMS: Final = 30
 MOST_ARMS_LOW: Final = 100
@@ -39,8 +48,7 @@ def argmax_law(
     draws, which is normal with a share of the covariance.
 
     None where sampling is cheaper: for many arms, and for the largest of several draws. ``start``
-    is the covariance before any reward, whose rank decides between two quadratures. The error is
-    nearly the same for nearby posteriors.
+    is the covariance before any reward, whose rank decides between two quadratures.
     """
     if rule == "max" and draws > 1:
         return None
@@ -48,33 +56,49 @@ def argmax_law(
     low = rank <= RANK + 1 and rank < seen.arms - 1
     if seen.arms > (MOST_ARMS_LOW if low else MOST_ARMS):
         return None
-    if low:
-        error = 0.005 if rank <= 2 else 0.02
-        return ActionLaw(line_argmax(mean, cov / draws, seen.mask), "quadrature", error)
-    error = 1e-9 if seen.arms <= 2 else 0.01 if seen.arms < 10 else 0.03
-    return ActionLaw(normal_argmax(mean, cov / draws, seen.mask), "quadrature", error)
+    return (line_argmax if low else normal_argmax)(mean, cov / draws, seen.mask)
 
 
 def normal_argmax(
     mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = POINTS
-) -> FloatArray:
-    """Return the probability that each value is the largest, ``(task, arm)``, for means ``(task,
-    arm)`` and covariances.
+) -> ActionLaw:
+    """Return how likely each value is the largest, for means ``(task, arm)`` and covariances.
 
-    Within about 0.01 in total variation for six arms and 0.03 for twenty; see :func:`line_argmax`
+    ``points`` is a power of two. The error is about 1e-4 in total variation for six arms in two
+    correlated groups, 1e-3 for six with any covariance, and 5e-3 for 25; see :func:`line_argmax`
     for values of low rank.
+    """
+    arms = mean.shape[1]
+    return _by_parts(_pass, arms * max(points, arms * arms), mean, cov, available, points)
+
+
+def _by_parts(
+    halves: Callable[..., FloatArray],
+    entries: int,
+    mean: FloatArray,
+    cov: FloatArray,
+    available: BoolArray | None,
+    points: int,
+) -> ActionLaw:
+    """Join the two halves of a lattice, some tasks at a time; the error is their distance from the
+    whole.
     """
     tasks, arms = mean.shape
     if arms == 1:
-        return np.ones((tasks, 1))
-    out = np.empty((tasks, arms))
-    size = max(1, ENTRIES // (arms * max(points, arms * arms)))
+        return ActionLaw(np.ones((tasks, 1)))
+    both = np.empty((2, tasks, arms))
+    size = max(1, ENTRIES // entries)
     for first in range(0, tasks, size):
         part = slice(first, first + size)
-        out[part] = _pass(
-            mean[part], cov[part], None if available is None else available[part], points
-        )
-    return out
+        there = None if available is None else available[part]
+        both[:, part] = halves(mean[part], cov[part], there, points)
+    if available is not None:
+        both = np.where(available, both, 0.0)
+    law = both.sum(axis=0)
+    law /= law.sum(axis=1, keepdims=True)
+    half = both[0] / both[0].sum(axis=1, keepdims=True)
+    error = np.abs(half - law).sum(axis=1, keepdims=True) / 2.0
+    return ActionLaw(law, "quadrature", np.maximum(error, 1e-9))
 
 
 def _pass(
@@ -87,19 +111,15 @@ def _pass(
         from scipy.special import ndtr
 
         law = np.asarray(ndtr(upper[:, :, 0] / root[:, :, 0, 0]))
-    else:
-        from priorwise.families.normal.orthant import all_below
-        from priorwise.kernels.simd import WIDTH
+        return np.stack([law, law])
+    from priorwise.families.normal.orthant import all_below
 
-        extra = -points % WIDTH  # points without weight, to fill up
-        nodes = np.pad(_lattice(points, n - 1), ((0, 0), (0, extra)), constant_values=0.5)
-        weights = np.pad(np.full(points, 1.0 / points), (0, extra))
-        law = np.empty(mean.shape)
-        limits, roots = upper.reshape(-1, n), root.reshape(-1, n, n)
-        all_below(limits, roots, nodes, weights, law.reshape(-1))
-    if available is not None:
-        law = np.where(available, law, 0.0)
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
+    limits, roots = upper.reshape(-1, n), root.reshape(-1, n, n)
+    both = np.empty((2, *mean.shape))
+    weights, nodes = np.full(points // 2, 2.0 / points), _lattice(points, n - 1)
+    for half, law in enumerate(both):
+        all_below(limits, roots, nodes[:, half::2].copy(), weights, law.reshape(-1))
+    return both
 
 
 def _differences(
@@ -149,7 +169,7 @@ def _factor(spread: FloatArray) -> FloatArray:
 
 def line_argmax(
     mean: FloatArray, cov: FloatArray, available: BoolArray | None = None, points: int = LINES
-) -> FloatArray:
+) -> ActionLaw:
     """Return the same for covariances of low rank: exact along the leading direction, a lattice
     over the few others.
 
@@ -157,14 +177,7 @@ def line_argmax(
     Along a line the largest of several linear functions changes at finitely many points, and
     between them it is the same arm.
     """
-    out = np.empty(mean.shape)
-    size = max(1, ENTRIES // (mean.shape[1] * points))
-    for first in range(0, len(mean), size):
-        part = slice(first, first + size)
-        out[part] = _lines(
-            mean[part], cov[part], None if available is None else available[part], points
-        )
-    return out
+    return _by_parts(_lines, mean.shape[1] * points, mean, cov, available, points)
 
 
 def _lines(
@@ -199,22 +212,14 @@ def _lines(
         low = np.where((steeper > flat) & (crossing > low), crossing, low)
         high = np.where((steeper < -flat) & (crossing < high), crossing, high)
         high = np.where((np.abs(steeper) <= flat) & (behind > 0.0), -np.inf, high)
-    law = np.maximum(ndtr(high) - ndtr(low), 0.0).mean(axis=2)
-    if available is not None:
-        law = np.where(available, law, 0.0)
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
+    there = np.maximum(ndtr(high) - ndtr(low), 0.0)
+    return np.stack([there[:, :, half::2].mean(axis=2) for half in (0, 1)])
 
 
 @lru_cache(maxsize=32)
 def _lattice(points: int, dimensions: int) -> FloatArray:
-    """Return ``(dimension, point)``: multiples of square roots of primes (Richtmyer), folded so
+    """Return ``(dimension, point)``: multiples of one vector, shifted by a quarter and folded so
     that the ends meet.
     """
-    primes: list[int] = []
-    candidate = 2
-    while len(primes) < dimensions:
-        if all(candidate % prime for prime in primes):
-            primes.append(candidate)
-        candidate += 1
-    fractions = np.outer(np.sqrt(primes), np.arange(1, points + 1)) % 1.0
+    fractions = (np.outer(VECTOR[:dimensions], np.arange(points)) + 0.25) / points % 1.0
     return np.asarray(np.clip(1.0 - np.abs(2.0 * fractions - 1.0), 1e-12, 1.0 - 1e-12))

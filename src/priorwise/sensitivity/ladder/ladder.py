@@ -7,8 +7,9 @@ Each rung bounds the one below. As probabilities that the trajectories of ``alg(
     2 n H eps  >=  n sum_h E TV(posteriors)  >=  sum_h E TV(actions)  >=  disagreement of coupled
     trajectories,
 
-and in reward units ``H delta' Psi(delta')`` with ``delta' = min(1, delta)``, down to the size of
-the measured gap. In a problem with a state, Psi is the sum of the tails of the average reward under
+and in reward units ``H delta' Psi(delta')`` with ``delta' = min(1, delta)``. From there the
+likelihood ratio of the two policies leads to a signed interval and to the measured gap in it. In a
+problem with a state, Psi is the sum of the tails of the average reward under
 both priors, as in the theorem on Bayesian POMDPs. The upper rungs are the proof of the sensitivity
 theorem, link by link; the lower ones look at the problem at hand.
 """
@@ -31,7 +32,8 @@ from priorwise.core.types import FloatArray
 from priorwise.sensitivity.bounds.bandits import distance_of, no_bound
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories, can_be_enumerated
-from priorwise.sensitivity.ladder.rungs import Ladder, Rung
+from priorwise.sensitivity.ladder.parting import Parting
+from priorwise.sensitivity.ladder.rungs import Interval, Ladder, Rung
 from priorwise.sensitivity.ladder.stakes import stakes_of
 from priorwise.sensitivity.ladder.walk import Steps, walk
 from priorwise.simulate.run import compare
@@ -39,6 +41,7 @@ from priorwise.simulate.sizes import check_run
 
 WORST, POSTERIORS, ACTIONS = "worst case", "posteriors", "actions"
 COUPLED, TRAJECTORIES, COMMON = "coupled trajectories", "trajectories", "common random numbers"
+LIKELIHOOD = "likelihood ratio"
 
 MOST_EXACT: Final = 20_000
 """Histories of one length up to which a finite problem is enumerated rather than sampled."""
@@ -72,6 +75,9 @@ def sensitivity_ladder(
       their posterior draws, are coupled as closely as they can be;
     * ``trajectories``: total variation between the laws of whole trajectories, where it can be
       enumerated;
+    * ``likelihood ratio``: the same distance from the ratio of the two policies' probabilities
+      along histories, and in reward units the width of the signed interval ``ladder.interval``;
+      where actions do not influence later signals;
     * ``common random numbers``: how often two simulations with the same random numbers diverge; a
       coupling too, but not one of the chain.
 
@@ -160,15 +166,21 @@ def sensitivity_ladder(
     how = f"2 n H eps with n = {n}, eps = {distance.value:.3g} ({distance.kind})"
     error = scale * distance.std_error
     worst = () if n is None else (rung(WORST, scale * distance.value, error, how),)
+    trivial = horizon * law.tail(1.0).value
     if chain is None:
         steps = walk(p, q, policy, horizon, histories=histories, seed=seed, progress=progress)
         gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed, progress)
-        rungs = (*worst, *_walked(steps, n, rung), _common(apart, rung))
-        left_out += _missing(steps)
+        interval = _ends(steps.parting) if math.isfinite(trivial) else None
+        ratios = () if interval is None else (_ratios(steps, interval),)
+        rungs = (*worst, *_walked(steps, n, rung), *ratios, _common(apart, rung))
+        left_out += _missing(steps, trivial)
     else:
         rungs = (*worst, *_summed(chain, n, rung))
         gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
-    trivial = horizon * law.tail(1.0).value
+        interval = None
+        if chain.interval is not None:
+            low, high = chain.interval  # of a gap of the other sign
+            interval = Interval(Estimate(-high, 0.0), Estimate(-low, 0.0))
     name, exact = type(policy).__name__, chain is not None
     return Ladder(
         rungs,
@@ -182,6 +194,7 @@ def sensitivity_ladder(
         left_out,
         n,
         any_two=stakes.any_two,
+        interval=interval,
     )
 
 
@@ -203,7 +216,11 @@ def _summed(chain: ExactChain, n: int | None, rung: Callable[..., Rung]) -> list
         (COUPLED, chain.disagreement, coupled, ACTIONS),
         (TRAJECTORIES, chain.trajectory_tv, "total variation of their laws", COUPLED),
     ]
-    return [rung(name, float(delta), 0.0, how, (above,)) for name, delta, how, above in rungs]
+    made = [rung(name, float(delta), 0.0, how, (above,)) for name, delta, how, above in rungs]
+    if chain.interval is None:
+        return made
+    delta, reward, how = chain.trajectory_tv, chain.likelihood_ratio, f"of actions, {every}"
+    return [*made, Rung(LIKELIHOOD, delta, 0.0, reward, 0.0, how, (TRAJECTORIES,))]
 
 
 def _walked(steps: Steps, n: int | None, rung: Callable[..., Rung]) -> list[Rung]:
@@ -233,14 +250,39 @@ def _walked(steps: Steps, n: int | None, rung: Callable[..., Rung]) -> list[Rung
     return rungs
 
 
-def _missing(steps: Steps) -> tuple[str, ...]:
+def _ends(parting: Parting | None) -> Interval | None:
+    """What the wrong prior may lose and gain, from the sums along histories."""
+    if parting is None:
+        return None
+    lost, gained = mean_estimate(parting.lost), mean_estimate(parting.gained)
+    low = Estimate(-lost.mean, lost.std_error)
+    return Interval(low, gained, float(parting.off.mean()))
+
+
+def _ratios(steps: Steps, interval: Interval) -> Rung:
+    parting = steps.parting
+    assert parting is not None
+    mean, width = mean_estimate(parting.parted), mean_estimate(parting.lost + parting.gained)
+    how = "of actions, sampled histories"
+    if steps.coupled != "actions":
+        how = "of posterior draws, no more than coupled"
+    elif steps.law_error > 0.0:
+        how = f"action laws to {steps.law_error:.1g}, which may hide {interval.off:.1g}"
+    return Rung(LIKELIHOOD, mean.mean, mean.std_error, width.mean, width.std_error, how, (COUPLED,))
+
+
+def _missing(steps: Steps, trivial: float) -> tuple[str, ...]:
     out = []
     if steps.posteriors is None:
         out.append(f"{POSTERIORS}: the densities of this family's posteriors are not known")
+    if steps.parting is not None and not math.isfinite(trivial):
+        out.append(f"{LIKELIHOOD}: the mean diameter is infinite")
+    if steps.shared is not None and steps.parting is None:
+        out.append(f"{LIKELIHOOD}: the policy's action laws are sampled")
     if steps.shared is None:
         out.append(
-            f"{COUPLED}: neither the policy's action laws nor a few posterior draws decide its "
-            "actions"
+            f"{COUPLED}, {LIKELIHOOD}: neither the policy's action laws nor a few posterior draws "
+            "decide its actions"
         )
     return tuple(out)
 

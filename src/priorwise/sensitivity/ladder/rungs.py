@@ -17,6 +17,9 @@ SIGMAS: Final = 4.0
 """Standard errors by which a rung may exceed the one above it; chance alone does it once in 30,000
 comparisons.
 """
+LONG: Final = 200
+"""Pulls from which a ladder says first what may be lost."""
+LOST, GAINED = "at worst", "at best"
 
 
 @final
@@ -53,6 +56,36 @@ class Rung:
 
 @final
 @dataclass(frozen=True)
+class Interval:
+    """What the wrong prior may lose and gain: the gap lies between ``low`` and ``high``.
+
+    ``off`` is what the errors of computed action laws may hide of either end.
+    """
+
+    low: Estimate
+    high: Estimate
+    off: float = 0.0
+
+    @property
+    def most_lost(self) -> float:
+        """The lower end, with two standard errors and the error of the laws, as a loss."""
+        return max(-self.low.mean, 0.0) + 2.0 * self.low.std_error + self.off
+
+    def misses(self, gap: Estimate, rounding: float = 0.0) -> bool:
+        """Whether a gap lies outside by more than noise and the error of the laws allow."""
+        below, above = self.low.mean - gap.mean, gap.mean - self.high.mean
+        noise = [SIGMAS * (end.std_error + gap.std_error) for end in (self.low, self.high)]
+        slack = self.off + rounding
+        return below > noise[0] + slack or above > noise[1] + slack
+
+    def __str__(self) -> str:
+        """Both ends with their standard errors."""
+        low, high = (_number(end.mean, end.std_error) for end in (self.low, self.high))
+        return f"{low} to {high}"
+
+
+@final
+@dataclass(frozen=True)
 class Ladder(Tabular):
     """How much a policy that holds ``q`` may differ from one that holds the true prior ``p``, rung
     by rung.
@@ -61,6 +94,7 @@ class Ladder(Tabular):
     ``trivial`` is ``H E[diam]``, which holds for any two policies (in a problem with a state what
     ``any_two`` says). ``left_out`` says which rungs
     are missing, and why. ``n`` is the policy's Monte-Carlo constant, None where none is proved.
+    ``interval`` holds the gap, by likelihood ratios; None where they are not known.
     """
 
     rungs: tuple[Rung, ...]
@@ -74,6 +108,7 @@ class Ladder(Tabular):
     left_out: tuple[str, ...] = ()
     n: int | None = None
     any_two: str = "H E[diam]"
+    interval: Interval | None = None
 
     @property
     def certified(self) -> bool:
@@ -111,10 +146,14 @@ class Ladder(Tabular):
                             f"{rung.name} ({rung.delta:.4g}) exceeds {name} ({upper.delta:.4g})"
                         )
             slack = SIGMAS * (rung.reward_std_error + self.gap.std_error) + 1e-9 * self.trivial
+            if self.interval is not None:
+                slack += self.interval.off
             if abs(self.gap.mean) > rung.reward + slack:
                 found.append(
                     f"the gap ({self.gap.mean:.4g}) exceeds {rung.name} ({rung.reward:.4g})"
                 )
+        if self.interval is not None and self.interval.misses(self.gap, 1e-9 * self.trivial):
+            found.append(f"the gap ({self.gap.mean:.4g}) is outside of {self.interval}")
         return tuple(found)
 
     @property
@@ -131,11 +170,22 @@ class Ladder(Tabular):
 
     @property
     def summary(self) -> str:
-        """What the wrong prior costs, and what can be said for sure, in two sentences."""
+        """What the wrong prior costs, and what can be said for sure, in two sentences; in long
+        tasks after one that says what may be lost.
+        """
         return " ".join(self._sentences)
 
     @property
-    def _sentences(self) -> tuple[str, str]:
+    def _may_lose(self) -> str:
+        """What may be lost in a long task."""
+        lost = self.trivial if self.interval is None else self.interval.most_lost
+        known = " (what holds for any two policies)" if lost >= self.trivial else ""
+        lost = min(lost, self.trivial)
+        pulls = f"{self.horizon:,} pulls"
+        return f"In {pulls} the wrong prior may lose at most {lost:.4g}{known}."
+
+    @property
+    def _sentences(self) -> tuple[str, ...]:
         earns = f"the same in {self.horizon:,} pull{'s' if self.horizon > 1 else ''}"
         if self._differs:
             size = _number(abs(self.gap.mean), self.gap.std_error)
@@ -147,12 +197,16 @@ class Ladder(Tabular):
         best = min(self.rungs, key=lambda rung: rung.reward)
         if best.reward < TELLING * self.trivial:
             said = f"The smallest bound on the difference is {best.reward:.4g} ({best.name})."
+            if self.interval is not None:
+                ends = self.interval.low.mean + 0.0, self.interval.high.mean + 0.0
+                said = f"{said[:-1]}; it lies between {ends[0]:.4g} and {ends[1]:.4g}."
         else:
             said = (
                 f"The bounds say {'hardly' if self.informative else 'no'} more than that of any "
                 f"two policies, {self.trivial:.4g}: only the measured gap speaks here."
             )
-        return f"Believing the wrong prior, {self.policy} earns {earns}.", said
+        told = f"Believing the wrong prior, {self.policy} earns {earns}.", said
+        return told if self.horizon < LONG else (self._may_lose, *told)
 
     @property
     def _differs(self) -> bool:
@@ -161,8 +215,8 @@ class Ladder(Tabular):
         )
 
     def table(self) -> Table:
-        """Columns by name, one row for each rung, then the trivial bound and the measured gap,
-        whose ``reward`` is signed.
+        """Columns by name, one row for each rung, then the trivial bound, the ends of the interval
+        and the measured gap, whose ``reward`` is signed.
         """
         known = self.informative
         rows: list[tuple[object, ...]] = [
@@ -170,10 +224,23 @@ class Ladder(Tabular):
             for r in self.rungs
         ]
         rows.append(("any two policies", 1.0, 0.0, self.trivial, 0.0, False, self.any_two))
+        for name, end, said in self.ends:
+            rows.append((name, math.nan, math.nan, end.mean, end.std_error, True, said))
         gap, said = self.gap, _said(self.gap, self.exact)
         rows.append(("measured gap", math.nan, math.nan, gap.mean, gap.std_error, True, said))
         titles = ("rung", "delta", "delta_std_error", "reward", "std_error", "informative", "how")
         return {title: [row[k] for row in rows] for k, title in enumerate(titles)}
+
+    @property
+    def ends(self) -> list[tuple[str, Estimate, str]]:
+        """Names of the interval's ends, and what they say."""
+        if self.interval is None:
+            return []
+        low, high = self.interval.low, self.interval.high
+        return [
+            (LOST, low, f"at most {max(-low.mean, 0.0):.3g} less"),
+            (GAINED, high, f"at most {max(high.mean, 0.0):.3g} more"),
+        ]
 
     def figure(self, title: str = "") -> Picture:
         """Draw the ladder."""
@@ -190,6 +257,10 @@ class Ladder(Tabular):
             or f"How far a wrong prior can move {self.policy} in {self.horizon} pulls",
             _said(self.gap, self.exact),
             self._sentences,
+            [
+                Bar(name, math.nan, 0.0, end.mean, end.std_error, said)
+                for name, end, said in self.ends
+            ],
         )
 
     def __str__(self) -> str:
@@ -205,6 +276,9 @@ class Ladder(Tabular):
         lines.append(
             f"{'any two policies':{width}}  {'':>20}  {self.trivial:>18.4g}  {self.any_two}"
         )
+        for name, end, said in self.ends:
+            value = _number(end.mean, end.std_error)
+            lines.append(f"{name:{width}}  {'':>20}  {value:>18}  {said}")
         lines.append(
             f"{'measured gap':{width}}  {'':>20}  {_number(self.gap.mean, self.gap.std_error):>18} "
             f" {_said(self.gap, self.exact)}"

@@ -10,7 +10,9 @@ under the two priors:
   two trajectories.
 
 Since ``1 - prod_h min(1, x_h) <= sum_h (1 - min(1, x_h))`` and ``E[1 - min(1, q(a) / p(a))] = TV(p,
-q)``, the last is on average no further from 1 than the actions are apart.
+q)``, the last is on average no further from 1 than the actions are apart. The likelihood ratio
+itself, ``L_h = prod_(k <= h) q_k(a_k) / p_k(a_k)``, gives more: see
+:mod:`~priorwise.sensitivity.ladder.parting`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from priorwise.core import validation
 from priorwise.core.action_laws import ActionLaw
 from priorwise.core.distance import BothBeliefs, PosteriorPair
 from priorwise.core.family import ask, family_of, offers
+from priorwise.core.influence import has_state
 from priorwise.core.progress import Progress, progress_of
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.streams import Purpose, Stream, Streams, mix
@@ -31,6 +34,7 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
 from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.sensitivity.ladder.action_distance import ActionDistance, sampled_distance
+from priorwise.sensitivity.ladder.parting import Parting, law_errors
 from priorwise.simulate.steps import environments, steps
 
 BLOCK: Final = 100
@@ -53,6 +57,8 @@ class Steps:
     actions_source: str  # "exact", "quadrature" or "sampled"
     shared: FloatArray | None  # probability that coupled trajectories have not parted
     coupled: str  # what is coupled: "actions", "draws" or nothing
+    parting: Parting | None  # what the likelihood ratio says of rewards
+    law_error: float  # mean error of the action laws, in total variation
 
 
 def walk(
@@ -103,6 +109,7 @@ def _walk(
     posteriors = np.zeros(tasks)
     apart = ActionDistance.zero(tasks)
     shared, coupled, source = np.ones(tasks), "actions", "exact"
+    parting, off = None if has_state(p) else Parting.start(tasks), 0.0
     for step in steps(
         environments(p, streams),
         BothBeliefs(p.belief(tasks), q.belief(tasks)) if start is None else start,
@@ -116,10 +123,13 @@ def _walk(
         if start is not None:
             posteriors += pair.total_variation(others.at(Purpose.WORLD, now))
         laws = [known_law(policy, belief, seen) for belief in (pair.p, pair.q)]
+        error = np.zeros(tasks)
         if laws[0] is not None and laws[1] is not None:
             apart += ActionDistance.known(laws[0], laws[1])
-            shared *= _kept(laws[0], laws[1], step.actions)
+            factor = _ratio(laws[0], laws[1], step.actions)
+            shared *= np.minimum(1.0, factor)
             source = source if laws[0].source == "exact" else laws[0].source
+            error = law_errors(laws[0], laws[1])
         else:
             source = "sampled"
             twins = (others.at(Purpose.POLICY, now), others.at(Purpose.POLICY, now))
@@ -130,6 +140,10 @@ def _walk(
                 coupled = "draws"
                 kept = pair.shared(streams.at(Purpose.POLICY, now), policy.draws).prod(axis=1)
             shared *= kept
+            factor = kept  # at most the ratio of the draws' laws, so what parts is not less
+        if parting is not None:
+            parting = parting.after(factor, error, step, others.at(Purpose.ENVIRONMENT, now))
+        off += float(error.mean()) / (3.0 * horizon)
     return Steps(
         None if start is None else posteriors,
         start is not None and start.exact,
@@ -137,6 +151,8 @@ def _walk(
         source,
         shared if coupled else None,
         coupled,
+        parting if coupled and source != "sampling" else None,
+        off,
     )
 
 
@@ -163,10 +179,10 @@ def posterior_pair(p: Any, q: Any, tasks: int) -> PosteriorPair | None:
     return pair
 
 
-def _kept(p: ActionLaw, q: ActionLaw, actions: IntArray) -> FloatArray:
-    """``min(1, q(a) / p(a))`` at the actions taken."""
+def _ratio(p: ActionLaw, q: ActionLaw, actions: IntArray) -> FloatArray:
+    """``q(a) / p(a)`` at the actions taken."""
     rows = np.arange(len(actions))
-    return np.minimum(1.0, q.probs[rows, actions] / np.maximum(p.probs[rows, actions], 1e-300))
+    return np.asarray(q.probs[rows, actions] / np.maximum(p.probs[rows, actions], 1e-300))
 
 
 def _joined(parts: list[Steps]) -> Steps:
@@ -187,4 +203,8 @@ def _joined(parts: list[Steps]) -> Steps:
         if first.shared is None
         else np.concatenate([part.shared for part in parts if part.shared is not None]),
         first.coupled,
+        None
+        if first.parting is None
+        else first.parting.join(*(part.parting for part in parts[1:] if part.parting is not None)),
+        float(np.mean([part.law_error for part in parts])),
     )
