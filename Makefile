@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-EXTRAS := dev,dask
+EXTRAS := dev,dask,logs
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

@@ -5,6 +5,7 @@ from priorwise import core as core
 from priorwise import experiments as experiments
 from priorwise import families as families
 from priorwise import figures as figures
+from priorwise import logs as logs
 from priorwise import meta as meta
 from priorwise import policies as policies
 from priorwise import sensitivity as sensitivity
@@ -36,6 +37,7 @@ from priorwise.families import LinearStatistics as LinearStatistics
 from priorwise.families import NormalGammaPrior as NormalGammaPrior
 from priorwise.families import SphereContexts as SphereContexts
 from priorwise.families import load_prior as load_prior
+from priorwise.logs import fit_prior as fit_prior
 from priorwise.meta import AdaThompson as AdaThompson
 from priorwise.meta import EmpiricalBayes as EmpiricalBayes
 from priorwise.meta import ExploreThenCommit as ExploreThenCommit

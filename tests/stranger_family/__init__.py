@@ -141,6 +141,7 @@ FAMILY = register(
         log_marginal=log_marginal,
         measure=lambda prior, seen: "probabilities of counts",
         moments=lambda prior: PoissonLikelihood(),
+        models=lambda **facts: {"separate": PoissonLikelihood()} if facts["asked"] else {},
         pair=PoissonPair,
         parameters=("shape", "rate"),
         tail_conditions=tail_conditions,

@@ -12,6 +12,8 @@ from priorwise._starting import INTERRUPTED, is_command, leave
 from priorwise.cli.bound import HELP as BOUND_HELP
 from priorwise.cli.bound import bound
 from priorwise.cli.example import example
+from priorwise.cli.fit import HELP as FIT_HELP
+from priorwise.cli.fit import fit
 from priorwise.cli.output import Group, plain_where_needed
 from priorwise.cli.reproduce import HELP as REPRODUCE_HELP
 from priorwise.cli.reproduce import reproduce
@@ -49,6 +51,7 @@ wrong prior costs.
         typer.echo(context.get_help())
 
 
+app.command(help=FIT_HELP)(fit)
 app.command(help=SIMULATE_HELP)(simulate)
 app.command(help=BOUND_HELP)(bound)
 app.command()(example)

@@ -1,4 +1,4 @@
-"""``priorwise example``: a prior file to start from."""
+"""``priorwise example``: a prior file, or a log, to start from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from priorwise.cli.output import fail
 
 
 class Kind(StrEnum):
-    """Families there is an example of."""
+    """Families there is an example of, and a log."""
 
     gaussian = "gaussian"
     beta = "beta"
@@ -19,6 +19,7 @@ class Kind(StrEnum):
     linear = "linear"
     exchangeable_gaussian = "exchangeable-gaussian"
     exchangeable_beta = "exchangeable-beta"
+    headlines = "headlines"
 
 
 PAPER: Final = {Kind.gaussian: "gaussian", Kind.linear: "linear", Kind.finite: "discrete"}
@@ -47,7 +48,7 @@ def example(
         ),
     ] = False,
 ) -> None:
-    """Print a prior file to start from.
+    """Print a prior file to start from, or a log of headline tests.
 
     gaussian, linear and finite are the paper's three problems.
 
@@ -57,11 +58,18 @@ def example(
     [dim]# the tasks, and what a policy might wrongly believe about them[/]
     priorwise example gaussian > prior.json
     priorwise example gaussian --misspecified > wrong.json
+    [dim]# 5,000 made-up headline tests, each with headlines of its own; see priorwise fit[/]
+    priorwise example headlines > log.csv
     """  # noqa: D301 - a backspace keeps Typer from joining the lines
-    if kind in OTHERS:
+    if kind in (*OTHERS, Kind.headlines):
         if misspecified:
             none, known = f"the paper has no misspecified {kind.value} prior", ", ".join(PAPER)
             fail("--misspecified", f"{none}; there is one for {known}")
+        if kind is Kind.headlines:
+            from priorwise.experiments.headlines import headline_log
+
+            typer.echo(headline_log(seed=0), nl=False)
+            return
         import priorwise as pw
 
         name, parameters = OTHERS[kind]

@@ -46,6 +46,7 @@ _WORDS: Final = {
     "log_marginal": "a marginal likelihood",
     "measure": "the measure of its marginal likelihood",
     "moments": "a moment estimator",
+    "models": "estimators for a log",
     "information": "a likelihood that is normal in the parameters of a task",
     "rate": "a rate of learning",
     "covered": "a theorem on learning",
@@ -96,6 +97,9 @@ class Family:
     measure: Any = None
 
     # -- learning
+    # (*, binary, new_arms, arms, context, contexts, asked) -> estimators by the name of their
+    # structure, for a log with such rewards and arms; none where the family does not fit
+    models: Any = None
     # (prior) -> the estimator of such priors that explores uniformly
     moments: Any = None
     # (fit, how, generator) -> the fitted prior, wider by what is not known of it
@@ -160,6 +164,12 @@ def register(family: Family) -> Family:
     _FAMILIES.update(dict.fromkeys(family.priors, family))
     Serializable.found_in(family.homes)
     return family
+
+
+def families() -> list[Family]:
+    """Every known family once, by name."""
+    discover()
+    return sorted({id(each): each for each in _FAMILIES.values()}.values(), key=lambda f: f.name)
 
 
 def family_of(prior: Any) -> Family | None:

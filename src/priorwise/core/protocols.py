@@ -159,6 +159,16 @@ class PlannedEnvironment(Protocol):
 
     def planned(self, seen: Seen) -> FloatArray:
         """Reward of each action and of the best ones after it, ``(task, arm)``."""
+        ...
+
+
+@runtime_checkable
+class NoisyEnvironment(ValuedEnvironment, Protocol):
+    """Knows how far rewards scatter, so that a prior can be counted in pulls."""
+
+    def reward_variances(self) -> FloatArray | None:
+        """Variance of a reward of each arm, ``(task, arm)``; None where it is not known."""
+        ...
 
 
 @runtime_checkable

@@ -20,7 +20,8 @@ class RewardLaw(Protocol):
     """D(mu): how a reward scatters around its mean.
 
     It may say ``support``, the least and the largest reward, and ``binary``, whether rewards are 0
-    or 1; None, or nothing, where that depends on the means.
+    or 1; None, or nothing, where that depends on the means. It may have ``variance(means)``, by
+    which a prior is counted in pulls.
     """
 
     support: ClassVar[tuple[float, float] | None]
@@ -47,6 +48,10 @@ class NormalRewards:
         """``r ~ N(mu_a, noise_var_a)``."""
         return means + np.sqrt(np.array(self.noise_var))[actions] * rng.normal()
 
+    def variance(self, means: FloatArray) -> FloatArray:
+        """``noise_var_a``."""
+        return np.broadcast_to(np.array(self.noise_var), means.shape)
+
 
 @final
 @dataclass(frozen=True)
@@ -60,6 +65,10 @@ class BernoulliRewards:
         """``r ~ Bernoulli(mu_a)``."""
         return (rng.uniform() < means).astype(np.float64)
 
+    def variance(self, means: FloatArray) -> FloatArray:
+        """``mu_a (1 - mu_a)``."""
+        return means * (1.0 - means)
+
 
 @final
 @dataclass(frozen=True)
@@ -72,6 +81,10 @@ class NoiselessRewards:
     def draw(self, means: FloatArray, actions: IntArray, rng: Stream) -> FloatArray:
         """``r = mu_a``."""
         return means
+
+    def variance(self, means: FloatArray) -> FloatArray:
+        """None."""
+        return np.zeros_like(means)
 
 
 @final
@@ -96,6 +109,11 @@ class BanditEnvironment:
     def values(self, signal: Signal) -> FloatArray:
         """Return the means."""
         return self.means
+
+    def reward_variances(self) -> FloatArray | None:
+        """Variance of a reward of each arm, ``(task, arm)``; None where its law does not say."""
+        known = getattr(self.law, "variance", None)
+        return None if known is None else np.asarray(known(self.means))
 
 
 def mixed(environments: Sequence[Any], index: IntArray) -> Any:

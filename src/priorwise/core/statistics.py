@@ -27,7 +27,7 @@ from priorwise.core.columns import (
 )
 from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
 
 
 class PerTask(Serializable):
@@ -264,6 +264,57 @@ class PerArm(PerTask):
         rewards.
         """
         raise NotImplementedError
+
+    @classmethod
+    def weights(cls) -> dict[str, tuple[float, float, float]] | None:
+        """What pulls, rewards and squared rewards weigh in each column; None where a pull adds what
+        is not quadratic in its reward.
+        """
+        try:
+            at = np.arange(4.0)
+            added = cls.addends(at)
+        except ValueError:  # rewards are 0 or 1, and so their own squares
+            at = np.arange(2.0)
+            added = cls.addends(at)
+        found = {}
+        for name, each in added.items():
+            values = np.broadcast_to(each, at.shape).astype(np.float64)
+            second = np.diff(values, 2)
+            if np.ptp(second, axis=0) if second.size else False:
+                return None
+            half = float(second[0]) / 2.0 if second.size else 0.0
+            found[name] = float(values[0]), float(values[1] - values[0]) - half, half
+        return found
+
+    @classmethod
+    def from_sums(cls, *, pulls: Any, sums: Any, squares: Any = None, names: Any = None) -> Self:
+        """Take sums of pulls, rewards and squared rewards, ``(task, arm)`` each; a column that
+        needs squares is None without them.
+        """
+        weights = cls.weights()
+        if weights is None:
+            raise TypeError(f"{cls.__name__} reads single rewards, and not sums of them")
+        columns = {
+            name: None
+            if square and squares is None
+            else one * pulls + linear * sums + (square * squares if square else 0.0)
+            for name, (one, linear, square) in weights.items()
+        }
+        make: Any = cls
+        return make(**columns, names=names)
+
+    @classmethod
+    def from_counts(
+        cls, tasks: IntArray, arms: IntArray, rewards: FloatArray, counts: FloatArray,
+        *, shape: tuple[int, int], names: Any = None,
+    ) -> Self:  # fmt: skip
+        """Take how often each task saw each reward of each arm, ``(row,)`` each."""
+        columns = {}
+        for name, each in cls.addends(rewards).items():
+            columns[name] = np.zeros(shape)
+            np.add.at(columns[name], (tasks, arms), each * counts)
+        make: Any = cls
+        return make(**columns, names=names)
 
     @property
     def arms(self) -> int:

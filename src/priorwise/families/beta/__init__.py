@@ -22,6 +22,13 @@ def _moments(prior: BetaPrior) -> Any:
     return BetaMoments(arms=prior.arms)
 
 
+def _models(*, binary: bool, new_arms: bool, context: int, **facts: Any) -> dict[str, Any]:
+    from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
+
+    names = ("exchangeable",) if new_arms else ("separate", "exchangeable")
+    return {name: BetaMarginalLikelihood(name) for name in names if binary and not context}  # type: ignore[arg-type]
+
+
 def _measure(prior: Any, statistics: Any) -> str:
     return "probabilities of rewards 0 and 1"
 
@@ -40,6 +47,7 @@ BETA = register(
         log_marginal=Later("priorwise.families.beta.likelihood.arm:log_marginal_likelihood"),
         measure=_measure,
         moments=_moments,
+        models=_models,
         widened=Later("priorwise.families.beta.moments:averaged"),
         rate=Later("priorwise.families.beta.rates:rate"),
         covered=Later("priorwise.families.beta.rates:covered"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from priorwise.core.family import Family, Later, register
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
+
+MOST_CORRELATED: Final = 40
+"""Arms up to which a log is asked for all their correlations."""
 
 
 def _blank(prior: GaussianPrior) -> GaussianPrior:
@@ -21,6 +24,18 @@ def _moments(prior: GaussianPrior) -> Any:
     from priorwise.families.gaussian.moments import GaussianMoments
 
     return GaussianMoments("full", noise_var=prior.noise_var, arms=prior.arms)
+
+
+def _models(
+    *, binary: bool, new_arms: bool, arms: int, context: int, asked: bool, **facts: Any
+) -> dict[str, Any]:
+    from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+
+    if context or (binary and not asked):
+        return {}
+    names = ("exchangeable",) if new_arms else ("full", "diagonal", "exchangeable")
+    few = arms <= MOST_CORRELATED
+    return {name: GaussianMarginalLikelihood(name) for name in names if few or name != "full"}  # type: ignore[arg-type]
 
 
 def _information(prior: GaussianPrior, statistics: Any) -> tuple[FloatArray, FloatArray]:
@@ -57,6 +72,7 @@ GAUSSIAN = register(
         ),
         measure=_measure,
         moments=_moments,
+        models=_models,
         widened=Later("priorwise.families.normal.widening:widened"),
         cautious=True,
         information=_information,

@@ -42,6 +42,22 @@ def _information(prior: LinearGaussianPrior, statistics: Any) -> tuple[FloatArra
     return statistics.gram / noise, statistics.moments / noise
 
 
+def _models(*, context: int, contexts: Any, **facts: Any) -> dict[str, Any]:
+    from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
+
+    if not context:
+        return {}
+    if contexts is None:
+        raise ValueError(
+            "contexts: say where the features of future tasks come from, such as "
+            "contexts=SphereContexts(arms=6) or a table of each arm's features"
+        )
+    return {
+        name: LinearMarginalLikelihood(contexts=contexts, structure=name)
+        for name in ("full", "diagonal")
+    }
+
+
 def _measure(prior: LinearGaussianPrior, statistics: Any) -> str:
     return "densities of real rewards"
 
@@ -61,6 +77,7 @@ LINEAR = register(
         log_marginal=Later("priorwise.families.linear.likelihood.density:log_marginal_likelihood"),
         measure=_measure,
         moments=_moments,
+        models=_models,
         widened=Later("priorwise.families.normal.widening:widened"),
         cautious=True,
         information=_information,

@@ -1,0 +1,123 @@
+"""``priorwise fit``: from a log of past tasks to a prior file."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import typer
+
+from priorwise.cli.inputs import AsJson, Quiet, Seed
+from priorwise.cli.output import fail, out_directory, output, say_written, unwritten, write_all
+
+HELP: Final = """Learn a prior from a log of past tasks, and say whether it fits.
+
+A log has one row per pull (task, action, reward), or one row for several pulls of an arm (with \
+their number in --pulls). It is a Parquet, CSV or Arrow file, or a folder of Parquet files. \
+Columns with common names are found; what is guessed is said.
+
+Writes the prior, which every other command takes, and two pictures: the prior, and whether it \
+generates tasks like the log's.
+
+\b
+[bold]Examples[/]
+priorwise example headlines > log.csv
+priorwise fit log.csv --seed 0
+[dim]# columns with other names; one family and structure instead of a comparison[/]
+priorwise fit visits.parquet --task campaign --action banner --reward bought \\
+    --family beta:exchangeable --seed 0
+[dim]# what would policies earn on tasks like these?[/]
+priorwise simulate out/prior.json --arms 4 -p ts -p greedy --horizon 200 --seed 0
+"""
+
+FILES: Final = ("prior.json", "prior.png", "prior.svg", "check.png", "check.svg")
+
+
+class ArmsAre(StrEnum):
+    """Whether tasks share their arms."""
+
+    auto = "auto"
+    same = "same"
+    new = "new"
+
+
+def _column(words: str) -> Any:
+    return typer.Option(metavar="COLUMN", help=words, show_default="guessed")
+
+
+def fit(
+    log: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOG", help="Parquet, CSV or Arrow file of past tasks.", show_default=False
+        ),
+    ],
+    seed: Seed,
+    family: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A family, or family:structure, such as beta:exchangeable; auto compares.",
+        ),
+    ] = "auto",
+    task: Annotated[str | None, _column("Which task a row belongs to.")] = None,
+    action: Annotated[str | None, _column("Which arm was pulled.")] = None,
+    reward: Annotated[str | None, _column("What it earned, or the sum over the pulls.")] = None,
+    pulls: Annotated[str | None, _column("How many pulls a row sums up.")] = None,
+    squares: Annotated[str | None, _column("Sum of squared rewards of a row.")] = None,
+    arms: Annotated[
+        ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
+    ] = ArmsAre.auto,
+    drop_missing: Annotated[
+        bool,
+        typer.Option("--drop-missing", help="Leave out rows without a reward, and count them."),
+    ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory for prior.json and the pictures.",
+            show_default="out; no files with --json",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read, check, fit, write."""
+    directory = None
+    if out is not None or not as_json:
+        directory = out_directory("out" if out is None else out, files=FILES)
+    from priorwise.logs.fitting import fit_prior
+
+    try:
+        found = fit_prior(
+            log, family, seed=seed, task=task, action=action, reward=reward, pulls=pulls,
+            squares=squares, arms=arms.value, missing="drop" if drop_missing else "refuse",
+        )  # fmt: skip
+    except ModuleNotFoundError as error:
+        fail("LOG", error)
+    except (OSError, TypeError, ValueError) as error:
+        fail("LOG", error)
+    text = found.fit.to_json()
+    files = []
+    if directory is not None:
+        pictures = {"prior": found.figure()}
+        if found.check is not None:
+            pictures["check"] = found.check.figure()
+        contents = {
+            f"{name}.{suffix}": content
+            for name, picture in pictures.items()
+            for suffix, content in picture.items()
+        }
+        try:
+            files = write_all(directory, {"prior.json": f"{text}\n".encode(), **contents})
+        except OSError as error:
+            unwritten(error)
+    if as_json:
+        check = None if found.check is None else found.check.table()
+        typer.echo(json.dumps({"fit": json.loads(text), "chosen": found.chosen, "check": check}))
+    elif not quiet:
+        console = output()
+        console.print(str(found), markup=False, soft_wrap=True)
+        say_written(console, files)

@@ -1,0 +1,33 @@
+"""The figure of a predictive check: where a log lies among those that a prior generates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from priorwise.core.types import FloatArray
+from priorwise.figures.style import COLOURS, INK, Picture, sheet
+
+WIDE, TALL, GAP = 2.05, 1.35, 0.35
+
+
+def predictive_figure(
+    observed: Mapping[str, float], drawn: Mapping[str, FloatArray], title: str
+) -> Picture:
+    """Draw a histogram of the generated logs for each number, and the log as a line."""
+    width = 0.35 + len(observed) * (WIDE + GAP)
+    note = "Blue: logs that the prior generates, task by task with as many arms. Orange: the log."
+    head = title or "Does the prior generate tasks like the log's?"
+    with sheet(width, TALL, head, note, left=0.35, top=0.85, bottom=0.75) as page:
+        for place, (name, value) in enumerate(observed.items()):
+            axes = page.axes(0.35 + place * (WIDE + GAP), WIDE, TALL)
+            span = np.append(drawn[name], value)
+            bins = np.linspace(span.min(), span.max(), 30).tolist() if np.ptp(span) else 3
+            axes.hist(drawn[name], bins=bins, color=COLOURS[0], alpha=0.75)
+            axes.axvline(value, color=COLOURS[1], linewidth=2.4)
+            axes.set_title(name, fontsize=9.0, color=INK)
+            axes.set(yticks=[])
+            axes.grid(visible=False)
+            axes.locator_params(axis="x", nbins=4)
+    return page.picture

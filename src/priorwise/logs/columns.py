@@ -1,0 +1,99 @@
+"""Which column of a log means what: as the caller says, or guessed and said aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from priorwise.core import validation
+
+GUESSES: Final = {
+    "task": ("task", "test", "test_id", "task_id", "experiment", "campaign", "episode", "visitor"),
+    "action": ("action", "arm", "variant", "headline", "option", "choice", "treatment"),
+    "reward": ("reward", "clicks", "click", "conversions", "converted", "outcome", "value", "y"),
+    "pulls": ("pulls", "impressions", "showings", "trials", "n", "visitors", "sends"),
+    "squares": ("squares", "reward_squares", "sum_of_squares"),
+}
+"""Names that columns often have, the likeliest first; case does not matter."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of a log; ``said`` tells which were guessed."""
+
+    task: str
+    action: str
+    reward: str
+    pulls: str | None
+    squares: str | None
+    context: tuple[str, ...]
+    said: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        where: str,
+        *,
+        task: str | None,
+        action: str | None,
+        reward: str | None,
+        pulls: str | None,
+        squares: str | None,
+        context: Sequence[str] | str | None,
+    ) -> Columns:
+        """Take what was asked for, and guess what was not.
+
+        A log with a column of pulls is one of sums; a column ``n`` alone says too little for that
+        and is taken for one only where it is asked for.
+        """
+        asked = {"task": task, "action": action, "reward": reward, "pulls": pulls}
+        asked["squares"] = squares
+        features = (context,) if isinstance(context, str) else tuple(context or ())
+        for role, name in (*asked.items(), *(("context", each) for each in features)):
+            if name is not None and name not in names:
+                _unknown(role, name, names, where)
+        said: list[str] = []
+        taken = [*(name for name in asked.values() if name is not None), *features]
+        for role in ("task", "action", "reward", "pulls", "squares"):
+            if asked[role] is not None:
+                continue
+            optional = role in ("pulls", "squares")
+            if role == "squares" and asked["pulls"] is None:
+                continue
+            found = _guess(role, names, taken)
+            if found is None and not optional:
+                _unknown(role, None, names, where)
+            if found is None:
+                continue
+            asked[role] = found
+            taken.append(found)
+            if found != role:
+                said.append(f"the column {found!r} is taken for {role}=")
+        twice = sorted({name for name in taken if taken.count(name) > 1})
+        if twice:
+            raise ValueError(f"log: the column {twice[0]!r} is asked for in two roles")
+        made: Any = cls(**asked, context=features, said=tuple(said))  # type: ignore[arg-type]
+        return made
+
+    @property
+    def summed(self) -> bool:
+        """Whether a row sums up several pulls."""
+        return self.pulls is not None
+
+
+def _guess(role: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
+    free = {name.lower(): name for name in names if name not in taken}
+    likely = [guess for guess in GUESSES[role] if len(guess) > 1 or role == "reward"]
+    return next((free[guess] for guess in likely if guess in free), None)
+
+
+def _unknown(role: str, name: str | None, names: Sequence[str], where: str) -> None:
+    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    lacking = (
+        f"no column of {where} looks like the {role}: pass {role}=..."
+        if name is None
+        else f"{role}={validation.shown(name)} is no column of {where}"
+    )
+    raise ValueError(f"{lacking}; it has {listed}")

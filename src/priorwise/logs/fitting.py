@@ -1,0 +1,265 @@
+"""``fit_prior``: from a log to a prior, with the choice of family and structure, and whether it
+fits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.family import Family, families, for_arms
+from priorwise.core.fits import PriorFit
+from priorwise.core.frames import Table, Tabular
+from priorwise.core.protocols import NoisyEnvironment
+from priorwise.core.streams import Streams
+from priorwise.core.types import FloatArray
+from priorwise.figures.style import Picture
+from priorwise.logs.predictive import PredictiveCheck, predictive_check
+from priorwise.logs.reducing import Arms, Log, read_log
+from priorwise.meta.selection.models import ModelComparison, compare_models
+from priorwise.simulate.steps import environments
+
+FOLDS: Final = 5
+CHOICES: Final = (
+    "which arm was pulled may depend on anything that is in the log, and on nothing else that "
+    "tells about rewards."
+)
+DRAWS: Final = 20_000
+"""Environments that tell what a prior is worth."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LogFit(Tabular):
+    """A prior learned from a log: the fit, how it was chosen, and whether it fits.
+
+    ``models`` has the held-out likelihood of every structure that was tried, None where there was
+    nothing to choose. ``check`` compares the log with what the prior generates; None where that is
+    not known for the family. ``worth`` says how many pulls of an arm tell as much about it as the
+    prior does, ``(arm,)``; None where the family does not say.
+    """
+
+    fit: PriorFit
+    chosen: str
+    models: ModelComparison | None
+    check: PredictiveCheck | None
+    worth: FloatArray | None
+    log: Log = field(repr=False)
+
+    @property
+    def prior(self) -> Any:
+        """The fitted prior."""
+        return self.fit.prior
+
+    def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
+        """Return ``n`` priors that the log leaves plausible."""
+        return self.fit.draw(rng, n)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit as JSON; every command that takes a prior file takes it."""
+        self.fit.save(path)
+
+    def table(self) -> Table:
+        """The parameters: see :meth:`PriorFit.table`."""
+        return self.fit.table()
+
+    def figure(self, title: str = "") -> Picture:
+        """Draw the fitted prior."""
+        return self.fit.figure(title)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a fit takes for granted."""
+        said = [CHOICES]
+        if self.log.dropped:
+            said.append(
+                f"the rewards of {self.log.dropped:,} rows without one, which were left out, would "
+                "be like those of the others."
+            )
+        return tuple(said)
+
+    def __str__(self) -> str:
+        """A readable summary."""
+        log = self.log
+        arms = "new in every task" if self.fit.statistics.names is None else "the same in all tasks"
+        head = (
+            f"{log.rows:,} rows: {len(log.tasks):,} tasks, {log.pulls.sum():,.0f} pulls; arms are "
+            f"{arms}."
+        )
+        lines = [head, *(f"({each})" for each in log.said), "", str(self.fit)]
+        if self.worth is not None:
+            lines.append(f"  as good as {_range(self.worth)} pulls of each arm")
+        if self.models is not None:
+            lines += ["", f"Chosen by held-out likelihood of tasks: {self.chosen}"]
+            lines += [f"  {line}" for line in str(self.models).splitlines()]
+        if self.check is not None:
+            lines += ["", "Does the prior generate tasks like the log's?"]
+            lines += [f"  {line}" for line in str(self.check).splitlines()]
+        return "\n".join([*lines, "", *(f"Assumed: {each}" for each in self.assumptions)])
+
+
+def fit_prior(
+    log: Any,
+    family: str = "auto",
+    *,
+    seed: int,
+    task: str | None = None,
+    action: str | None = None,
+    reward: str | None = None,
+    pulls: str | None = None,
+    squares: str | None = None,
+    context: Sequence[str] | str | None = None,
+    contexts: Any = None,
+    arms: Arms = "auto",
+    missing: Literal["refuse", "drop"] = "refuse",
+) -> LogFit:
+    """Learn a prior from a log of past tasks, by marginal likelihood.
+
+    The likelihood does not depend on how arms were chosen, as long as choices depended on what is
+    in the log. A log has one row per pull, or, with ``pulls``, one row for several pulls of an arm.
+
+    Parameters
+    ----------
+    log
+        Path of a Parquet, CSV or Arrow file or of a folder of Parquet files, a pandas or Polars
+        frame, an Arrow table, or an Ibis table of any engine.
+    family
+        Name of a registered family (``"gaussian"``, ``"beta"``, ...), with a structure of it after
+        a colon if you like (``"gaussian:diagonal"``), or ``"auto"``: families and structures are
+        compared by held-out likelihood over tasks, and of those that are as good as the best, up to
+        one standard error, the one with the fewest parameters is taken.
+    seed
+        Decides on which tasks are held out, and the generated tasks of the check.
+    task, action, reward, pulls, squares, context, missing
+        Columns of the log: see :func:`read_log`.
+    contexts
+        Where the features of future tasks come from, for a fit with ``context``.
+    arms
+        ``"same"`` arms in all tasks, or ``"new"`` ones in every task; ``"auto"`` looks.
+
+    Examples
+    --------
+    >>> import pandas, priorwise as pw
+    >>> past = pandas.DataFrame(
+    ...     {
+    ...         "task": [1, 1, 2, 2, 3, 3],
+    ...         "action": ["a", "b"] * 3,
+    ...         "reward": [3, 0, 1, 2, 0, 4],
+    ...         "pulls": [10] * 6,
+    ...     }
+    ... )
+    >>> print(pw.fit_prior(past, "beta:exchangeable", seed=0).fit.tasks)
+    3
+
+    """
+    seed = validation.seed(seed)
+    if arms not in ("auto", "same", "new"):
+        raise ValueError(f"arms must be 'auto', 'same' or 'new', got {validation.shown(arms)}")
+    read = read_log(
+        log, task=task, action=action, reward=reward, pulls=pulls, squares=squares,
+        context=context, missing=missing,
+    )  # fmt: skip
+    if len(read.tasks) < 2:
+        raise ValueError(
+            f"task: the column {read.columns.task!r} has one task only; a prior is learned from "
+            "several"
+        )
+    models, statistics = _candidates(read, family, arms, contexts)
+    comparison = None
+    chosen = next(iter(models))
+    if len(models) > 1:
+        folds = min(FOLDS, statistics.tasks)
+        comparison = compare_models(models, statistics, folds=folds, seed=seed)
+        chosen = _simplest(comparison)
+    fit = models[chosen].fit(statistics) if comparison is None else comparison.fits[chosen]
+    check = None
+    if read.gram is None:
+        exists = read.grid(np.ones(len(read.task)), arms) > 0.0
+        if statistics.names is not None:
+            exists[:] = True
+        check = predictive_check(fit.prior, statistics, exists, seed=seed)
+    return LogFit(fit, chosen, comparison, check, worth(fit.prior), read)
+
+
+def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[str, Any], Any]:
+    """Estimators by name, and the statistics that all of them read."""
+    asked, _, structure = family.partition(":")
+    known = {each.name: each for each in families() if each.models is not None}
+    if asked != "auto" and asked not in known:
+        raise ValueError(
+            f"family must be 'auto' or one of {', '.join(sorted(known))}, got "
+            f"{validation.shown(family)}"
+        )
+    new = log.new_arms if arms == "auto" else arms == "new"
+    facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
+    facts |= {"binary": log.not_binary is None, "contexts": contexts, "asked": asked != "auto"}
+    found: dict[str, Any] = {}
+    readers: dict[type, Family] = {}
+    for name, each in known.items():
+        if asked not in ("auto", name):
+            continue
+        offered = each.ask("models", "fit_prior")(**facts)
+        found |= {f"{name}:{word}": made for word, made in offered.items()}
+        if offered:
+            readers[each.ask("statistics", "fit_prior")] = each
+    if structure:
+        found = {name: made for name, made in found.items() if name == family}
+    if not found:
+        _nothing_fits(log, family, new)
+    if len(readers) > 1:
+        raise ValueError(
+            f"family: {', '.join(each.name for each in readers.values())} read different "
+            "statistics and cannot be compared; name one of them"
+        )
+    (kind,) = readers
+    return found, log.statistics(kind, arms)
+
+
+def _nothing_fits(log: Log, family: str, new: bool) -> None:
+    reasons = []
+    if log.not_binary is not None:
+        reasons.append(f"its rewards are not 0 or 1: {log.not_binary}")
+    if new:
+        reasons.append("its arms are new in every task, so that only exchangeable structures fit")
+    why = "; ".join(reasons) or "see the families' structures in the documentation"
+    raise ValueError(f"family={validation.shown(family)} does not fit this log: {why}")
+
+
+def _simplest(models: ModelComparison) -> str:
+    """Return the model with the fewest parameters among those as good as the best."""
+    best = models.best
+
+    def size(name: str) -> int:
+        return sum(np.size(error) for error in models.fits[name].std_errors.values())
+
+    near = [best]
+    for name in models.scores:
+        gap = models.difference(best, name)
+        if name != best and gap.mean <= gap.std_error:
+            near.append(name)
+    return min(near, key=size)
+
+
+def worth(prior: Any) -> FloatArray | None:
+    """``E[Var(r | mu)] / Var(mu)`` of each arm: pulls after which the prior and the mean of the
+    rewards tell as much (for a Beta law alpha + beta, for a normal one noise over variance).
+    """
+    whole = for_arms(prior, 1)
+    streams = Streams(0, np.arange(DRAWS, dtype=np.uint64))
+    environment = environments(whole, streams)
+    if not isinstance(environment, NoisyEnvironment):
+        return None
+    noise, means = environment.reward_variances(), environment.values(None)
+    if noise is None:
+        return None
+    return np.asarray(noise.mean(axis=0) / np.maximum(means.var(axis=0), 1e-300))
+
+
+def _range(values: FloatArray) -> str:
+    low, high = (f"{each:.3g}" for each in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
