@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather
+from stranger_family import PoissonLikelihood, PoissonPrior
 from typer.testing import CliRunner
 
 import priorwise as pw
@@ -21,7 +22,6 @@ from priorwise.experiments import problems
 from priorwise.experiments.headlines import headline_log
 from priorwise.logs import read_log
 from priorwise.logs.predictive import predictive_check
-from tests.stranger_family import PoissonLikelihood, PoissonPrior
 
 GAUSSIAN = problems.gaussian().prior
 
