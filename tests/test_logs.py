@@ -290,7 +290,7 @@ def test_the_command_line_goes_from_example_to_prior(tmp_path: Path) -> None:
     done = runner.invoke(app, command)
     assert done.exit_code == 0
     assert "'impressions' is taken for pulls=" in done.output
-    names = {"prior.json", "prior.png", "prior.svg", "check.png", "check.svg"}
+    names = {"prior.json", "prior.png", "prior.svg", "prior.check.png", "prior.check.svg"}
     assert {each.name for each in out.iterdir()} == names
     assert isinstance(pw.load_prior(out / "prior.json"), pw.ExchangeableBetaPrior)
     told = runner.invoke(app, [*command[:-2], "--json"])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from priorwise.cli.inputs import AsJson, Quiet, Seed
-from priorwise.cli.output import fail, out_directory, output, say_written, unwritten, write_all
+from priorwise.cli.inputs import AsJson, Out, Quiet, Seed, argument, word
+from priorwise.cli.output import fail, finish, results_directory
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 HELP: Final = """Learn a prior from a log of past tasks, and say whether it fits.
 
@@ -31,8 +34,6 @@ priorwise fit visits.parquet --task campaign --action banner --reward bought \\
 priorwise simulate out/prior.json --arms 4 -p ts -p greedy --horizon 200 --seed 0
 """
 
-FILES: Final = ("prior.json", "prior.png", "prior.svg", "check.png", "check.svg")
-
 
 class ArmsAre(StrEnum):
     """Whether tasks share their arms."""
@@ -43,22 +44,18 @@ class ArmsAre(StrEnum):
 
 
 def _column(words: str) -> Any:
-    return typer.Option(metavar="COLUMN", help=words, show_default="guessed")
+    return word(words, "COLUMN", shown="guessed")
 
 
 def fit(
-    log: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG", help="Parquet, CSV or Arrow file of past tasks.", show_default=False
-        ),
-    ],
+    log: Annotated[str, argument("Parquet, CSV or Arrow file of past tasks.", "LOG")],
     seed: Seed,
     family: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="A family, or family:structure, such as beta:exchangeable; auto compares.",
+        word(
+            "A family, or family:structure, such as beta:exchangeable; auto compares.",
+            "NAME",
+            shown=True,
         ),
     ] = "auto",
     task: Annotated[str | None, _column("Which task a row belongs to.")] = None,
@@ -73,51 +70,31 @@ def fit(
         bool,
         typer.Option("--drop-missing", help="Leave out rows without a reward, and count them."),
     ] = False,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Directory for prior.json and the pictures.",
-            show_default="out; no files with --json",
-        ),
-    ] = None,
+    out: Out = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Read, check, fit, write."""
-    directory = None
-    if out is not None or not as_json:
-        directory = out_directory("out" if out is None else out, files=FILES)
     from priorwise.logs.fitting import fit_prior
 
+    directory = results_directory("prior", out, as_json)
     try:
         found = fit_prior(
             log, family, seed=seed, task=task, action=action, reward=reward, pulls=pulls,
             squares=squares, arms=arms.value, missing="drop" if drop_missing else "refuse",
         )  # fmt: skip
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, OSError, TypeError, ValueError) as error:
         fail("LOG", error)
-    except (OSError, TypeError, ValueError) as error:
-        fail("LOG", error)
-    text = found.fit.to_json()
-    files = []
+    text, pictures = found.fit.to_json(), {}
     if directory is not None:
-        pictures = {"prior": found.figure()}
+        pictures = dict(found.figure())
         if found.check is not None:
-            pictures["check"] = found.check.figure()
-        contents = {
-            f"{name}.{suffix}": content
-            for name, picture in pictures.items()
-            for suffix, content in picture.items()
-        }
-        try:
-            files = write_all(directory, {"prior.json": f"{text}\n".encode(), **contents})
-        except OSError as error:
-            unwritten(error)
+            pictures |= {f"check.{suffix}": each for suffix, each in found.check.figure().items()}
+
+    def show(console: Console) -> None:
+        console.print(str(found), markup=False, soft_wrap=True)
+
+    finish("prior", directory, pictures, text, None if as_json or quiet else show)
     if as_json:
         check = None if found.check is None else found.check.table()
         typer.echo(json.dumps({"fit": json.loads(text), "chosen": found.chosen, "check": check}))
-    elif not quiet:
-        console = output()
-        console.print(str(found), markup=False, soft_wrap=True)
-        say_written(console, files)
