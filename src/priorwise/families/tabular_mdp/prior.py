@@ -179,9 +179,11 @@ class DirichletMdpPrior(Serializable):
         """
         tasks, cells = len(alpha), self.drawn_cells
         shapes = self.reward_model.gammas(pulls, sums)
-        logs = rng.log_gamma(
-            np.concatenate([alpha.reshape(tasks, -1)[:, cells], shapes], axis=1), draws
-        )
+        shapes = np.concatenate([alpha.reshape(tasks, -1)[:, cells], shapes], axis=1)
+        if shapes.size:
+            logs = rng.log_gamma(shapes, draws)
+        else:  # all is known; requests after it have the same numbers all the same
+            logs = rng.uniform(draws)[:, :, None][:, :, :0]
         flat = np.where(self.possible.ravel(), 0.0, -np.inf)
         table = np.broadcast_to(flat, (tasks, draws, flat.size)).copy()
         table[..., cells] = logs[..., : cells.size]
