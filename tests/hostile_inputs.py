@@ -200,6 +200,42 @@ def doors() -> list[Door]:
             },
         ),
         door(
+            "FiniteMdpPrior",
+            pw.families.FiniteMdpPrior,
+            {
+                "transitions": [np.full((2, 2, 2), 0.5)] * 2,
+                "rewards": np.zeros((2, 2)),
+                "probs": [0.5, 0.5],
+                "noise": "none",
+            },
+            {
+                "transitions": (
+                    *NOT_NUMBERS,
+                    [],
+                    np.full((2, 2, 2), 0.5),
+                    np.full((2, 2, 2, 3), 1 / 3),
+                    np.full((2, 2, 2, 2), nan),
+                    np.full((2, 2, 2, 2), 0.6),
+                    np.array([[[[1.5, -0.5]] * 2] * 2] * 2),
+                ),
+                "rewards": (
+                    *NOT_NUMBERS,
+                    [],
+                    [0.0, 0.0],
+                    np.zeros((3, 2)),
+                    np.zeros((3, 2, 2)),
+                    np.full((2, 2), nan),
+                    np.full((2, 2), 1e200),
+                ),
+                "probs": (*NOT_NUMBERS, [], [0.5], [0.5, 0.6], [-0.5, 1.5], [nan, 1.0]),
+                "noise": (None, "normal", "gaussian", 3, ["none"]),
+                "start": (None, "x", -1, 2, 0.5, True, [0.5], [0.5, 0.6], [[0.5, 0.5]]),
+                "round_steps": NOT_COUNTS[1:],
+                "names": ("ab", ["a"], ["a", "a"], 3),
+            },
+            noise=("noise",),
+        ),
+        door(
             "LinearGaussianPrior",
             pw.LinearGaussianPrior,
             {

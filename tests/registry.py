@@ -160,6 +160,14 @@ VALUES = {
     "mdp-statistics": pw.families.MdpStatistics(
         [[[[2.0], [0.0]]]], [[[3.0, 0.0]]], [[[1 / 3, 0.0]]], [[[0.1, 0.0]]], names=["l", "r"]
     ),
+    "finite-mdp": pw.families.FiniteMdpPrior(
+        [[[[1 / 3, 2 / 3], [1, 0]], [[0, 1], [0.1, 0.9]]]],
+        [[0.1 + 0.2, -1.0], [5e-324, np.pi]],
+        [1.0],
+        start=[0.7, 0.3],
+        round_steps=3,
+        names=["stay", "go"],
+    ),
     "named-mdp": pw.families.riverswim(1 / 3, states=3),
     "sphere-contexts": SPHERE,
     "given-contexts": pw.GivenContexts(FEATURES),

@@ -74,7 +74,9 @@ def bound(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Read, check, compute, write."""
+    from priorwise.core.influence import has_state
     from priorwise.sensitivity.bounds.bandits import reward_bound
+    from priorwise.sensitivity.bounds.pomdp import pomdp_reward_bound, reward_limits
     from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
 
     directory = results_directory("bound", out, as_json)
@@ -94,7 +96,11 @@ def bound(
         ladder = sensitivity_ladder(truth, wrong, rule, horizon, seed=seed, **sizes)
     except (ArithmeticError, TypeError, ValueError) as error:
         fail("BELIEVED", error)
-    certified = reward_bound(truth, wrong, rule, horizon) if ladder.certified else None
+    certified = None
+    if ladder.certified and not has_state(truth):
+        certified = reward_bound(truth, wrong, rule, horizon)
+    elif ladder.certified and reward_limits(truth) is not None:
+        certified = pomdp_reward_bound((truth, wrong), rule, horizon)
     text = json.dumps(_numbers(ladder, certified, policy), indent=2, allow_nan=False)
     title = f"How far a wrong prior can move {policy} in {counted(horizon, 'pull')}"
     picture = ladder.figure(title) if directory else {}
@@ -135,7 +141,7 @@ def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
         style = None if rung.name in ladder.informative else "dim"
         table.add_row(rung.name, *numbers, rung.how, style=style)
     table.add_section()
-    table.add_row("any two policies", "", _value(ladder.trivial), "H times the mean diameter")
+    table.add_row("any two policies", "", _value(ladder.trivial), ladder.any_two)
     for name, end, words in ladder.ends:
         table.add_row(name, "", _value(end.mean, end.std_error, sign="+"), words)
     gap = ladder.gap

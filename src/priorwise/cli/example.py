@@ -20,6 +20,7 @@ class Kind(StrEnum):
     exchangeable_gaussian = "exchangeable-gaussian"
     exchangeable_beta = "exchangeable-beta"
     headlines = "headlines"
+    finite_mdp = "finite-mdp"
 
 
 PAPER: Final = {Kind.gaussian: "gaussian", Kind.linear: "linear", Kind.finite: "discrete"}
@@ -31,8 +32,22 @@ OTHERS: Final[dict[Kind, tuple[str, dict[str, Any]]]] = {
     Kind.beta: ("BetaPrior", {"alpha": [2, 2, 3, 4], "beta": [38, 28, 37, 36]}),
     Kind.exchangeable_gaussian: ("ExchangeableGaussianPrior", EXCHANGEABLE),
     Kind.exchangeable_beta: ("ExchangeableBetaPrior", {"alpha": 2, "beta": 38}),
+    # a first step that leads to a good or to a bad state, and nobody knows which way
+    Kind.finite_mdp: (
+        "FiniteMdpPrior",
+        {
+            "transitions": [
+                [[[0, 0.9, 0.1], [0, 0.2, 0.8]], [[0, 1, 0]] * 2, [[0, 0, 1]] * 2],
+                [[[0, 0.2, 0.8], [0, 0.9, 0.1]], [[0, 1, 0]] * 2, [[0, 0, 1]] * 2],
+            ],
+            "rewards": [[0.5, 0.5], [0.8, 0.8], [0.2, 0.2]],
+            "probs": [0.7, 0.3],
+            "noise": "bernoulli",
+            "round_steps": 3,
+        },
+    ),
 }
-"""Names in priorwise, which is imported when an example is asked for, and parameters."""
+"""Names in priorwise.families, which is imported when an example is asked for, and parameters."""
 
 
 def example(
@@ -70,10 +85,10 @@ def example(
 
             typer.echo(headline_log(seed=0), nl=False)
             return
-        import priorwise as pw
+        from priorwise import families
 
         name, parameters = OTHERS[kind]
-        typer.echo(getattr(pw, name)(**parameters).to_json())
+        typer.echo(getattr(families, name)(**parameters).to_json())
         return
     from priorwise.experiments import problems
 

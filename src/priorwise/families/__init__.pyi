@@ -12,6 +12,7 @@ from priorwise.families.finite.likelihood.estimator import (
 )
 from priorwise.families.finite.prior import FinitePrior as FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics as FiniteStatistics
+from priorwise.families.finite_mdp.prior import FiniteMdpPrior as FiniteMdpPrior
 from priorwise.families.gaussian.exchangeable import (
     ExchangeableGaussianPrior as ExchangeableGaussianPrior,
 )

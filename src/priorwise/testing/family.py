@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from priorwise.core.family import ask, family_of, offers, seen_by, unseen
+from priorwise.core.influence import has_state
 from priorwise.core.protocols import MeanBelief
 from priorwise.core.serial import Serializable
 from priorwise.policies.uniform import Uniform
@@ -43,8 +44,14 @@ class FamilyContract:
         assert Serializable.load(prior.to_json()) == prior
 
     def test_statistics_tell_the_belief_all(self, prior: Any, seed: int) -> None:
-        """The belief given the statistics is that of sequential updates, up to rounding."""
+        """The belief given the statistics is that of sequential updates, up to rounding.
+
+        Where actions move a state, what is shown before a pull does not tell where it led: such a
+        family has to test this by itself.
+        """
         if not offers(prior, "statistics") or not hasattr(prior, "belief_given"):
+            return
+        if has_state(prior):
             return
         played = play(prior, tasks=TASKS, pulls=PULLS, seed=seed)
         statistics = unseen(prior, TASKS, "FamilyContract")

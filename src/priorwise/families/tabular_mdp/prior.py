@@ -107,7 +107,7 @@ class DirichletMdpPrior(Serializable):
             "round_steps": None
             if round_steps is None
             else validation.count("round_steps", round_steps),
-            "start": _first_state(start, states),
+            "start": first_state(start, states),
             "names": validation.names(names, arms),
         }
         for name, value in values.items():
@@ -241,7 +241,7 @@ class DirichletMdpPrior(Serializable):
         return family_tiles(self, horizon)
 
 
-def _first_state(start: Any, states: int) -> FloatArray:
+def first_state(start: Any, states: int) -> FloatArray:
     """Return the law of the first state."""
     if np.ndim(start) == 0:
         state = validation.count("start", start, least=0)

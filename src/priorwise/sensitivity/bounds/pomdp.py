@@ -25,6 +25,7 @@ from priorwise.core import doors, validation
 from priorwise.core.conditions import Bounded
 from priorwise.core.diameters import DiameterLaw, SampleLaw, Tail
 from priorwise.core.distance import Distance
+from priorwise.core.protocols import PlannedEnvironment
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
 from priorwise.sensitivity.bounds import bandits
@@ -110,16 +111,20 @@ def reward_tails(
     check_run(prior, [policy, policy], horizon=horizon, tasks=tasks)
     true, conditional = _averages(prior, prior, policy, horizon, tasks, seed)
     other, _ = _averages(prior, believed, policy, horizon, tasks, seed)
-    # where too few tasks are in a tail, what rewards may be at most still bounds it
-    limits = reward_limits(prior)
+    # where too few tasks are in a tail, what an average may be at most still bounds it
+    limits = reward_limits(prior, conditional=conditional)
     most = () if limits is None else (Bounded(max(abs(each - centre) for each in limits)),)
     first, second = (SampleLaw.of(np.abs(each - centre), most) for each in (true, other))
     return RewardTails(first, second, "conditional" if conditional else "realised", centre)
 
 
-def reward_limits(prior: Any) -> tuple[float, float] | None:
-    """Return the least and the largest reward of a prior's tasks, if they are finite and known."""
+def reward_limits(prior: Any, *, conditional: bool = True) -> tuple[float, float] | None:
+    """Return an interval of rewards in a prior's tasks, or of their conditional means, which may be
+    narrower; None where none is known or it is not finite.
+    """
     given = getattr(prior, "reward_range", None)
+    if conditional:
+        given = getattr(prior, "mean_range", given)
     return None if given is None or not np.isfinite(given).all() else given
 
 
@@ -142,7 +147,7 @@ def pomdp_trajectory_bound(
         :class:`Distance`; or the two priors, ``(p, q)``, the true one first.
     n
         Monte-Carlo constant of the policy: the number of environments it draws at each step, 0 if
-        it draws none. With two priors also the policy itself.
+        it draws none. With two priors also the policy itself, which knows its redraws too.
     horizon
         Steps, H.
     redraws
@@ -162,6 +167,8 @@ def pomdp_trajectory_bound(
     """
     horizon, estimate = validation.count("horizon", horizon), validation.flag("estimate", estimate)
     seed = None if seed is None else validation.seed(seed)
+    if isinstance(tv, tuple) and redraws is None and hasattr(n, "redraws"):
+        n, redraws = n.k, n.redraws(horizon)
     if redraws is not None and validation.count("redraws", redraws) > horizon:
         raise ValueError(f"redraws must not exceed the horizon, {horizon}, got {redraws}")
     if isinstance(tv, tuple):
@@ -197,8 +204,8 @@ def pomdp_reward_bound(
     tv, n, horizon, redraws
         As in :func:`pomdp_trajectory_bound`.
     reward_range
-        Length B of an interval that holds every conditional mean reward: ``B H delta``. Two priors
-        may know it themselves, as ``reward_range`` of the first.
+        Length B of an interval that holds every conditional mean reward: ``B H delta``. Of two
+        priors the first may know it itself, as its ``mean_range`` or ``reward_range``.
     tails
         Instead of it, the tails of the average reward (see :func:`reward_tails` and
         :func:`~priorwise.sensitivity.exact_reward_tails`): ``H delta (Psi_p(delta) +
@@ -261,7 +268,12 @@ def _averages(
         size: Any = {"horizon": horizon, "arms": prior.arms}
         real = getattr(prior, "actions", None)
         for step in steps(environment, belief, policy, streams, **size, actions=real):
-            conditional = step.worth is not None
-            total += step.rewards if step.worth is None else step.worth
+            worth = step.worth
+            if worth is None and isinstance(environment, PlannedEnvironment):
+                # with one step left an action is worth its expected reward
+                now = environment.planned(replace(step.seen, step=1, horizon=1))
+                worth = now[np.arange(count), step.actions]
+            conditional = worth is not None
+            total += step.rewards if worth is None else worth
         found[first : first + count] = total / horizon
     return found, conditional

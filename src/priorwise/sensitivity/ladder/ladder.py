@@ -26,6 +26,7 @@ from priorwise.core import doors, validation
 from priorwise.core.action_laws import WORDS
 from priorwise.core.distance import Distance
 from priorwise.core.estimates import Estimate, mean_estimate
+from priorwise.core.influence import has_state
 from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
@@ -173,7 +174,7 @@ def sensitivity_ladder(
         interval = _ends(steps.parting) if math.isfinite(trivial) else None
         ratios = () if interval is None else (_ratios(steps, interval),)
         rungs = (*worst, *_walked(steps, n, rung), *ratios, _common(apart, rung))
-        left_out += _missing(steps, trivial)
+        left_out += _missing(steps, trivial, has_state(p))
     else:
         rungs = (*worst, *_summed(chain, n, rung))
         gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
@@ -271,14 +272,15 @@ def _ratios(steps: Steps, interval: Interval) -> Rung:
     return Rung(LIKELIHOOD, mean.mean, mean.std_error, width.mean, width.std_error, how, (COUPLED,))
 
 
-def _missing(steps: Steps, trivial: float) -> tuple[str, ...]:
+def _missing(steps: Steps, trivial: float, state: bool) -> tuple[str, ...]:
     out = []
     if steps.posteriors is None:
         out.append(f"{POSTERIORS}: the densities of this family's posteriors are not known")
     if steps.parting is not None and not math.isfinite(trivial):
         out.append(f"{LIKELIHOOD}: the mean diameter is infinite")
     if steps.shared is not None and steps.parting is None:
-        out.append(f"{LIKELIHOOD}: the policy's action laws are sampled")
+        why = "actions influence later signals" if state else "the policy's action laws are sampled"
+        out.append(f"{LIKELIHOOD}: {why}")
     if steps.shared is None:
         out.append(
             f"{COUPLED}, {LIKELIHOOD}: neither the policy's action laws nor a few posterior draws "

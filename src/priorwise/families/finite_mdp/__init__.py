@@ -1,0 +1,34 @@
+"""Finitely many possible Markov decision processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.finite_mdp.prior import FiniteMdpPrior
+
+
+def _blank(prior: FiniteMdpPrior) -> FiniteMdpPrior:
+    """All possible MDPs equally likely."""
+    return prior.replaced(probs=np.full(prior.support, 1.0 / prior.support))
+
+
+def _measure(prior: FiniteMdpPrior, statistics: Any) -> str:
+    return f"states, with rewards under {prior.reward_law}"
+
+
+FINITE_MDP = register(
+    Family(
+        name="finite-mdp",
+        priors=(FiniteMdpPrior,),
+        statistics=Later("priorwise.families.tabular_mdp.statistics:MdpStatistics"),
+        blank=_blank,
+        log_marginal=Later("priorwise.families.finite_mdp.prior:log_marginal_likelihood"),
+        measure=_measure,
+        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=Later("priorwise.families.finite.posteriors:FinitePosteriors.start"),
+        parameters=("probs",),
+    )
+)

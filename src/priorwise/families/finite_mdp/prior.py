@@ -1,0 +1,356 @@
+"""A prior on finitely many MDPs: candidate c with probability probs[c], met for several rounds.
+
+Transitions and mean rewards of every candidate are known, so that a task is learned by telling the
+candidates apart. A history that the held prior deems impossible makes the belief start again from
+that prior, and counts that it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Final, Literal, final, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, sizes, validation
+from priorwise.core.enumeration import Outcome, Outcomes
+from priorwise.core.family import seen_by
+from priorwise.core.protocols import Signal
+from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.families.finite_mdp.belief import FiniteMdpBelief, log_probs, restarted
+from priorwise.families.tabular_mdp.environment import MdpEnvironment, Rounds
+from priorwise.families.tabular_mdp.planning import backed_up
+from priorwise.families.tabular_mdp.prior import first_state
+
+Noise = Literal["none", "bernoulli"]
+
+SAME_REWARD: Final = 1e-9
+"""Noiseless rewards this close, relative to the largest mean, are the same."""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class FiniteMdpPrior(Serializable):
+    """Finitely many possible MDPs.
+
+    Parameters
+    ----------
+    transitions
+        Probability of each move in each candidate, ``(candidate, state, action, next state)``.
+    rewards
+        Mean reward, ``(candidate, state, action)``, or ``(state, action)`` where all share it.
+    probs
+        Probabilities of the candidates, summing to 1.
+    noise
+        ``"none"``: a step earns the mean; ``"bernoulli"``: 0 or 1 with that mean.
+    start
+        The first state of a round, or its law ``(state,)``.
+    round_steps
+        Steps of a round, after which the state is drawn from ``start`` again; that reset teaches
+        nothing. None: no resets.
+    names
+        Names of the actions.
+
+    Examples
+    --------
+    >>> stay, swap = np.eye(2), 1.0 - np.eye(2)
+    >>> first, second = (np.stack(each, axis=1) for each in ((stay, swap), (swap, stay)))
+    >>> prior = FiniteMdpPrior([first, second], [[0, 0], [1, 1]], probs=[0.5, 0.5])
+    >>> prior.support, prior.states, prior.arms
+    (2, 2, 2)
+
+    """
+
+    family: ClassVar[str] = "finite-mdp"
+
+    transitions: FloatArray
+    rewards: FloatArray
+    probs: FloatArray
+    noise: Noise
+    start: FloatArray
+    round_steps: int | None
+    names: tuple[str, ...] | None = field(repr=False)
+
+    def __init__(
+        self,
+        transitions: ArrayLike,
+        rewards: ArrayLike,
+        probs: ArrayLike,
+        noise: Noise = "none",
+        *,
+        start: int | ArrayLike = 0,
+        round_steps: int | None = None,
+        names: Any = None,
+    ) -> None:
+        """Check and freeze the parameters."""
+        moves = _laws(validation.matrix("transitions", transitions, (None, None, None, None)))
+        support, states, arms, _ = moves.shape
+        given = validation.numbers("rewards", rewards)
+        if given.ndim == 2:
+            given = np.broadcast_to(given, (support, *given.shape))
+        means = validation.matrix("rewards", given, (support, states, arms))
+        if noise not in get_args(Noise):
+            raise ValueError(
+                f"noise must be one of {', '.join(get_args(Noise))}, got {validation.shown(noise)}"
+            )
+        if noise == "bernoulli" and (means.min() < 0.0 or means.max() > 1.0):
+            raise ValueError(
+                f"rewards must lie in [0, 1] with Bernoulli noise, got {means.min():g} to "
+                f"{means.max():g}"
+            )
+        values = {
+            "transitions": moves,
+            "rewards": means,
+            "probs": validation.probabilities("probs", probs, support),
+            "noise": noise,
+            "start": first_state(start, states),
+            "round_steps": None
+            if round_steps is None
+            else validation.count("round_steps", round_steps),
+            "names": validation.names(names, arms),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def support(self) -> int:
+        """Number of candidates."""
+        return self.transitions.shape[0]
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return self.transitions.shape[1]
+
+    @property
+    def arms(self) -> int:
+        """Number of actions."""
+        return self.transitions.shape[2]
+
+    @property
+    def reward_law(self) -> RewardLaw:
+        """How rewards scatter around their means."""
+        return NoiselessRewards() if self.noise == "none" else BernoulliRewards()
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """Least and largest reward."""
+        if self.noise == "bernoulli":
+            return 0.0, 1.0
+        return float(self.rewards.min()), float(self.rewards.max())
+
+    @property
+    def mean_range(self) -> tuple[float, float]:
+        """Least and largest mean reward of the candidates that are possible."""
+        means = self.rewards[self.probs > 0.0]
+        return float(means.min()), float(means.max())
+
+    @cached_property
+    def contexts(self) -> Rounds:
+        """What tasks show: states, and when they start anew; priors that are compared share it."""
+        return Rounds(self.states, tuple(self.start.tolist()), self.round_steps)
+
+    @property
+    def tolerance(self) -> float:
+        """How close two noiseless rewards must be to count as the same."""
+        return SAME_REWARD * float(np.abs(self.rewards).max())
+
+    @cached_property
+    def _plans(self) -> list[FloatArray]:
+        return [self.rewards]
+
+    def planned(self, steps: int) -> FloatArray:
+        """``Q`` of every candidate with 1, 2, ... steps left, ``(candidate, steps left, state,
+        action)``, by value iteration; worked out once.
+        """
+        plans = self._plans
+        sizes.check_memory(
+            f"a plan of {sizes.amount(steps)} steps",
+            8.0 * self.rewards.size * sizes.as_float(steps),
+            "lower the horizon, or set round_steps",
+        )
+        while len(plans) < steps:
+            plans.append(backed_up(self.transitions, self.rewards, plans[-1]))
+        return np.stack(plans[:steps], axis=1)
+
+    def log_likelihood(
+        self,
+        states: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        after: IntArray,
+        moved: BoolArray,
+    ) -> FloatArray:
+        """Log likelihood of each candidate, ``(task, candidate)``, given a step of each task; where
+        a reset followed, given its reward alone.
+        """
+        means = self.rewards[:, states, actions].T
+        moves = self.transitions[:, states, actions, after].T
+        r = rewards[:, None]
+        with np.errstate(divide="ignore"):
+            if self.noise == "bernoulli":
+                out = np.log(np.where(r > 0.5, means, 1.0 - means))
+            else:
+                out = np.where(np.abs(r - means) <= self.tolerance, 0.0, -np.inf)
+            return np.asarray(out + np.where(moved[:, None], np.log(moves), 0.0))
+
+    @property
+    def candidates(self) -> FloatArray:
+        """Transitions and rewards, ``(candidate, entry)``."""
+        parts = (self.transitions, self.rewards)
+        return np.concatenate([each.reshape(self.support, -1) for each in parts], axis=1)
+
+    def pooled(self, others: Sequence[FiniteMdpPrior], kept: BoolArray) -> FiniteMdpPrior:
+        """Return a prior on the candidates of this one and of others, of which those that are
+        kept.
+        """
+        for other in others:
+            if other.contexts != self.contexts:
+                raise ValueError(
+                    "the priors differ in states, start or round_steps; give both the same"
+                )
+        every = (self, *others)
+        return self.replaced(
+            transitions=np.concatenate([each.transitions for each in every])[kept],
+            rewards=np.concatenate([each.rewards for each in every])[kept],
+            probs=np.full(kept.sum(), 1.0 / kept.sum()),
+        )
+
+    def first_signals(self) -> tuple[IntArray, FloatArray]:
+        """States in which a task may start, and their probabilities."""
+        states = np.flatnonzero(self.start)
+        return states, self.start[states] / self.start.sum()
+
+    def outcomes(self, signal: Signal, step: int) -> Outcomes:
+        """For each action its rewards with the states that may follow, in each candidate."""
+        states = self.contexts.state("signal", signal, len(signal))
+        reset = self.start / self.start.sum() if self.contexts.ends(step) else None
+        out = []
+        for arm in range(self.arms):
+            moves = self.transitions[:, states, arm].transpose(1, 0, 2)  # (task, candidate, next)
+            shown = []
+            for reward, chance in self._rewards_shown(states, arm):
+                for then in range(self.states):
+                    move = moves[:, :, then] if reset is None else reset[then]
+                    shown.append(Outcome(reward, np.full(len(states), then), chance * move))
+            out.append(shown)
+        return out
+
+    def _rewards_shown(self, states: IntArray, arm: int) -> list[tuple[Any, FloatArray]]:
+        """Rewards of an action, for all tasks or ``(task,)``, with their probabilities ``(task,
+        candidate)``.
+        """
+        if self.noise == "bernoulli":
+            means = self.rewards[:, states, arm].T
+            return [(1.0, means), (0.0, 1.0 - means)]
+        values, group = self._distinct
+        return [
+            (values[states, arm, k], np.equal(group[:, states, arm].T, k).astype(np.float64))
+            for k in range(values.shape[2])
+        ]
+
+    @cached_property
+    def _distinct(self) -> tuple[FloatArray, IntArray]:
+        """Distinct noiseless rewards ``(state, action, number)``, filled up with the last one, and
+        the number of each candidate's, ``(candidate, state, action)``.
+        """
+        group = np.zeros(self.rewards.shape, dtype=np.int64)
+        starts: dict[tuple[int, int], list[float]] = {}
+        for state, arm in np.ndindex(self.states, self.arms):
+            column, found = self.rewards[:, state, arm], starts.setdefault((state, arm), [])
+            for value in np.sort(column).tolist():
+                if not found or value - found[-1] > self.tolerance:
+                    found.append(value)
+            group[:, state, arm] = np.searchsorted(found, column, side="right") - 1
+        most = max(map(len, starts.values()))
+        values = [each + each[-1:] * (most - len(each)) for each in starts.values()]
+        return np.array(values).reshape(self.states, self.arms, most), group
+
+    def sample(self, rng: Stream, tasks: int) -> MdpEnvironment:
+        """Draw which candidate it is."""
+        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        return MdpEnvironment(
+            self.transitions[index], self.rewards[index], self.reward_law, self.contexts
+        )
+
+    def belief(self, tasks: int) -> FiniteMdpBelief:
+        """Start at the prior."""
+        tasks = doors.tasks_of(tasks)
+        weights = np.broadcast_to(log_probs(self.probs), (tasks, self.support))
+        return FiniteMdpBelief(self, weights, np.zeros(tasks, dtype=np.int64))
+
+    def belief_given(self, statistics: Any) -> FiniteMdpBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per step, but for rounding. A task that the prior deems
+        impossible starts again from the prior, and forgets all that was seen of it.
+        """
+        weights, resets = restarted(
+            self.probs, log_probs(self.probs) + likelihood_of(self, seen_by(self, statistics))
+        )
+        return FiniteMdpBelief(self, weights, resets.astype(np.int64))
+
+
+def likelihood_of(prior: FiniteMdpPrior, statistics: Any) -> FloatArray:
+    """Log likelihood of each candidate given counted moves and summed rewards, ``(task,
+    candidate)``.
+    """
+    from scipy.special import xlog1py, xlogy
+
+    if statistics.states != prior.states:
+        raise ValueError(
+            f"the prior has {prior.states} states, but the statistics have {statistics.states}"
+        )
+    tasks = statistics.tasks
+    total = np.zeros((tasks, prior.support))
+    n, sums, squares = statistics.pulls, statistics.sums, statistics.squares
+    for c in range(prior.support):
+        means = prior.rewards[c]
+        if prior.noise == "bernoulli":
+            found = xlogy(sums, means) + xlog1py(n - sums, -means)
+        else:  # sum (r - m)^2 is 0 but for rounding
+            apart = squares - 2.0 * means * sums + n * means**2
+            same = apart <= n * np.maximum(prior.tolerance**2, 1e-13 * means**2)
+            found = np.where(same, 0.0, -np.inf)
+        moved = xlogy(statistics.moves, prior.transitions[c])
+        total[:, c] = found.sum(axis=(1, 2)) + moved.sum(axis=(1, 2, 3))
+    return total
+
+
+def log_marginal_likelihood(prior: FiniteMdpPrior, statistics: Any) -> FloatArray:
+    """``log sum_c p_c L_c``: log probability of each task's moves and rewards given its actions,
+    ``(task,)``.
+    """
+    from scipy.special import logsumexp
+
+    with np.errstate(divide="ignore"):
+        start = np.log(prior.probs / prior.probs.sum())
+    return np.asarray(logsumexp(start + likelihood_of(prior, statistics), axis=1))
+
+
+def _laws(moves: FloatArray) -> FloatArray:
+    """Check that each row is a law; make those that nearly are sum to 1."""
+    if moves.shape[3] != moves.shape[1]:
+        raise ValueError(
+            "transitions must be (candidate, state, action, next state) with as many next states "
+            f"as states, got {moves.shape}"
+        )
+    if moves.min() < 0.0:
+        raise ValueError(f"transitions must not be negative, got {moves.min():g}")
+    total = moves.sum(axis=3, keepdims=True)
+    wrong = np.argwhere(np.abs(total[..., 0] - 1.0) > 1e-6)
+    if len(wrong):
+        candidate, state, action = wrong[0]
+        raise ValueError(
+            f"transitions must sum to 1 over the next states, but those of action {action} in "
+            f"state {state} of candidate {candidate} sum to {total[candidate, state, action, 0]:g}"
+        )
+    scaled = np.where(np.abs(total - 1.0) > 1e-12, moves / total, moves)
+    scaled.setflags(write=False)
+    return scaled
