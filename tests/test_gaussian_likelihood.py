@@ -15,8 +15,10 @@ import priorwise as pw
 from priorwise.core.fits import PriorFit
 from priorwise.core.newton import climb
 from priorwise.families.gaussian.likelihood.data import read_arms
-from priorwise.families.gaussian.likelihood.density import log_marginal_likelihood
-from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
+from priorwise.families.gaussian.likelihood.estimator import (
+    GaussianMarginalLikelihood,
+    log_marginal_likelihood,
+)
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal.likelihood.model import Chart, Model
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters

@@ -32,8 +32,11 @@ from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
 from priorwise.families.linear.moments import LinearMoments
 from priorwise.families.mixture.prior import MixturePrior
-from priorwise.families.normal.hyper import GaussianHyperPrior, HierarchicalPrior
-from priorwise.families.normal.widening import mean_covariance
+from priorwise.families.normal.hyper import (
+    GaussianHyperPrior,
+    HierarchicalPrior,
+    mean_covariance,
+)
 from priorwise.meta.evidence.alarm import Alarm
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood as log_marginal
 from priorwise.meta.evidence.watch import Watch, Watched

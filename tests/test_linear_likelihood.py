@@ -15,8 +15,11 @@ import priorwise as pw
 from priorwise.core.fits import PriorFit
 from priorwise.core.newton import climb, positive_root
 from priorwise.experiments import problems
-from priorwise.families.linear.likelihood.density import log_marginal_likelihood
-from priorwise.families.linear.likelihood.estimator import FEW, LinearMarginalLikelihood
+from priorwise.families.linear.likelihood.estimator import (
+    FEW,
+    LinearMarginalLikelihood,
+    log_marginal_likelihood,
+)
 from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.families.normal.likelihood.model import Chart, Model
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters

@@ -10,6 +10,7 @@ from priorwise.core.family import Family, Later, register
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.families.normal import PARTS
 
 MOST_CORRELATED: Final = 40
 """Arms up to which a log is asked for all their correlations."""
@@ -40,12 +41,7 @@ def _models(
 
 def _information(prior: GaussianPrior, statistics: Any) -> tuple[FloatArray, FloatArray]:
     """``P = diag(pulls / v)`` and ``b = sums / v``."""
-    unit = statistics.unit
-    if unit is not None and not np.allclose(prior.noise_var, unit, rtol=1e-9, atol=0.0):
-        raise ValueError(
-            f"the estimates were given with noise_var={unit:g}, but the prior holds "
-            f"{np.unique(prior.noise_var).tolist()}: give both the same"
-        )
+    statistics.check_noise(prior.noise_var, "the prior")
     precision = statistics.pulls / prior.noise_var
     return np.eye(prior.arms) * precision[:, None, :], statistics.sums / prior.noise_var
 
@@ -68,21 +64,14 @@ GAUSSIAN = register(
         statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
         blank=_blank,
         log_marginal=Later(
-            "priorwise.families.gaussian.likelihood.density:log_marginal_likelihood"
+            "priorwise.families.gaussian.likelihood.estimator:log_marginal_likelihood"
         ),
         measure=_measure,
         moments=_moments,
         models=_models,
-        widened=Later("priorwise.families.normal.widening:widened"),
-        cautious=True,
         information=_information,
         rate=Later("priorwise.families.gaussian.rates:rate"),
         covered=Later("priorwise.families.gaussian.rates:covered"),
-        pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
-        posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
-        parameters=("mean", "cov"),
-        tail_conditions=Later("priorwise.families.gaussian.tails:tail_conditions"),
-        diameter=Later("priorwise.families.gaussian.tails:diameter"),
-        largest_diameter=Later("priorwise.families.gaussian.tails:largest_diameter"),
+        **PARTS,
     )
 )

@@ -19,7 +19,7 @@ from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class ExchangeableGaussianPrior(Serializable):
     """Arms with one mean, one variance and one correlation: a level of the task plus a deviation of
     the arm.
@@ -45,20 +45,17 @@ class ExchangeableGaussianPrior(Serializable):
     mean: float
     var: float
     correlation: float
-    noise_var: float
+    noise_var: float = 1.0
 
-    def __init__(self, mean: float, var: float, correlation: float, noise_var: float = 1.0) -> None:
+    def __post_init__(self) -> None:
         """Check and freeze the parameters."""
-        object.__setattr__(self, "mean", validation.number("mean", mean))
-        for name, value, least in (("var", var, 0.0), ("noise_var", noise_var, 1e-100)):
-            checked = validation.number(name, value)
-            if checked < least:
-                raise ValueError(f"{name} must be at least {least:g}, got {checked:g}")
-            object.__setattr__(self, name, checked)
-        checked = validation.number("correlation", correlation)
-        if not -1.0 <= checked <= 1.0:
-            raise ValueError(f"correlation must lie in [-1, 1], got {checked:g}")
-        object.__setattr__(self, "correlation", checked)
+        for name in ("mean", "var", "noise_var", "correlation"):
+            validation.freeze(self, **{name: validation.number(name, getattr(self, name))})
+        for name, value, least in (("var", self.var, 0.0), ("noise_var", self.noise_var, 1e-100)):
+            if value < least:
+                raise ValueError(f"{name} must be at least {least:g}, got {value:g}")
+        if not -1.0 <= self.correlation <= 1.0:
+            raise ValueError(f"correlation must lie in [-1, 1], got {self.correlation:g}")
 
     def for_arms(self, arms: int) -> GaussianPrior:
         """Return the prior of a task with this many arms."""
@@ -77,9 +74,9 @@ class ExchangeableGaussianPrior(Serializable):
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Read the correlation back: whether arms of one task move together."""
         error = float(std_errors.get("correlation", np.nan))
-        said = f"correlation {self.correlation:.2f}" + (
-            f" ± {error:.2f}" if np.isfinite(error) else ""
-        )
+        said = f"correlation {self.correlation:.2f}"
+        if np.isfinite(error):
+            said += f" ± {error:.2f}"
         if abs(self.correlation) <= 2.0 * error:
             return [f"no sign that arms of one task move together: {said}"]
         if self.correlation <= 0.0:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.columns import counts, table, zero_where_unpulled
@@ -15,9 +14,14 @@ from priorwise.core.types import FloatArray, IntArray, UIntArray
 if TYPE_CHECKING:
     from priorwise.families.gaussian.statistics import GaussianStatistics
 
+NO_SQUARES: Final = (
+    "the noise cannot be estimated without squares: give sums of squared rewards, or pass "
+    "noise_var=..."
+)
+
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class GaussianGroups:
     """Sums over the tasks that share a vector of pulls; ``a + b`` merges, ``len(a)`` is the number
     of groups.
@@ -42,27 +46,19 @@ class GaussianGroups:
     tasks: FloatArray
     sums: FloatArray
     products: FloatArray
-    squares: FloatArray | None
-    unit: float | None
+    squares: FloatArray | None = None
+    unit: float | None = field(default=None, init=False)
     """Variance of a pull in whose unit ``pulls`` are precisions; None: these are counts."""
 
-    def __init__(
-        self,
-        pulls: ArrayLike,
-        tasks: ArrayLike,
-        sums: ArrayLike,
-        products: ArrayLike,
-        squares: ArrayLike | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
         """Check and freeze the arrays; rows with equal pulls are merged."""
-        n = counts("pulls", pulls, (None, None))
+        n, q = counts("pulls", self.pulls, (None, None)), self.squares
         groups, arms = n.shape
-        t = validation.positive("tasks", counts("tasks", tasks, (groups,)), 1.0)
-        s = zero_where_unpulled("sums", table("sums", sums, n.shape), n)
-        p = table("products", products, (groups, arms, arms))
-        q = None if squares is None else table("squares", squares, n.shape)
+        t = validation.positive("tasks", counts("tasks", self.tasks, (groups,)), 1.0)
+        s = zero_where_unpulled("sums", table("sums", self.sums, n.shape), n)
+        p = table("products", self.products, (groups, arms, arms))
         if q is not None:
-            zero_where_unpulled("squares", q, n)
+            q = zero_where_unpulled("squares", table("squares", q, n.shape), n)
         gap = np.abs(p - p.transpose(0, 2, 1)).max()
         if gap > 1e-8 * np.abs(p).max():
             raise ValueError(
@@ -78,20 +74,10 @@ class GaussianGroups:
     def _set(self, columns: dict[str, Any], pulls: FloatArray, unit: float | None) -> Self:
         """Merge rows with equal pulls and freeze."""
         distinct, place = distinct_rows(pulls)
-        groups = len(distinct)
-        if groups < len(pulls):
-            pulls, columns = (
-                distinct,
-                {
-                    name: None if each is None else sum_rows(each, place, groups)
-                    for name, each in columns.items()
-                },
-            )
-        for name, array in {**columns, "pulls": pulls}.items():
-            if array is not None:
-                array.setflags(write=False)
-            object.__setattr__(self, name, array)
-        object.__setattr__(self, "unit", unit)
+        if len(distinct) < len(pulls):
+            pulls = distinct
+            columns = {name: sum_rows(each, place, len(pulls)) for name, each in columns.items()}
+        validation.freeze(self, **columns, pulls=pulls, unit=unit)
         return self
 
     @classmethod
@@ -102,15 +88,13 @@ class GaussianGroups:
         sums, products = statistics.sums, np.empty((groups, arms, arms))
         for a in range(arms):
             for b in range(a + 1):
-                products[:, a, b] = products[:, b, a] = np.bincount(
-                    place, sums[:, a] * sums[:, b], minlength=groups
-                )
-        squares = statistics.squares
+                both = np.bincount(place, sums[:, a] * sums[:, b], minlength=groups)
+                products[:, a, b] = products[:, b, a] = both
         columns = {
             "tasks": np.bincount(place, minlength=groups).astype(np.float64),
             "sums": sum_rows(sums, place, groups),
             "products": products,
-            "squares": None if squares is None else sum_rows(squares, place, groups),
+            "squares": sum_rows(statistics.squares, place, groups),
         }
         return object.__new__(cls)._set(columns, pulls, statistics.unit)
 
@@ -154,14 +138,12 @@ class GaussianGroups:
                 "cannot merge: one of the two has squares and the other has not; leave them out of "
                 "both"
             )
-        columns = {
-            name: None if mine is None else np.concatenate([mine, getattr(other, name)])
-            for name in ("tasks", "sums", "products", "squares")
-            for mine in (getattr(self, name),)
+        names = ["tasks", "sums", "products", "pulls"] + ["squares"] * (self.squares is not None)
+        joined = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names
         }
-        pulls = np.concatenate([self.pulls, other.pulls])
-        made = object.__new__(GaussianGroups)
-        return made._set(columns, pulls, joint_unit(self.unit, other.unit))
+        made, pulls = object.__new__(GaussianGroups), joined.pop("pulls")
+        return made._set({"squares": None} | joined, pulls, joint_unit(self.unit, other.unit))
 
     def __radd__(self, other: Any) -> GaussianGroups:
         """Let ``sum`` merge many, which starts from 0."""
@@ -171,11 +153,19 @@ class GaussianGroups:
 def squares_of(data: Any) -> FloatArray:
     """Sums of squared rewards, which are needed to estimate the noise."""
     if data.squares is None:
-        raise ValueError(
-            "the noise cannot be estimated without squares: give sums of squared rewards, or pass "
-            "noise_var=..."
-        )
+        raise ValueError(NO_SQUARES)
     return np.asarray(data.squares)
+
+
+def check_unit(unit: float | None, noise: FloatArray, holder: str) -> None:
+    """Check that estimates with standard errors are read with the noise that is their unit of
+    precision.
+    """
+    if unit is not None and not np.allclose(noise, unit, rtol=1e-9, atol=0.0):
+        raise ValueError(
+            f"the estimates were given with noise_var={unit:g}, but {holder} holds "
+            f"{np.unique(noise).tolist()}: give both the same"
+        )
 
 
 def joint_unit(one: float | None, other: float | None) -> float | None:
@@ -203,8 +193,10 @@ def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
     return np.ascontiguousarray(distinct), place.ravel()
 
 
-def sum_rows(values: FloatArray, place: IntArray, groups: int) -> FloatArray:
-    """Sum rows by group, along the first axis."""
+def sum_rows(values: FloatArray | None, place: IntArray, groups: int) -> FloatArray | None:
+    """Sum rows by group, along the first axis, where there are any."""
+    if values is None:
+        return None
     columns = values.reshape(len(values), -1)
     total = np.empty((groups, columns.shape[1]))
     for j in range(columns.shape[1]):

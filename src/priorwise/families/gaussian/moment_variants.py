@@ -7,7 +7,8 @@ of the second moments.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, final
 
 import numpy as np
@@ -34,12 +35,8 @@ def rows_of(
     statistics: GaussianStatistics, rows: slice
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Pulls, sums and squares of some tasks."""
-    sums = statistics.sums[rows]
-    return (
-        statistics.pulls[rows],
-        sums,
-        np.zeros_like(sums) if statistics.squares is None else statistics.squares[rows],
-    )
+    sums, squares = statistics.sums[rows], statistics.squares
+    return statistics.pulls[rows], sums, np.zeros_like(sums) if squares is None else squares[rows]
 
 
 def second_moments(
@@ -52,11 +49,8 @@ def second_moments(
     pairs = arms**2 / (total * (total - 1.0))
     z = pairs[:, :, None] * products
     diagonal = np.arange(arms)
-    z[:, diagonal, diagonal] = (
-        pairs * (products[:, diagonal, diagonal] - squares)
-        if noise is None
-        else arms / total * squares - noise
-    )
+    own = pairs * (products[:, diagonal, diagonal] - squares)
+    z[:, diagonal, diagonal] = own if noise is None else arms / total * squares - noise
     return z
 
 
@@ -70,22 +64,12 @@ def _all_rounds(
     return Contribution(x, z, len(pulls), design_sums(pulls))
 
 
-def _full(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray) -> Contribution:
-    return _all_rounds(setup, pulls, sums, squares, noise=True)
-
-
 def _known_mean(
     setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray
 ) -> Contribution:
-    centred = _all_rounds(
-        setup,
-        pulls,
-        sums - pulls * setup.mean,
-        squares - 2.0 * setup.mean * sums + pulls * setup.mean**2,
-    )  # of r - nu
-    return Contribution(
-        np.broadcast_to(setup.mean, centred.x.shape), centred.z, centred.tasks, centred.design
-    )
+    squares = squares - 2.0 * setup.mean * sums + pulls * setup.mean**2
+    centred = _all_rounds(setup, pulls, sums - pulls * setup.mean, squares)  # of r - nu
+    return replace(centred, x=np.broadcast_to(setup.mean, centred.x.shape))
 
 
 def _no_cov(setup: Setup, pulls: FloatArray, sums: FloatArray, squares: FloatArray) -> Contribution:
@@ -123,6 +107,6 @@ READERS: Final[dict[str, Callable[[Setup, FloatArray, FloatArray, FloatArray], C
     "two-round": _all_rounds,
     "known-mean": _known_mean,
     "difference": _difference,
-    "full": _full,
+    "full": partial(_all_rounds, noise=True),
     "no-cov": _no_cov,
 }

@@ -40,15 +40,9 @@ from priorwise.families.normal.totals import (
 
 Variant = Literal["two-round", "known-mean", "difference", "full", "no-cov"]
 
-STEPS: Final[dict[str, int | None]] = {
-    "two-round": 2,
-    "known-mean": 2,
-    "difference": 2,
-    "full": None,
-    "no-cov": 1,
-}
-"""How many pulls of each task a variant reads of a run: those that its exploration draws
-uniformly.
+STEPS: Final[dict[str, int | None]] = {"full": None, "no-cov": 1}
+"""How many pulls of each task a variant reads of a run, if not two: those that its exploration
+draws uniformly.
 """
 
 
@@ -140,16 +134,14 @@ class GaussianMoments(MomentEstimator):
     @property
     def steps(self) -> int | None:
         """How many pulls of each task of a run are read; None for all."""
-        return STEPS[self.variant]
+        return STEPS.get(self.variant, 2)
 
     def for_tasks(self, known: KnownTasks) -> GaussianMoments:
         """Take the noise from the tasks if it was left open; refuse tasks with other arms or
         another noise.
         """
-        sizes = {
-            name: None if (value := getattr(self, name)) is None else np.shape(value)[0]
-            for name in ("mean", "cov")
-        }
+        given = {"mean": self.mean, "cov": self.cov}
+        sizes = {name: np.shape(each)[0] for name, each in given.items() if each is not None}
         known.check_arms(self, arms=self.arms, **sizes)
         noise = known.noise_for(self, self.noise_var, one_for_all=False)
         return replace(self, noise_var=noise, arms=known.arms)
@@ -207,12 +199,12 @@ class GaussianMoments(MomentEstimator):
     def _group_totals(self, groups: GaussianGroups) -> Totals:
         """Sums over tasks from sums over groups: every estimate is linear in S, S S' and Q."""
         setup, n, t = self._setup(groups.arms), groups.pulls, groups.tasks
-        sums, products = groups.sums, groups.products
-        squares = np.zeros_like(sums) if groups.squares is None else groups.squares
+        sums, squares = groups.sums, groups.squares
+        squares = np.zeros_like(sums) if squares is None else squares
         shift = n * setup.mean
         cross = shift[:, :, None] * sums[:, None, :]
         outer = t[:, None, None] * shift[:, :, None] * shift[:, None, :]
-        products = products - cross - cross.transpose(0, 2, 1) + outer
+        products = groups.products - cross - cross.transpose(0, 2, 1) + outer
         squares = squares - 2.0 * setup.mean * sums + t[:, None] * n * setup.mean**2
         used = n.sum(axis=1) >= (1 if self.variant == "no-cov" else 2)
         first = (n.shape[1] / np.maximum(n.sum(axis=1), 1.0))[used]

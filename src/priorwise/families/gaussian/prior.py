@@ -51,7 +51,7 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
     ) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
-        self._freeze(checked, cov, noise_var, checked.size, names)
+        super().__init__(checked, cov, noise_var, checked.size, names)
 
     @property
     def arms(self) -> int:
@@ -94,9 +94,7 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
         arms = self.arms
         short = wide.pays(arms, horizon) and uses <= {"draw", "mean", "mean_size", "certain"}
         short = short and not roots
-        p, n = kernels.packed(
-            self.mean, self._root, self.noise_var, np.empty((0, arms, arms)), np.empty(0)
-        )
+        p, n = kernels.packed(self, np.empty((0, arms, arms)), np.empty(0))
         return FamilyTiles(
             p=p,
             n=n,

@@ -15,20 +15,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self, final
+from typing import Any, final
 
 import numpy as np
+from numba import types
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.known import KnownTasks
-from priorwise.core.protocols import Environment, Seen, Signal
+from priorwise.core.protocols import Environment
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
+from priorwise.kernels.compiling import INTS, ROW, ROWS, F, entry
 
 
 @final
@@ -56,13 +58,11 @@ class RunningMean:
     def __init__(self, cov: ArrayLike, noise_var: ArrayLike | None = None) -> None:
         """Check and freeze the parameters."""
         arms = validation.matrix("cov", cov).shape[0]
-        object.__setattr__(self, "cov", validation.covariance("cov", cov, arms))
-        noise = (
-            None
-            if noise_var is None
-            else validation.positive("noise_var", validation.per_arm("noise_var", noise_var, arms))
-        )
-        object.__setattr__(self, "noise_var", noise)
+        noise = None
+        if noise_var is not None:
+            noise = validation.per_arm("noise_var", noise_var, arms)
+            validation.positive("noise_var", noise)
+        validation.freeze(self, cov=validation.covariance("cov", cov, arms), noise_var=noise)
 
     def for_tasks(self, known: KnownTasks) -> RunningMean:
         """Take the noise from the tasks if it was left open."""
@@ -129,11 +129,9 @@ class RunningMeanPrior:
 
     def given_first_pulls(self, actions: IntArray, rewards: FloatArray) -> TaskMeansPrior:
         """``nu_t`` for each task of a batch, from what came before it."""
-        from priorwise.families.gaussian.tiles_means import running_means
-
         means = np.empty((len(actions), self.arms))
-        given = actions.astype(np.int64), np.ascontiguousarray(rewards), self.total.copy()
-        running_means(*given, float(self.episodes), means)
+        pulls = actions.astype(np.int64), np.ascontiguousarray(rewards)
+        running_means(*pulls, self.total.copy(), float(self.episodes), means)
         return TaskMeansPrior(self.law.held, means)
 
 
@@ -145,19 +143,13 @@ class RunningMeanBelief:
     arms: int
     tasks: int
 
-    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+    def sample(self, *given: Any) -> Any:
         """Refuse."""
         raise ValueError(
             "the first pull must not look at a running mean: explore with UniformThen(1, policy)"
         )
 
-    def mean(self, seen: Seen) -> FloatArray:
-        """Refuse."""
-        return self.sample(None, 1, seen)  # type: ignore[arg-type]
-
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Refuse."""
-        return self.sample(None, 1, seen)  # type: ignore[arg-type, return-value]
+    mean = update = sample
 
 
 @final
@@ -190,3 +182,20 @@ class TaskMeansPrior:
         if tasks != len(self.means):
             raise ValueError(f"tasks must be {len(self.means)}, one for each mean, got {tasks}")
         return tasks
+
+
+def _running_means(
+    actions: IntArray, rewards: FloatArray, total: FloatArray, episodes: float, means: FloatArray
+) -> None:
+    """Write the mean for each task, (task, arm), from the total of ``A r e_a`` over the episodes
+    before it.
+    """
+    arms = total.size
+    for task in range(actions.size):
+        for arm in range(arms):
+            means[task, arm] = total[arm] / max(episodes, 1.0)
+        total[actions[task]] += arms * rewards[task]
+        episodes += 1.0
+
+
+running_means: Any = entry(types.void(INTS, ROW, ROW, F, ROWS))(_running_means)

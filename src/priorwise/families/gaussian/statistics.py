@@ -14,7 +14,7 @@ from priorwise.core import validation
 from priorwise.core.columns import counts, table, zero_where_unpulled
 from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray
-from priorwise.families.gaussian.groups import GaussianGroups, joint_unit, squares_of
+from priorwise.families.gaussian.groups import GaussianGroups, check_unit, joint_unit, squares_of
 
 
 @final
@@ -151,6 +151,10 @@ class GaussianStatistics(PerArm):
         centred = self.shifted(self.sums.sum(axis=0) / np.maximum(self.pulls.sum(axis=0), 1.0))
         left = squares_of(centred) - centred.sums**2 / np.maximum(self.pulls, 1.0)
         return float(np.maximum(left, 0.0).sum()), float(np.maximum(self.pulls - 1.0, 0.0).sum())
+
+    def check_noise(self, noise_var: FloatArray, holder: str) -> None:
+        """Refuse a noise other than that of the estimates."""
+        check_unit(self.unit, noise_var, holder)
 
     def without_squares(self) -> Self:
         """Return the same without the sums of squares."""

@@ -9,6 +9,8 @@ keeps S positive semi-definite whatever the rounding:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from priorwise.core.tiles import Layout
@@ -249,14 +251,9 @@ def arm_update(p, n, state, signal, scratch, actions, rewards):
     observe(p, n, state, scratch, actions, rewards)
 
 
-def packed(
-    mean: FloatArray,
-    root: FloatArray,
-    noise_var: FloatArray,
-    contexts: FloatArray,
-    worth: FloatArray,
-) -> tuple[FloatArray, IntArray]:
+def packed(prior: Any, contexts: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return ``p`` and ``n`` of a normal prior; shapes as in the layout."""
+    mean, root, noise_var = prior.mean, prior._root, prior.noise_var
     return At.pack(
         arms=noise_var.size,
         dim=mean.size,

@@ -9,6 +9,7 @@ import numpy as np
 from priorwise.core.family import Family, Later, register
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.prior import LinearGaussianPrior
+from priorwise.families.normal import PARTS
 
 
 def _blank(prior: LinearGaussianPrior) -> LinearGaussianPrior:
@@ -62,6 +63,10 @@ def _measure(prior: LinearGaussianPrior, statistics: Any) -> str:
     return "densities of real rewards"
 
 
+OF_FEATURES = {
+    "tail_conditions": Later("priorwise.families.linear.tails:tail_conditions"),
+    "largest_diameter": Later("priorwise.families.linear.tails:largest_diameter"),
+}
 LINEAR = register(
     Family(
         name="linear",
@@ -69,23 +74,16 @@ LINEAR = register(
         homes={
             "linear-statistics": "priorwise.families.linear.statistics",
             "linear-uncertainty": "priorwise.families.linear.likelihood.earlier",
-            "gaussian-uncertainty": "priorwise.families.normal.likelihood.certainty",
-            "moment-uncertainty": "priorwise.families.normal.totals",
         },
         statistics=Later("priorwise.families.linear.statistics:LinearStatistics"),
         blank=_blank,
-        log_marginal=Later("priorwise.families.linear.likelihood.density:log_marginal_likelihood"),
+        log_marginal=Later(
+            "priorwise.families.linear.likelihood.estimator:log_marginal_likelihood"
+        ),
         measure=_measure,
         moments=_moments,
         models=_models,
-        widened=Later("priorwise.families.normal.widening:widened"),
-        cautious=True,
         information=_information,
-        pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
-        posteriors=Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
-        parameters=("mean", "cov"),
-        tail_conditions=Later("priorwise.families.linear.tails:tail_conditions"),
-        diameter=Later("priorwise.families.linear.tails:diameter"),
-        largest_diameter=Later("priorwise.families.linear.tails:largest_diameter"),
+        **PARTS | OF_FEATURES,
     )
 )

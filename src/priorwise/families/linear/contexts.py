@@ -28,11 +28,9 @@ class Contexts(Protocol):
     @property
     def arms(self) -> int:
         """Number of arms."""
-        ...
 
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """Features of each arm, ``(task, arm, dim)``; takes one call of ``rng``."""
-        ...
 
 
 @runtime_checkable
@@ -43,7 +41,6 @@ class IntegrableContexts(Contexts, Protocol):
         """E[max_b x_b'(m + g Z)] over fresh contexts x and standard normal Z, for ``m`` (task,
         dim), ``gains`` (task, a, dim).
         """
-        ...
 
 
 def law_of_contexts(contexts: Any) -> Contexts:
@@ -61,7 +58,7 @@ def law_of_contexts(contexts: Any) -> Contexts:
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class SphereContexts(Serializable):
     """Each arm's features are uniform on the unit sphere, independent of the others and of the
     past.
@@ -71,9 +68,9 @@ class SphereContexts(Serializable):
 
     arms: int
 
-    def __init__(self, arms: int) -> None:
+    def __post_init__(self) -> None:
         """Check the number of arms."""
-        object.__setattr__(self, "arms", validation.count("arms", arms))
+        validation.freeze(self, arms=validation.count("arms", self.arms))
 
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """Normal vectors, scaled to length 1."""
@@ -100,9 +97,8 @@ class SphereContexts(Serializable):
         total = np.zeros(gains.shape[:2])
         for end in (-REACH, REACH):
             z = nearest + (end - nearest) * t**3  # dz = (end - nearest) 3 t^2 dt
-            density = (
-                np.exp(-0.5 * z * z) * np.abs(end - nearest) * 3.0 * t**2 / np.sqrt(2.0 * np.pi)
-            )
+            density = np.exp(-0.5 * z * z) * np.abs(end - nearest) * 3.0 * t**2
+            density = density / np.sqrt(2.0 * np.pi)
             length = np.sqrt(np.maximum(mm + 2.0 * z * mg + z * z * gg, 0.0))
             total += np.einsum("taz,z->ta", length * density, dt)
         return factor[:, None] * total
@@ -129,9 +125,7 @@ class GivenContexts(Serializable):
         """Check and freeze the pool."""
         array = validation.numbers("features", features)
         pool = array[None] if array.ndim == 2 else array
-        object.__setattr__(
-            self, "features", validation.matrix("features", pool, (None, None, None))
-        )
+        validation.freeze(self, features=validation.matrix("features", pool, (None, None, None)))
 
     @property
     def arms(self) -> int:
@@ -146,10 +140,8 @@ class GivenContexts(Serializable):
         """Average the exact value over the pool."""
         total = np.zeros(gains.shape[:2])
         for x in self.features:
-            total += expected_maximum(
-                seen.masked(np.einsum("tj,bj->tb", m, x))[:, None, :],
-                np.einsum("taj,bj->tab", gains, x),
-            )
+            levels = seen.masked(np.einsum("tj,bj->tb", m, x))[:, None, :]
+            total += expected_maximum(levels, np.einsum("taj,bj->tab", gains, x))
         return np.asarray(total / len(self.features))
 
 

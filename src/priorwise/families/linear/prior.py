@@ -74,7 +74,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
                 f"contexts have {law.features.shape[2]} features, but mean has {checked.size} "
                 "weights"
             )
-        self._freeze(checked, cov, noise_var, law.arms, names)
+        super().__init__(checked, cov, noise_var, law.arms, names)
         validation.freeze(self, contexts=law)
 
     @property
@@ -95,6 +95,13 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
     def sample(self, rng: Stream, tasks: int) -> LinearEnvironment:
         """``w ~ N(mean, cov)``."""
         return LinearEnvironment(self._drawn(rng, tasks), self.contexts, self.reward_law)
+
+    def laws(self) -> tuple[FloatArray, FloatArray] | None:
+        """Laws of the arms' values in each context of a pool; None for other contexts."""
+        if not isinstance(self.contexts, GivenContexts):
+            return None
+        x = self.contexts.features
+        return x @ self.mean, x @ self.cov @ x.transpose(0, 2, 1)
 
     def values(self, weights: FloatArray, seen: Seen) -> FloatArray:
         """``x_a'w`` of the arms given weights ``(task, draw, dim)``."""
@@ -118,7 +125,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
             return None
         arms, dim = self.arms, self.dim
         worth = best_directions(arms, dim) if "best_after" in uses else np.empty(0)
-        p, n = gaussian.packed(self.mean, self._root, self.noise_var, pool, worth)
+        p, n = gaussian.packed(self, pool, worth)
         return FamilyTiles(
             p=p,
             n=n,
@@ -163,11 +170,7 @@ class LinearEnvironment:
     def step(self, seen: Seen, actions: IntArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
         """Draw the rewards of the chosen arms, and the next features."""
         means = np.einsum("tj,tj->t", self.log(seen.signal, actions), self.weights)
-        after = (
-            self.contexts.draw(rng.world, self.weights.shape[1])
-            if np.any(seen.step < seen.horizon)
-            else seen.signal
-        )
+        after = self.start(rng) if np.any(seen.step < seen.horizon) else seen.signal
         return self.law.draw(means, actions, rng.noise), after
 
     def values(self, signal: Signal) -> FloatArray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
+from numba import types
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
@@ -13,10 +14,12 @@ from priorwise.core.columns import Pulls, counts, table
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
-from priorwise.families.linear.statistics_check import impossible
+from priorwise.kernels.compiling import F, entry
 
 ROUNDING: Final = 1e-8
 """How far sums may be from those of any features and rewards, relative to their size."""
+
+READ_ROW, READ_ROWS, READ_CUBE = (types.Array(F, axes, "C", readonly=True) for axes in (1, 2, 3))
 
 
 @final
@@ -100,15 +103,10 @@ class LinearStatistics(PerTask):
             noise = validation.positive("noise_var", validation.vector("noise_var", noise_var))
         if names is not None:
             names = validation.names(names, len(names) if noise is None else noise.size)
-        self._set(
-            gram=g,
-            moments=m,
-            squares=q,
-            pulls=n,
-            log_noise=None if log_noise is None else table("log_noise", log_noise, (tasks,)),
-            noise_var=noise,
-            names=names,
-        )
+        if log_noise is not None:
+            log_noise = table("log_noise", log_noise, (tasks,))
+        self._set(gram=g, moments=m, squares=q, pulls=n)
+        self._set(log_noise=log_noise, noise_var=noise, names=names)
 
     @property
     def dim(self) -> int:
@@ -140,16 +138,9 @@ class LinearStatistics(PerTask):
     ) -> Self:
         """Return the statistics of tasks before their first pull."""
         tasks, dim = validation.count("tasks", tasks), validation.count("dim", dim)
-        none = np.zeros(tasks)
-        return cls(
-            np.zeros((tasks, dim, dim)),
-            np.zeros((tasks, dim)),
-            none,
-            none,
-            log_noise=None if noise_var is None else none,
-            noise_var=noise_var,
-            names=names,
-        )
+        none, log_noise = np.zeros(tasks), None if noise_var is None else np.zeros(tasks)
+        sums = np.zeros((tasks, dim, dim)), np.zeros((tasks, dim)), none, none
+        return cls(*sums, log_noise=log_noise, noise_var=noise_var, names=names)
 
     @classmethod
     def read(
@@ -188,3 +179,39 @@ class LinearStatistics(PerTask):
         if name == "noise_var" and (mine is None) != (yours is None):
             raise ValueError("plain sums and sums in units of the noise cannot be put together")
         return super()._agreed(name, mine, yours)
+
+
+def _impossible(gram: FloatArray, moments: FloatArray, squares: FloatArray, slack: float) -> int:
+    """First task whose ``[X'X, X'r; r'X, r'r]`` has a negative eigenvalue, its diagonal scaled to
+    1; -1 if there is none.
+    """
+    tasks, d = moments.shape
+    H, scale = np.empty((d + 1, d + 1)), np.empty(d + 1)
+    for t in range(tasks):
+        for i in range(d + 1):
+            size = gram[t, i, i] if i < d else squares[t]
+            if size < 0.0:
+                return t
+            scale[i] = np.sqrt(size)
+        for i in range(d + 1):
+            for j in range(i + 1):
+                s = gram[t, i, j] if i < d else moments[t, j] if j < d else squares[t]
+                unit = scale[i] * scale[j]
+                if unit > 0.0:
+                    s /= unit
+                elif s != 0.0:
+                    return t
+                if i == j:
+                    s += slack
+                for m in range(j):
+                    s -= H[i, m] * H[j, m]
+                if i > j:
+                    H[i, j] = s / H[j, j]
+                elif s <= 0.0:
+                    return t
+                else:
+                    H[i, i] = np.sqrt(s)
+    return -1
+
+
+impossible: Any = entry(types.int64(READ_CUBE, READ_ROWS, READ_ROW, F))(_impossible)

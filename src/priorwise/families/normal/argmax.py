@@ -144,9 +144,8 @@ def _differences(
         upper = np.where(available[:, others], upper, 1e3)
     order = np.argsort(upper, axis=2, kind="stable")
     spread = spread / scale[:, :, :, None] / scale[:, :, None, :]
-    spread = np.take_along_axis(
-        np.take_along_axis(spread, order[:, :, :, None], axis=2), order[:, :, None, :], axis=3
-    )
+    spread = np.take_along_axis(spread, order[:, :, :, None], axis=2)
+    spread = np.take_along_axis(spread, order[:, :, None, :], axis=3)
     return np.take_along_axis(upper, order, axis=2), _factor(spread)
 
 
@@ -186,19 +185,13 @@ def _lines(
     from scipy.special import ndtr, ndtri
 
     # a shift of all arms alike changes nothing
-    centred = (
-        cov
-        - cov.mean(axis=1, keepdims=True)
-        - cov.mean(axis=2, keepdims=True)
-        + cov.mean(axis=(1, 2), keepdims=True)
-    )
-    values, vectors = np.linalg.eigh(centred)
+    rows, columns, all_of = (cov.mean(axis=axis, keepdims=True) for axis in (1, 2, (1, 2)))
+    values, vectors = np.linalg.eigh(cov - rows - columns + all_of)
     # leading direction first
     root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
     slope, rest = root[:, :, 0], root[:, :, 1 : 1 + RANK]
-    level = mean[:, :, None] + np.einsum(
-        "taj,jm->tam", rest, ndtri(_lattice(points, rest.shape[2]))
-    )
+    nodes = ndtri(_lattice(points, rest.shape[2]))
+    level = mean[:, :, None] + np.einsum("taj,jm->tam", rest, nodes)
     if available is not None:
         level = np.where(available[:, :, None], level, -np.inf)
     low, high = np.full(level.shape, -np.inf), np.full(level.shape, np.inf)

@@ -40,7 +40,7 @@ class NormalPrior(Serializable, Generic[B]):
     names: tuple[str, ...] | None = field(repr=False)
     _root: FloatArray = field(repr=False)
 
-    def _freeze(
+    def __init__(
         self, mean: FloatArray, cov: ArrayLike, noise_var: ArrayLike, arms: int, names: Any
     ) -> None:
         """Check and freeze the parameters."""
@@ -58,6 +58,12 @@ class NormalPrior(Serializable, Generic[B]):
         """``w ~ N(mean, cov)``, ``(task, dim)``."""
         doors.batch(rng, tasks)
         return self.mean + np.einsum("tj,ij->ti", rng.normal(self.mean.size), self._root)
+
+    def laws(self) -> tuple[FloatArray, FloatArray] | None:
+        """Means ``(context, arm)`` and covariances ``(context, arm, arm)`` of the arms' values in
+        each context that there is; None where these are not finitely many.
+        """
+        return self.mean[None], self.cov[None]
 
     def belief(self, tasks: int) -> B:
         """Start at the prior."""

@@ -9,7 +9,7 @@ so a small distance keeps its digits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -40,12 +40,10 @@ class Normal(Protocol):
     @property
     def mean(self) -> FloatArray:
         """Mean, ``(dim,)``."""
-        ...
 
     @property
     def cov(self) -> FloatArray:
         """Covariance, ``(dim, dim)``."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +60,7 @@ class GaussianPair:
     s1: FloatArray
     s2: FloatArray
     t: FloatArray
-    singular: bool = False
+    singular: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(cls, p: Normal, q: Normal) -> GaussianPair:
@@ -74,18 +72,17 @@ class GaussianPair:
             raise ValueError(
                 f"the priors have {sizes[0]} and {sizes[1]} weights; use the same features for both"
             )
-        mean1, cov1, mean2, cov2 = p.mean, p.cov, q.mean, q.cov
-        none = np.empty(0)
-        apart = cls(none, none, none, none, none, singular=True)
-        shift = mean2 - mean1
-        moving = (np.diag(cov1) > 0) | (np.diag(cov2) > 0)
+        none = [np.empty(0)] * 5
+        apart = cls(*none, singular=True)
+        shift = q.mean - p.mean
+        moving = (np.diag(p.cov) > 0) | (np.diag(q.cov) > 0)
         if np.any(shift[~moving] != 0.0):
             return apart
         if not moving.any():
-            return cls(none, none, none, none, none)
+            return cls(*none)
         shift, block = shift[moving], np.ix_(moving, moving)
-        one, two = cov1[block], cov2[block]
-        size = np.abs(mean1[moving]) + np.abs(mean2[moving])
+        one, two = p.cov[block], q.cov[block]
+        size = np.abs(p.mean[moving]) + np.abs(q.mean[moving])
         scale = np.sqrt(np.diag(one) / 2 + np.diag(two) / 2)
         laws = (one / scale[:, None] / scale, two / scale[:, None] / scale)
         pooled, change = (laws[0] + laws[1]) / 2, (laws[1] - laws[0]) / 2
@@ -95,17 +92,14 @@ class GaussianPair:
             return apart
         basis, step = vectors[:, inside], shift / scale
         outside = step - basis @ (basis.T @ step)
-        if np.linalg.norm(outside) > 1e-10 * np.linalg.norm(step) + 64 * EPS * np.linalg.norm(
-            size / scale
-        ):
+        far = float(np.linalg.norm(size / scale))
+        if np.linalg.norm(outside) > 1e-10 * np.linalg.norm(step) + 64 * EPS * far:
             return apart
         whiten = basis / np.sqrt(roots[inside])
         e, turn = np.linalg.eigh(whiten.T @ change @ whiten)
         v = (whiten @ turn) / scale[:, None]
-        s1, s2 = (
-            np.maximum(((validation.square_root(s).T @ v) ** 2).sum(axis=0), 1e-300)
-            for s in (one, two)
-        )
+        roots_of = (validation.square_root(s) for s in (one, two))
+        s1, s2 = (np.maximum(((root.T @ v) ** 2).sum(axis=0), 1e-300) for root in roots_of)
         near = np.abs(e) < 0.5
         e = np.where(near, e, (s2 - s1) / 2)
         s1, s2 = np.where(near, 1.0 - e, s1), np.where(near, 1.0 + e, s2)
@@ -116,7 +110,7 @@ class GaussianPair:
         pair = cls(np.abs(v.T @ shift), e, s1, s2, t)._reduced(noise)
         if pair.e.size < 2:
             return pair
-        blur = 16 * EPS * len(step) * float(np.linalg.norm(size / scale))
+        blur = 16 * EPS * len(step) * far
         return cls._in_one_direction(step, change, laws, whiten, blur) or pair
 
     @classmethod
@@ -166,13 +160,11 @@ class GaussianPair:
         along = float(np.linalg.norm(self.delta[equal]))
         differ = ~equal
         extra = int(along > (noise if differ.any() else 0.0))
-        return GaussianPair(
-            np.append(self.delta[differ], [along] * extra),
-            np.append(self.e[differ], [0.0] * extra),
-            np.append(self.s1[differ], [1.0] * extra),
-            np.append(self.s2[differ], [1.0] * extra),
-            np.append(self.t[differ], [0.0] * extra),
-        )
+        ends = zip(self._rows(), (along, 0.0, 1.0, 1.0, 0.0), strict=True)
+        return GaussianPair(*(np.append(row[differ], [end] * extra) for row, end in ends))
+
+    def _rows(self) -> tuple[FloatArray, ...]:
+        return self.delta, self.e, self.s1, self.s2, self.t
 
     def total_variation(self) -> float | None:
         """Exact value where one coordinate differs (equal covariances are such a case), None where
@@ -184,34 +176,27 @@ class GaussianPair:
 
     def parts(self) -> FloatArray:
         """Total variation of each coordinate."""
-        return np.array(
-            [
-                _one_dimension(*row)
-                for row in zip(self.delta, self.e, self.s1, self.s2, self.t, strict=True)
-            ]
-        )
+        return np.array([_one_dimension(*row) for row in zip(*self._rows(), strict=True)])
 
     def log_affinity(self) -> float:
         """Log of the integral of sqrt(p q): ``-sum_i (log(cosh t_i) / 2 + delta_i^2 / 8)``."""
         if self.singular:
             return -np.inf
         with np.errstate(over="ignore"):
-            return float(
-                -(np.log1p(2.0 * np.sinh(self.t / 2.0) ** 2) / 2.0 + self.delta**2 / 8.0).sum()
-            )
+            log_cosh = np.log1p(2.0 * np.sinh(self.t / 2.0) ** 2)
+            return float(-(log_cosh / 2.0 + self.delta**2 / 8.0).sum())
 
     def kl(self) -> float:
         """KL(p || q): ``sum_i (s1 / s2 - 1 - log(s1 / s2) + delta^2 / s2) / 2``."""
+        if self.singular:
+            return np.inf
         with np.errstate(over="ignore"):
-            return (
-                np.inf
-                if self.singular
-                else float((exp_excess(-2.0 * self.t) + self.delta**2 / self.s2).sum() / 2.0)
-            )
+            return float((exp_excess(-2.0 * self.t) + self.delta**2 / self.s2).sum() / 2.0)
 
     def reverse_kl(self) -> float:
         """KL(q || p)."""
-        return GaussianPair(-self.delta, -self.e, self.s2, self.s1, -self.t, self.singular).kl()
+        e, t = -self.e, -self.t
+        return replace(self, delta=-self.delta, e=e, s1=self.s2, s2=self.s1, t=t).kl()
 
     def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
         """Log q/p at a draw from p and at a draw from q, ``(task,)`` each; both from the same
@@ -221,13 +206,11 @@ class GaussianPair:
         delta = np.clip(self.delta, -FAR, FAR)
         level = -self.t.sum()
         # at -delta/2 + sqrt(s1) z: -t + (e z^2 + sqrt(s1) delta z - delta^2 / 2) / s2
-        under_p = level + (z * (self.e * z + np.sqrt(self.s1) * delta) - delta**2 / 2) @ (
-            1.0 / self.s2
-        )
+        moved = z * (self.e * z + np.sqrt(self.s1) * delta)
+        under_p = level + (moved - delta**2 / 2) @ (1.0 / self.s2)
         # at delta/2 + sqrt(s2) z: -t + (e z^2 + sqrt(s2) delta z + delta^2 / 2) / s1
-        under_q = level + (z * (self.e * z + np.sqrt(self.s2) * delta) + delta**2 / 2) @ (
-            1.0 / self.s1
-        )
+        moved = z * (self.e * z + np.sqrt(self.s2) * delta)
+        under_q = level + (moved + delta**2 / 2) @ (1.0 / self.s1)
         return np.asarray(under_p), np.asarray(under_q)
 
 
@@ -241,12 +224,8 @@ def covariance_rank(cov: FloatArray) -> int:
     if not used.any():
         return 0
     scale = np.sqrt(np.diag(cov)[used])
-    return int(
-        (
-            np.linalg.eigvalsh(cov[np.ix_(used, used)] / scale[:, None] / scale)
-            > _floor(int(used.sum()))
-        ).sum()
-    )
+    values = np.linalg.eigvalsh(cov[np.ix_(used, used)] / scale[:, None] / scale)
+    return int((values > _floor(len(values))).sum())
 
 
 def _one_dimension(delta: float, e: float, s1: float, s2: float, t: float) -> float:

@@ -1,22 +1,26 @@
 """The mean of a normal prior is unknown and itself normal, with the covariance within tasks known:
-exact, by conjugacy (Kveton et al. 2021, Basu et al. 2021, Hong et al. 2022).
+exact, by conjugacy (Kveton et al. 2021, Basu et al. 2021, Hong et al. 2022). So is the mean of a
+fitted prior, which is widened by it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
 from priorwise.core.family import ask, statistics_of, unseen
+from priorwise.core.fits import PriorFit
 from priorwise.core.numerics import symmetric
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
+
+BLOCK: Final = 1024  # tasks, or groups of them, whose matrices are held at once
 
 
 @final
@@ -42,11 +46,9 @@ class GaussianHyperPrior:
     def __init__(self, mean: ArrayLike, cov: ArrayLike, task_cov: ArrayLike) -> None:
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
-        object.__setattr__(self, "mean", checked)
-        object.__setattr__(self, "cov", validation.covariance("cov", cov, checked.size))
-        object.__setattr__(
-            self, "task_cov", validation.covariance("task_cov", task_cov, checked.size)
-        )
+        law = validation.covariance("cov", cov, checked.size)
+        within = validation.covariance("task_cov", task_cov, checked.size)
+        validation.freeze(self, mean=checked, cov=law, task_cov=within)
 
     def start(self, setting: Any) -> GaussianHyperPosterior:
         """Start at the hyper-prior."""
@@ -113,11 +115,9 @@ def messages(p: FloatArray, b: FloatArray, task_cov: FloatArray) -> tuple[FloatA
     ``J = (I + P task_cov)^-1 P`` and ``h = (I + P task_cov)^-1 b``, ``(task, dim, dim)`` and
     ``(task, dim)``.
     """
-    both = np.linalg.solve(
-        np.eye(b.shape[1]) + p @ task_cov, np.concatenate([p, b[:, :, None]], axis=2)
-    )
-    j = both[:, :, :-1]
-    return symmetric(j), both[:, :, -1]
+    both = np.concatenate([p, b[:, :, None]], axis=2)
+    both = np.linalg.solve(np.eye(b.shape[1]) + p @ task_cov, both)
+    return symmetric(both[:, :, :-1]), both[:, :, -1]
 
 
 def combine(
@@ -128,13 +128,11 @@ def combine(
 
     ``precision`` and ``shift`` may have leading axes.
     """
-    v = np.linalg.solve(
-        np.eye(hyper.mean.size) + hyper.cov @ precision, np.broadcast_to(hyper.cov, precision.shape)
-    )
+    prior = np.broadcast_to(hyper.cov, precision.shape)
+    v = np.linalg.solve(np.eye(hyper.mean.size) + hyper.cov @ precision, prior)
     v = symmetric(np.asarray(v, dtype=np.float64))
-    return hyper.mean + np.einsum(
-        "...ij,...j->...i", v, shift - np.einsum("...ij,j->...i", precision, hyper.mean)
-    ), v
+    surprise = shift - np.einsum("...ij,j->...i", precision, hyper.mean)
+    return hyper.mean + np.einsum("...ij,...j->...i", v, surprise), v
 
 
 @final
@@ -189,9 +187,8 @@ class HierarchicalBelief:
         above, draws = self.above, doors.drawing(self, rng, draws)
         p, b = above.information(self.statistics)
         j, h = messages(p, b, above.hyper.task_cov)
-        mean, cov = combine(
-            above.hyper, above.precision + j.sum(axis=0), above.shift + h.sum(axis=0)
-        )
+        precision, shift = above.precision + j.sum(axis=0), above.shift + h.sum(axis=0)
+        mean, cov = combine(above.hyper, precision, shift)
         # ~ N(m, V), (task, draw, dim)
         nu = mean + rng.normal(draws, mean.size) @ validation.square_root(cov).T
         # w given nu and the task's data: N(nu + S (b - P nu), S), S = (I + C P)^-1 C
@@ -200,11 +197,8 @@ class HierarchicalBelief:
         squares, vectors = np.linalg.eigh((s + s.transpose(0, 2, 1)) / 2.0)
         root = vectors * np.sqrt(np.maximum(squares, 0.0))[:, None, :]
         surprise = b[:, None, :] - nu @ p  # P is symmetric
-        w = (
-            nu
-            + surprise @ s.transpose(0, 2, 1)
-            + rng.normal(draws, mean.size) @ root.transpose(0, 2, 1)
-        )
+        noise = rng.normal(draws, mean.size) @ root.transpose(0, 2, 1)
+        w = nu + surprise @ s.transpose(0, 2, 1) + noise
         values: FloatArray = above.blank.values(w, seen)
         return values
 
@@ -212,3 +206,45 @@ class HierarchicalBelief:
         """Condition on ``r ~ N(x_a'w, v_a)``: ``P += x x' / v``, ``b += x r / v``."""
         actions, rewards = doors.played(self, seen, actions, rewards)
         return type(self)(self.above, self.statistics.observe(actions, rewards, seen.signal))
+
+
+def widened(fit: PriorFit, how: Any, rng: np.random.Generator) -> Any:
+    """``N(m + raised sqrt(diag V), S + widened V)`` with V of :func:`mean_covariance`; weights of
+    features are never raised.
+    """
+    prior, v = fit.with_arms(), mean_covariance(fit)
+    raised = how.raised * np.sqrt(np.diag(v)) if getattr(prior, "contexts", None) is None else 0.0
+    return prior.replaced(mean=prior.mean + raised, cov=prior.cov + how.widened * v)
+
+
+def mean_covariance(fit: PriorFit) -> FloatArray:
+    """Covariance of the fitted mean of a normal prior given its fitted covariance, with the noise
+    as one observation of it.
+    """
+    prior, data = fit.with_arms(), fit.statistics
+    noise = float(np.mean(prior.noise_var))
+    rows, weights = _rows(data)
+    precision = np.eye(len(prior.mean)) / noise
+    for start in range(0, len(rows), BLOCK):
+        block = rows[start : start + BLOCK]
+        p = block / noise
+        if block.ndim == 2:
+            p = np.eye(prior.arms) * (block / prior.noise_var)[:, None, :]
+        j, _ = messages(p, np.zeros(p.shape[:2]), prior.cov)
+        precision += np.einsum("t,tij->ij", weights[start : start + BLOCK], j)
+    return np.asarray(np.linalg.inv(precision), dtype=np.float64)
+
+
+def _rows(data: Any) -> tuple[FloatArray, FloatArray]:
+    """Gram matrices, or pulls, and how many tasks have each."""
+    if hasattr(data, "gram"):
+        return data.gram, np.ones(data.tasks)
+    if not hasattr(data, "pulls"):
+        raise ValueError(
+            "the fit holds no statistics of normal rewards: an estimator of your own must return "
+            "PriorFit(..., statistics=data), and a fit read from JSON has lost them (fit again)"
+        )
+    if isinstance(data.tasks, np.ndarray):  # groups of tasks
+        return data.pulls, data.tasks
+    rows, tasks = np.unique(data.pulls, axis=0, return_counts=True)
+    return rows, tasks.astype(np.float64)

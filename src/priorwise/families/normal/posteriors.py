@@ -55,9 +55,8 @@ class NormalPosteriors(BothBeliefs):
             return np.asarray(erf(d / np.sqrt(8.0)))
         z = rng.normal(self.p.m.shape[1])
         drawn = [belief.m + np.einsum("tij,tj->ti", belief.root, z) for belief in (self.p, self.q)]
-        return np.asarray(
-            sum(np.abs(np.tanh((self.ratio(each) + self.evidence) / 2.0)) for each in drawn) / 2.0
-        )
+        apart = (np.abs(np.tanh((self.ratio(each) + self.evidence) / 2.0)) for each in drawn)
+        return np.asarray(sum(apart) / 2.0)
 
     def shared(self, rng: Stream, draws: int) -> FloatArray:
         """``min(1, q / p)`` at the draws."""
@@ -98,17 +97,14 @@ class _NormalRatio:
         inverse_p, level_p = _inverse(p.cov, scale)
         inverse_q, level_q = _inverse(q.cov, scale)
         shift = inverse_p @ (q.mean - p.mean) if np.array_equal(p.cov, q.cov) else None
-        return cls(
-            (p.mean, q.mean), (inverse_p, inverse_q), (level_p - level_q) / 2.0, shift, apart
-        )
+        inverses = inverse_p, inverse_q
+        return cls((p.mean, q.mean), inverses, (level_p - level_q) / 2.0, shift, apart)
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """At points ``(..., dim)``."""
-        forms = [
-            np.einsum("...i,ij,...j->...", x - mean, precision, x - mean)
-            for mean, precision in zip(self.means, self.precisions, strict=True)
-        ]
-        return np.asarray(self.level + (forms[0] - forms[1]) / 2.0)
+        pairs = zip((x - mean for mean in self.means), self.precisions, strict=True)
+        p, q = (np.einsum("...i,ij,...j->...", y, precision, y) for y, precision in pairs)
+        return np.asarray(self.level + (p - q) / 2.0)
 
 
 def _inverse(cov: FloatArray, scale: FloatArray) -> tuple[FloatArray, float]:
@@ -119,6 +115,5 @@ def _inverse(cov: FloatArray, scale: FloatArray) -> tuple[FloatArray, float]:
     values, vectors = np.linalg.eigh(cov / unit[:, None] / unit)
     rank = covariance_rank(cov)
     kept, largest = vectors[:, len(values) - rank :], values[len(values) - rank :]
-    return np.asarray((kept / largest) @ kept.T / unit[:, None] / unit), float(
-        np.log(largest).sum()
-    )
+    inverse = np.asarray((kept / largest) @ kept.T / unit[:, None] / unit)
+    return inverse, float(np.log(largest).sum())

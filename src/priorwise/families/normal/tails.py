@@ -10,23 +10,50 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
 from priorwise.core.conditions import ROUNDING, SubGaussian, TailCondition, level
 from priorwise.core.diameters import DiameterLaw, FiniteLaw, IndependentRange, RangeLaw, Tail
 from priorwise.core.types import FloatArray
+from priorwise.families.normal.beliefs import NormalPrior
 
 MOST_PAIRS: Final = 200_000
-SAME: Final = 1e-15
-"""Variances of differences below this share of the arms' variances are rounding."""
-EQUAL: Final = 1e-14
-"""Covariances this close, relative to the variances, are equal up to rounding."""
+SAME: Final = 1e-15  # variances of differences below this share of the arms' are rounding
+EQUAL: Final = 1e-14  # covariances this close, relative to the variances, are equal up to rounding
 
 
-def normal_conditions(means: FloatArray, covs: FloatArray) -> tuple[TailCondition, ...]:
-    """Arms ``N(mean, cov)`` given a context: ``(context, arm)`` and ``(context, arm, arm)``."""
+def tail_conditions(prior: NormalPrior[Any]) -> tuple[TailCondition, ...]:
+    """Normal arms given each context, and so sub-Gaussian ones."""
+    laws = prior.laws()
+    return () if laws is None else _conditions(*laws)
+
+
+def diameter(prior: NormalPrior[Any]) -> DiameterLaw | None:
+    """Law of the diameter, where all steps have the same contexts and its tail expectations can be
+    computed.
+    """
+    laws = prior.laws()
+    if laws is None or len(laws[0]) > 1:
+        return None
+    largest, (mean,), (cov,) = _largest(*laws), *laws
+    if largest < math.inf:
+        return FiniteLaw(np.array([largest]), np.ones(1))
+    if mean.size == 2:
+        pair = NormalDifferences.of(mean, cov)
+        return None if pair is None else PairLaw(pair)
+    independent = _independent(mean, cov)
+    return None if independent is None else RangeLaw(independent, largest, _conditions(*laws))
+
+
+def largest_diameter(prior: NormalPrior[Any]) -> float | None:
+    """Essential supremum of the diameter, where it is known."""
+    laws = prior.laws()
+    return None if laws is None else _largest(*laws)
+
+
+def _conditions(means: FloatArray, covs: FloatArray) -> tuple[TailCondition, ...]:
     worst = int(np.ptp(means, axis=1).argmax())
     variance = float(np.maximum(np.diagonal(covs, axis1=1, axis2=2), 0.0).max())
     pairs = NormalDifferences.of(means, covs)
@@ -34,7 +61,7 @@ def normal_conditions(means: FloatArray, covs: FloatArray) -> tuple[TailConditio
     return (plain,) if pairs is None else (plain, pairs)
 
 
-def largest_normal(means: FloatArray, covs: FloatArray) -> float:
+def _largest(means: FloatArray, covs: FloatArray) -> float:
     """Infinite unless all arms move together: ``P S P = 0`` with P the projection off the constant
     vector.
     """
@@ -42,22 +69,6 @@ def largest_normal(means: FloatArray, covs: FloatArray) -> float:
     centered = centered - centered.mean(axis=2, keepdims=True)
     moves = np.abs(centered).max() > 64 * EQUAL * max(float(np.abs(covs).max()), 1e-300)
     return np.inf if moves else float(np.ptp(means, axis=1).max())
-
-
-def normal_diameter(mean: FloatArray, cov: FloatArray) -> DiameterLaw | None:
-    """Return the law of the diameter of arms ``N(mean, cov)``, where its tail expectations can be
-    computed.
-    """
-    largest = largest_normal(mean[None], cov[None])
-    if largest < math.inf:
-        return FiniteLaw(np.array([largest]), np.ones(1))
-    if mean.size == 2:
-        pair = NormalDifferences.of(mean, cov)
-        return None if pair is None else PairLaw(pair)
-    independent = _independent(mean, cov)
-    if independent is None:
-        return None
-    return RangeLaw(independent, largest, normal_conditions(mean[None], cov[None]))
 
 
 def _independent(mean: FloatArray, cov: FloatArray) -> IndependentRange | None:
@@ -69,11 +80,8 @@ def _independent(mean: FloatArray, cov: FloatArray) -> IndependentRange | None:
         return None
     shared, variances = float(off.mean()), np.diag(cov)
     scale = float(variances.max())
-    if (
-        np.abs(off - shared).max() > EQUAL * scale
-        or (variances - shared).min() < -EQUAL * scale
-        or scale == 0.0
-    ):
+    apart = max(float(np.abs(off - shared).max()), -float((variances - shared).min()))
+    if apart > EQUAL * scale or scale == 0.0:
         return None
     std = np.sqrt(np.maximum(variances - shared, 0.0))
     return IndependentRange.of(NormalMarginal, mean, std)
@@ -101,23 +109,16 @@ class NormalMarginal:
 
     def below(self, x: FloatArray) -> FloatArray:
         """``Phi((x - mean) / std)``."""
-        from scipy.special import ndtr
-
-        return np.asarray(
-            ndtr((x - self.mean) / self.std)
-            if self.std > 0.0
-            else (x > self.mean).astype(np.float64)
-        )
+        return self._share(x - self.mean)
 
     def above(self, x: FloatArray) -> FloatArray:
         """``Phi((mean - x) / std)``."""
+        return self._share(self.mean - x)
+
+    def _share(self, gap: FloatArray) -> FloatArray:
         from scipy.special import ndtr
 
-        return np.asarray(
-            ndtr((self.mean - x) / self.std)
-            if self.std > 0.0
-            else (x < self.mean).astype(np.float64)
-        )
+        return np.asarray(ndtr(gap / self.std) if self.std > 0.0 else (gap > 0.0).astype(float))
 
     def edges(self) -> list[float]:
         """Out to where nothing is left in floats."""
@@ -184,9 +185,9 @@ class NormalDifferences:
         leader = int((gap + std * reach).argmax())
         origin, fixed = float(gap[leader]), self.gap[~moving]
         tail = _Shifted(gap - origin, gap + origin, std, log_p)
-        start = (
-            -origin if log_p >= 0.0 else max(-origin, -float(ndtri_exp(log_p)) * float(std[leader]))
-        )
+        start = -origin
+        if log_p < 0.0:
+            start = max(start, -float(ndtri_exp(log_p)) * float(std[leader]))
         thresholds = [
             tail.threshold(start, float((gap - origin + std * reach).max())),
             float(fixed.max(initial=0.0)) - origin,
@@ -230,16 +231,8 @@ class _Shifted:
 
         if self.survival(low) <= 0.0:
             return low
-        return float(
-            brentq(
-                self.survival,
-                low,
-                high * (1.0 + 1e-12),
-                xtol=1e-13 * high,
-                rtol=1e-13,
-                maxiter=3_000,
-            )
-        )
+        ends, within = (low, high * (1.0 + 1e-12)), {"xtol": 1e-13 * high, "rtol": 1e-13}
+        return float(brentq(self.survival, *ends, **within, maxiter=3_000))
 
 
 def log_loss(z: FloatArray) -> FloatArray:
@@ -257,9 +250,6 @@ def log_loss(z: FloatArray) -> FloatArray:
     y = (1.0 / far) ** 2
     series = y * (1.0 - y * (3.0 - y * (15.0 - y * (105.0 - y * 945.0))))
     with np.errstate(over="ignore", divide="ignore"):  # nothing is left that far out
-        tail = (
-            -0.5 * far * far
-            - 0.5 * math.log(2.0 * math.pi)
-            + np.log(np.where(far < 50.0, mills, series))
-        )
+        rest = np.log(np.where(far < 50.0, mills, series))
+        tail = -0.5 * far * far - 0.5 * math.log(2.0 * math.pi) + rest
     return np.where(z > 10.0, tail, np.log(np.where(z > -30.0, direct, np.maximum(-z, 1.0))))

@@ -1,22 +1,24 @@
-"""What a fit of normal arms reads: tasks in units of order one, and what is known of the noise."""
+"""What a fit of normal arms reads: tasks in units of order one, what is known of the noise, and
+where a fit to few tasks leans: to independent arms with one variance, around what is known of each
+arm's mean.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.types import BoolArray, FloatArray
-from priorwise.families.gaussian.groups import GaussianGroups
+from priorwise.families.gaussian.groups import NO_SQUARES, GaussianGroups, check_unit
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Units
 
-NoiseKind = Literal["known", "shared", "per-arm"]
-
-WORTH_GROUPING: Final = 1024
-"""Tasks from which merging those with equal pulls pays."""
+WORTH_GROUPING: Final = 1024  # tasks from which merging those with equal pulls pays
+ROUNDS: Final = 12  # of scoring, towards the target
 
 
 @final
@@ -41,6 +43,11 @@ class ArmData:
     def pulled(self) -> BoolArray:
         """Whether any task pulled each arm."""
         return np.asarray((self.tasks.pulls > 0.0).any(axis=0))
+
+    def of_arms(self, active: BoolArray) -> ArmData:
+        """Keep some of the arms; the others must not have been pulled."""
+        tasks, units = self.tasks.of_arms(active), self.units.of_arms(active)
+        return replace(self, tasks=tasks, units=units)
 
 
 def read_arms(data: GaussianStatistics | GaussianGroups, arms: int | None) -> ArmData:
@@ -126,7 +133,7 @@ class Noise:
     improves.
     """
 
-    kind: NoiseKind
+    kind: Literal["known", "shared", "per-arm"]
     value: FloatArray  # (arm,): what is known, or where the estimate starts
     free: BoolArray  # (arm,): whether it is estimated
     # whether the rewards of some arm never differ, so that a noise of zero is likeliest
@@ -134,9 +141,7 @@ class Noise:
     notes: tuple[str, ...] = ()
 
 
-def noise_of(
-    data: ArmData, kind: NoiseKind, given: FloatArray | str | None, start: FloatArray | None
-) -> Noise:
+def noise_of(data: ArmData, given: ArrayLike | None, start: FloatArray | None) -> Noise:
     """Noise that is given, or where its estimate starts: the spread of rewards around their task's
     mean.
 
@@ -156,20 +161,16 @@ def noise_of(
             "estimates with standard errors do not tell the noise of a pull; leave noise_var out "
             "to take theirs"
         )
-    if data.tasks.within is None:
-        raise ValueError(
-            "the noise cannot be estimated without squares: give sums of squared rewards, or pass "
-            "noise_var=..."
-        )
-    within, freedom = data.tasks.within * data.units.reward**2, data.tasks.freedom
+    within, freedom = data.tasks.within, data.tasks.freedom
+    if within is None:
+        raise ValueError(NO_SQUARES)
+    within = within * data.units.reward**2
     repeated = freedom > 0.0
     if not repeated.any() or within.sum() <= 0.0:
-        why = (
-            "the rewards of an arm never differ within a task, so that their noise is zero"
-            if repeated.any()
-            else "the noise cannot be told from the spread of the arms: no arm is ever pulled "
-            "twice in a task"
-        )
+        why = "the rewards of an arm never differ within a task, so that their noise is zero"
+        if not repeated.any():
+            spread = "the noise cannot be told from the spread of the arms"
+            why = f"{spread}: no arm is ever pulled twice in a task"
         if start is None:
             raise ValueError(
                 f"{why}; pass noise_var=..., or a start whose noise to hold until it can be told"
@@ -177,22 +178,89 @@ def noise_of(
         note = f"{why}; that of the start was held"
         return Noise("known", start, none, bool(repeated.any()), (note,))
     shared = np.full(arms, within.sum() / freedom.sum())
-    if kind == "shared":
-        return Noise(kind, shared, ~none)
+    if given != "per-arm":
+        return Noise("shared", shared, ~none)
     free = repeated & (within > 0.0)
     lacking = np.flatnonzero(~free & data.pulled).tolist()
     which = f"arm{'s' * (len(lacking) > 1)} {', '.join(map(str, lacking))}"
     note = f"too few repeated pulls tell the noise of {which}, which took that of all arms together"
     value = np.where(free, within / np.maximum(freedom, 1.0), shared)
-    return Noise(kind, value, free, bool((repeated & ~free).any()), (note,) * bool(lacking))
+    silent = bool((repeated & ~free).any())
+    return Noise("per-arm", value, free, silent, (note,) * bool(lacking))
 
 
-def check_unit(unit: float | None, noise: FloatArray, holder: str) -> None:
-    """Check that estimates with standard errors are read with the noise that is their unit of
-    precision.
+@final
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Mean and variance of each arm, and the pulls that an average task gave an arm."""
+
+    mean: FloatArray  # (arm,)
+    var: FloatArray  # (arm,)
+    pulls: float
+
+
+def target(tasks: NormalTasks, noise: FloatArray, *, alike: bool) -> Target:
+    """Fit ``mu_a ~ N(mean_a, var)``, independent over tasks and arms, with one variance for all
+    arms.
+
+    ``alike`` arms (exchangeable ones) share one mean. Others have means of their own, ``mean_a ~
+    N(centre, between)``: each is shrunk towards the centre as far as the arms' means agree, so that
+    an arm with few pulls leans on the others, and an offset between arms does not count as
+    variance. With a single task the two cannot be told apart, and all is variance. The variance
+    gets one standard error more, and that of the arm's mean, which keeps it positive when few tasks
+    happen to agree, and vanishes as tasks come in. With a single mean reward, which tells nothing
+    of the variance, it is that of a pull.
+
+    Given ``var``, the variance between arms is the moment estimate of DerSimonian and Laird; given
+    that, ``var`` takes a step of Fisher scoring with the arms' means integrated out.
     """
-    if unit is not None and not np.allclose(noise, unit, rtol=1e-9, atol=0.0):
-        raise ValueError(
-            f"the estimates were given with noise_var={unit:g}, but {holder} holds "
-            f"{np.unique(noise).tolist()}: give both the same"
-        )
+    seen = tasks.pulls > 0.0
+    pulls = float((tasks.tasks @ tasks.pulls).sum()) / float(tasks.tasks.sum() * tasks.dim)
+    # by group and arm: number of tasks, 0 where an arm was not pulled, sums of squared deviations
+    # over them, and noise over pulls
+    t, y, s = np.where(seen, tasks.tasks[:, None], 0.0), tasks.means, np.zeros_like(tasks.means)
+    if len(tasks.scatter):
+        s[-len(tasks.scatter) :] = np.einsum("gaa->ga", tasks.scatter)
+    noise_share = noise / np.where(seen, tasks.pulls, 1.0)
+    each, total = np.ones(tasks.dim), float(t.sum())
+    if total < 2.0:
+        return Target(float(y[seen][0]) * each, float(noise.mean()) * each, pulls)
+    # all arms with one mean
+    mean, pull = float((t * y).sum()) / total, float((t * noise_share).sum()) / total
+    var = max(float((t * (y - mean) ** 2 + s).sum()) / total - pull, 0.1 * pull)
+    for _ in range(ROUNDS):
+        spread = var + noise_share
+        mean = float((t * y / spread).sum() / (t / spread).sum())
+        score = 0.5 * float(((t * (y - mean) ** 2 + s) / spread**2 - t / spread).sum())
+        information = 0.5 * float((t / spread**2).sum())
+        before, var = var, max(var + score / information, 0.0)
+        if abs(var - before) < 1e-3 * (var + information**-0.5):
+            break
+    most = var + (0.5 * float((t / (var + noise_share) ** 2).sum())) ** -0.5
+    if alike or tasks.dim == 1:
+        return Target(mean * each, most * each, pulls)
+    # each arm with its own
+    count = t.sum(axis=0)  # (arm,)
+    freedom = float(np.maximum(count - 1.0, 0.0).sum())
+    if freedom > 0.0:
+        centred = y - (t * y).sum(axis=0) / count
+        var = max(float((t * centred**2 + s).sum()) / freedom - pull, 0.01 * var)
+    for _ in range(ROUNDS):
+        spread = var + noise_share
+        precision = (t / spread).sum(axis=0)
+        own = (t * y / spread).sum(axis=0) / precision
+        middle = float(precision @ own / precision.sum())
+        excess = float(precision @ (own - middle) ** 2) - (len(own) - 1)
+        between = max(excess / float(precision.sum() - (precision**2).sum() / precision.sum()), 0.0)
+        weight = precision / (1.0 + between * precision)
+        centre = float(weight @ own / weight.sum())
+        trust = between * weight  # in [0, 1): how far an arm's mean is its own
+        means = centre + trust * (own - centre)
+        more = between / (1.0 + between * precision) + (1.0 - trust) ** 2 / weight.sum()
+        score = 0.5 * float(((t * ((y - means) ** 2 + more) + s) / spread**2 - t / spread).sum())
+        known = float(((t / spread**2).sum(axis=0) * (1.0 - trust / count)).sum())
+        information = max(0.5 * known, 1e-300)
+        before, var = var, max(var + score / information, 0.0)
+        if abs(var - before) < 1e-3 * (var + information**-0.5):
+            break
+    return Target(means, min(var + information**-0.5, most) + more, pulls)

@@ -1,8 +1,10 @@
-"""Maximum marginal likelihood for a normal prior, from data collected in any way."""
+"""The marginal likelihood of a normal prior over arms and its maximum, from data collected in any
+way.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, final, get_args
 
@@ -16,16 +18,9 @@ from priorwise.core.newton import climb, climb_by_gradient
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.groups import GaussianGroups
-from priorwise.families.gaussian.likelihood.data import (
-    ArmData,
-    Noise,
-    NoiseKind,
-    noise_of,
-    read_arms,
-)
-from priorwise.families.gaussian.likelihood.target import target
+from priorwise.families.gaussian.likelihood.data import ArmData, Noise, noise_of, read_arms, target
 from priorwise.families.gaussian.prior import GaussianPrior
-from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.families.gaussian.statistics import GaussianStatistics, noise_variances
 from priorwise.families.normal.likelihood.certainty import (
     NEWTON,
     certainty,
@@ -35,18 +30,15 @@ from priorwise.families.normal.likelihood.certainty import (
     would_be_on_edge,
 )
 from priorwise.families.normal.likelihood.model import Chart, Model, Structure, scoring
-from priorwise.families.normal.likelihood.tasks import Parameters
+from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
 
-LONGEST: Final = 10.0
-"""Longest step of the ascent, in coordinates of order one."""
-
+LONGEST: Final = 10.0  # step of the ascent, in coordinates of order one
 REGULARISER: Final = 2.0
-AVOID: Final = 0.25
-"""How much of log det Psi the regulariser adds."""
+AVOID: Final = 0.25  # how much of log det Psi the regulariser adds
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class GaussianMarginalLikelihood:
     """Fit ``mu ~ N(nu, Psi)``, ``r ~ N(mu_a, noise_var_a)`` by the likelihood of what the tasks
     saw.
@@ -130,72 +122,49 @@ class GaussianMarginalLikelihood:
 
     reads: ClassVar[type] = GaussianStatistics
 
-    structure: Structure
-    factors: int
-    noise_var: FloatArray | Literal["shared", "per-arm"] | None
-    arms: int | None
-    regulariser: float
-    max_iterations: int
-    tolerance: float
-    _kind: NoiseKind = field(repr=False)
+    structure: Structure = "full"
+    _: KW_ONLY
+    factors: int = 1
+    noise_var: ArrayLike | Literal["shared", "per-arm"] | None = None
+    arms: int | None = None
+    regulariser: float = REGULARISER
+    max_iterations: int = 100
+    tolerance: float = 1e-4
 
-    def __init__(
-        self,
-        structure: Structure = "full",
-        *,
-        factors: int = 1,
-        noise_var: ArrayLike | Literal["shared", "per-arm"] | None = None,
-        arms: int | None = None,
-        regulariser: float = REGULARISER,
-        max_iterations: int = 100,
-        tolerance: float = 1e-4,
-    ) -> None:
+    def __post_init__(self) -> None:
         """Check and freeze the hyper-parameters."""
-        if structure not in get_args(Structure):
+        if self.structure not in get_args(Structure):
             raise ValueError(
-                f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}"
+                f"structure must be one of {', '.join(get_args(Structure))}, got {self.structure!r}"
             )
-        kind: NoiseKind = "shared" if noise_var is None else "known"
-        if isinstance(noise_var, str):
-            if noise_var not in ("shared", "per-arm"):
+        noise, alike = self.noise_var, self.structure == "exchangeable"
+        if isinstance(noise, str):
+            if noise not in ("shared", "per-arm"):
                 raise ValueError(
                     "noise_var must be a variance, 'shared' or 'per-arm' (both estimate it), got "
-                    f"{noise_var!r}"
+                    f"{noise!r}"
                 )
-            kind = "shared" if noise_var == "shared" else "per-arm"
-            if structure == "exchangeable" and kind == "per-arm":
+            if alike and noise == "per-arm":
                 raise ValueError(
                     "exchangeable arms share one noise; use noise_var='shared' to estimate it"
                 )
-        elif noise_var is not None:
-            noise_var = validation.positive("noise_var", validation.numbers("noise_var", noise_var))
-            if noise_var.ndim > 1 or not np.isfinite(noise_var).all():
-                raise ValueError(
-                    f"noise_var must be one finite variance or one for each arm, got {noise_var}"
-                )
-            if structure == "exchangeable" and np.ptp(noise_var) > 0.0:
+        elif noise is not None:
+            noise = noise_variances(noise)
+            if alike and np.ptp(noise) > 0.0:
                 raise ValueError(
                     "exchangeable arms share one noise; noise_var must be a single variance"
                 )
-        tolerance = validation.number("tolerance", tolerance)
-        regulariser = validation.number("regulariser", regulariser)
+        tolerance = validation.number("tolerance", self.tolerance)
+        regulariser = validation.number("regulariser", self.regulariser)
         if regulariser < 0.0 or tolerance <= 0.0:
             raise ValueError(
                 f"regulariser must not be negative and tolerance positive, got {regulariser:g} and "
                 f"{tolerance:g}"
             )
-        values = {
-            "structure": structure,
-            "factors": validation.count("factors", factors),
-            "noise_var": noise_var,
-            "arms": None if arms is None else validation.count("arms", arms),
-            "regulariser": regulariser,
-            "max_iterations": validation.count("max_iterations", max_iterations),
-            "tolerance": tolerance,
-            "_kind": kind,
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        for name in ("factors", "max_iterations", "arms"):
+            if (value := getattr(self, name)) is not None:
+                validation.freeze(self, **{name: validation.count(name, value)})
+        validation.freeze(self, noise_var=noise, regulariser=regulariser, tolerance=tolerance)
 
     @property
     def name(self) -> str:
@@ -209,11 +178,7 @@ class GaussianMarginalLikelihood:
         """
         known.check_arms(self, arms=self.arms)
         noise = known.noise_for(self, self.noise_var, one_for_all=self.structure == "exchangeable")
-        return GaussianMarginalLikelihood(
-            self.structure, factors=self.factors, noise_var=noise, arms=known.arms,
-            regulariser=self.regulariser,
-            max_iterations=self.max_iterations, tolerance=self.tolerance,
-        )  # fmt: skip
+        return replace(self, noise_var=noise, arms=known.arms)
 
     def fit(
         self,
@@ -241,60 +206,57 @@ class GaussianMarginalLikelihood:
                 f"start must be a fit or a normal prior of {arms} arms, got "
                 f"{validation.shown(first)}"
             )
-        first_noise = None if first is None else first.noise_var
-        noise = noise_of(whole, self._kind, self.noise_var, first_noise)
+        noise = noise_of(whole, self.noise_var, None if first is None else first.noise_var)
         active = whole.pulled | alike
-        model, begin, notes = self._prepare(whole, noise, active, first)
+        part = whole if active.all() else whole.of_arms(active)
+        model, begin, notes = self._prepare(part, noise, active, first)
         options: dict[str, Any] = {"tolerance": self.tolerance, "limit": self.max_iterations}
         if model.tasks.dim > NEWTON:
             found = climb_by_gradient(partial(model.at, curved=False), begin, **options)
         else:
-            bounds: dict[str, Any] = {"longest": LONGEST, "low": model.low, "high": -model.low}
-            found = climb(model.at, begin, scoring=scoring, last=False, **bounds, **options)
+            options |= {"longest": LONGEST, "low": model.low, "high": -model.low}
+            found = climb(model.at, begin, scoring=scoring, last=False, **options)
         on_edge = False
         if not model.log_det:
             found, on_edge = to_boundary(found, self.tolerance)
         if not found.converged:
             notes.append(f"not converged after {found.iterations} iterations; raise max_iterations")
-        units = whole.units if active.all() else whole.units.of_arms(active)
-        fitted = found.place.at.out_of(units)
+        place, units, groups = found.place, part.units, len(part.tasks.tasks)
+        at = place.at.out_of(units)
         # what is known stays as it is, to the last bit
-        estimates = np.where(noise.free[active], fitted.noise, noise.value[active])
-        at = replace(fitted, noise=estimates)
+        at = replace(at, noise=np.where(noise.free[active], at.noise, noise.value[active]))
         if not active.all():
-            noises = noise.value if noise.kind == "known" else np.full(arms, estimates.mean())
-            at = with_others(at, active, noises)
+            others = noise.value if noise.kind == "known" else np.full(arms, at.noise.mean())
+            at = with_others(at, active, others)
         errors, law, more = certainty(
-            found.place, units, self.structure, at.noise, active=active, on_edge=on_edge
+            place, units, self.structure, at.noise, active=active, on_edge=on_edge
         )
-        if noise.kind != self._kind:
+        if noise.kind == "known" and not isinstance(self.noise_var, np.ndarray):
             errors["noise_var"] = np.full(() if alike else arms, np.nan)
-        groups = len(whole.tasks.tasks)
-        log_likelihood = found.place.sums.value - float(found.place.sums.values[groups:].sum())
-        log_unit = whole.tasks.entries * float(np.log(whole.units.reward))
+        data_alone = place.sums.value - float(place.sums.values[groups:].sum())
+        log_unit = part.tasks.entries * float(np.log(units.reward))
         return PriorFit(
-            prior=ExchangeableGaussianPrior(**named(self.structure, at))
+            ExchangeableGaussianPrior(**named(self.structure, at))
             if alike
             else GaussianPrior(at.mean, at.cov, at.noise),
-            estimator=self.name,
-            tasks=whole.total,
-            left_out=whole.left_out,
-            at_boundary=on_edge or noise.silent or would_be_on_edge(found.place, groups),
-            converged=found.converged,
-            std_errors=errors,
-            log_likelihood=log_likelihood + whole.tasks.log_constant - log_unit,
-            iterations=found.iterations,
-            warnings=notes + more,
-            uncertainty=law,
-            statistics=data,
+            self.name,
+            whole.total,
+            whole.left_out,
+            on_edge or noise.silent or would_be_on_edge(place, groups),
+            found.converged,
+            errors,
+            data_alone + part.tasks.log_constant - log_unit,
+            found.iterations,
+            notes + more,
+            law,
+            data,
         )
 
     def _prepare(
         self, whole: ArmData, noise: Noise, active: BoolArray, start: GaussianPrior | None
     ) -> tuple[Model, FloatArray, list[str]]:
         """Return the model with its regulariser, where to begin, and what to warn of."""
-        tasks = whole.tasks if active.all() else whole.tasks.of_arms(active)
-        units, arms = whole.units, tasks.dim
+        tasks, units, arms = whole.tasks, whole.units, whole.arms
         alike, every = self.structure == "exchangeable", np.eye(arms)
         own, free = noise.value[active] / units.reward**2, noise.free[active]
         lean = target(tasks, own, alike=alike)
@@ -320,9 +282,8 @@ class GaussianMarginalLikelihood:
         )
         begin = Parameters(lean.mean, np.diag(lean.var), own)
         if start is not None:
-            given = Parameters(
-                start.mean[active], start.cov[np.ix_(active, active)], start.noise_var[active]
-            ).into(units.of_arms(active))
+            cov = start.cov[np.ix_(active, active)]
+            given = Parameters(start.mean[active], cov, start.noise_var[active]).into(units)
             least = 1e-2 * float(lean.var.mean())
             # zero variances do not move
             if float(np.linalg.eigvalsh(given.cov)[0]) < 1e-3 * least:
@@ -331,11 +292,8 @@ class GaussianMarginalLikelihood:
         notes = []
         missing = np.flatnonzero(~active).tolist()
         if missing:
-            which = (
-                f"arm {missing[0]} was"
-                if len(missing) == 1
-                else (f"arms {', '.join(map(str, missing))} were")
-            )
+            names, verb = ", ".join(map(str, missing)), "was" if len(missing) == 1 else "were"
+            which = f"arm{'s' * (len(missing) > 1)} {names} {verb}"
             notes.append(f"{which} never pulled and took mean and variance from the others")
         if whole.lossy:
             notes.append(
@@ -345,3 +303,43 @@ class GaussianMarginalLikelihood:
         if whole.total < model.size:
             notes.append(f"{whole.total} tasks are few for {model.size} parameters")
         return model, model.coordinates(begin), notes + list(noise.notes)
+
+
+def log_marginal_likelihood(
+    prior: GaussianPrior | ExchangeableGaussianPrior, statistics: Any
+) -> FloatArray:
+    """Log density of what each task saw under a normal prior, ``(task,)``, for held-out comparison
+    of priors.
+
+    With the squares it is the density of all rewards in their order, ``N(r; nu_a, Z Psi Z' +
+    noise)`` with Z picking the pulled arms, computed as that of the mean rewards y times that of
+    the rewards around them,
+
+    ``N(y; nu_O, Psi_OO + diag(noise_var / n)) prod_a n_a^(-1/2) (2 pi noise_var_a)^(-(n_a - 1)/2)
+    exp(-ss_a / 2 noise_var_a)``,
+
+    and can be compared with that of any other family. Without squares it is the density of y alone,
+    which can be compared only with other priors of the same noise. Tasks without a pull have log
+    density 0.
+    """
+    data = GaussianStatistics.of(statistics)
+    normal = prior.for_arms(data.arms) if isinstance(prior, ExchangeableGaussianPrior) else prior
+    if not isinstance(normal, GaussianPrior) or normal.arms != data.arms:
+        raise ValueError(
+            f"prior must be a normal prior of {data.arms} arms, as the statistics have, got "
+            f"{prior!r}"
+        )
+    data.check_noise(normal.noise_var, "the prior")
+    n, noise, none = data.pulls, np.array(normal.noise_var), np.empty((0, data.arms, data.arms))
+    middle = float(normal.mean.mean())
+    centred, safe = data.shifted(middle), np.where(n > 0.0, n, 1.0)
+    tasks = NormalTasks(
+        none, n.copy(), np.ones(data.tasks), centred.sums / safe, none, None, np.zeros(data.arms)
+    )
+    at = Parameters(normal.mean - middle, np.array(normal.cov, order="C"), noise)
+    out = tasks.sums(at).values
+    if centred.squares is not None:
+        within = np.maximum(centred.squares - centred.sums**2 / safe, 0.0)
+        more = (n - 1.0) * np.log(2.0 * np.pi * noise) + np.log(safe) + within / noise
+        out -= 0.5 * np.where(n > 0.0, more, 0.0).sum(axis=1)
+    return out

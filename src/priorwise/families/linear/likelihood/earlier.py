@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.newton import positive_root
 from priorwise.core.types import FloatArray
 from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.normal.likelihood.certainty import NormalUncertainty, centred
+from priorwise.families.normal.likelihood.model import Structure
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class LinearUncertainty(Uncertainty):
     """Normal law of the mean, of E in a covariance ``A exp(E) A'``, and of the log noise variance
     where that was estimated; drawn as :class:`NormalUncertainty`, to which it is equal to first
@@ -43,14 +43,12 @@ class LinearUncertainty(Uncertainty):
     information: FloatArray
     units: FloatArray
 
-    def __init__(
-        self, root: ArrayLike, diagonal: bool, information: ArrayLike, units: ArrayLike
-    ) -> None:
+    def __post_init__(self) -> None:
         """Check and freeze the law."""
-        object.__setattr__(self, "root", validation.matrix("root", root))
-        object.__setattr__(self, "diagonal", bool(diagonal))
-        object.__setattr__(self, "information", validation.matrix("information", information))
-        object.__setattr__(self, "units", validation.vector("units", units, len(self.root)))
+        root = validation.matrix("root", self.root)
+        information = validation.matrix("information", self.information)
+        units = validation.vector("units", self.units, len(root))
+        validation.freeze(self, root=root, information=information, units=units)
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``L = A (I + E / 2)``."""
@@ -62,13 +60,8 @@ class LinearUncertainty(Uncertainty):
         E[rows, columns] = spread * np.where(rows == columns, 1.0, np.sqrt(0.5))[:, None]
         E[columns, rows] = E[rows, columns]
         axes = np.linalg.eigh(self.root @ self.root.T)[1]
-        law = NormalUncertainty(
-            "diagonal" if self.diagonal else "full",
-            np.ones(d),
-            prior.mean,
-            self.units[:, None] * mean,
-            *centred(self.root, 0.5 * np.tensordot(self.root, E, axes=1), axes),
-            float(prior.noise_var[0]),
-            noise if noise.size else np.zeros((1, len(moves))),
-        )
-        return law.draw(prior, rng, n)
+        structure: Structure = "diagonal" if self.diagonal else "full"
+        means = np.ones(d), prior.mean, self.units[:, None] * mean
+        roots = centred(self.root, 0.5 * np.tensordot(self.root, E, axes=1), axes)
+        noises = prior.noise_var[0], noise if noise.size else np.zeros((1, len(moves)))
+        return NormalUncertainty(structure, *means, *roots, *noises).draw(prior, rng, n)

@@ -1,5 +1,5 @@
-"""Normal priors over the weights of linear contextual bandits by maximum marginal likelihood, with
-known or unknown noise.
+"""The marginal likelihood of a normal prior over the weights of a linear contextual bandit and its
+maximum, with known or unknown noise.
 
 In statistics this is a linear mixed model in which every feature has a random coefficient, fitted
 by maximum likelihood.
@@ -21,11 +21,7 @@ from priorwise.core.types import FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.linear.statistics import LinearStatistics
-from priorwise.families.normal.likelihood.certainty import (
-    certainty,
-    to_boundary,
-    would_be_on_edge,
-)
+from priorwise.families.normal.likelihood.certainty import certainty, to_boundary, would_be_on_edge
 from priorwise.families.normal.likelihood.model import Chart, Model, Place, scoring
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters, Sums, Units
 
@@ -33,20 +29,16 @@ Structure = Literal["full", "diagonal"]
 
 REGULARISER: Final = 1.0
 
-LEAST_NOISE: Final = 1e-8
-"""Least noise variance, in units of the rewards' spread."""
-
+LEAST_NOISE: Final = 1e-8  # variance, in units of the rewards' spread
 FAR: Final = 10.0
 """Variance that the regulariser alone would choose, in units of the data: ten times what would
 explain all rewards. Where the data say nothing of a weight, it is as far as that from the fit.
 """
-
-FEW: Final = 5_000
-"""A cold start looks at so many of the tasks first, up to a factor of two."""
+FEW: Final = 5_000  # tasks that a cold start looks at first, up to a factor of two
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class LinearMarginalLikelihood:
     """Prior ``w ~ N(mean, cov)`` of a linear contextual bandit by maximum marginal likelihood (type
     II, empirical Bayes).
@@ -93,46 +85,37 @@ class LinearMarginalLikelihood:
 
     reads: ClassVar[type] = LinearStatistics
 
-    contexts: Contexts
-    structure: Structure
-    noise_var: float | Literal["shared"] | None
-    regulariser: float
+    contexts: Contexts | ArrayLike
+    structure: Structure = "full"
+    noise_var: float | Literal["shared"] | None = None
+    regulariser: float = REGULARISER
 
-    def __init__(
-        self,
-        contexts: Contexts | ArrayLike,
-        structure: Structure = "full",
-        noise_var: float | Literal["shared"] | None = None,
-        regulariser: float = REGULARISER,
-    ) -> None:
+    def __post_init__(self) -> None:
         """Check the options."""
-        if structure not in get_args(Structure):
+        if self.structure not in get_args(Structure):
             raise ValueError(
-                f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}"
+                f"structure must be one of {', '.join(get_args(Structure))}, got {self.structure!r}"
             )
-        if isinstance(noise_var, str):
-            if noise_var != "shared":
+        noise = self.noise_var
+        if isinstance(noise, str):
+            if noise != "shared":
                 raise ValueError(
-                    f"noise_var must be a variance or 'shared' (estimate it), got {noise_var!r}"
+                    f"noise_var must be a variance or 'shared' (estimate it), got {noise!r}"
                 )
-        elif noise_var is not None and validation.number("noise_var", noise_var) <= 0:
-            raise ValueError(
-                f"noise_var must be positive, got {noise_var:g}; 'shared' estimates it"
-            )
-        if validation.number("regulariser", regulariser) < 0:
+        elif noise is not None:
+            noise = validation.number("noise_var", noise)
+            if noise <= 0.0:
+                raise ValueError(
+                    f"noise_var must be positive, got {noise:g}; 'shared' estimates it"
+                )
+        regulariser = validation.number("regulariser", self.regulariser)
+        if regulariser < 0.0:
             raise ValueError(
                 f"regulariser must not be negative, got {regulariser:g}; 0 is plain maximum "
                 "likelihood"
             )
-        law = law_of_contexts(contexts)
-        noise = noise_var if noise_var is None or isinstance(noise_var, str) else float(noise_var)
-        for name, value in (
-            ("contexts", law),
-            ("structure", structure),
-            ("noise_var", noise),
-            ("regulariser", float(regulariser)),
-        ):
-            object.__setattr__(self, name, value)
+        law = law_of_contexts(self.contexts)
+        validation.freeze(self, contexts=law, noise_var=noise, regulariser=regulariser)
 
     def for_tasks(self, known: KnownTasks) -> LinearMarginalLikelihood:
         """Take the noise from the tasks if it was left open; refuse tasks with other features or
@@ -140,7 +123,7 @@ class LinearMarginalLikelihood:
         """
         known.check_contexts(self, self.contexts)
         noise = known.noise_for(self, self.noise_var, one_for_all=True)
-        return LinearMarginalLikelihood(self.contexts, self.structure, noise, self.regulariser)
+        return replace(self, noise_var=noise)
 
     @property
     def _known_noise(self) -> float | None:
@@ -181,13 +164,9 @@ class LinearMarginalLikelihood:
             if blind:
                 found = replace(found, place=_filled(found.place, unseen))
         place, known = found.place, self._known_noise
-        at, silent = (
-            place.at.out_of(units),
-            known is None and place.at.noise[0] <= 1.001 * LEAST_NOISE,
-        )
-        noise = (
-            float(at.noise[0]) if known is None else known
-        )  # a known one exactly as it was given
+        silent = known is None and bool(place.at.noise[0] <= 1.001 * LEAST_NOISE)
+        at = place.at.out_of(units)
+        noise = float(at.noise[0]) if known is None else known  # exactly as it was given
         errors, law, _ = certainty(
             place, units, self.structure, np.array(noise),
             active=np.ones(len(at.mean), dtype=bool), on_edge=on_edge, floor=1.0 / FAR,
@@ -198,11 +177,9 @@ class LinearMarginalLikelihood:
         if silent:
             errors["noise_var"] = np.array(np.nan)
         singular = on_edge or would_be_on_edge(place)
-        whose = (
-            "regulariser's"
-            if self.regulariser > 0
-            else ("default regulariser's, as the data's is open")
-        )
+        whose = "default regulariser's, as the data's is open"
+        if self.regulariser > 0:
+            whose = "regulariser's"
         notes = {
             "a covariance with a variance of zero in some direction is more likely than the fitted "
             "one": singular,
@@ -216,16 +193,14 @@ class LinearMarginalLikelihood:
             type(self).__name__,
             int(used.sum()),
             int((~used).sum()),
-            at_boundary=singular or silent or blind,
-            converged=found.converged,
-            std_errors=errors,
-            log_likelihood=place.sums.value
-            + tasks.log_constant
-            - tasks.entries * float(np.log(units.reward)),
-            iterations=found.iterations,
-            warnings=[note for note, holds in notes.items() if holds],
-            uncertainty=law,
-            statistics=statistics,
+            singular or silent or blind,
+            found.converged,
+            errors,
+            place.sums.value + tasks.log_constant - tasks.entries * float(np.log(units.reward)),
+            found.iterations,
+            [note for note, holds in notes.items() if holds],
+            law,
+            statistics,
         )
 
     def _model(self, tasks: NormalTasks, units: Units) -> Model:
@@ -293,13 +268,7 @@ def _climb(model: Model, start: Parameters | None) -> Climb[Place]:
         sums = tasks.sums(at, noisy=True)
         best = np.linalg.pinv(sums.precision, rcond=1e-10, hermitian=True) @ sums.mean
         at = replace(at, mean=at.mean + best)
-    return climb(
-        model.at,
-        model.coordinates(at),
-        scoring=scoring,
-        longest=1.0,
-        low=model.low,
-    )
+    return climb(model.at, model.coordinates(at), scoring=scoring, longest=1.0, low=model.low)
 
 
 def _unseen(place: Place) -> FloatArray:
@@ -319,3 +288,33 @@ def _filled(place: Place, unseen: FloatArray) -> Place:
         cov = np.diag(np.where((unseen**2).sum(axis=1) > 1.0 - 1e-9, FAR, np.diag(cov)))
     at = replace(place.at, mean=seen @ place.at.mean, cov=cov)
     return place.model.at(place.model.coordinates(at))
+
+
+def log_marginal_likelihood(prior: LinearGaussianPrior, statistics: LinearStatistics) -> FloatArray:
+    """Log density of each task's rewards given the features of the pulled arms, ``(task,)``: exact,
+    whatever chose the arms.
+
+    ``log N(r; X m, X S X' + v I)`` from X'X, X'r and r'r; v is 1 for sums in units of the noise,
+    which a prior whose noise differs between arms needs.
+    """
+    weighted = statistics.noise_var is not None
+    if not weighted and np.ptp(prior.noise_var) > 0:
+        raise ValueError(
+            "the prior's noise differs between arms, which sums over arms cannot tell apart; use "
+            "one noise_var"
+        )
+    if prior.dim != statistics.dim:
+        raise ValueError(
+            f"the prior has {prior.dim} features, but the statistics have {statistics.dim}"
+        )
+    noise = 1.0 if weighted else float(prior.noise_var[0])
+    pulls = statistics.pulls
+    log_noise = 0.0 if statistics.log_noise is None else statistics.log_noise
+    tasks = NormalTasks.of_features(statistics.gram, statistics.moments, statistics.squares, pulls)
+    at = Parameters(np.array(prior.mean), np.array(prior.cov), np.array([noise]))
+    out = tasks.sums(at).values
+    seen = tasks.pulls > 0.0
+    left = np.maximum(statistics.squares - (tasks.pulls * tasks.means**2).sum(axis=1), 0.0)
+    freedom = pulls - seen.sum(axis=1)
+    out -= 0.5 * (freedom * np.log(2.0 * np.pi * noise) + left / noise)
+    return out - 0.5 * (np.log(np.where(seen, tasks.pulls, 1.0)).sum(axis=1) + log_noise)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from priorwise.core import validation
 from priorwise.core.newton import Climb, positive_root
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.core.uncertainty import Uncertainty
@@ -28,7 +28,6 @@ NEWTON: Final = 40
 """Arms or features beyond which second derivatives in the whole covariance cost too much, and a
 quasi-Newton method takes over.
 """
-
 DIFFERENCES: Final = 150
 """Most coordinates for which, beyond, standard errors are found by differences of the gradient."""
 
@@ -101,9 +100,9 @@ def certainty(
         information = place.information(chart, root)
     elif model.size <= DIFFERENCES:
         steps = 1e-5 * np.eye(place.x.size)
+        points = (place.x - steps, place.x + steps)
         back, there = (
-            np.array([model.at(place.x + e, curved=False).gradient for e in each])
-            for each in (-steps, steps)
+            np.array([model.at(x, curved=False).gradient for x in each]) for each in points
         )
         information = (back - there) / 2e-5
     else:
@@ -116,14 +115,9 @@ def certainty(
     # how mean, root and logarithm of the noise move with standard normals, in the rewards' units
     mean, log_noise = units.weight[:, None] * (model.mean_map @ beta), model.noise_map @ tau
     root, moves = units.weight[:, None] * root, units.weight[:, None, None] * chart.root(theta)
+    middle, roots = units.centre + units.weight * place.at.mean, centred(root, moves, chart.axes)
     law = NormalUncertainty(
-        structure,
-        active,
-        units.centre + units.weight * place.at.mean,
-        mean,
-        *centred(root, moves, chart.axes),
-        noise,
-        log_noise,
+        structure, active.astype(np.float64), middle, mean, *roots, noise, log_noise
     )
     half = np.einsum("acz,bc->abz", moves, root)
     cov = half + half.transpose(1, 0, 2)
@@ -176,7 +170,7 @@ def _widen_edge(place: Place, chart: Chart, root: FloatArray, information: Float
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class NormalUncertainty(Uncertainty):
     """With z standard normal: mean ``mean + mean_moves z``, covariance ``L L'``, ``L = root +
     root_moves z``, and log-normal noise.
@@ -197,25 +191,11 @@ class NormalUncertainty(Uncertainty):
     noise: FloatArray  # (all arms,), or one number
     noise_moves: FloatArray  # (arm, z), of the logarithm; (1, z) for one number
 
-    def __init__(
-        self,
-        structure: Structure,
-        active: ArrayLike,
-        mean: ArrayLike,
-        mean_moves: ArrayLike,
-        root: ArrayLike,
-        root_moves: ArrayLike,
-        noise: ArrayLike,
-        noise_moves: ArrayLike,
-    ) -> None:
+    def __post_init__(self) -> None:
         """Freeze the law."""
-        arrays = (active, mean, mean_moves, root, root_moves, noise, noise_moves)
-        names = ("active", "mean", "mean_moves", "root", "root_moves", "noise", "noise_moves")
-        object.__setattr__(self, "structure", structure)
-        for name, array in zip(names, arrays, strict=True):
-            frozen = np.array(array, dtype=np.float64)
-            frozen.setflags(write=False)
-            object.__setattr__(self, name, frozen)
+        arrays = {name: each for name, each in vars(self).items() if name != "structure"}
+        frozen = {name: np.array(each, dtype=np.float64) for name, each in arrays.items()}
+        validation.freeze(self, **frozen)
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """Draw z and return the priors."""
@@ -228,9 +208,8 @@ class NormalUncertainty(Uncertainty):
         for each, mean, noise in zip(z, means, noises, strict=True):
             root = self.root + self.root_moves @ each
             at = Parameters(mean, root @ root.T, noise if self.noise.ndim else noise[0])
-            draws.append(
-                prior.replaced(**named(self.structure, with_others(at, active, self.noise)))
-            )
+            whole = with_others(at, active, self.noise)
+            draws.append(prior.replaced(**named(self.structure, whole)))
         return draws
 
 
@@ -286,9 +265,5 @@ def named(structure: Structure, at: Parameters) -> dict[str, Any]:
     arms, var = len(at.mean), float(at.cov[0, 0])
     correlation = float(at.cov[0, -1]) / var if var > 0.0 and arms > 1 else 0.0
     least = -1.0 / (arms - 1) if arms > 1 else -1.0
-    return {
-        "mean": float(at.mean[0]),
-        "var": var,
-        "correlation": min(max(correlation, least), 1.0),
-        "noise_var": float(at.noise[0]),
-    }
+    common = {"mean": float(at.mean[0]), "var": var, "noise_var": float(at.noise[0])}
+    return common | {"correlation": min(max(correlation, least), 1.0)}

@@ -12,8 +12,6 @@ the rest of the inverse; its own entry of the inverse is removed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import types
 
@@ -177,7 +175,13 @@ def _add_noise(P, W, z, t, pulls, which, with_mean, with_cov, with_noise):
                     with_noise[k, which[i]] += q * P[a, i] / pulls[i]
 
 
-def _evaluate(
+@entry(
+    types.void(
+        CUBE, ROWS, ROW, ROWS, CUBE, ROW, ROWS, ROW, INTS, I,
+        ROW, ROWS, ROWS, ROWS, ROW, ROWS, CUBE, ROWS,
+    )
+)  # fmt: skip
+def evaluate(
     turn: FloatArray,  # (group, d, d): C, unit lower triangles; no group for arms
     pulls: FloatArray,  # (group, d)
     tasks: FloatArray,  # (group,)
@@ -198,6 +202,7 @@ def _evaluate(
     with_cov: FloatArray,  # in and out (noise, d, d): about noise and covariance
     with_noise: FloatArray,  # in and out (noise, noise): about two noises
 ) -> None:
+    """Log densities of groups of tasks, and the sums that their derivatives need."""
     groups, d = pulls.shape
     turned, plain = turn.shape[0] > 0, groups - scatter.shape[0]
     seen, share, residual = np.empty((d, LANES)), np.empty((d, LANES)), np.empty((d, LANES))
@@ -282,7 +287,8 @@ def _evaluate(
                         pair += 1
 
 
-def _separate(
+@entry(types.void(READ_CUBE, READ_ROWS, CUBE, ROWS, ROWS))
+def separate(
     gram: FloatArray,  # (task, d, d): X'X
     moments: FloatArray,  # (task, d): X'r
     turn: FloatArray,  # out (task, d, d): C
@@ -309,12 +315,3 @@ def _separate(
                     for m in range(j):
                         s -= turn[t, i, m] * turn[t, j, m] * pulls[t, m]
                     turn[t, i, j] = s / pulls[t, j]
-
-
-evaluate: Any = entry(
-    types.void(
-        CUBE, ROWS, ROW, ROWS, CUBE, ROW, ROWS, ROW, INTS, I,
-        ROW, ROWS, ROWS, ROWS, ROW, ROWS, CUBE, ROWS,
-    )
-)(_evaluate)  # fmt: skip
-separate: Any = entry(types.void(READ_CUBE, READ_ROWS, CUBE, ROWS, ROWS))(_separate)

@@ -14,16 +14,14 @@ from typing import Final, Literal, final
 import numpy as np
 
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.core.validation import square_root
+from priorwise.core.validation import freeze, square_root
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters, Sums
 
 Structure = Literal["full", "diagonal", "exchangeable", "factor"]
 
 LARGEST_LOG: Final = 100.0
 """Of a noise in the unit of the data; steps that overshoot stay in the range of floats."""
-
-ZERO: Final = 1e-12
-"""Eigenvalues this small, relative to the largest, are zero."""
+ZERO: Final = 1e-12  # eigenvalues this small, relative to the largest, are zero
 
 
 @final
@@ -68,10 +66,7 @@ class Chart:
         if structure == "exchangeable":
             axes = np.linalg.eigh(np.full((dim, dim), 1.0 / dim))[1]
             which = (which == dim - 1).astype(np.int64) if dim > 1 else which
-        for name, value in (
-            ("axes", axes), ("rows", rows), ("cols", cols), ("which", which), ("factors", columns)
-        ):  # fmt: skip
-            object.__setattr__(self, name, value)
+        freeze(self, axes=axes, rows=rows, cols=cols, which=which, factors=columns)
 
     @property
     def size(self) -> int:
@@ -212,13 +207,8 @@ class Model:
             inverse = np.asarray(np.linalg.inv(at.cov)) if sign > 0.0 else np.zeros_like(at.cov)
             cov_slope = cov_slope + self.log_det * inverse
         by_place = (chart.axes.T @ (2.0 * cov_slope @ root))[chart.rows, chart.cols]
-        gradient = np.concatenate(
-            [
-                sums.mean @ self.mean_map,
-                np.bincount(chart.which, by_place),
-                (sums.noise * noise) @ self.noise_map,
-            ]
-        )
+        by_coordinate = np.bincount(chart.which, by_place), (sums.noise * noise) @ self.noise_map
+        gradient = np.concatenate([sums.mean @ self.mean_map, *by_coordinate])
         return Place(self, x, at, root, sums, value, gradient, cov_slope, inverse)
 
 
@@ -238,11 +228,7 @@ class Place:
     inverse: FloatArray | None  # of the covariance, if the regulariser has its determinant
 
     def information(
-        self,
-        chart: Chart | None = None,
-        root: FloatArray | None = None,
-        *,
-        expected: bool = False,
+        self, chart: Chart | None = None, root: FloatArray | None = None, *, expected: bool = False
     ) -> FloatArray:
         """Information about the coordinates, those of the covariance in the model's chart or in
         another; observed, or expected, plus what curved coordinates add where that is positive.

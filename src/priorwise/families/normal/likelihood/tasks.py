@@ -47,19 +47,13 @@ class Parameters:
 
     def out_of(self, units: Units) -> Parameters:
         """Return to the units of the rewards."""
-        return Parameters(
-            units.centre + units.weight * self.mean,
-            self.cov * np.outer(units.weight, units.weight),
-            self.noise * units.reward**2,
-        )
+        mean, cov = units.centre + units.weight * self.mean, np.outer(units.weight, units.weight)
+        return Parameters(mean, self.cov * cov, self.noise * units.reward**2)
 
     def into(self, units: Units) -> Parameters:
         """Go to the units of the fit."""
-        return Parameters(
-            (self.mean - units.centre) / units.weight,
-            self.cov / np.outer(units.weight, units.weight),
-            self.noise / units.reward**2,
-        )
+        mean, cov = (self.mean - units.centre) / units.weight, np.outer(units.weight, units.weight)
+        return Parameters(mean, self.cov / cov, self.noise / units.reward**2)
 
 
 @final
@@ -114,15 +108,9 @@ class NormalTasks:
         turn, own, means = np.empty_like(gram), np.empty_like(moments), np.empty_like(moments)
         separate(np.ascontiguousarray(gram), np.ascontiguousarray(moments), turn, own, means)
         left = np.maximum(squares - (own * means**2).sum(axis=1), 0.0)
-        return cls(
-            turn,
-            own,
-            np.ones(len(own)),
-            means,
-            np.empty((0, *gram.shape[1:])),
-            np.array([left.sum()]),
-            np.array([float((pulls - (own > 0.0).sum(axis=1)).sum())]),
-        )
+        freedom = np.array([float((pulls - (own > 0.0).sum(axis=1)).sum())])
+        scatter, within = np.empty((0, *gram.shape[1:])), np.array([left.sum()])
+        return cls(turn, own, np.ones(len(own)), means, scatter, within, freedom)
 
     @property
     def dim(self) -> int:
