@@ -22,9 +22,8 @@ from priorwise.families.beta.likelihood.arm import (
     log_marginal_likelihood,
     maximise,
 )
-from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
+from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood, BetaUncertainty
 from priorwise.families.beta.likelihood.rising import TABLE, RisingSums, log_rising
-from priorwise.families.beta.likelihood.uncertainty import BetaUncertainty
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 
 PLAIN = BetaMarginalLikelihood(regulariser=0.0)

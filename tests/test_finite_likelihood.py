@@ -13,8 +13,11 @@ from scipy.stats import chi2, kstest
 import priorwise as pw
 from priorwise.core.fits import PriorFit
 from priorwise.experiments import problems
-from priorwise.families.finite.likelihood.estimator import FiniteMarginalLikelihood
-from priorwise.families.finite.likelihood.weights import MixtureObjective, log_marginal_likelihood
+from priorwise.families.finite.likelihood.estimator import (
+    FiniteMarginalLikelihood,
+    MixtureObjective,
+    log_marginal_likelihood,
+)
 from priorwise.families.finite.statistics import FiniteStatistics
 
 MEANS = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.3], [0.4, 0.4, 0.9], [0.2, 0.7, 0.1]])

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.types import FloatArray
+from priorwise.core.types import BoolArray, FloatArray
 
 ROUNDING: Final = 1e-12
 """Eigenvalues this small, relative to the largest, are rounding of zero."""
@@ -38,3 +38,13 @@ def project_psd(matrix: FloatArray, floor: float = 0.0) -> Projection:
         return Projection(even, clipped=False)
     clipped = bool(values[0] < floor - ROUNDING * np.abs(values).max())
     return Projection(symmetric(vectors * np.maximum(values, floor) @ vectors.T), clipped)
+
+
+def rescaled(log_weights: FloatArray, instead: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Shift log weights ``(task, possibility)`` to a largest of 0, or take others instead where all
+    are impossible; also say where they are, ``(task,)``.
+    """
+    best = log_weights.max(axis=1, keepdims=True)
+    impossible = np.isneginf(best)
+    shifted = log_weights - np.where(impossible, 0.0, best)
+    return np.where(impossible, instead, shifted), impossible[:, 0]

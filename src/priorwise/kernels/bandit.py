@@ -4,7 +4,13 @@ collapses.
 
 from __future__ import annotations
 
-from priorwise.kernels.compiling import CERTAIN, LANES, SIGNAL, VALUES, tile
+from dataclasses import fields
+from types import ModuleType
+from typing import Any
+
+from priorwise.core.tiles import FamilyTiles
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.kernels.compiling import CERTAIN, LANES, SIGNAL, VALUES, Tile, tile
 from priorwise.kernels.simd import WIDTH, load, store
 
 ARMS = 0  # first in every layout
@@ -24,6 +30,18 @@ def no_signal(p, n, keys, step, signal):
 @tile(VALUES)
 def arm_values(p, n, environment, signal, values):
     """Copy the means of the arms: they are the values."""
-    for arm in range(n[ARMS]):
-        for g in range(0, LANES, WIDTH):
-            store(values, arm * LANES + g, load(environment, arm * LANES + g))
+    for place in range(0, n[ARMS] * LANES, WIDTH):
+        store(values, place, load(environment, place))
+
+
+def bandit_tiles(p: FloatArray, n: IntArray, *modules: ModuleType, **others: Any) -> FamilyTiles:
+    """Put together what a bandit hands to the loop: the tile functions that modules define under
+    the names of :class:`~priorwise.core.tiles.FamilyTiles`, and others by name.
+    """
+    arms, names = int(n[ARMS]), {each.name for each in fields(FamilyTiles)}
+    given: dict[str, Any] = {"signal": no_signal, "values": arm_values, "certain": never_certain}
+    for module in modules:
+        found = vars(module).items()
+        given |= {name: each for name, each in found if name in names and isinstance(each, Tile)}
+    sizes = {"arms": arms, "environment_rows": arms, "signal_rows": 0, "resets_row": -1}
+    return FamilyTiles(p=p, n=n, **sizes | given | others)

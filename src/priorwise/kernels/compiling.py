@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import warnings
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,20 +58,16 @@ def _cached(function: Any) -> Any:
     cache_file = getattr(function._cache, "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = (cache_file._source_stamp, sources_stamp())
-    function._cache.load_overload = _telling(function._cache.load_overload)
-    return function
-
-
-def _telling(load: Any) -> Any:
-    """Tell whoever looks when there is nothing to load, so that Numba compiles."""
+    load = function._cache.load_overload
 
     def load_or_tell(*arguments: Any) -> Any:
         found = load(*arguments)
-        if found is None:
+        if found is None:  # nothing to load, so that Numba compiles: tell whoever looks
             compiling()
         return found
 
-    return load_or_tell
+    function._cache.load_overload = load_or_tell
+    return function
 
 
 @cache
@@ -92,39 +88,33 @@ def inline(function: Any) -> Any:
     return numba.njit(forceinline=True, _nrt=False, **FLAGS)(function)
 
 
-def entry(signature: Any) -> Any:
-    """Compile a function that Python calls, at its first call, cached on disk; it runs without the
-    interpreter lock.
-    """
-
-    def decorate(function: Any) -> Any:
-        return LazyEntry(signature, function)
-
-    return decorate
-
-
 class LazyEntry:
-    """A compiled function that is compiled, or loaded from the cache, when first called."""
+    """A compiled function that is compiled, or loaded from the cache, when first called; it runs
+    without the interpreter lock.
+    """
 
     def __init__(self, signature: Any, function: Any) -> None:
         """Remember what to compile."""
         self._signature = signature
         self._function = function
-        self._compiled: Any = None
+        self._dispatcher: Any = None
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the compiled function."""
+    def _compiled(self) -> Any:
         with _COMPILING:
-            if self._compiled is None:
+            if self._dispatcher is None:
                 dispatcher = _cached(numba.njit(nogil=True, **FLAGS)(self._function))
                 dispatcher.compile(self._signature)
                 dispatcher.disable_compile()
-                self._compiled = dispatcher
+                self._dispatcher = dispatcher
                 ready()
-        return self._compiled(*arguments)
+        return self._dispatcher
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the compiled function."""
+        return self._compiled()(*arguments)
 
 
-class Tile:
+class Tile(LazyEntry):
     """A tile function: compiled, or loaded from the cache, when its address is first asked for.
 
     The address is that of the function as Numba compiles it, which returns whether it failed, and
@@ -132,27 +122,16 @@ class Tile:
     a tile function is an exception of the function that calls it.
     """
 
-    def __init__(self, signature: Any, function: Any) -> None:
-        """Remember what to compile."""
-        self._signature = signature
-        self._function = function
-        self._library: Any = None
-        self._address = 0
-
-    @property
+    @cached_property
     def address(self) -> int:
         """Where the loop finds it."""
-        with _COMPILING:
-            if self._library is None:
-                dispatcher = _cached(numba.njit(**FLAGS)(self._function))
-                dispatcher.compile(self._signature)
-                compiled = dispatcher.overloads[self._signature.args]
-                self._library = compiled.library  # kept alive, as its code is
-                self._address = int(
-                    self._library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-                )
-                ready()
-        return self._address
+        compiled = self._compiled().overloads[self._signature.args]
+        return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
+
+
+def entry(signature: Any) -> Any:
+    """Compile a function that Python calls, at its first call, cached on disk."""
+    return lambda function: LazyEntry(signature, function)
 
 
 def tile(signature: Any) -> Any:
@@ -179,25 +158,20 @@ def caller(signature: Any) -> Any:
     Numba's own first-class functions do the same at a cost of some 20 microseconds for each
     function passed in.
     """
+    wanted = signature.args
 
     @intrinsic
     def call(typingctx, address, *arguments):
         def generate(context, builder, typed, args):
-            given = zip(
-                cgutils.unpack_tuple(builder, args[1]),
-                typed.args[1].types,
-                signature.args,
-                strict=True,
-            )
+            passed, made = cgutils.unpack_tuple(builder, args[1]), (signature.return_type, wanted)
+            given = zip(passed, typed.args[1].types, wanted, strict=True)
             values = [
                 _lent(context, builder, context.cast(builder, *cast), cast[2]) for cast in given
             ]
             convention = context.call_conv
-            function_type = convention.get_function_type(signature.return_type, signature.args)
-            function = builder.inttoptr(args[0], function_type.as_pointer())
-            status, _ = convention.call_function(
-                builder, function, signature.return_type, signature.args, values
-            )
+            kind = convention.get_function_type(*made).as_pointer()
+            function = builder.inttoptr(args[0], kind)
+            status, _ = convention.call_function(builder, function, *made, values)
             with cgutils.if_unlikely(builder, status.is_error):
                 convention.return_status_propagate(builder, status)
             return context.get_dummy_value()
@@ -239,22 +213,8 @@ LOOK = types.void(ROW, INTS, KEYS, I, I, I, I, ROWS, ROWS, ROWS, ROWS, ROWS, ROW
 ACT = types.void(ROW, INTS, KEYS, I, INTS, ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, INTS)
 
 # Places of the tile functions in the table of addresses that the loop and the policies call
-# through.
-(
-    SAMPLE_AT,
-    SIGNAL_AT,
-    VALUES_AT,
-    REWARD_AT,
-    START_AT,
-    DRAW_AT,
-    MEAN_AT,
-    UPDATE_AT,
-    LOOK_AT,
-    CERTAIN_AT,
-    ACT_AT,
-    MEAN_SIZE_AT,  # 0 if the family has none: then sums are their own sizes
-    QUANTILE_AT,
-    BEST_AFTER_AT,
-    DRAW_EACH_AT,
-    MOVE_AT,  # 0 if actions do not influence signals
-) = range(16)
+# through. That of the mean size is 0 if the family has none: then sums are their own sizes; that of
+# the move if actions do not influence signals.
+SAMPLE_AT, SIGNAL_AT, VALUES_AT, REWARD_AT, START_AT, DRAW_AT, MEAN_AT, UPDATE_AT = range(8)
+LOOK_AT, CERTAIN_AT, ACT_AT, MEAN_SIZE_AT, QUANTILE_AT, BEST_AFTER_AT = range(8, 14)
+DRAW_EACH_AT, MOVE_AT = 14, 15

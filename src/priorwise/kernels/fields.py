@@ -39,9 +39,8 @@ def maximum_fields(builder, a, b):
 
 
 def _shuffled(builder, a, b, places):
-    return builder.shuffle_vector(
-        a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
-    )
+    kind = ir.VectorType(ir.IntType(32), len(places))
+    return builder.shuffle_vector(a, b, ir.Constant(kind, list(places)))
 
 
 @intrinsic
@@ -58,9 +57,8 @@ def gather_four(typingctx, array, start, offsets, place):
             offset = builder.load(address_of(context, builder, signature.args[2], args[2], at))
             first = builder.add(args[1], offset)
             address = address_of(context, builder, signature.args[0], args[0], first)
-            rows.append(
-                builder.load(builder.bitcast(address, quad.as_pointer()), align=8, typ=quad)
-            )
+            address = builder.bitcast(address, quad.as_pointer())
+            rows.append(builder.load(address, align=8, typ=quad))
         while len(rows) > 1:  # of each two: all first integers, then all second ones, ...
             size = rows[0].type.count // 4
             places = [
@@ -69,13 +67,10 @@ def gather_four(typingctx, array, start, offsets, place):
                 for half in range(2)
                 for i in range(size)
             ]
-            rows = [
-                _shuffled(builder, a, b, places) for a, b in zip(rows[::2], rows[1::2], strict=True)
-            ]
-        vectors = [
-            _shuffled(builder, rows[0], rows[0], range(k, k + WIDTH))
-            for k in range(0, 4 * WIDTH, WIDTH)
-        ]
+            pairs = zip(rows[::2], rows[1::2], strict=True)
+            rows = [_shuffled(builder, a, b, places) for a, b in pairs]
+        parts = (range(k, k + WIDTH) for k in range(0, 4 * WIDTH, WIDTH))
+        vectors = [_shuffled(builder, rows[0], rows[0], places) for places in parts]
         return context.make_tuple(builder, FOUR, vectors)
 
     return FOUR(array, types.int64, offsets, types.int64), generate
@@ -88,22 +83,13 @@ def transposed(typingctx, a, b, c, d):
     """
 
     def generate(context, builder, signature, args):
-        fields = [builder.bitcast(arg, FIELDS) for arg in args]
-        pairs = [
-            _interleaved(builder, x, y, 1, half)
-            for x, y in (fields[:2], fields[2:])
-            for half in (0, 4)
-        ]
-        quads = [
-            _interleaved(builder, pairs[i], pairs[i + 2], 2, half)
-            for half in (0, 4)
-            for i in (0, 1)
-        ]
-        rows = [
-            _interleaved(builder, quads[i], quads[i + 1], 4, half)
-            for i in (0, 2)
-            for half in (0, 4)
-        ]
+        def woven(x, y, size):
+            return [_interleaved(builder, x, y, size, half) for half in (0, 4)]
+
+        a, b, c, d = (builder.bitcast(arg, FIELDS) for arg in args)
+        ab, cd = woven(a, b, 1), woven(c, d, 1)
+        low, high = woven(ab[0], cd[0], 2), woven(ab[1], cd[1], 2)
+        rows = woven(low[0], high[0], 4) + woven(low[1], high[1], 4)
         vectors = [builder.bitcast(row, bits_type.vector) for row in rows]
         return context.make_tuple(builder, FOUR, vectors)
 

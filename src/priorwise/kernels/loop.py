@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,59 +12,33 @@ from numba import types
 from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Purpose, purpose_key
 from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles, Tile
-from priorwise.core.types import BoolArray, FloatArray, UIntArray
-from priorwise.kernels.compiling import (
-    ACT,
-    ACT_AT,
-    DRAW_AT,
-    INTS,
-    MOVE,
-    MOVE_AT,
-    REWARD,
-    REWARD_AT,
-    ROW,
-    SAMPLE,
-    SAMPLE_AT,
-    SIGNAL,
-    SIGNAL_AT,
-    START,
-    START_AT,
-    UPDATE,
-    UPDATE_AT,
-    VALUES,
-    VALUES_AT,
-    F,
-    I,
-    caller,
-    entry,
-    inline,
-)
+from priorwise.core.types import BoolArray, FloatArray
+from priorwise.kernels import compiling as kinds
+from priorwise.kernels.compiling import INTS, KEYS, ROW, ROWS, F, I, U, caller, entry, inline
 from priorwise.kernels.random import GOLDEN, mix
-from priorwise.kernels.room import room_for
 from priorwise.kernels.simd import WIDTH, gather, iota, load, maximum, poke, store
-from priorwise.kernels.tally import spread_of
+from priorwise.kernels.tally import note
 
-_COLUMNS = types.Array(F, 2, "C")
 _SIZES = types.Array(I, 2, "C")
 _SIGNATURE = types.void(
     # purpose keys, first task, tasks, horizon
-    types.Array(types.uint64, 1, "C"), types.uint64, I, I,
+    KEYS, U, I, I,
     _SIZES,  # tables of addresses: of the first belief of a tile, and of those that follow it
     ROW, INTS, INTS,  # environment: p, n, sizes
     # beliefs: p and n of each, sizes of all, first task of each, first rows by task or no rows
-    _COLUMNS, _SIZES, INTS, INTS, _COLUMNS,
+    ROWS, _SIZES, INTS, INTS, ROWS,
     ROW, INTS,  # policy
     types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
     # means and squared deviations of each tile's rows, or no rows; total rewards (belief, task)
-    _COLUMNS, _COLUMNS, _COLUMNS,
-    types.Array(types.int32, 2, "C"), _COLUMNS,  # actions, rewards (step, task), or no rows
+    ROWS, ROWS, ROWS,
+    types.Array(types.int32, 2, "C"), ROWS,  # actions, rewards (step, task), or no rows
     types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
     INTS,  # impossible trajectories, by task
 )  # fmt: skip
 
-sample, signal_of, move = caller(SAMPLE), caller(SIGNAL), caller(MOVE)
-values_of, reward_of = caller(VALUES), caller(REWARD)
-start, update, act = caller(START), caller(UPDATE), caller(ACT)
+sample, signal_of, values_of = map(caller, (kinds.SAMPLE, kinds.SIGNAL, kinds.VALUES))
+reward_of, start, update = map(caller, (kinds.REWARD, kinds.START, kinds.UPDATE))
+act, move = caller(kinds.ACT), caller(kinds.MOVE)
 
 
 @inline
@@ -99,22 +73,20 @@ def run_tiles(
     bests = np.empty((slots if signal_rows > 0 else 1, LANES))
     state = np.zeros((bsize[0], LANES))  # rows that ``start`` leaves alone may keep what is dear
     # what a draw leaves in scratch is kept only where it is used again
-    redraws = tables[0, DRAW_AT] != tables[1, DRAW_AT]
+    redraws = tables[0, kinds.DRAW_AT] != tables[1, kinds.DRAW_AT]
     scratches = np.empty((slots if redraws else 1, bsize[1], LANES))
     scratch = np.empty((bsize[1], LANES)) if redraws else scratches[0]
     values = np.empty((arms, LANES))
     acc = np.empty((4 * arms + 3, LANES))
     mask = np.zeros((arms, LANES))
-    rewards = np.empty(LANES)
-    chosen = np.empty(LANES)
-    spare = np.empty(LANES)
+    rewards, regrets = np.empty(LANES), np.empty(LANES)
+    chosen, spare = np.empty(LANES), np.empty(LANES)
     actions = np.empty(LANES, np.int64)
-    regrets = np.empty(LANES)
     totals = np.empty((2, LANES))
     reported, kept = means.shape[0] > 0, actions_out.shape[0] > 0
     whole = totals_out.shape[1]
     logged = log_out.shape[1]
-    moves = tables[0, MOVE_AT]
+    moves = tables[0, kinds.MOVE_AT]
     stride = 0 if moves else logged  # a state is logged whatever the action
     environment_keys, reward_keys, policy_keys, world_keys = keys[0], keys[1], keys[2], keys[3]
     for tile in range(whole // LANES):
@@ -129,9 +101,9 @@ def run_tiles(
                 for lane in range(LANES):
                     mask[arm, lane] = 0.0 if available[offset + lane, arm] else -np.inf
         table = tables[0]
-        sample(table[SAMPLE_AT], ep, en, environment_keys, environment)
+        sample(table[kinds.SAMPLE_AT], ep, en, environment_keys, environment)
         if signal_rows == 0:
-            values_of(table[VALUES_AT], ep, en, environment, signals[0], truths[0])
+            values_of(table[kinds.VALUES_AT], ep, en, environment, signals[0], truths[0])
             _best_available(truths[0], mask, arms, bests[0])
         fresh = True
         for belief in range(beliefs):
@@ -139,33 +111,29 @@ def run_tiles(
                 continue
             bp, bn, table = bps[belief], bns[belief], tables[0 if fresh else 1]
             totals[:] = 0.0
-            start(table[START_AT], bp, bn, state)
+            start(table[kinds.START_AT], bp, bn, state)
             for row in range(first_rows.shape[0]):
                 for g in range(0, LANES, WIDTH):
                     store(state, row * LANES + g, load(first_rows, row * whole + offset + g))
             for step in range(1, horizon + 1):
                 slot = step - 1 if beliefs > 1 else 0
                 of_values = slot if signal_rows > 0 else 0
-                signal, truth, best, draft = (
-                    signals[slot],
-                    truths[of_values],
-                    bests[of_values],
-                    scratches[slot if redraws else 0],
-                )
+                signal, truth, best = signals[slot], truths[of_values], bests[of_values]
+                draft = scratches[slot if redraws else 0]
                 if fresh and signal_rows > 0:
                     if step == 1 or not moves:
-                        signal_of(table[SIGNAL_AT], ep, en, world_keys, step, signal)
-                    values_of(table[VALUES_AT], ep, en, environment, signal, truth)
+                        signal_of(table[kinds.SIGNAL_AT], ep, en, world_keys, step, signal)
+                    values_of(table[kinds.VALUES_AT], ep, en, environment, signal, truth)
                     _best_available(truth, mask, arms, best)
                 act(
-                    table[ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal, mask,
-                    draft, values, acc, actions,
+                    table[kinds.ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal,
+                    mask, draft, values, acc, actions,
                 )  # fmt: skip
                 for g in range(0, LANES, WIDTH):
                     place = load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)
                     store(chosen, g, gather(truth, place))
                 reward_of(
-                    table[REWARD_AT], ep, en, reward_keys, step, environment, chosen, actions,
+                    table[kinds.REWARD_AT], ep, en, reward_keys, step, environment, chosen, actions,
                     spare, rewards,
                 )  # fmt: skip
                 for g in range(0, LANES, WIDTH):
@@ -175,16 +143,10 @@ def run_tiles(
                     store(totals, g, load(totals, g) + earned)
                     store(totals, LANES + g, load(totals, LANES + g) + regret)
                 if reported:
-                    means[tile, step - 1], squares[tile, step - 1] = spread_of(rewards, 0, lanes)
-                    means[tile, horizon + step], squares[tile, horizon + step] = spread_of(
-                        chosen, 0, lanes
-                    )
-                    means[tile, 2 * horizon + step], squares[tile, 2 * horizon + step] = spread_of(
-                        regrets, 0, lanes
-                    )
-                    means[tile, 3 * horizon + step], squares[tile, 3 * horizon + step] = spread_of(
-                        totals, LANES, lanes
-                    )
+                    note(means, squares, tile, step - 1, rewards, 0, lanes)
+                    note(means, squares, tile, horizon + step, chosen, 0, lanes)
+                    note(means, squares, tile, 2 * horizon + step, regrets, 0, lanes)
+                    note(means, squares, tile, 3 * horizon + step, totals, LANES, lanes)
                 if kept:
                     place = (step - 1) * whole + offset
                     for lane in range(LANES):
@@ -193,15 +155,14 @@ def run_tiles(
                         store(rewards_out, place + g, load(rewards, g))
                 for k in range(logged):
                     for lane in range(LANES):
-                        log_out[step - 1, k, offset + lane] = signal[
-                            actions[lane] * stride + k, lane
-                        ]
+                        row = actions[lane] * stride + k
+                        log_out[step - 1, k, offset + lane] = signal[row, lane]
                 if moves:
                     move(moves, ep, en, world_keys, step, environment, actions, signal)
                 if step < horizon:
-                    update(table[UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
+                    update(table[kinds.UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
             if reported:
-                means[tile, horizon], squares[tile, horizon] = spread_of(totals, 0, lanes)
+                note(means, squares, tile, horizon, totals, 0, lanes)
             for g in range(0, LANES, WIDTH):
                 store(totals_out, belief * whole + offset + g, load(totals, g))
             if bsize[2] >= 0:
@@ -210,54 +171,18 @@ def run_tiles(
             fresh = False
 
 
-def purpose_keys(seed: int) -> UIntArray:
-    """Keys of the four purposes of a seed."""
-    return np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64)
-
-
 def run_compiled(
     environment: FamilyTiles,
     belief: FamilyTiles,
     policy: PolicyTiles,
     *,
-    seed: int,
-    first: int,
-    tasks: int,
-    horizon: int,
     available: BoolArray | None,
     keep: bool,
+    **block: int,
 ) -> Block:
-    """Run a block of tasks in the compiled loop; whole tiles are run and surplus tasks dropped."""
-    whole = _whole_tiles(tasks)
-    means, squares = np.empty((2, whole // LANES, 4 * horizon + 1))
-    totals = np.empty((1, whole))
-    steps = horizon if keep else 0
-    actions = np.empty((steps, whole), dtype=np.int32)
-    rewards = np.empty((steps, whole))
-    moves = environment.move is not None
-    logged = (1 if moves else environment.signal_rows // environment.arms) if keep else 0
-    log = np.empty((steps, logged, whole))
-    resets = np.zeros(whole, dtype=np.int64)
-    if available is None:
-        mask = np.ones((0, environment.arms), dtype=np.bool_)
-    else:
-        mask = np.ones((whole, environment.arms), dtype=np.bool_)
-        mask[:tasks] = available
-    with room_for(environment, belief, horizon):
-        run_tiles(
-            purpose_keys(seed), np.uint64(first), tasks, horizon,
-            *_roles(environment, [belief], [0], policy, tasks),
-            mask, means, squares, totals, actions, rewards, log, resets,
-        )  # fmt: skip
-    columns = (
-        Columns(actions[:, :tasks], rewards[:, :tasks], log[:, :, :tasks] if logged else None)
-        if keep
-        else None
-    )
-    # where actions move what is shown, no action is known to be the best
-    if moves:
-        means, squares = means[:, : horizon + 1].copy(), squares[:, : horizon + 1].copy()
-    return Block(means, squares, totals[0, :tasks], resets[:tasks], columns)
+    """Run a block of tasks in the compiled loop; ``block`` is as in :func:`run_beliefs`."""
+    run = _run(environment, [belief], [0], policy, available, report=True, keep=keep, **block)
+    return replace(run, totals=run.totals[0])
 
 
 def run_beliefs(
@@ -265,45 +190,77 @@ def run_beliefs(
     beliefs: Sequence[FamilyTiles],
     policy: PolicyTiles,
     *,
-    seed: int,
-    first: int,
-    tasks: int,
-    horizon: int,
     begins: Sequence[int],
+    **block: int,
 ) -> FloatArray:
     """Total rewards ``(belief, task)`` of one policy under several beliefs that run alike, from
-    each one's first task on.
+    each one's first task on; ``block`` says the seed, the first task, the tasks and the horizon.
 
     What a belief earns is, bit for bit, what it earns alone. Work that does not depend on the
     belief is done once a task.
     """
-    whole, arms = _whole_tiles(tasks), environment.arms
+    run = _run(environment, beliefs, begins, policy, None, report=False, keep=False, **block)
+    return run.totals
+
+
+def _run(
+    environment: FamilyTiles,
+    beliefs: Sequence[FamilyTiles],
+    begins: Sequence[int],
+    policy: PolicyTiles,
+    available: BoolArray | None,
+    *,
+    seed: int,
+    first: int,
+    tasks: int,
+    horizon: int,
+    report: bool,
+    keep: bool,
+) -> Block:
+    """Run whole tiles and drop surplus tasks; total rewards are ``(belief, task)``."""
+    whole, steps = _whole_tiles(tasks), horizon if keep else 0
+    means, squares = np.empty((2, whole // LANES if report else 0, 4 * horizon + 1))
     totals = np.empty((len(beliefs), whole))
-    none, no_rows = np.empty((0, 0)), np.empty((0, whole))
-    with room_for(environment, beliefs[0], horizon):
+    actions, rewards = np.empty((steps, whole), dtype=np.int32), np.empty((steps, whole))
+    moves = environment.move is not None
+    logged = (1 if moves else environment.signal_rows // environment.arms) if keep else 0
+    log = np.empty((steps, logged, whole))
+    resets = np.zeros(whole, dtype=np.int64)
+    mask = np.ones((0 if available is None else whole, environment.arms), dtype=np.bool_)
+    if available is not None:
+        mask[:tasks] = available
+    try:
         run_tiles(
-            purpose_keys(seed), np.uint64(first), tasks, horizon,
+            np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64),
+            np.uint64(first), tasks, horizon,
             *_roles(environment, beliefs, begins, policy, tasks),
-            np.ones((0, arms), dtype=np.bool_), none, none, totals,
-            np.empty((0, whole), dtype=np.int32), no_rows, np.empty((0, 0, whole)),
-            np.zeros(whole, dtype=np.int64),
+            mask, means, squares, totals, actions, rewards, log, resets,
         )  # fmt: skip
-    return totals[:, :tasks]
+    except MemoryError as error:
+        rows = beliefs[0].belief_rows + beliefs[0].scratch_rows
+        raise MemoryError(
+            f"compiled code found no room for its arrays: arms={environment.arms:,}, "
+            f"horizon={horizon:,}, a belief of {rows:,} numbers about each of {LANES} tasks, and "
+            "what the policy's draws take; "
+            "lower the arms, the horizon, the draws of the policy or the threads"
+        ) from error
+    columns = None
+    if keep:
+        signal = log[:, :, :tasks] if logged else None
+        columns = Columns(actions[:, :tasks], rewards[:, :tasks], signal)
+    # where actions move what is shown, no action is known to be the best
+    if moves:
+        means, squares = means[:, : horizon + 1].copy(), squares[:, : horizon + 1].copy()
+    return Block(means, squares, totals[:, :tasks], resets[:tasks], columns)
 
 
 def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
     """Whether two priors differ in their numbers only, and all tasks start and go on alike."""
     if one.move or one.first_rows is not None or other.first_rows is not None:
         return False
-    numbers = ("p", "n")
-    alike = (
-        getattr(one, each.name) == getattr(other, each.name)
-        for each in fields(one)
-        if each.name not in numbers
-    )
-    return all(alike) and all(
-        getattr(one, name).shape == getattr(other, name).shape for name in numbers
-    )
+    apart = {"p": None, "n": None}
+    same = one.p.shape == other.p.shape and one.n.shape == other.n.shape
+    return same and vars(one) | apart == vars(other) | apart
 
 
 def _whole_tiles(tasks: int) -> int:
@@ -333,7 +290,7 @@ def _roles(
     ])  # fmt: skip
     later = table.copy()
     if len(beliefs) > 1 and policy.draws_once and b.redraw is not None:
-        later[DRAW_AT] = b.redraw.address
+        later[kinds.DRAW_AT] = b.redraw.address
     given = np.zeros((0, tasks)) if b.first_rows is None else b.first_rows
     first_rows = np.zeros((len(given), _whole_tiles(tasks)))
     first_rows[:, :tasks] = given

@@ -79,10 +79,8 @@ def expected_maximum(levels, slopes, mask, lines, g):
     never, zero, end = splat(np.inf), splat(0.0), splat(REACH)
     total, height, level, slope = splat(-np.inf), splat(-np.inf), zero, zero
     for b in range(lines):
-        own, rise = (
-            load(levels, b * LANES + g) + load(mask, b * LANES + g),
-            load(slopes, b * LANES + g),
-        )
+        own = load(levels, b * LANES + g) + load(mask, b * LANES + g)
+        rise = load(slopes, b * LANES + g)
         total = maximum(total, own)
         at_start = own - rise * REACH
         level = where_at_least(at_start, height, own, level)
@@ -91,10 +89,8 @@ def expected_maximum(levels, slopes, mask, lines, g):
     for _ in range(lines):
         place, next_level, next_slope = end, level, slope
         for b in range(lines):
-            own, rise = (
-                load(levels, b * LANES + g) + load(mask, b * LANES + g),
-                load(slopes, b * LANES + g),
-            )
+            own = load(levels, b * LANES + g) + load(mask, b * LANES + g)
+            rise = load(slopes, b * LANES + g)
             steeper = rise - slope
             crossing = where_at_least(zero, steeper, never, (level - own) / steeper)
             next_level = where_at_least(crossing, place, next_level, own)

@@ -7,42 +7,14 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.core.choosing import SMALLEST_SIZE, TIE_TOLERANCE
-from priorwise.kernels.compiling import (
-    ACT,
-    CERTAIN,
-    CERTAIN_AT,
-    DRAW,
-    DRAW_AT,
-    LANES,
-    LOOK,
-    LOOK_AT,
-    MEAN,
-    MEAN_AT,
-    MEAN_SIZE_AT,
-    caller,
-    inline,
-    tile,
-)
-from priorwise.kernels.random import MANTISSA, call_key, mix, slot_key, uniforms, unit
-from priorwise.kernels.simd import (
-    WIDTH,
-    bits_of,
-    largest,
-    load,
-    maximum,
-    splat,
-    store,
-    where_at_least,
-)
+from priorwise.kernels import compiling as kinds
+from priorwise.kernels.compiling import ACT, LANES, caller, inline, tile
+from priorwise.kernels.random import call_key, mix, slot_key, uniforms, unit, whole
+from priorwise.kernels.simd import WIDTH, largest, load, maximum, splat, store, where_at_least
 
-draw_values, mean_values, look_ahead, is_certain = (
-    caller(DRAW),
-    caller(MEAN),
-    caller(LOOK),
-    caller(CERTAIN),
-)
+draw_values, mean_values = caller(kinds.DRAW), caller(kinds.MEAN)
+look_ahead, is_certain = caller(kinds.LOOK), caller(kinds.CERTAIN)
 
-TWO_52 = 2.0**52
 MAX, SUM, SOFTMAX = 0, 1, 2
 TIES_BY_DRAWS, TIES_RANDOM = 0, 1
 MOST_COUNTED = (1 << 16) - 1  # look-ahead draws; finite families count them in 16 bits
@@ -91,14 +63,12 @@ def level(values, sizes, arms):
         least = splat(-np.inf)
         for arm in range(arms):
             value = load(values, arm * LANES + g)
-            least = maximum(
-                least,
-                value - maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half,
-            )
+            size = maximum(load(sizes, arm * LANES + g), at_least_smallest(value))
+            least = maximum(least, value - size * half)
         for arm in range(arms):
             value = load(values, arm * LANES + g)
-            most = value + maximum(load(sizes, arm * LANES + g), at_least_smallest(value)) * half
-            store(values, arm * LANES + g, where_at_least(most, least, best, value))
+            size = maximum(load(sizes, arm * LANES + g), at_least_smallest(value))
+            store(values, arm * LANES + g, where_at_least(value + size * half, least, best, value))
 
 
 @inline
@@ -113,11 +83,8 @@ def keep_ties(values, others, arms, floor):
 @inline
 def add_mask(values, mask, arms):
     """Put -inf on arms that are not available."""
-    for arm in range(arms):
-        for g in range(0, LANES, WIDTH):
-            store(
-                values, arm * LANES + g, load(values, arm * LANES + g) + load(mask, arm * LANES + g)
-            )
+    for place in range(0, arms * LANES, WIDTH):
+        store(values, place, load(values, place) + load(mask, place))
 
 
 @inline
@@ -140,7 +107,7 @@ def pick_slot(values, arms, keys, slot, floor, count, actions):
             hits = hits + where_at_least(value, least, one, zero)
         many = maximum(many, hits)
         store(count, g, hits)
-        store(actions, g, bits_of(index + TWO_52) & MANTISSA)  # as an integer
+        store(actions, g, whole(index))
     if largest(many) <= 1.0:
         return
     floor_of_ties(values, arms, floor)
@@ -183,29 +150,25 @@ def weighted(values, arms, keys, at, actions):
 def posterior_sampling(
     pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
 ):
-    """(k, f)-posterior sampling with f a maximum, a sum or a softmax of the sum over the k
-    draws.
-    """
+    """(k, f)-posterior sampling: f is a maximum, a sum or a softmax of the sum over the k draws."""
     arms, k, rule, masked = pn[0], pn[1], pn[2], pn[3]
     at = call_key(step, 0)
-    draw_values(table[DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
+    draw_values(table[kinds.DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
     sizes = acc[arms : 2 * arms]
     sized = rule == SUM and k > 1
     if sized:
         for place in range(0, arms * LANES, WIDTH):
             store(sizes, place, maximum(load(values, place), 0.0 - load(values, place)))
     for i in range(1, k):
-        draw_values(table[DRAW_AT], p, n, keys, at, i, state, signal, scratch, acc)
-        for arm in range(arms):
-            for g in range(0, LANES, WIDTH):
-                place = arm * LANES + g
-                if rule == MAX:
-                    store(values, place, maximum(load(values, place), load(acc, place)))
-                else:
-                    value = load(acc, place)
-                    store(values, place, load(values, place) + value)
-                    if sized:
-                        store(sizes, place, load(sizes, place) + maximum(value, 0.0 - value))
+        draw_values(table[kinds.DRAW_AT], p, n, keys, at, i, state, signal, scratch, acc)
+        for place in range(0, arms * LANES, WIDTH):
+            value = load(acc, place)
+            if rule == MAX:
+                store(values, place, maximum(load(values, place), value))
+            else:
+                store(values, place, load(values, place) + value)
+                if sized:
+                    store(sizes, place, load(sizes, place) + maximum(value, 0.0 - value))
     if masked:
         add_mask(values, mask, arms)
     at = call_key(step, 1)
@@ -222,8 +185,8 @@ def pick_score(pn, keys, step, table, p, n, state, signal, mask, scratch, values
     """Choose the largest of values as large as the posterior means."""
     if pn[3]:
         add_mask(values, mask, pn[0])
-    if table[MEAN_SIZE_AT] != 0:
-        mean_values(table[MEAN_SIZE_AT], p, n, state, signal, scratch, acc)
+    if table[kinds.MEAN_SIZE_AT] != 0:
+        mean_values(table[kinds.MEAN_SIZE_AT], p, n, state, signal, scratch, acc)
         level(values, acc, pn[0])
     pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
 
@@ -231,7 +194,7 @@ def pick_score(pn, keys, step, table, p, n, state, signal, mask, scratch, values
 @tile(ACT)
 def greedy(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
     """Choose the largest posterior mean."""
-    mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
+    mean_values(table[kinds.MEAN_AT], p, n, state, signal, scratch, values)
     pick_score(pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
 
 
@@ -243,9 +206,8 @@ def uniform(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, value
         for lane in range(LANES):
             actions[lane] = min(np.int64(acc[0, lane] * pn[0]), pn[0] - 1)
         return
-    for arm in range(pn[0]):
-        for g in range(0, LANES, WIDTH):
-            store(values, arm * LANES + g, load(mask, arm * LANES + g))
+    for place in range(0, pn[0] * LANES, WIDTH):
+        store(values, place, load(mask, place))
     pick(values, pn[0], keys, call_key(step, 0), acc[0], acc[1], actions)
 
 
@@ -258,21 +220,17 @@ def receding_horizon(
     """
     arms, k1, k2, masked, ties, certain_best = pn[0], pn[1], pn[2], pn[3], pn[4], pn[5]
     alpha, at = pp[step - 1], call_key(step, 0)
-    ahead, floor, count, known = (
-        acc[arms : 2 * arms],
-        acc[2 * arms],
-        acc[2 * arms + 1],
-        acc[2 * arms + 2],
-    )
+    ahead, floor, count = acc[arms : 2 * arms], acc[2 * arms], acc[2 * arms + 1]
+    known = acc[2 * arms + 2]
     sizes = acc[2 * arms + 3 :]  # of what the sums now are sums of, then of those ahead
     known[:] = 0.0
     if certain_best:
-        is_certain(table[CERTAIN_AT], p, n, state, known)
+        is_certain(table[kinds.CERTAIN_AT], p, n, state, known)
         uncertain = False
         for lane in range(LANES):
             uncertain = uncertain or known[lane] == 0.0
         if not uncertain:
-            mean_values(table[MEAN_AT], p, n, state, signal, scratch, values)
+            mean_values(table[kinds.MEAN_AT], p, n, state, signal, scratch, values)
             if masked:
                 add_mask(values, mask, arms)
             pick(values, arms, keys, at, floor, count, actions)
@@ -282,20 +240,19 @@ def receding_horizon(
     if sized:
         sizes[:] = 0.0
     look_ahead(
-        table[LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead, sizes
-    )
-    for arm in range(arms):
-        for g in range(0, LANES, WIDTH):
-            place = arm * LANES + g
-            now, then = load(acc, place), load(ahead, place)
-            total = now * (1.0 - alpha) + then * alpha
-            if sized:
-                now_size = maximum(load(sizes, place), at_least_smallest(now))
-                then_size = maximum(load(sizes, arms * LANES + place), at_least_smallest(then))
-                store(sizes, place, now_size)
-                store(sizes, arms * LANES + place, now_size * (1.0 - alpha) + then_size * alpha)
-            # a certain belief draws its mean
-            store(values, place, where_at_least(load(known, g), splat(1.0), now, total))
+        table[kinds.LOOK_AT], p, n, keys, step, 1, k1, k2, state, signal, mask, scratch, acc, ahead,
+        sizes,
+    )  # fmt: skip
+    for place in range(0, arms * LANES, WIDTH):
+        now, then = load(acc, place), load(ahead, place)
+        total = now * (1.0 - alpha) + then * alpha
+        if sized:
+            now_size = maximum(load(sizes, place), at_least_smallest(now))
+            then_size = maximum(load(sizes, arms * LANES + place), at_least_smallest(then))
+            store(sizes, place, now_size)
+            store(sizes, arms * LANES + place, now_size * (1.0 - alpha) + then_size * alpha)
+        # a certain belief draws its mean
+        store(values, place, where_at_least(load(known, place % LANES), splat(1.0), now, total))
     if masked:
         add_mask(values, mask, arms)
     if sized:

@@ -1,39 +1,19 @@
-"""Tile functions of policies that read quantiles or exact look-ahead, and of top-two sampling."""
+"""Tile functions of policies that read quantiles or exact look-ahead, of top-two sampling, and of
+policies that explore first and then hand over to another.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from priorwise.kernels.compiling import (
-    ACT,
-    BEST_AFTER,
-    BEST_AFTER_AT,
-    DRAW_AT,
-    DRAW_EACH,
-    DRAW_EACH_AT,
-    LANES,
-    MEAN_AT,
-    MEAN_SIZE_AT,
-    QUANTILE,
-    QUANTILE_AT,
-    caller,
-    inline,
-    tile,
-)
-from priorwise.kernels.policies import (
-    add_mask,
-    draw_values,
-    keep_ties,
-    level,
-    mean_values,
-    pick,
-    pick_score,
-    pick_slot,
-)
+from priorwise.kernels import compiling as kinds
+from priorwise.kernels import policies
+from priorwise.kernels.compiling import ACT, LANES, caller, inline, tile
 from priorwise.kernels.random import ZERO, call_key, slot_key, uniforms
 from priorwise.kernels.simd import WIDTH, gather, load, maximum, splat, store
 
-quantiles, best_after, draw_each = caller(QUANTILE), caller(BEST_AFTER), caller(DRAW_EACH)
+quantiles, best_after = caller(kinds.QUANTILE), caller(kinds.BEST_AFTER)
+draw_each, call_policy = caller(kinds.DRAW_EACH), caller(ACT)
 
 FIRST_DRAWS = 8  # of top-two sampling in one request; then as many as were tried before
 
@@ -44,8 +24,10 @@ def bayes_ucb(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, val
     quantile of a standard normal.
     """
     at, own = pp[2 * step - 2], pp[2 * step - 1]
-    quantiles(table[QUANTILE_AT], p, n, at, own, state, signal, scratch, values)
-    pick_score(pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+    quantiles(table[kinds.QUANTILE_AT], p, n, at, own, state, signal, scratch, values)
+    policies.pick_score(
+        pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
+    )
 
 
 @tile(ACT)
@@ -58,35 +40,33 @@ def exact_knowledge_gradient(
     arms, masked, alpha = pn[0], pn[3], pp[step - 1]
     now, sizes, total_sizes = acc[:arms], acc[arms : 2 * arms], acc[2 * arms : 3 * arms]
     most, count = acc[3 * arms], acc[3 * arms + 1]
-    mean_values(table[MEAN_AT], p, n, state, signal, scratch, now)
-    if table[MEAN_SIZE_AT] != 0:
-        mean_values(table[MEAN_SIZE_AT], p, n, state, signal, scratch, sizes)
+    policies.mean_values(table[kinds.MEAN_AT], p, n, state, signal, scratch, now)
+    if table[kinds.MEAN_SIZE_AT] != 0:
+        policies.mean_values(table[kinds.MEAN_SIZE_AT], p, n, state, signal, scratch, sizes)
     else:
         for place in range(0, arms * LANES, WIDTH):
             store(sizes, place, maximum(load(now, place), 0.0 - load(now, place)))
     if alpha != 0.0:
-        best_after(table[BEST_AFTER_AT], p, n, state, signal, mask, scratch, values)
+        best_after(table[kinds.BEST_AFTER_AT], p, n, state, signal, mask, scratch, values)
         for g in range(0, LANES, WIDTH):
             largest = splat(0.0)  # of what the best mean is a sum of
             for arm in range(arms):
                 place = arm * LANES + g
                 largest = maximum(largest, load(sizes, place) + load(mask, place))
             store(most, g, largest)
-        for arm in range(arms):
-            for g in range(0, LANES, WIDTH):
-                place = arm * LANES + g
-                then = load(values, place)
-                size = maximum(load(most, g), maximum(then, 0.0 - then))
-                store(total_sizes, place, load(sizes, place) * (1.0 - alpha) + size * alpha)
-                store(values, place, load(now, place) * (1.0 - alpha) + then * alpha)
+        for place in range(0, arms * LANES, WIDTH):
+            then = load(values, place)
+            size = maximum(load(most, place % LANES), maximum(then, 0.0 - then))
+            store(total_sizes, place, load(sizes, place) * (1.0 - alpha) + size * alpha)
+            store(values, place, load(now, place) * (1.0 - alpha) + then * alpha)
     if masked:
-        add_mask(now, mask, arms)
-        add_mask(values, mask, arms)
+        policies.add_mask(now, mask, arms)
+        policies.add_mask(values, mask, arms)
     if alpha != 0.0:
-        level(values, total_sizes, arms)
-        keep_ties(values, now, arms, most)
-    level(now, sizes, arms)
-    pick(now, arms, keys, call_key(step, 0), most, count, actions)
+        policies.level(values, total_sizes, arms)
+        policies.keep_ties(values, now, arms, most)
+    policies.level(now, sizes, arms)
+    policies.pick(now, arms, keys, call_key(step, 0), most, count, actions)
 
 
 @inline
@@ -110,10 +90,11 @@ def top_two(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, value
     """
     arms, most_draws, masked, rows, signals = pn[0], pn[1], pn[3], pn[4], pn[5]
     floor, count, stay = acc[0], acc[1], acc[2]
-    draw_values(table[DRAW_AT], p, n, keys, call_key(step, 1), 0, state, signal, scratch, values)
+    at = call_key(step, 1)
+    policies.draw_values(table[kinds.DRAW_AT], p, n, keys, at, 0, state, signal, scratch, values)
     if masked:
-        add_mask(values, mask, arms)
-    pick(values, arms, keys, call_key(step, 2), floor, count, actions)
+        policies.add_mask(values, mask, arms)
+    policies.pick(values, arms, keys, call_key(step, 2), floor, count, actions)
     uniforms(keys, call_key(step, 0), 0, 0, stay)
     own_state, own_signal = np.empty((rows, LANES)), np.empty((max(signals, 1), LANES))
     words, chosen = np.empty((5, LANES), np.uint64), np.empty(LANES, np.int64)
@@ -142,14 +123,14 @@ def top_two(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, value
             for g in range(0, LANES, WIDTH):
                 store(own_signal, row * LANES + g, gather(signal[row], load(places, g)))
         draw_each(
-            table[DRAW_EACH_AT], p, n, own_keys, ats, numbers, own_state, own_signal, scratch,
+            table[kinds.DRAW_EACH_AT], p, n, own_keys, ats, numbers, own_state, own_signal, scratch,
             values,
         )  # fmt: skip
         if masked:
             for arm in range(arms):
                 for lane in range(LANES):
                     values[arm, lane] += mask[arm, places[lane]]
-        pick_slot(values, arms, breakers, ZERO, floor, count, chosen)
+        policies.pick_slot(values, arms, breakers, ZERO, floor, count, chosen)
         still = 0
         for k in range(left):
             task, first = searching[k], k * each
@@ -163,3 +144,20 @@ def top_two(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, value
                 searching[still] = task
                 still += 1
         left = still
+
+
+@tile(ACT)
+def first_then(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Rounds of the first policy, addresses of both, how many sizes the first has, all sizes."""
+    first = step <= pn[0]
+    sizes = pn[4 : 4 + pn[3]] if first else pn[4 + pn[3] :]
+    rest = (keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions)
+    call_policy(pn[1 if first else 2], pp, sizes, *rest)
+
+
+@tile(ACT)
+def given_arms(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions):
+    """Play the arms in order, the last of them to the end."""
+    arm = pn[min(step, len(pn)) - 1]
+    for lane in range(LANES):
+        actions[lane] = arm

@@ -22,7 +22,8 @@ ZERO, ONE, TWO, THREE = (np.uint64(n) for n in range(4))
 MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 # the bits of 2^52: or-ing a small integer in converts it to a float
 MAGIC_BITS = np.uint64(0x4330000000000000)
-MAGIC = 4503599627370496.0 + 1023.0
+TWO_52 = 2.0**52
+MAGIC = TWO_52 + 1023.0
 MINUS_TWO_LOG_2 = -1.3862943611198906
 SQRT_HALF_BITS = np.uint64(0x3FE6A09E667F3BCD)
 TWO_BITS = np.uint64(0x4000000000000000)  # the bits of 2.0
@@ -53,6 +54,12 @@ def slot_key(at, draw, index):
 def unit(bits):
     """Uniform on [0, 1)."""
     return float_of((bits >> S12) | ONE_BITS) - 1.0
+
+
+@inline
+def whole(x):
+    """The integer that a float from 0 to 2^52 is."""
+    return bits_of(x + TWO_52) & MANTISSA
 
 
 @inline

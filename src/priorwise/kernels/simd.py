@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+from functools import reduce
 from typing import Final
 
 from llvmlite import ir
@@ -62,29 +63,27 @@ def address_of(context, builder, kind, array, offset):
 def _llvm(builder, name, args):
     vector = lanes_type.vector
     function_type = ir.FunctionType(vector, [vector] * len(args))
-    return builder.call(
-        cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.v{WIDTH}f64"),
-        args,
-    )
+    named = f"llvm.{name}.v{WIDTH}f64"
+    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, named), args)
 
 
 def spread(builder, value, vector):
     """Build a vector with the same value in every lane."""
-    one = builder.insert_element(
-        ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
-    )
+    anything = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(anything, value, ir.Constant(ir.IntType(32), 0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+    return builder.shuffle_vector(one, anything, zeros)
 
 
 def operation(result, *arguments):
     """Make an intrinsic of fixed types from the function that builds its instructions."""
 
     def decorate(build):
+        def generate(context, builder, signature, args):
+            return build(builder, *args)
+
         def define(typingctx, *given):
-            return result(*arguments), lambda context, builder, signature, args: build(
-                builder, *args
-            )
+            return result(*arguments), generate
 
         names = ("typingctx", *list(inspect.signature(build).parameters)[1:])
         plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -103,9 +102,8 @@ def load(typingctx, array, offset):
 
     def generate(context, builder, signature, args):
         address = address_of(context, builder, signature.args[0], args[0], args[1])
-        return builder.load(
-            builder.bitcast(address, kind.vector.as_pointer()), align=8, typ=kind.vector
-        )
+        address = builder.bitcast(address, kind.vector.as_pointer())
+        return builder.load(address, align=8, typ=kind.vector)
 
     return kind(array, types.int64), generate
 
@@ -116,9 +114,8 @@ def store(typingctx, array, offset, value):
 
     def generate(context, builder, signature, args):
         address = address_of(context, builder, signature.args[0], args[0], args[1])
-        builder.store(
-            args[2], builder.bitcast(address, signature.args[2].vector.as_pointer()), align=8
-        )
+        address = builder.bitcast(address, signature.args[2].vector.as_pointer())
+        builder.store(args[2], address, align=8)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, value), generate
@@ -140,11 +137,8 @@ def gather(typingctx, array, offsets):
         function_type = ir.FunctionType(vector, [pointers, ir.IntType(32), mask, vector])
         name = f"llvm.masked.gather.v{WIDTH}{'f' if kind is lanes_type else 'i'}64.v{WIDTH}p0"
         function = cgutils.get_or_insert_function(builder.module, function_type, name)
-        every = ir.Constant(mask, [1] * WIDTH)
-        return builder.call(
-            function,
-            [places, ir.Constant(ir.IntType(32), 8), every, ir.Constant(vector, ir.Undefined)],
-        )
+        every, anything = ir.Constant(mask, [1] * WIDTH), ir.Constant(vector, ir.Undefined)
+        return builder.call(function, [places, ir.Constant(ir.IntType(32), 8), every, anything])
 
     return kind(array, bits_type), generate
 
@@ -188,23 +182,24 @@ def splat(builder, value):
     return spread(builder, value, lanes_type.vector)
 
 
+def _lanes(builder, a):
+    return [builder.extract_element(a, ir.Constant(ir.IntType(32), k)) for k in range(WIDTH)]
+
+
+def _larger(builder, a, b):
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
 @operation(types.float64, lanes_type)
 def largest(builder, a):
     """Return the largest of the lanes."""
-    best = builder.extract_element(a, ir.Constant(ir.IntType(32), 0))
-    for k in range(1, WIDTH):
-        value = builder.extract_element(a, ir.Constant(ir.IntType(32), k))
-        best = builder.select(builder.fcmp_ordered(">", value, best), value, best)
-    return best
+    return reduce(lambda best, value: _larger(builder, value, best), _lanes(builder, a))
 
 
 @operation(types.float64, lanes_type)
 def sum_of(builder, a):
     """Add up the lanes, from the first to the last."""
-    total = builder.extract_element(a, ir.Constant(ir.IntType(32), 0))
-    for k in range(1, WIDTH):
-        total = builder.fadd(total, builder.extract_element(a, ir.Constant(ir.IntType(32), k)))
-    return total
+    return reduce(builder.fadd, _lanes(builder, a))
 
 
 @operation(lanes_type, lanes_type, lanes_type, lanes_type)
@@ -222,7 +217,7 @@ def trunc(builder, a):
 @operation(lanes_type, lanes_type, lanes_type)
 def maximum(builder, a, b):
     """Return the larger, lane by lane."""
-    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+    return _larger(builder, a, b)
 
 
 @operation(lanes_type, lanes_type, lanes_type)
@@ -294,21 +289,9 @@ def _define(symbol, kind, method, **options):
         return None
 
 
-for _symbol, _method in (
-    (operator.add, "fadd"),
-    (operator.sub, "fsub"),
-    (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
-):
-    _define(_symbol, lanes_type, _method, flags=("contract",))
-for _symbol, _method in (
-    (operator.add, "add"),
-    (operator.sub, "sub"),
-    (operator.mul, "mul"),
-    (operator.xor, "xor"),
-    (operator.and_, "and_"),
-    (operator.or_, "or_"),
-    (operator.lshift, "shl"),
-    (operator.rshift, "lshr"),
-):
-    _define(_symbol, bits_type, _method)
+_OF_FLOATS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
+_OF_BITS = {"add": "add", "sub": "sub", "mul": "mul", "lshift": "shl", "rshift": "lshr"}
+for _name, _method in _OF_FLOATS.items():
+    _define(getattr(operator, _name), lanes_type, _method, flags=("contract",))
+for _name, _method in (_OF_BITS | {name: name for name in ("xor", "and_", "or_")}).items():
+    _define(getattr(operator, _name), bits_type, _method)

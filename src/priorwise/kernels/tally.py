@@ -39,6 +39,12 @@ def spread_of(values, first, lanes):
 
 
 @inline
+def note(means, squares, tile, row, values, first, lanes):
+    """Report on numbers of a tile: their mean and squared deviations."""
+    means[tile, row], squares[tile, row] = spread_of(values, first, lanes)
+
+
+@inline
 def merge(lanes, centre, squares, row, seen, mean, square):
     """Merge the numbers of one tile into a row."""
     shift = centre - mean[row]
@@ -71,16 +77,3 @@ def tally(columns, count, mean, square):
             centre, squares = spread_of(columns, row * tasks + first, lanes)
             merge(lanes, centre, squares, row, count, mean, square)
         count += lanes
-
-
-@entry(types.void(ROWS, I, ROWS, ROWS))
-def report(columns, row, means, squares):
-    """Report on ``columns`` (row, task), in the rows from ``row`` on."""
-    rows, tasks = columns.shape
-    for tile in range(means.shape[0]):
-        first = tile * LANES
-        lanes = min(LANES, tasks - first)
-        for k in range(rows):
-            means[tile, row + k], squares[tile, row + k] = spread_of(
-                columns, k * tasks + first, lanes
-            )

@@ -74,7 +74,7 @@ class PlayArms(Then):
         """Tile function for the compiled loop; None where arms are missing or the policy after has
         none.
         """
-        from priorwise.kernels.exploring import given_arms
+        from priorwise.kernels.policies_exact import given_arms
 
         self._check(family.arms)
         if masked:

@@ -149,7 +149,7 @@ class Then(ABC):
         """Tile function of rounds of a policy that does not look, then of the policy after; None
         where that one has none.
         """
-        from priorwise.kernels.exploring import first_then
+        from priorwise.kernels.policies_exact import first_then
 
         if not isinstance(self.then, CompiledPolicy):
             return None

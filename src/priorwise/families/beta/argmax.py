@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from scipy.special import betainc, betaincinv, betaln, expit, logit, polygamma
 
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
@@ -47,18 +48,14 @@ def _ranges(
     """Log odds between which several arms may be the largest, and how many panels resolve the
     narrowest of them.
     """
-    from scipy.special import betaincinv, logit, polygamma
-
     with np.errstate(divide="ignore"):
         lower = np.where(available, logit(np.maximum(betaincinv(a, b, TAIL), 1e-300)), -np.inf)
         upper = np.where(available, -logit(np.maximum(betaincinv(b, a, TAIL), 1e-300)), -np.inf)
     low = lower.max(axis=1)
     second = np.sort(upper, axis=1)[:, -2] if a.shape[1] > 1 else low
     high = np.maximum(second, low)
-    std = np.where(upper > low[:, None], np.sqrt(polygamma(1, a) + polygamma(1, b)), np.inf).min(
-        axis=1
-    )
-    wanted = np.clip((high - low) / (PANEL * std), 2.0, MOST_PANELS)
+    stds = np.where(upper > low[:, None], np.sqrt(polygamma(1, a) + polygamma(1, b)), np.inf)
+    wanted = np.clip((high - low) / (PANEL * stds.min(axis=1)), 2.0, MOST_PANELS)
     return low, high, np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
 
 
@@ -71,33 +68,25 @@ def _pass(
     high: FloatArray,
     panels: int,
 ) -> FloatArray:
-    from scipy.special import betaln
-
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     unit = ((np.arange(panels)[:, None] + (nodes + 1.0) / 2.0) / panels).ravel()
     z = low[:, None, None] + (high - low)[:, None, None] * unit  # (task, 1, node)
     log_x, log_rest = -np.logaddexp(0.0, -z), -np.logaddexp(0.0, z)
+    below = _below(a[:, :, None], b[:, :, None], z)
     with np.errstate(divide="ignore"):
-        log_below = np.where(
-            available[:, :, None], np.log(_below(a[:, :, None], b[:, :, None], z)), 0.0
-        )
+        log_below = np.where(available[:, :, None], np.log(below), 0.0)
     # of the log odds
     density = a[:, :, None] * log_x + b[:, :, None] * log_rest - betaln(a, b)[:, :, None]
     with np.errstate(invalid="ignore"):
         others = k * log_below.sum(axis=1, keepdims=True) - log_below
     inside = np.exp(density + np.where(np.isnan(others), -np.inf, others)) * k
-    law = (
-        np.einsum("tan,n->ta", inside, np.tile(weights / (2.0 * panels), panels))
-        * (high - low)[:, None]
-    )
+    law = np.einsum("tan,n->ta", inside, np.tile(weights / (2.0 * panels), panels))
     beyond = 1.0 - _below(a, b, high[:, None]) ** k
-    law = np.where(available, law + beyond, 0.0)
+    law = np.where(available, law * (high - low)[:, None] + beyond, 0.0)
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
 def _below(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:
     """``P(X <= x)`` at log odds z, from the side that keeps its digits."""
-    from scipy.special import betainc, expit
-
     x = expit(z)
     return np.asarray(np.where(z <= 0.0, betainc(a, b, x), 1.0 - betainc(b, a, expit(-z))))

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from scipy.special import digamma, gammaln
 
 from priorwise.core.quadrature import NODES, WEIGHTS, exp_excess, integrate
 from priorwise.core.streams import Stream
@@ -42,16 +43,11 @@ class BetaLaw:
         v = u - self.center
         small = np.where(np.abs(v) < 1.0, v, 0.0)
         log_x0, log_y0 = -np.log1p(b / a), -np.log1p(a / b)
-        fall = a * np.log1p(np.exp(log_y0) * np.expm1(-small)) + b * np.log1p(
-            np.exp(log_x0) * np.expm1(small)
-        )
+        down, up = np.exp(log_y0) * np.expm1(-small), np.exp(log_x0) * np.expm1(small)
+        fall = a * np.log1p(down) + b * np.log1p(up)
         far = a * np.logaddexp(log_x0, log_y0 - v) + b * np.logaddexp(log_y0, log_x0 + v)
-        top = (
-            0.5 * np.log(a / (2.0 * np.pi) * (b / (a + b)))
-            - _stirling(a)
-            - _stirling(b)
-            + _stirling(a + b)
-        )
+        top = 0.5 * np.log(a / (2.0 * np.pi) * (b / (a + b)))
+        top = top - _stirling(a) - _stirling(b) + _stirling(a + b)
         return np.asarray(top - np.where(np.abs(v) < 1.0, fall, far))
 
     def reach(self) -> tuple[float, float]:
@@ -67,10 +63,8 @@ class BetaLaw:
     def edges(self) -> list[float]:
         """Where to begin with panels: around the mode, at its own width."""
         width = np.sqrt(1.0 / self.a + 1.0 / self.b)
-        return [
-            self.center + width * k
-            for k in (-30.0, -10.0, -5.0, -2.5, -1.0, 0.0, 1.0, 2.5, 5.0, 10.0, 30.0)
-        ]
+        widths = (-30.0, -10.0, -5.0, -2.5, -1.0, 0.0, 1.0, 2.5, 5.0, 10.0, 30.0)
+        return [self.center + width * k for k in widths]
 
     def draw(self, rng: Stream) -> FloatArray:
         """Log odds, ``(task,)``: log gamma(a) - log gamma(b) with gamma(a) = gamma(a + 1) U^(1/a),
@@ -80,12 +74,8 @@ class BetaLaw:
         shape = (rng.tasks, 1)
         x = rng.beta(np.full(shape, low + 1.0), np.full(shape, high + 1.0))[:, 0, 0]
         odds = np.log(x) - np.log1p(-np.minimum(x, 1.0 - 1e-16))
-        u = rng.uniform(2)
-        return np.asarray(
-            (odds if self.a <= self.b else -odds)
-            + np.log1p(-u[:, 0]) / self.a
-            - np.log1p(-u[:, 1]) / self.b
-        )
+        odds, u = odds if self.a <= self.b else -odds, rng.uniform(2)
+        return np.asarray(odds + np.log1p(-u[:, 0]) / self.a - np.log1p(-u[:, 1]) / self.b)
 
 
 @dataclass(frozen=True)
@@ -106,26 +96,21 @@ class BetaArm:
         """Averages of psi(a) - psi(a + b) and psi(b) - psi(a + b) from p to q: log B(q) - log B(p)
         is their sum, weighted.
         """
-        from scipy.special import digamma
-
         p, q = self.p, self.q
         if not (0.5 < q.a / p.a < 2.0 and 0.5 < q.b / p.b < 2.0):
             return None
         s = (NODES + 1.0) / 2.0
         a, b = p.a + s * (q.a - p.a), p.b + s * (q.b - p.b)
-        total = digamma(a + b)
-        return float(WEIGHTS @ (digamma(a) - total) / 2.0), float(
-            WEIGHTS @ (digamma(b) - total) / 2.0
-        )
+        by_a, by_b = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
+        return float(WEIGHTS @ by_a / 2.0), float(WEIGHTS @ by_b / 2.0)
 
     def log_ratio(self, u: FloatArray) -> FloatArray:
         """Log q/p."""
         if self._rates is None:
             return self.q.log_density(u) - self.p.log_density(u)
         to_a, to_b = self.q.a - self.p.a, self.q.b - self.p.b
-        return to_a * (-np.logaddexp(0.0, -u) - self._rates[0]) + to_b * (
-            -np.logaddexp(0.0, u) - self._rates[1]
-        )
+        by_a, by_b = -np.logaddexp(0.0, -u) - self._rates[0], -np.logaddexp(0.0, u) - self._rates[1]
+        return np.asarray(to_a * by_a + to_b * by_b)
 
     @cached_property
     def turn(self) -> float:
@@ -162,16 +147,17 @@ class BetaArm:
         inner += [float(x[0]) for x in self.crossings(np.zeros(1))]
         return np.unique(np.clip([low, high, *inner], low, high))
 
+    def _larger(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The larger of both densities, and ``|log q/p|``."""
+        ratio = self.log_ratio(u)
+        return np.exp(self.p.log_density(u) + np.maximum(ratio, 0.0)), np.abs(ratio)
+
     def total_variation(self) -> float:
         """``integral |p - q| / 2``."""
 
         def term(u: FloatArray) -> FloatArray:
-            ratio = self.log_ratio(u)
-            return np.asarray(
-                -np.exp(self.p.log_density(u) + np.maximum(ratio, 0.0))
-                * np.expm1(-np.abs(ratio))
-                / 2.0
-            )
+            larger, apart = self._larger(u)
+            return np.asarray(-larger * np.expm1(-apart) / 2.0)
 
         return min(integrate(term, self.edges), 1.0)
 
@@ -179,12 +165,8 @@ class BetaArm:
         """``integral (sqrt(p) - sqrt(q))^2 / 2``."""
 
         def term(u: FloatArray) -> FloatArray:
-            ratio = self.log_ratio(u)
-            return np.asarray(
-                np.exp(self.p.log_density(u) + np.maximum(ratio, 0.0))
-                * np.expm1(-np.abs(ratio) / 2.0) ** 2
-                / 2.0
-            )
+            larger, apart = self._larger(u)
+            return np.asarray(larger * np.expm1(-apart / 2.0) ** 2 / 2.0)
 
         return min(integrate(term, self.edges), 1.0)
 
@@ -194,25 +176,16 @@ class BetaArm:
         def term(u: FloatArray) -> FloatArray:
             ratio, log_p = self.log_ratio(u), self.p.log_density(u)
             near = np.exp(log_p) * exp_excess(np.minimum(ratio, 1.0))
-            return np.where(
-                ratio < 1.0, near, np.exp(log_p + ratio) - np.exp(log_p) * (1.0 + ratio)
-            )
+            far = np.exp(log_p + ratio) - np.exp(log_p) * (1.0 + ratio)
+            return np.where(ratio < 1.0, near, far)
 
         return integrate(term, self.edges)
 
 
 def _stirling(x: float) -> float:
     """Log Gamma(x) minus Stirling's ``(x - 1/2) log x - x + log(2 pi) / 2``."""
-    from scipy.special import gammaln
-
     if x < 10.0:
         return float(gammaln(x) - (x - 0.5) * np.log(x) + x - 0.5 * np.log(2.0 * np.pi))
     y = 1.0 / (x * x)
-    return (
-        1 / 12
-        - y
-        * (
-            1 / 360
-            - y * (1 / 1260 - y * (1 / 1680 - y * (1 / 1188 - y * (691 / 360360 - y / 156))))
-        )
-    ) / x
+    later = 1 / 1260 - y * (1 / 1680 - y * (1 / 1188 - y * (691 / 360360 - y / 156)))
+    return (1 / 12 - y * (1 / 360 - y * later)) / x

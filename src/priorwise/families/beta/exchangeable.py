@@ -38,8 +38,7 @@ class ExchangeableBetaPrior(Serializable):
     def __init__(self, alpha: float, beta: float) -> None:
         """Check and freeze the parameters."""
         one = BetaPrior([validation.number("alpha", alpha)], [validation.number("beta", beta)])
-        object.__setattr__(self, "alpha", float(one.alpha[0]))
-        object.__setattr__(self, "beta", float(one.beta[0]))
+        validation.freeze(self, alpha=float(one.alpha[0]), beta=float(one.beta[0]))
 
     @property
     def mean(self) -> float:
@@ -53,12 +52,8 @@ class ExchangeableBetaPrior(Serializable):
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Say what this family leaves out."""
-        return [
-            (
-                "arms of one task are taken as independent: what they share counts as difference "
-                "between arms"
-            )
-        ]
+        told = "arms of one task are taken as independent: what they share counts as difference"
+        return [f"{told} between arms"]
 
     def for_arms(self, arms: int) -> BetaPrior:
         """Return the prior of a task with this many arms."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.design import design_sums, uniformity_warnings
+from priorwise.core.design import Design, Rate, design_sums, uniformity_warnings
 from priorwise.core.family import for_arms
 from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit
 from priorwise.core.known import KnownTasks
@@ -128,13 +128,9 @@ class BetaMoments:
         """
         alone = (pulls > 0).sum(axis=1) <= 1
         blocks = bool(alone.all()) and np.unique(pulls[pulls > 0]).size <= 1
-        return (
-            ()
-            if blocks
-            else uniformity_warnings(
-                design_sums(pulls.astype(np.float64)), "BetaMarginalLikelihood"
-            )
-        )
+        if blocks:
+            return ()
+        return uniformity_warnings(design_sums(pulls.astype(np.float64)), "BetaMarginalLikelihood")
 
     @staticmethod
     def _group_warnings(data: BetaGroups) -> tuple[str, ...]:
@@ -175,50 +171,46 @@ def _finish(
     arms: Sequence[_ArmSums], tasks: int, left_out: int, warnings: tuple[str, ...], data: Any
 ) -> PriorFit:
     laws, errors, moments, covariances, notes = [], [], [], [], list(warnings)
-    fitted = np.zeros(len(arms), dtype=bool)
+    fitted = np.zeros(len(arms))
     for arm, sums in enumerate(arms):
         successes, pulls = sums.q[0], sums.q[1]
-        pooled = (successes + 0.5) / (pulls + 1.0)
-        law, error = (2.0 * pooled, 2.0 * (1.0 - pooled)), np.full(2, np.nan)
-        moment, covariance = np.zeros(2), np.zeros((2, 2))
-        if sums.q[3] == 0.0:
-            notes.append(f"no task pulled arm {arm} twice, so its spread between tasks is unknown")
-        else:
+        m1, m2, covariance, error = 0.0, 0.0, np.zeros((2, 2)), np.full(2, np.nan)
+        if sums.q[3] > 0.0:
             m1, m2, covariance = sums.moments()
-            moment = np.array([m1, m2])
-            if m2 <= m1 * m1 or m1 in (0.0, 1.0):
-                law = (successes + 0.5, pulls - successes + 0.5)
-                notes.append(
-                    f"arm {arm} varies between tasks no more than chance explains: the fit is as "
-                    "sure as all data together"
-                )
-            elif (m1 - m2) < SMALLEST_STRENGTH * (m2 - m1 * m1):
-                law = (SMALLEST_STRENGTH * m1, SMALLEST_STRENGTH * (1.0 - m1))
-                notes.append(
-                    f"arm {arm} varies between tasks as much as it can: its strength is set to "
-                    f"{SMALLEST_STRENGTH:g}"
-                )
-            else:
-                law, slope = beta_of_moments(m1, m2)
-                error = np.sqrt(np.maximum(np.diag(slope @ covariance @ slope.T), 0.0))
-                fitted[arm] = True
+        if sums.q[3] == 0.0:
+            pooled = (successes + 0.5) / (pulls + 1.0)
+            law = (2.0 * pooled, 2.0 * (1.0 - pooled))
+            notes.append(f"no task pulled arm {arm} twice, so its spread between tasks is unknown")
+        elif m2 <= m1 * m1 or m1 in (0.0, 1.0):
+            law = (successes + 0.5, pulls - successes + 0.5)
+            notes.append(
+                f"arm {arm} varies between tasks no more than chance explains: the fit is as sure "
+                "as all data together"
+            )
+        elif (m1 - m2) < SMALLEST_STRENGTH * (m2 - m1 * m1):
+            law = (SMALLEST_STRENGTH * m1, SMALLEST_STRENGTH * (1.0 - m1))
+            notes.append(
+                f"arm {arm} varies between tasks as much as it can: its strength is set to "
+                f"{SMALLEST_STRENGTH:g}"
+            )
+        else:
+            law, slope = beta_of_moments(m1, m2)
+            error = np.sqrt(np.maximum(np.diag(slope @ covariance @ slope.T), 0.0))
+            fitted[arm] = 1.0
         laws.append(np.maximum(law, SMALLEST))
         errors.append(error)
-        moments.append(moment)
+        moments.append([m1, m2])
         covariances.append(covariance)
-    alpha, beta = np.array(laws).T
-    most = np.array([sums.q[1] + 1.0 for sums in arms])
+    most = [sums.q[1] + 1.0 for sums in arms]
     return PriorFit(
-        BetaPrior(alpha, beta),
+        BetaPrior(*np.array(laws).T),
         BetaMoments.__name__,
         tasks,
         left_out,
         at_boundary=not fitted.all(),
-        std_errors={"alpha": np.array(errors)[:, 0], "beta": np.array(errors)[:, 1]},
+        std_errors=dict(zip(("alpha", "beta"), np.array(errors).T, strict=True)),
         warnings=notes,
-        uncertainty=BetaMomentUncertainty(
-            np.array(moments), np.array(covariances), most, fitted.astype(np.float64)
-        ),
+        uncertainty=BetaMomentUncertainty(moments, covariances, most, fitted),
         statistics=data,
     )
 
@@ -230,13 +222,9 @@ def beta_of_moments(m1: float, m2: float) -> tuple[tuple[float, float], FloatArr
     spread, rest = m2 - m1 * m1, m1 - m2
     strength = rest / spread
     by_m1, by_m2 = (spread + 2.0 * m1 * rest) / spread**2, -(spread + rest) / spread**2
-    slope = np.array(
-        [
-            [strength + m1 * by_m1, m1 * by_m2],
-            [-strength + (1.0 - m1) * by_m1, (1.0 - m1) * by_m2],
-        ]
-    )
-    return (m1 * strength, (1.0 - m1) * strength), slope
+    of_alpha = [strength + m1 * by_m1, m1 * by_m2]
+    of_beta = [-strength + (1.0 - m1) * by_m1, (1.0 - m1) * by_m2]
+    return (m1 * strength, (1.0 - m1) * strength), np.array([of_alpha, of_beta])
 
 
 @final
@@ -273,25 +261,22 @@ class BetaMomentUncertainty(Uncertainty):
     ) -> None:
         """Check and freeze the law."""
         checked = validation.matrix("moments", moments, (None, 2))
-        object.__setattr__(self, "moments", checked)
-        object.__setattr__(
-            self, "covariances", validation.matrix("covariances", covariances, (len(checked), 2, 2))
-        )
-        object.__setattr__(self, "most", validation.vector("most", most, len(checked)))
-        object.__setattr__(self, "fitted", validation.vector("fitted", fitted, len(checked)))
+        arms = len(checked)
+        covariances = validation.matrix("covariances", covariances, (arms, 2, 2))
+        validation.freeze(self, moments=checked, covariances=covariances)
+        for name, value in (("most", most), ("fitted", fitted)):
+            validation.freeze(self, **{name: validation.vector(name, value, arms)})
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``(m1, m2) ~ N`` for each arm."""
         values, vectors = np.linalg.eigh(self.covariances)
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        drawn = self.moments + np.einsum(
-            "aij,naj->nai", roots, rng.standard_normal((n, *self.moments.shape))
-        )
+        z = rng.standard_normal((n, *self.moments.shape))
+        drawn = self.moments + np.einsum("aij,naj->nai", roots, z)
         mean = np.clip(drawn[:, :, 0], SMALLEST, 1.0 - SMALLEST)
         binary = mean * (1.0 - mean)  # spread = binary / (1 + strength)
-        spread = np.clip(
-            drawn[:, :, 1] - mean**2, binary / (1.0 + self.most), binary / (1.0 + SMALLEST_STRENGTH)
-        )
+        least, most = binary / (1.0 + self.most), binary / (1.0 + SMALLEST_STRENGTH)
+        spread = np.clip(drawn[:, :, 1] - mean**2, least, most)
         strength = binary / spread - 1.0
         kept = self.fitted > 0.0
         alpha = np.maximum(np.where(kept, mean * strength, prior.alpha), SMALLEST)
@@ -310,3 +295,30 @@ def averaged(fit: PriorFit, how: Any, rng: np.random.Generator) -> BetaPrior:
     strength = np.maximum((mean - square) / np.maximum(square - mean**2, 1e-12), 1e-6)
     made: BetaPrior = prior.replaced(alpha=mean * strength, beta=(1.0 - mean) * strength)
     return made
+
+
+def rate(
+    prior: BetaPrior,
+    eps: float,
+    delta: float,
+    *,
+    known_mean: bool = False,
+    known_cov: bool = False,
+) -> Rate:
+    """How many tasks the theorem on Beta priors asks for, up to a constant."""
+    if known_mean or known_cov:
+        raise ValueError(
+            "known_mean and known_cov are about a GaussianPrior; a BetaPrior has no such rate"
+        )
+    a = prior.arms
+    return Rate(a**2 * np.log(a / delta) / eps**2, "A^2 log(A / delta) / eps^2")
+
+
+def covered(prior: BetaPrior, estimator: Any, design: Design) -> dict[str, bool] | None:
+    """Nothing is taken for known where the estimator reads two pulls or more of one arm per task;
+    None otherwise.
+    """
+    if not isinstance(estimator, BetaMoments):
+        return None
+    read = min(design.horizon, estimator.steps or design.horizon)
+    return {} if 2 <= read <= design.one_arm else None

@@ -64,11 +64,9 @@ class BetaPrior(Serializable):
                     f"{name} must not exceed 1e12, got {value.max():g}: that arm's mean is known "
                     "to 6 digits"
                 )
-            checked = validation.positive(
-                name, validation.per_arm(name, value, arms), smallest=1e-6
-            )
-            object.__setattr__(self, name, checked)
-        object.__setattr__(self, "names", validation.names(names, arms))
+            checked = validation.per_arm(name, value, arms)
+            validation.freeze(self, **{name: validation.positive(name, checked, smallest=1e-6)})
+        validation.freeze(self, names=validation.names(names, arms))
 
     @property
     def arms(self) -> int:
@@ -93,10 +91,8 @@ class BetaPrior(Serializable):
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu_a ~ Beta(alpha_a, beta_a)``."""
         shape = (doors.batch(rng, tasks), self.arms)
-        means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))[
-            :, 0
-        ]
-        return BanditEnvironment(means, self.reward_law)
+        means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
+        return BanditEnvironment(means[:, 0], self.reward_law)
 
     def belief(self, tasks: int) -> BetaBelief:
         """Start at the prior."""
@@ -116,39 +112,20 @@ class BetaPrior(Serializable):
         """Tile functions for the compiled loop."""
         from priorwise.families.beta import tiles as kernels
         from priorwise.families.beta import tiles_exact as exact
-        from priorwise.kernels.bandit import arm_values, never_certain, no_signal
+        from priorwise.kernels.bandit import bandit_tiles
 
-        arms = self.arms
         inverse = exact.inverse_address() if "quantile" in uses else None
-        p, n = kernels.At.pack(
-            arms=arms,
-            alpha=self.alpha,
-            beta=self.beta,
-            inverse=np.array([inverse or 0]).view(np.float64),
-        )
-        return FamilyTiles(
-            p=p,
-            n=n,
-            arms=arms,
-            environment_rows=arms,
-            signal_rows=0,
-            belief_rows=kernels.ROWS_PER_ARM * arms
-            + (exact.kept_rows(arms, horizon) if "quantile" in uses else 0),
-            scratch_rows=kernels.scratch_rows(arms),
-            resets_row=-1,
-            sample=kernels.sample,
-            signal=no_signal,
-            values=arm_values,
-            reward=kernels.reward,
-            start=kernels.start,
-            draw=kernels.draw,
-            mean=kernels.mean,
-            update=kernels.update,
-            look=kernels.look,
-            certain=never_certain,
+        address = np.array([inverse or 0]).view(np.float64)
+        p, n = kernels.At.pack(arms=self.arms, alpha=self.alpha, beta=self.beta, inverse=address)
+        kept = exact.kept_rows(self.arms, horizon) if "quantile" in uses else 0
+        return bandit_tiles(
+            p,
+            n,
+            kernels,
+            exact,
+            belief_rows=kernels.ROWS_PER_ARM * self.arms + kept,
+            scratch_rows=kernels.scratch_rows(self.arms),
             quantile=exact.quantile if inverse else None,
-            best_after=exact.best_after,
-            draw_each=exact.draw_each,
         )
 
 

@@ -53,11 +53,8 @@ class BetaStatistics(PerArm):
                 f"successes must not exceed pulls, but task {task} has {s[task, arm]:g} of "
                 f"{n[task, arm]:g} on arm {arm}"
             )
-        self._set(
-            successes=s.astype(np.int64),
-            pulls=n.astype(np.int64),
-            names=validation.names(names, n.shape[1]),
-        )
+        self._set(successes=s.astype(np.int64), pulls=n.astype(np.int64))
+        self._set(names=validation.names(names, n.shape[1]))
 
     @classmethod
     def addends(cls, rewards: FloatArray) -> dict[str, Any]:
@@ -80,10 +77,9 @@ class BetaStatistics(PerArm):
         """
         rows = []
         for arm in range(self.arms):
-            base = int(self.pulls[:, arm].max()) + 1
-            keys, tasks = np.unique(
-                self.pulls[:, arm] * base + self.successes[:, arm], return_counts=True
-            )
+            s, n = self.successes[:, arm], self.pulls[:, arm]
+            base = int(n.max()) + 1
+            keys, tasks = np.unique(n * base + s, return_counts=True)
             rows.append(np.stack([np.full(len(keys), arm), keys % base, keys // base, tasks]))
         return BetaGroups(*np.concatenate(rows, axis=1))
 
@@ -120,7 +116,7 @@ class BetaGroups:
             raise ValueError("successes must not exceed pulls")
         order = np.lexsort([checked["successes"], checked["pulls"], checked["arm"]])
         for name, column in checked.items():
-            object.__setattr__(self, name, column[order])
+            validation.freeze(self, **{name: column[order]})
         if not np.array_equal(np.unique(self.arm), np.arange(self.arm[-1] + 1)):
             raise ValueError(
                 "each arm from 0 to the largest needs a row; an arm without pulls has successes=0, "
@@ -161,13 +157,11 @@ class BetaGroups:
             return NotImplemented
         if self.arms != other.arms:
             raise ValueError(f"cannot merge {self.arms} arms with {other.arms}")
-        names = ("arm", "pulls", "successes")
-        rows = np.concatenate(
-            [np.stack([getattr(each, name) for name in names], axis=1) for each in (self, other)]
-        )
-        distinct, place = np.unique(rows, axis=0, return_inverse=True)
+        mine, theirs = ((each.arm, each.pulls, each.successes) for each in (self, other))
+        rows = np.concatenate([mine, theirs], axis=1)
+        distinct, place = np.unique(rows, axis=1, return_inverse=True)
         tasks = np.bincount(place.ravel(), np.concatenate([self.tasks, other.tasks]))
-        return BetaGroups(distinct[:, 0], distinct[:, 2], distinct[:, 1], tasks)
+        return BetaGroups(distinct[0], distinct[2], distinct[1], tasks)
 
     def __radd__(self, other: Any) -> BetaGroups:
         """Let ``sum`` merge many, which starts from 0."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
+from scipy.special import betainc, betaincc, expit
 
 from priorwise.core.conditions import Bounded, SubGaussian, TailCondition
 from priorwise.core.diameters import DiameterLaw, IndependentRange, RangeLaw
@@ -22,9 +23,8 @@ quadrature.
 def tail_conditions(prior: BetaPrior) -> tuple[TailCondition, ...]:
     """Beta(a, b) is 1 / (4 (a + b + 1))-sub-Gaussian (Marchal and Arbel 2017)."""
     total = prior.alpha + prior.beta
-    return Bounded(1.0 if prior.arms > 1 else 0.0), SubGaussian(
-        prior.alpha / total, float((0.25 / (total + 1.0)).max())
-    )
+    spread = SubGaussian(prior.alpha / total, float((0.25 / (total + 1.0)).max()))
+    return Bounded(largest_diameter(prior)), spread
 
 
 def diameter(prior: BetaPrior) -> DiameterLaw | None:
@@ -52,20 +52,14 @@ class BetaMarginal:
 
     def below(self, x: FloatArray) -> FloatArray:
         """Regularised incomplete beta function."""
-        from scipy.special import betainc
-
         return np.asarray(betainc(self.a, self.b, np.clip(x, 0.0, 1.0)))
 
     def above(self, x: FloatArray) -> FloatArray:
         """Its complement."""
-        from scipy.special import betaincc
-
         return np.asarray(betaincc(self.a, self.b, np.clip(x, 0.0, 1.0)))
 
     def edges(self) -> list[float]:
         """Around the bulk, and towards both ends, where the law may be steep."""
-        from scipy.special import expit
-
         # 30, 5, 1 widths on either side of the mode of the log odds
         bulk = np.array(BetaLaw(self.a, self.b).edges())[::2]
         return [0.0, 1e-9, 1e-4, *np.asarray(expit(bulk)).tolist(), 1.0 - 1e-4, 1.0 - 1e-9, 1.0]

@@ -9,18 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.core.tiles import Layout
-from priorwise.kernels.compiling import (
-    DRAW,
-    LANES,
-    LOOK,
-    MEAN,
-    REWARD,
-    SAMPLE,
-    START,
-    UPDATE,
-    inline,
-    tile,
-)
+from priorwise.kernels import compiling as kinds
+from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.gamma import attempt
 from priorwise.kernels.random import (
     GOLDEN,
@@ -88,6 +78,15 @@ def prepare(arm, lane):
 
 
 @inline
+def prior_rows(p, n, arm, rows):
+    """Write the rows of an arm at the prior."""
+    for lane in range(LANES):
+        rows[0, lane] = p[n[At.ALPHA] + arm]
+        rows[1, lane] = p[n[At.BETA] + arm]
+        prepare(rows, lane)
+
+
+@inline
 def beta_row(keys, slot, arm, work, out):
     """Draw from an arm's Beta law for a tile: one attempt in lockstep, then the long way where it
     was not plainly accepted.
@@ -122,22 +121,17 @@ def beta_row(keys, slot, arm, work, out):
             out[lane] = one_beta(keys[lane] + slot, arm[0, lane], arm[1, lane])
 
 
-@tile(SAMPLE)
+@tile(kinds.SAMPLE)
 def sample(p, n, keys, environment):
     """Draw each arm's success probability from the prior."""
-    arms = n[At.ARMS]
     at = call_key(0, 0)
-    rows = np.empty((ROWS_PER_ARM, LANES))
-    work = np.empty((2, LANES))
-    for arm in range(arms):
-        for lane in range(LANES):
-            rows[0, lane] = p[n[At.ALPHA] + arm]
-            rows[1, lane] = p[n[At.BETA] + arm]
-            prepare(rows, lane)
+    rows, work = np.empty((ROWS_PER_ARM, LANES)), np.empty((2, LANES))
+    for arm in range(n[At.ARMS]):
+        prior_rows(p, n, arm, rows)
         beta_row(keys, slot_key(at, 0, arm), rows, work, environment[arm])
 
 
-@tile(REWARD)
+@tile(kinds.REWARD)
 def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
     """Reward 1 with the arm's probability: one uniform number a step, whatever the arm."""
     uniforms(keys, call_key(step, 0), 0, 0, rewards)
@@ -145,19 +139,14 @@ def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
         rewards[lane] = 1.0 if rewards[lane] < chosen[lane] else 0.0
 
 
-@tile(START)
+@tile(kinds.START)
 def start(p, n, state):
     """Start the belief at the prior."""
-    arms = n[At.ARMS]
-    for arm in range(arms):
-        rows = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
-        for lane in range(LANES):
-            rows[0, lane] = p[n[At.ALPHA] + arm]
-            rows[1, lane] = p[n[At.BETA] + arm]
-            prepare(rows, lane)
+    for arm in range(n[At.ARMS]):
+        prior_rows(p, n, arm, state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)])
 
 
-@tile(DRAW)
+@tile(kinds.DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means."""
     for arm in range(n[At.ARMS]):
@@ -165,7 +154,7 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
         beta_row(keys, slot_key(at, draw, arm), rows, scratch[:2], values[arm])
 
 
-@tile(MEAN)
+@tile(kinds.MEAN)
 def mean(p, n, state, signal, scratch, values):
     """Posterior means."""
     for arm in range(n[At.ARMS]):
@@ -174,7 +163,7 @@ def mean(p, n, state, signal, scratch, values):
             values[arm, lane] = a / (a + state[ROWS_PER_ARM * arm + 1, lane])
 
 
-@tile(UPDATE)
+@tile(kinds.UPDATE)
 def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards."""
     for lane in range(LANES):
@@ -185,19 +174,14 @@ def update(p, n, state, signal, scratch, actions, rewards):
         prepare(rows, lane)
 
 
-@tile(LOOK)
+@tile(kinds.LOOK)
 def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
     """Look one step past pulling each arm: draw its mean and its reward, condition on it, and
     average k2 draws of every arm.
     """
     arms = n[At.ARMS]
-    work, value, uniform, one, total = (
-        scratch[:2],
-        scratch[2],
-        scratch[3],
-        scratch[4],
-        scratch[5 : 5 + arms],
-    )
+    work, value, uniform, one = scratch[:2], scratch[2], scratch[3], scratch[4]
+    total = scratch[5 : 5 + arms]
     changed = scratch[5 + arms : 5 + arms + ROWS_PER_ARM]
     for arm in range(arms):
         own = state[ROWS_PER_ARM * arm : ROWS_PER_ARM * (arm + 1)]
@@ -213,11 +197,8 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                 prepare(changed, lane)
             total[:] = 0.0
             for other in range(arms):
-                rows = (
-                    changed
-                    if other == arm
-                    else state[ROWS_PER_ARM * other : ROWS_PER_ARM * (other + 1)]
-                )
+                rows = state[ROWS_PER_ARM * other : ROWS_PER_ARM * (other + 1)]
+                rows = changed if other == arm else rows
                 for j in range(k2):
                     beta_row(keys, slot_key(at, j, other), rows, work, one)
                     for lane in range(LANES):

@@ -36,9 +36,7 @@ FOUR: Final = np.uint64(4)
 def kept_rows(arms: int, horizon: int) -> int:
     """Rows in which quantiles are kept: a power of two of them, at most MOST_KEPT."""
     pairs = arms * horizon * (horizon + 1) * (horizon + 2) // 6  # with their levels
-    kept = 16
-    while kept < min(2 * pairs, MOST_KEPT):
-        kept *= 2
+    kept = max(16, 1 << (min(2 * pairs, MOST_KEPT) - 1).bit_length())
     return kept * 4 // LANES
 
 

@@ -34,14 +34,16 @@ FINITE = register(
         },
         statistics=Later("priorwise.families.finite.statistics:FiniteStatistics"),
         blank=_blank,
-        log_marginal=Later("priorwise.families.finite.likelihood.weights:log_marginal_likelihood"),
+        log_marginal=Later(
+            "priorwise.families.finite.likelihood.estimator:log_marginal_likelihood"
+        ),
         measure=_measure,
         moments=Later("priorwise.families.finite.counts:FiniteCounts"),
         widened=Later("priorwise.families.finite.counts:averaged"),
         pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-        posteriors=Later("priorwise.families.finite.posteriors:FinitePosteriors.start"),
+        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
         parameters=("probs",),
-        tail_conditions=Later("priorwise.families.finite.tails:tail_conditions"),
-        diameter=Later("priorwise.families.finite.tails:diameter"),
+        tail_conditions=Later("priorwise.families.finite.distance:tail_conditions"),
+        diameter=Later("priorwise.families.finite.distance:diameter"),
     )
 )

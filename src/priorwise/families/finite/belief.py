@@ -10,6 +10,7 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from priorwise.core import doors
 from priorwise.core.enumeration import Outcomes, expected_outcomes, rounded_logs
+from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
@@ -77,27 +78,21 @@ class FiniteBelief(SeparableTasks):
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
-        return self._average(rng.counts(self.weights(), draws) / draws, self.prior.means)
+        return _average(rng.counts(self.weights(), draws) / draws, self.prior.means)
 
     def sample_mean_and_size(
         self, rng: Stream, draws: int, seen: Seen
     ) -> tuple[FloatArray, FloatArray]:
         """Mean of ``draws`` drawn mean vectors, and of their absolute values."""
-        shares = rng.counts(self.weights(), draws) / draws
-        mean = self._average(shares, self.prior.means)
-        return mean, self._average(shares, np.abs(self.prior.means)) if self.prior._signed else mean
+        return self._mean_and_size(rng.counts(self.weights(), draws) / draws)
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
-        return self._average(self.probabilities(), self.prior.means)
+        return _average(self.probabilities(), self.prior.means)
 
     def mean_size(self, seen: Seen) -> FloatArray:
         """Posterior means of the absolute means."""
-        return (
-            self._average(self.probabilities(), np.abs(self.prior.means))
-            if self.prior._signed
-            else self.mean(seen)
-        )
+        return self._mean_and_size(self.probabilities())[1]
 
     def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
         """Posterior means of the largest and of the smallest mean, exact."""
@@ -109,9 +104,10 @@ class FiniteBelief(SeparableTasks):
         p = self.probabilities()
         return (p * high).sum(axis=1), (p * low).sum(axis=1)
 
-    @staticmethod
-    def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
-        return np.einsum("ts,sa->ta", weights, table)
+    def _mean_and_size(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Averages of the means, and of their absolute values, where these differ."""
+        mean = _average(weights, self.prior.means)
+        return mean, _average(weights, np.abs(self.prior.means)) if self.prior._signed else mean
 
     def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means: the least value with at least that much probability at
@@ -121,9 +117,8 @@ class FiniteBelief(SeparableTasks):
         order = np.argsort(self.prior.means, axis=0, kind="stable")
         cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
         place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)
-        return np.take_along_axis(self.prior.means, order, axis=0)[
-            place, np.arange(self.prior.arms)
-        ]
+        ordered = np.take_along_axis(self.prior.means, order, axis=0)
+        return ordered[place, np.arange(self.prior.arms)]
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the reward; where no task is left that could have given it, start again from
@@ -134,12 +129,8 @@ class FiniteBelief(SeparableTasks):
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         log_weights = self.log_weights + self.prior.log_likelihood(actions, rewards)
-        best = log_weights.max(axis=1, keepdims=True)
-        impossible = np.isneginf(best)
-        log_weights = np.where(
-            impossible, log_probs(self.prior.probs), log_weights - np.where(impossible, 0.0, best)
-        )
-        return type(self)(self.prior, log_weights, self.resets + impossible[:, 0])
+        log_weights, impossible = rescaled(log_weights, log_probs(self.prior.probs))
+        return type(self)(self.prior, log_weights, self.resets + impossible)
 
     def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
         """``log sum_s p_s p(r given s, a)``, ``(task,)``; minus infinity for impossible rewards."""
@@ -169,9 +160,7 @@ class FiniteBelief(SeparableTasks):
                 out[:, arm] = self._best_after_normal(p, arm, std, seen)
             for _, likelihood in shown or ():
                 joint = p * likelihood
-                best = seen.masked(np.einsum("ts,sb->tb", _normalised(joint), prior.means)).max(
-                    axis=1
-                )
+                best = seen.masked(_average(_normalised(joint), prior.means)).max(axis=1)
                 out[:, arm] += joint.sum(axis=1) * best
         return seen.masked(out)
 
@@ -188,6 +177,10 @@ class FiniteBelief(SeparableTasks):
             best = seen.masked(posterior @ self.prior.means).max(axis=2)  # (task, node)
             total += p[:, s] * np.einsum("tn,n->t", best, weights / weights.sum())
         return total
+
+
+def _average(weights: FloatArray, table: FloatArray) -> FloatArray:
+    return np.einsum("ts,sa->ta", weights, table)
 
 
 def _normalised(weights: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from priorwise.core.runs import Run
 from priorwise.core.types import FloatArray
 from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.finite.prior import FinitePrior
-from priorwise.families.finite.statistics import FiniteStatistics, check_candidates
+from priorwise.families.finite.statistics import FiniteStatistics, check_candidates, finite
 from priorwise.families.normal.totals import prefix_sizes
 
 
@@ -60,11 +60,7 @@ class FiniteCounts:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if not isinstance(self.candidates, FinitePrior):
-            raise TypeError(
-                "candidates must be a FinitePrior, whose support is used, got "
-                f"{type(self.candidates).__name__}"
-            )
+        finite(self.candidates)
         if self.smoothing is not None and validation.number("smoothing", self.smoothing) < 0.0:
             raise ValueError(f"smoothing must not be negative, got {self.smoothing:g}")
         if not 0.5 < validation.number("level", self.level) <= 1.0:
@@ -85,10 +81,8 @@ class FiniteCounts:
         statistics = self._statistics(data)
         warnings: list[str] = []
         if isinstance(data, Run):
-            warnings += uniformity_warnings(
-                design_sums(by_arm(data.actions, None, self.candidates.arms)),
-                "FiniteMarginalLikelihood",
-            )
+            sums = design_sums(by_arm(data.actions, None, self.candidates.arms))
+            warnings += uniformity_warnings(sums, "FiniteMarginalLikelihood")
         return self._count(statistics, warnings)
 
     def fit_prefixes(self, data: Run | FiniteStatistics, sizes: Sequence[int]) -> list[PriorFit]:
@@ -104,13 +98,11 @@ class FiniteCounts:
     def _count(self, statistics: FiniteStatistics, warnings: list[str]) -> PriorFit:
         values = statistics.log_likelihood
         support = statistics.support
-        finite = np.isfinite(values)
-        possible = np.asarray(finite.any(axis=1))
+        left = np.isfinite(values).sum(axis=1)
+        possible = left > 0
         weights = softmax(np.where(possible[:, None], values, 0.0), axis=1)
-        alone = finite.sum(axis=1) == 1
-        told = np.asarray(
-            possible & (alone | ((self.level < 1.0) & (weights.max(axis=1) >= self.level)))
-        )
+        sure = (self.level < 1.0) & (weights.max(axis=1) >= self.level)
+        told = possible & ((left == 1) | sure)
         counts = np.bincount(weights[told].argmax(axis=1), minlength=support).astype(np.float64)
         smoothing = 1.0 / support if self.smoothing is None else self.smoothing
         raised = counts + smoothing
@@ -152,7 +144,7 @@ class DirichletUncertainty(Uncertainty):
         checked = validation.vector("weights", weights)
         if (checked < 0.0).any() or not checked.any():
             raise ValueError("weights must not be negative, and not all 0")
-        object.__setattr__(self, "weights", checked)
+        validation.freeze(self, weights=checked)
 
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """``probs ~ Dirichlet(weights)``."""

@@ -1,16 +1,21 @@
-"""Two laws on finitely many points, matched by value."""
+"""Two laws on finitely many points, matched by value: priors, and posteriors of the same histories;
+and the diameter of finitely many possible tasks.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, final
 
 import numpy as np
 
+from priorwise.core.conditions import Bounded, TailCondition
+from priorwise.core.diameters import DiameterLaw, FiniteLaw
+from priorwise.core.distance import BothBeliefs
 from priorwise.core.quadrature import exp_excess
 from priorwise.core.streams import Stream
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.prior import FinitePrior
 
 
@@ -45,10 +50,8 @@ class FinitePair:
         near 0.
         """
         roots = np.sqrt(self.p) + np.sqrt(self.q)
-        gap = (
-            math.fsum(((self.p - self.q) ** 2 / np.where(roots > 0, roots, 1.0) ** 2).tolist())
-            / 2.0
-        )
+        squares = (self.p - self.q) ** 2 / np.where(roots > 0, roots, 1.0) ** 2
+        gap = math.fsum(squares.tolist()) / 2.0
         if gap < 0.5:
             return math.log1p(-gap)
         affinity = math.fsum(np.sqrt(self.p * self.q).tolist())
@@ -63,9 +66,8 @@ class FinitePair:
             return math.inf
         p, q = self.p[both], self.q[both]
         change = (q - p) / p
-        ratio = np.where(
-            np.abs(change) < 0.5, np.log1p(np.maximum(change, -0.5)), np.log(q) - np.log(p)
-        )
+        near = np.log1p(np.maximum(change, -0.5))
+        ratio = np.where(np.abs(change) < 0.5, near, np.log(q) - np.log(p))
         return math.fsum((p * exp_excess(ratio)).tolist()) + math.fsum(self.q[~both].tolist())
 
     def reverse_kl(self) -> float:
@@ -75,3 +77,55 @@ class FinitePair:
     def log_ratios(self, rng: Stream) -> NoReturn:
         """Never needed: the sum is exact."""
         raise AssertionError("the distance of finite priors is a sum and is never sampled")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FinitePosteriors(BothBeliefs):
+    """Probabilities of the points of both supports."""
+
+    places: tuple[IntArray, IntArray]  # where the points of each support stand in their union
+    points: int
+    exact: bool = True
+
+    @classmethod
+    def start(cls, p: FinitePrior, q: FinitePrior, tasks: int) -> FinitePosteriors:
+        """Match points that are equal bit for bit."""
+        index: dict[tuple[float, ...], int] = {}
+        rows = ((prior.candidates + 0.0).tolist() for prior in (p, q))
+        mine, theirs = (
+            np.array([index.setdefault(tuple(point), len(index)) for point in points])
+            for points in rows
+        )
+        return cls(p.belief(tasks), q.belief(tasks), (mine, theirs), len(index))
+
+    def _laws(self) -> tuple[FloatArray, FloatArray]:
+        """Both posteriors on the union of the supports, ``(task, point)``."""
+        laws = self.p.probabilities(), self.q.probabilities()
+        first, second = (
+            np.stack([np.bincount(place, row, self.points) for row in law], dtype=np.float64)
+            for place, law in zip(self.places, laws, strict=True)
+        )
+        return first, second
+
+    def total_variation(self, rng: Stream) -> FloatArray:
+        """``sum |p - q| / 2``."""
+        first, second = self._laws()
+        return np.asarray(np.abs(first - second).sum(axis=1) / 2.0)
+
+    def shared(self, rng: Stream, draws: int) -> FloatArray:
+        """``min(1, q / p)`` at the drawn points."""
+        first, second = self._laws()
+        drawn = self.places[0][rng.choice(self.p.weights(), draws)]
+        rows = np.arange(len(drawn))[:, None]
+        return np.minimum(1.0, second[rows, drawn] / first[rows, drawn])
+
+
+def tail_conditions(prior: FinitePrior) -> tuple[TailCondition, ...]:
+    """The largest diameter of a possible task."""
+    return (Bounded(float(np.ptp(prior.means[prior.probs > 0.0], axis=1).max())),)
+
+
+def diameter(prior: FinitePrior) -> DiameterLaw:
+    """Law of the diameter."""
+    return FiniteLaw.of(np.ptp(prior.means, axis=1), prior.probs)

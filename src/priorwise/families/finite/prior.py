@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from priorwise.core import doors, validation
 from priorwise.core.enumeration import Outcome, Outcomes
 from priorwise.core.family import seen_by
+from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Signal
 from priorwise.core.rewards import (
     BanditEnvironment,
@@ -96,14 +97,13 @@ class FinitePrior(Serializable):
                 "noise='gaussian' needs noise_var=..., the variance of a reward; other noise takes "
                 "none"
             )
-        object.__setattr__(self, "means", table)
-        object.__setattr__(self, "probs", validation.probabilities("probs", probs, table.shape[0]))
-        object.__setattr__(self, "noise", noise)
+        support, arms = table.shape
+        probs = validation.probabilities("probs", probs, support)
         if noise_var is not None:
-            variances = validation.per_arm("noise_var", noise_var, table.shape[1])
+            variances = validation.per_arm("noise_var", noise_var, arms)
             noise_var = validation.positive("noise_var", variances)
-        object.__setattr__(self, "noise_var", noise_var)
-        object.__setattr__(self, "names", validation.names(names, table.shape[1]))
+        validation.freeze(self, means=table, probs=probs, noise=noise, noise_var=noise_var)
+        validation.freeze(self, names=validation.names(names, arms))
 
     @property
     def arms(self) -> int:
@@ -215,11 +215,8 @@ class FinitePrior(Serializable):
     def belief(self, tasks: int) -> FiniteBelief:
         """Start at the prior."""
         tasks = doors.tasks_of(tasks)
-        return FiniteBelief(
-            self,
-            np.broadcast_to(log_probs(self.probs), (tasks, self.support)),
-            np.zeros(tasks, dtype=np.int64),
-        )
+        start = np.broadcast_to(log_probs(self.probs), (tasks, self.support))
+        return FiniteBelief(self, start, np.zeros(tasks, dtype=np.int64))
 
     def belief_given(self, statistics: Any) -> FiniteBelief:
         """Return the belief about tasks of which all that was seen is in their statistics.
@@ -230,11 +227,8 @@ class FinitePrior(Serializable):
         """
         start, seen = log_probs(self.probs), seen_by(self, statistics)
         seen.check_about(self)
-        weights = start + seen.log_likelihood
-        best = weights.max(axis=1, keepdims=True)
-        impossible = np.isneginf(best)
-        weights = np.where(impossible, start, weights - np.where(impossible, 0.0, best))
-        return FiniteBelief(self, weights, impossible[:, 0].astype(np.int64))
+        weights, impossible = rescaled(start + seen.log_likelihood, start)
+        return FiniteBelief(self, weights, impossible.astype(np.int64))
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
         """Tile functions for the compiled loop."""
@@ -243,7 +237,7 @@ class FinitePrior(Serializable):
         from priorwise.families.finite import tiles_exact as exact
         from priorwise.families.finite import tiles_look as pulls
         from priorwise.families.finite.tiles_tables import NO_TABLES, look_tables
-        from priorwise.kernels.bandit import arm_values, no_signal
+        from priorwise.kernels.bandit import bandit_tiles
 
         arms, support = self.arms, self.support
         variances = np.zeros(arms) if self.noise_var is None else self.noise_var
@@ -266,31 +260,18 @@ class FinitePrior(Serializable):
             order=order,
             **tables,
         )
-        return FamilyTiles(
-            p=p,
-            n=n,
-            arms=arms,
-            environment_rows=arms,
-            signal_rows=0,
+        return bandit_tiles(
+            p,
+            n,
+            kernels,
+            pulls,
+            exact,
             belief_rows=2 * support + 1,
             scratch_rows=support if "best_after" in uses else 1,
             resets_row=2 * support,
-            sample=kernels.sample,
-            signal=no_signal,
-            values=arm_values,
-            reward=kernels.reward,
-            start=kernels.start,
-            draw=kernels.draw,
-            mean=kernels.mean,
-            update=kernels.update,
-            look=pulls.look,
             look_many=cells.look if tables["cells"] else None,
             many_pulls=tables["cells"],
-            certain=kernels.certain,
-            mean_size=kernels.mean_size if self._signed else None,
             draws_cancel=self._signed,
             look_keeps_keys=True,
-            quantile=exact.quantile,
-            best_after=exact.best_after,
-            draw_each=exact.draw_each,
+            mean_size=kernels.mean_size if self._signed else None,
         )

@@ -42,9 +42,7 @@ class FiniteStatistics(PerTask):
         values = validation.numbers("log_likelihood", log_likelihood)
         excluded = np.isneginf(values)
         checked = table("log_likelihood", np.where(excluded, 0.0, values), (None, None))
-        if candidates is not None and not isinstance(candidates, FinitePrior):
-            raise TypeError(f"candidates must be a FinitePrior, got {type(candidates).__name__}")
-        if candidates is not None and candidates.support != checked.shape[1]:
+        if candidates is not None and finite(candidates).support != checked.shape[1]:
             raise ValueError(
                 f"log_likelihood has {checked.shape[1]} candidates, but candidates has "
                 f"{candidates.support}"
@@ -59,13 +57,8 @@ class FiniteStatistics(PerTask):
     @classmethod
     def empty(cls, tasks: int, candidates: Any = None, **known: Any) -> Self:
         """Return the statistics of tasks before their first pull."""
-        tasks = validation.count("tasks", tasks)
-        if not isinstance(candidates, FinitePrior):
-            raise TypeError(
-                "candidates must be the FinitePrior whose support the tasks are from, got "
-                f"{type(candidates).__name__}"
-            )
-        return cls(np.zeros((tasks, candidates.support)), candidates=candidates)
+        shape = (validation.count("tasks", tasks), finite(candidates).support)
+        return cls(np.zeros(shape), candidates=candidates)
 
     @property
     def support(self) -> int:
@@ -83,19 +76,13 @@ class FiniteStatistics(PerTask):
         constant, so that they can be compared with those of other families; noiseless rewards have
         probability 1 or 0.
         """
-        if not isinstance(candidates, FinitePrior):
-            raise TypeError(
-                "candidates must be a FinitePrior, whose support and noise are used, got "
-                f"{type(candidates).__name__}"
-            )
-        chosen, earned = trajectory(actions, rewards, candidates.arms)
+        chosen, earned = trajectory(actions, rewards, finite(candidates).arms)
         total = np.zeros((len(chosen), candidates.support))
         for step in range(chosen.shape[1]):
             total += candidates.log_likelihood(chosen[:, step], earned[:, step])
         if candidates.noise_var is not None:
-            total -= 0.5 * np.log(2.0 * np.pi * candidates.noise_var)[chosen].sum(
-                axis=1, keepdims=True
-            )
+            constants = np.log(2.0 * np.pi * candidates.noise_var)[chosen]
+            total -= 0.5 * constants.sum(axis=1, keepdims=True)
         return cls(total, candidates=candidates)
 
     @classmethod
@@ -123,12 +110,9 @@ class FiniteStatistics(PerTask):
         mine = self.candidates
         if mine is None or mine is prior:
             return
-        if mine.noise != prior.noise or not (
-            np.array_equal(mine.means, prior.means)
-            and np.array_equal(
-                np.array(mine.noise_var, float), np.array(prior.noise_var, float), True
-            )
-        ):
+        alike = mine.noise == prior.noise and np.array_equal(mine.means, prior.means)
+        ours, theirs = (np.array(each.noise_var, float) for each in (mine, prior))
+        if not (alike and np.array_equal(ours, theirs, equal_nan=True)):
             raise ValueError(
                 "the statistics are likelihoods of other candidates: their means or noise differ "
                 "from those of the prior; read the tasks with this prior"
@@ -141,9 +125,8 @@ class FiniteStatistics(PerTask):
                 "candidates=..., the finite prior whose support they are about"
             )
         pulls.check(self.candidates.arms)
-        columns["log_likelihood"][pulls.tasks] += self.candidates.log_density(
-            pulls.actions, pulls.rewards
-        )
+        density = self.candidates.log_density(pulls.actions, pulls.rewards)
+        columns["log_likelihood"][pulls.tasks] += density
 
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         """Candidates agree if they are the same tasks with the same noise, whatever their
@@ -161,6 +144,16 @@ class FiniteStatistics(PerTask):
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
         table = extended.unwritten("log_likelihood", fields["log_likelihood"])
         return super()._from_fields(fields | {"log_likelihood": table})
+
+
+def finite(candidates: Any) -> FinitePrior:
+    """Refuse what is no finite prior."""
+    if not isinstance(candidates, FinitePrior):
+        raise TypeError(
+            "candidates must be a FinitePrior, whose support and noise are used, got "
+            f"{type(candidates).__name__}"
+        )
+    return candidates
 
 
 def check_candidates(estimator: Any, candidates: FinitePrior, known: KnownTasks) -> None:

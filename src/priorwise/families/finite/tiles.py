@@ -9,18 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from priorwise.core.tiles import Layout
-from priorwise.kernels.compiling import (
-    CERTAIN,
-    DRAW,
-    LANES,
-    MEAN,
-    REWARD,
-    SAMPLE,
-    START,
-    UPDATE,
-    inline,
-    tile,
-)
+from priorwise.kernels import compiling as kinds
+from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.random import call_key, mix, one_normal, slot_key, uniforms, unit
 from priorwise.kernels.simd import (
     WIDTH,
@@ -70,15 +60,6 @@ class At(Layout):
 
 
 @inline
-def locate(cumulative, count, target):
-    """How many running sums are at or below the target, at most count - 1."""
-    place = 0
-    for k in range(count):
-        place += 1 if cumulative[k] <= target else 0
-    return min(place, count - 1)
-
-
-@inline
 def log_likelihood(p, n, mean, arm, reward):
     """Log likelihood of a noisy reward under a mean, up to a constant of the reward."""
     if n[At.NOISE] == BERNOULLI:
@@ -87,7 +68,7 @@ def log_likelihood(p, n, mean, arm, reward):
     return -0.5 * deviation * deviation / p[n[At.NOISE_VAR] + arm]
 
 
-@tile(SAMPLE)
+@tile(kinds.SAMPLE)
 def sample(p, n, keys, environment):
     """Draw which task it is; the environment is its mean vector."""
     arms, support = n[At.ARMS], n[At.SUPPORT]
@@ -104,12 +85,15 @@ def sample(p, n, keys, environment):
             active += 1
     slot = slot_key(call_key(0, 0), 0, 0)
     for lane in range(LANES):
-        s = ids[locate(cumulative, active, unit(mix(keys[lane] + slot)) * total)]
+        target, place = unit(mix(keys[lane] + slot)) * total, 0
+        for k in range(active):
+            place += 1 if cumulative[k] <= target else 0
+        s = ids[min(place, active - 1)]
         for arm in range(arms):
             environment[arm, lane] = p[n[At.MEANS] + s * arms + arm]
 
 
-@tile(REWARD)
+@tile(kinds.REWARD)
 def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
     """Reward of the chosen arms: the mean, 0 or 1, or the mean with normal noise; one number a
     step, whatever the arm.
@@ -137,7 +121,7 @@ def restart(p, n, state, lane):
         state[support + s, lane] = np.exp(state[s, lane])
 
 
-@tile(START)
+@tile(kinds.START)
 def start(p, n, state):
     """Start the belief at the prior."""
     support, first = n[At.SUPPORT], n[At.LOG_WEIGHTS]
@@ -148,6 +132,15 @@ def start(p, n, state):
 
 
 @inline
+def total_weight(state, support, g):
+    """Return the sum of the weights, for a group of lanes."""
+    total = splat(0.0)
+    for s in range(support):
+        total = total + load(state, (support + s) * LANES + g)
+    return total
+
+
+@inline
 def mean_vectors(p, n, state, share, values):
     """Write the mean vectors of drawn tasks: the first whose running weight exceeds a share of the
     total; the row of shares is used up.
@@ -155,10 +148,7 @@ def mean_vectors(p, n, state, share, values):
     arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
     one, zero = splat(1.0), splat(0.0)
     for g in range(0, LANES, WIDTH):
-        total = zero
-        for s in range(support):
-            total = total + load(state, (support + s) * LANES + g)
-        target = load(share, g) * total
+        target = load(share, g) * total_weight(state, support, g)
         running, place, last = zero, zero, zero
         for s in range(support):
             weight = load(state, (support + s) * LANES + g)
@@ -173,7 +163,7 @@ def mean_vectors(p, n, state, share, values):
             poke(values, arm * LANES + lane, peek(p, first + arm))
 
 
-@tile(DRAW)
+@tile(kinds.DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """Return the mean vector of one drawn task."""
     uniforms(keys, at, 0, draw, scratch[0])
@@ -185,28 +175,23 @@ def averages(p, n, state, values, absolute):
     """Write the posterior means of the arms' means, or of their absolute values."""
     arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
     for g in range(0, LANES, WIDTH):
-        total = splat(0.0)
-        for s in range(support):
-            total = total + load(state, (support + s) * LANES + g)
+        total = total_weight(state, support, g)
         for arm in range(arms):
             value = splat(0.0)
             for s in range(support):
                 each = peek(p, means + s * arms + arm)
-                value = fma(
-                    load(state, (support + s) * LANES + g),
-                    splat(abs(each) if absolute else each),
-                    value,
-                )
+                each = splat(abs(each) if absolute else each)
+                value = fma(load(state, (support + s) * LANES + g), each, value)
             store(values, arm * LANES + g, value / total)
 
 
-@tile(MEAN)
+@tile(kinds.MEAN)
 def mean(p, n, state, signal, scratch, values):
     """Posterior means."""
     averages(p, n, state, values, False)
 
 
-@tile(MEAN)
+@tile(kinds.MEAN)
 def mean_size(p, n, state, signal, scratch, values):
     """Posterior means of the absolute means."""
     averages(p, n, state, values, True)
@@ -224,7 +209,7 @@ def possible_tasks(state, support, g):
     return count, last
 
 
-@tile(CERTAIN)
+@tile(kinds.CERTAIN)
 def certain(p, n, state, out):
     """Tell whether one possible task is left."""
     one, zero = splat(1.0), splat(0.0)
@@ -272,9 +257,8 @@ def add_log_likelihoods(p, n, state, actions, rewards, best):
         for lane in range(LANES):
             if row[lane] > -np.inf:
                 arm = actions[lane]
-                row[lane] += log_likelihood(
-                    p, n, peek(p, means + s * arms + arm), arm, rewards[lane]
-                )
+                mean = peek(p, means + s * arms + arm)
+                row[lane] += log_likelihood(p, n, mean, arm, rewards[lane])
                 best[lane] = max(best[lane], row[lane])
 
 
@@ -284,14 +268,11 @@ def rescale(state, support, best, lane):
     for s in range(support):
         shifted = peek(state, s * LANES + lane) - best
         poke(state, s * LANES + lane, shifted)
-        poke(
-            state,
-            (support + s) * LANES + lane,
-            0.0 if shifted == -np.inf else np.exp(shifted) if shifted < 0.0 else 1.0,
-        )
+        weight = 0.0 if shifted == -np.inf else np.exp(shifted) if shifted < 0.0 else 1.0
+        poke(state, (support + s) * LANES + lane, weight)
 
 
-@tile(UPDATE)
+@tile(kinds.UPDATE)
 def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; where no task could have given it, start again from
     the prior and count it.

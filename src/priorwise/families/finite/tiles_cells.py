@@ -13,27 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from priorwise.families.finite import tiles_counts as counts
+from priorwise.families.finite import tiles_look as pulls
 from priorwise.families.finite.tiles import NONE, At
-from priorwise.families.finite.tiles_counts import (
-    any_short,
-    best_sums_of,
-    count_draws,
-    draw_heads,
-    draw_remainders,
-    keep_tops,
-    look_up_tops,
-    own_heads,
-)
-from priorwise.families.finite.tiles_look import (
-    DONE,
-    I0,
-    add_up_pulls,
-    draw_tasks,
-    point_rows,
-    rule_out,
-    settle,
-    start_at,
-)
 from priorwise.families.finite.tiles_work import BATCH, begin, next_places, work_in
 from priorwise.kernels.compiling import LANES, LOOK, inline, tile
 from priorwise.kernels.random import ZERO
@@ -77,16 +59,16 @@ def begin_cells(cells, p, n):
 
 
 @inline
-def gather_equals(state, support, mask, arms, leader, apart, number, members):
+def gather_equals(work, state, mask, leader, apart, number, members):
     """List the lanes from the leader on that have its weights and its available arms, and mark them
     done. Return their number.
     """
     for g in range(0, LANES, WIDTH):
         differ = zeros()
-        for s in range(support, 2 * support):
+        for s in range(work.support, 2 * work.support):
             own = bits_of(peek(state, s * LANES + leader))
             differ = differ | (bits_of(load(state, s * LANES + g)) ^ own)
-        for arm in range(arms):
+        for arm in range(work.arms):
             own = bits_of(peek(mask, arm * LANES + leader))
             differ = differ | (bits_of(load(mask, arm * LANES + g)) ^ own)
         store(apart, g, differ)
@@ -94,7 +76,7 @@ def gather_equals(state, support, mask, arms, leader, apart, number, members):
     for lane in range(leader, LANES):
         if apart[lane] == ZERO:
             members[together] = lane
-            number[lane] = DONE
+            number[lane] = pulls.DONE
             together += 1
     return together
 
@@ -103,10 +85,11 @@ def gather_equals(state, support, mask, arms, leader, apart, number, members):
 def fill_records(work, cells, p, n, active):
     """Compute what follows each cell under the weights of the possible tasks."""
     for cell in range(0, cells.pitch, BATCH):
-        point_rows(work, active, cells.pitch, n[At.CELL_MEANS] + cell)
-        rule_out(work, p, cells.starts, p, n[At.CELL_VALUES] + cell, p[n[At.TOLERANCE]], active)
-        own_heads(work, active)
-        keep_tops(work, active, cells.words, cells.table, cell * cells.size, cells.size)
+        pulls.point_rows(work, active, cells.pitch, n[At.CELL_MEANS] + cell)
+        shown = n[At.CELL_VALUES] + cell
+        pulls.rule_out(work, p, cells.starts, p, shown, p[n[At.TOLERANCE]], active)
+        counts.own_heads(work, active)
+        counts.keep_tops(work, active, cells.words, cells.table, cell * cells.size, cells.size)
 
 
 @inline
@@ -121,21 +104,21 @@ def show(work, cells, at):
 @inline
 def look_by_cell(work, cells, p, n, keys, lanes, first, end, active, listed, least):
     """Look ahead from the lanes ``first`` to ``end``, exclusive, which hold one belief."""
-    member, place, pitch = first, I0, work.arms + WIDTH
-    point_rows(work, active, pitch, n[At.RECORDS])
+    member, place, pitch = first, pulls.I0, work.arms + WIDTH
+    pulls.point_rows(work, active, pitch, n[At.RECORDS])
     for at in range(0, (end - first) * work.pitch, BATCH):
         member, place = next_places(work, keys, lanes, member, end - 1, place)
-        draw_tasks(work, n, active, cells.records, 0)
+        pulls.draw_tasks(work, n, active, cells.records, 0)
         show(work, cells, at)
-        look_up_tops(work, cells.table, active, cells.records)
-        draw_heads(work)
-        count_draws(work, active)
-        if any_short(work):
-            point_rows(work, active, pitch, n[At.ROWS])
-            rule_out(work, p, work.starts, work.values, at, p[n[At.TOLERANCE]], active)
-            draw_remainders(work, active)
-            point_rows(work, active, pitch, n[At.RECORDS])
-        best_sums_of(work, n[At.SIGNED], active, listed, least, at)
+        counts.look_up_tops(work, cells.table, active, cells.records)
+        counts.draw_heads(work)
+        counts.count_draws(work, active)
+        if counts.any_short(work):
+            pulls.point_rows(work, active, pitch, n[At.ROWS])
+            pulls.rule_out(work, p, work.starts, work.values, at, p[n[At.TOLERANCE]], active)
+            counts.draw_remainders(work, active)
+            pulls.point_rows(work, active, pitch, n[At.RECORDS])
+        counts.best_sums_of(work, n[At.SIGNED], active, listed, least, at)
 
 
 @tile(LOOK)
@@ -144,7 +127,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     vectors of tasks that show it.
     """
     number, last, apart = np.empty(LANES), np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    if settle(p, n, k1, state, mask, number, last, now, ahead) == 0:
+    if pulls.settle(p, n, k1, state, mask, number, last, now, ahead) == 0:
         return
     taken, lanes = np.full(1, WIDTH), np.empty(LANES, np.int64)
     work_in(taken, p, n, k1, k2, TOGETHER)
@@ -154,21 +137,19 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
     work, cells = work_in(memory, p, n, k1, k2, TOGETHER), cells_in(memory, n)
     begin(work, NONE, step, call)
     begin_cells(cells, p, n)
-    known_lane, listed, least = I0, I0, 0.0
+    known_lane, listed, least = pulls.I0, pulls.I0, 0.0
     for leader in range(LANES):
-        if number[leader] == DONE:
+        if number[leader] == pulls.DONE:
             continue
-        active, known_lane, listed, least = start_at(
+        active, known_lane, listed, least = pulls.start_at(
             work, leader, state, mask, p, n, known_lane, listed, least
         )
-        together = gather_equals(
-            state, n[At.SUPPORT], mask, work.arms, leader, apart, number, lanes
-        )
+        together = gather_equals(work, state, mask, leader, apart, number, lanes)
         fill_records(work, cells, p, n, active)
         for first in range(0, together, TOGETHER):
             end = min(together, first + TOGETHER)
             look_by_cell(work, cells, p, n, keys, lanes, first, end, active, listed, least)
             for member in range(first, end):
                 place = (member - first) * work.pitch
-                add_up_pulls(work, place, lanes[member], n[At.SIGNED], now, ahead, sizes)
+                pulls.add_up_pulls(work, place, lanes[member], n[At.SIGNED], now, ahead, sizes)
     keep(memory)

@@ -257,10 +257,8 @@ def best_sums(work, listed, least, at):
             a, b = splat(0.0), splat(0.0)
             end = peek(work.entry_ends, arm)
             while entry < end:
-                value, place = (
-                    splat(peek(work.entry_values, entry)),
-                    peek(work.entry_places, entry) + v,
-                )
+                value = splat(peek(work.entry_values, entry))
+                place = peek(work.entry_places, entry) + v
                 a = load(floats, place) * value + a
                 b = load(floats, place + WIDTH) * value + b
                 entry += 1

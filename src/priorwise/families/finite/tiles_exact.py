@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from priorwise.families.finite.tiles import BERNOULLI, NONE, At, mean_vectors
+from priorwise.families.finite.tiles import BERNOULLI, NONE, At, mean_vectors, total_weight
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, inline, tile
 from priorwise.kernels.random import mix, unit
 from priorwise.kernels.simd import WIDTH, fma, load, maximum, peek, splat, store, where_at_least
@@ -31,10 +31,7 @@ def quantile(p, n, level, normal, state, signal, scratch, values):
     """Write for each arm the least mean with at least that much probability at or below it."""
     arms, support, means = n[At.ARMS], n[At.SUPPORT], n[At.MEANS]
     for g in range(0, LANES, WIDTH):
-        target = splat(0.0)
-        for s in range(support):
-            target = target + load(state, (support + s) * LANES + g)
-        target = target * (level - SLACK)
+        target = total_weight(state, support, g) * (level - SLACK)
         for arm in range(arms):
             order = n[At.ORDER] + arm * support
             below, value = splat(0.0), splat(0.0)
@@ -98,40 +95,33 @@ def best_after(p, n, state, signal, mask, scratch, values):
     members, chances = np.arange(support), np.ones(support)
     values[:] = 0.0
     for arm in range(arms):
-        own = values[arm]
+        own, first = values[arm], means + arm
         if noise == NONE:
             order = n[At.ORDER] + arm * support
             for k in range(support):
                 members[k] = n[order + k]
             low, shown = 0, 0
             while shown < support:
-                reward = p[means + members[shown] * arms + arm]
-                while reward - p[means + members[low] * arms + arm] > tolerance:
+                reward = p[first + members[shown] * arms]
+                while reward - p[first + members[low] * arms] > tolerance:
                     low += 1
-                while (
-                    shown < support and p[means + members[shown] * arms + arm] - reward <= tolerance
-                ):
+                while shown < support and p[first + members[shown] * arms] - reward <= tolerance:
                     shown += 1
-                add_best(
-                    p, n, state, mask, members[low:], chances, shown - low, -1, 1.0, scratch, own
-                )
+                rest = (members[low:], chances, shown - low, -1, 1.0, scratch, own)
+                add_best(p, n, state, mask, *rest)
         elif noise == BERNOULLI:
             for success in range(2):
                 for s in range(support):
-                    mean = p[means + s * arms + arm]
+                    mean = p[first + s * arms]
                     chances[s] = mean if success else 1.0 - mean
                 add_best(p, n, state, mask, members, chances, support, -1, 1.0, scratch, own)
         else:
             for drawn in range(support):
                 for k in range(len(NODES)):
                     likelihoods(p, n, arm, drawn, NODES[k], chances)
-                    add_best(
-                        p, n, state, mask, members, chances, support, drawn, WEIGHTS[k], scratch,
-                        own,
-                    )  # fmt: skip
+                    rest = (members, chances, support, drawn, WEIGHTS[k], scratch, own)
+                    add_best(p, n, state, mask, *rest)
     for g in range(0, LANES, WIDTH):
-        total = splat(0.0)
-        for s in range(support):
-            total = total + load(state, (support + s) * LANES + g)
+        total = total_weight(state, support, g)
         for arm in range(arms):
             store(values, arm * LANES + g, load(values, arm * LANES + g) / total)

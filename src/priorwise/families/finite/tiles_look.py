@@ -10,15 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from priorwise.families.finite import tiles_counts as counts
 from priorwise.families.finite.tiles import BERNOULLI, GAUSSIAN, NONE, At, possible_tasks
-from priorwise.families.finite.tiles_counts import (
-    any_short,
-    best_sums_of,
-    count_draws,
-    draw_heads,
-    draw_remainders,
-    own_heads,
-)
 from priorwise.families.finite.tiles_work import BATCH, begin, next_places, work_in
 from priorwise.kernels.compiling import LANES, LOOK, inline, tile
 from priorwise.kernels.random import box_muller, mix, pair_start, unit
@@ -214,19 +207,6 @@ def add_up(work, values, place, factor, lane, out, row):
 
 
 @inline
-def add_up_sizes(work, place, lane, sizes):
-    """Write the sums over the pulls of each arm of absolute values, shown and ahead, for one
-    lane.
-    """
-    for arm in range(work.arms):
-        total = 0.0
-        for i in range(work.k1):
-            total += abs(peek(work.values, place + i * work.arms + arm))
-        poke(sizes, arm * LANES + lane, total)
-    add_up(work, work.best_sizes, place, 1.0 / work.k2, lane, sizes, work.arms)
-
-
-@inline
 def start_at(work, lane, state, mask, p, n, known_lane, listed, least):
     """Read the belief of a lane. Return the number of possible tasks, and what the entries were
     listed for: the lane, how many arms have any, and the least sum.
@@ -258,21 +238,28 @@ def look_by_pull(work, p, n, keys, step, lanes, active, listed, least):
             rule_out(work, p, work.starts, work.rewards, 0, p[n[At.TOLERANCE]], active)
         else:
             weigh(work, p, n, active)
-        own_heads(work, active)
-        draw_heads(work)
-        count_draws(work, active)
-        if any_short(work):
-            draw_remainders(work, active)
-        best_sums_of(work, n[At.SIGNED], active, listed, least, at)
+        counts.own_heads(work, active)
+        counts.draw_heads(work)
+        counts.count_draws(work, active)
+        if counts.any_short(work):
+            counts.draw_remainders(work, active)
+        counts.best_sums_of(work, n[At.SIGNED], active, listed, least, at)
 
 
 @inline
 def add_up_pulls(work, place, lane, signed, now, ahead, sizes):
-    """Write what the pulls of a lane add up to, arm by arm."""
+    """Write what the pulls of a lane add up to, arm by arm, and where means may cancel the sums of
+    absolute values, shown and ahead.
+    """
     add_up(work, work.values, place, 1.0, lane, now, I0)
     add_up(work, work.best, place, 1.0 / work.k2, lane, ahead, I0)
     if signed:
-        add_up_sizes(work, place, lane, sizes)
+        for arm in range(work.arms):
+            total = 0.0
+            for i in range(work.k1):
+                total += abs(peek(work.values, place + i * work.arms + arm))
+            poke(sizes, arm * LANES + lane, total)
+        add_up(work, work.best_sizes, place, 1.0 / work.k2, lane, sizes, work.arms)
 
 
 @tile(LOOK)

@@ -41,7 +41,8 @@ def look_tables(means: FloatArray, deviations: FloatArray, *, noiseless: bool) -
     if count > 0:
         shown[cells] = means
         arm_of[cells] = np.arange(arms)
-    size = record_size(support)
+    # words of a record: tops, four a word, rounded up to the 16 looked up at once, and the mean
+    size = -(-support // 16) * 4 + 1
     return {
         "part": part,
         "multiple": multiple,
@@ -54,13 +55,6 @@ def look_tables(means: FloatArray, deviations: FloatArray, *, noiseless: bool) -
         "record": size,
         "records": size * cells[:, repeated] if count > 0 else cells,
     }
-
-
-def record_size(support: int) -> int:
-    """Words of a cell's record: tops, four a word, rounded up to the 16 that are looked up at once,
-    and the mean it shows.
-    """
-    return -(-support // 16) * 4 + 1
 
 
 def cells_of(means: FloatArray) -> IntArray:

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
-from priorwise.core.family import ask, statistics_of
+from priorwise.core.family import statistics_of
+from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
 from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
@@ -52,8 +53,8 @@ class MixturePrior(Serializable):
     def __init__(self, components: Sequence[Any], probs: ArrayLike) -> None:
         """Check and freeze the components."""
         parts = check_components("components", components)
-        object.__setattr__(self, "components", parts)
-        object.__setattr__(self, "probs", validation.probabilities("probs", probs, len(parts)))
+        probs = validation.probabilities("probs", probs, len(parts))
+        validation.freeze(self, components=parts, probs=probs)
 
     @property
     def arms(self) -> int:
@@ -86,29 +87,29 @@ class MixturePrior(Serializable):
         drawn = [part.sample(rng, tasks) for part in self.components]
         return mixed(drawn, index)
 
+    def log_probs(self, tasks: int) -> FloatArray:
+        """Logarithms of the probabilities, for each of some tasks, ``(task, component)``."""
+        with np.errstate(divide="ignore"):
+            return np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
+
     def belief(self, tasks: int) -> MixtureBelief:
         """Start at the prior."""
         tasks = doors.tasks_of(tasks)
-        with np.errstate(divide="ignore"):
-            weights = np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
         parts = tuple(part.belief(tasks) for part in self.components)
         for place, part in enumerate(parts):
             what = f"the belief of components[{place}], a {type(part).__name__},"
             members = doors.members(PredictiveBelief)
             doors.role(what, part, "a belief that tells how likely rewards are", *members)
-        return MixtureBelief(parts, weights, self.arms)
+        return MixtureBelief(parts, self.log_probs(tasks), self.arms)
 
     def belief_given(self, statistics: Any) -> MixtureBelief:
         """Return the belief about tasks of which all that was seen is in their statistics, one for
         each component; see those.
         """
         seen = statistics_of(self, statistics, "belief_given")
-        pairs = [(part, own) for own, part in seen.beside(self.components)]
-        each = [ask(part, "log_marginal", "a mixture")(part, own) for part, own in pairs]
-        with np.errstate(divide="ignore"):
-            prior = np.broadcast_to(np.log(self.probs), (seen.tasks, self.probs.size))
-        parts = tuple(part.belief_given(own) for part, own in pairs)
-        return MixtureBelief(parts, _moved(prior, np.stack(each, axis=1)), self.arms)
+        start, gained = self.log_probs(seen.tasks), seen.log_marginals(self.components)
+        parts = tuple(part.belief_given(own) for own, part in seen.beside(self.components))
+        return MixtureBelief(parts, rescaled(start + gained, start)[0], self.arms)
 
 
 @final
@@ -144,11 +145,14 @@ class MixtureBelief:
 
     def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
         """``log sum_k p_k p(r given component k)``, ``(task,)``."""
-        each = [part.log_predictive(seen, actions, rewards) for part in self.parts]
         with np.errstate(divide="ignore"):
-            return np.asarray(
-                logsumexp(np.log(self.probabilities()) + np.stack(each, axis=1), axis=1)
-            )
+            log_probs = np.log(self.probabilities())
+        each = self._log_predictives(seen, actions, rewards)
+        return np.asarray(logsumexp(log_probs + each, axis=1))
+
+    def _log_predictives(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        each = [part.log_predictive(seen, actions, rewards) for part in self.parts]
+        return np.stack(each, axis=1)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition every component, and weigh it by how likely it deemed the reward.
@@ -159,20 +163,8 @@ class MixtureBelief:
         actions, rewards = doors.played(self, seen, actions, rewards)
         # each refuses what it cannot have seen
         parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)
-        gained = np.stack(
-            [part.log_predictive(seen, actions, rewards) for part in self.parts], axis=1
-        )
-        return replace(self, parts=parts, log_weights=_moved(self.log_weights, gained))
-
-
-def _moved(weights: FloatArray, gained: FloatArray) -> FloatArray:
-    """Log weights after log likelihoods, with a largest of 0; as they were where all are
-    impossible.
-    """
-    moved = weights + gained
-    best = moved.max(axis=1, keepdims=True)
-    impossible = np.isneginf(best)
-    return np.where(impossible, weights, moved - np.where(impossible, 0.0, best))
+        moved = self.log_weights + self._log_predictives(seen, actions, rewards)
+        return replace(self, parts=parts, log_weights=rescaled(moved, self.log_weights)[0])
 
 
 def check_components(name: str, components: Any) -> tuple[Any, ...]:

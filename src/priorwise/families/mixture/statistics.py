@@ -41,7 +41,7 @@ class MixtureStatistics(PerTask):
                 "parts must be about the same tasks, but have "
                 f"{', '.join(str(each.tasks) for each in parts)} of them"
             )
-        object.__setattr__(self, "parts", parts)
+        self._set(parts=parts)
 
     @classmethod
     def known(cls, prior: Any) -> dict[str, Any]:
@@ -94,12 +94,13 @@ class MixtureStatistics(PerTask):
             )
         return list(zip(self.parts, others, strict=True))
 
+    def log_marginals(self, components: tuple[Any, ...]) -> FloatArray:
+        """Log marginal likelihood of the tasks under each component, ``(task, component)``."""
+        pairs = self.beside(components)
+        return np.stack([ask(part, "log_marginal", TOOL)(part, own) for own, part in pairs], axis=1)
+
 
 def log_marginal(prior: MixturePrior, statistics: MixtureStatistics) -> FloatArray:
     """``log sum_k probs_k p_k``, ``(task,)``."""
-    each = [
-        ask(part, "log_marginal", TOOL)(part, seen)
-        for seen, part in statistics.beside(prior.components)
-    ]
-    with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(np.log(prior.probs) + np.stack(each, axis=1), axis=1))
+    each = prior.log_probs(statistics.tasks) + statistics.log_marginals(prior.components)
+    return np.asarray(logsumexp(each, axis=1))

@@ -62,14 +62,9 @@ class ArmCounts:
             n, s, tasks = seen // most, seen % most, pairs[seen]
         f = n - s
         weights = np.ones(len(s)) if tasks is None else tasks
-        return cls(
-            RisingSums.of(s, tasks),
-            RisingSums.of(f, tasks),
-            RisingSums.of(n, tasks),
-            float((s * weights).sum()),
-            float((f * weights).sum()),
-            int(weights[(s > 0) & (f > 0)].sum()),
-        )
+        sums = RisingSums.of(s, tasks), RisingSums.of(f, tasks), RisingSums.of(n, tasks)
+        totals = float((s * weights).sum()), float((f * weights).sum())
+        return cls(*sums, *totals, int(weights[(s > 0) & (f > 0)].sum()))
 
     @property
     def mean(self) -> float:
@@ -106,10 +101,7 @@ class ArmCounts:
         if self.pulls.pairs() == 0:
             return "was never pulled twice in a task, which leaves its concentration open"
         if self.mixed == 0:
-            return (
-                "had only successes or only failures in each task, so that its means look like 0 "
-                "or 1"
-            )
+            return "had only successes or only failures in each task: its means look like 0 or 1"
         if self.spread() <= 0:
             return (
                 "varies no more between tasks than chance alone would make it, so that its "
@@ -132,13 +124,9 @@ class BetaObjective:
         """Without the regulariser."""
         m, rest, c = _mean(log_odds), _mean(-log_odds), exp(log_concentration)
         counts = self.counts
-        chance = counts.total_successes * log(m) + counts.total_failures * log(rest)
-        return float(
-            chance
-            + counts.successes.value(c * m)
-            + counts.failures.value(c * rest)
-            - counts.pulls.value(c)
-        )
+        total = counts.total_successes * log(m) + counts.total_failures * log(rest)
+        total = total + counts.successes.value(c * m) + counts.failures.value(c * rest)
+        return float(total - counts.pulls.value(c))
 
     def value(self, at: FloatArray) -> float:
         """Objective at (log odds, log concentration)."""
@@ -152,39 +140,28 @@ class BetaObjective:
         c + log m`` and so on.
         """
         m, rest, c = _mean(float(at[0])), _mean(-float(at[0])), exp(at[1])
-        (s1, s2), (f1, f2) = (
-            self.counts.successes.slopes(c * m),
-            self.counts.failures.slopes(c * rest),
-        )
-        n1, n2 = self.counts.pulls.slopes(c)
-        total_s, total_f = self.counts.total_successes, self.counts.total_failures
+        counts = self.counts
+        s1, s2 = counts.successes.slopes(c * m)
+        f1, f2 = counts.failures.slopes(c * rest)
+        n1, n2 = counts.pulls.slopes(c)
+        total_s, total_f = counts.total_successes, counts.total_failures
         rho, half = _mean(-float(at[1])), 0.5 * self.regulariser
-        gradient = np.array(
-            [
-                (total_s + s1 + half) * rest - (total_f + f1 + half) * m,
-                s1 + f1 - n1 + half * (2.0 * rho - 1.0),
-            ]
-        )
-        across = s2 * rest - f2 * m
-        mean_curve = (
-            s2 * rest**2 + f2 * m**2 - m * rest * (total_s + s1 + total_f + f1 + 2.0 * half)
-        )
-        hessian = np.array(
-            [[mean_curve, across], [across, s2 + f2 - n2 - 2.0 * half * rho * (1.0 - rho)]]
-        )
-        return gradient, -hessian
+        by_mean = (total_s + s1 + half) * rest - (total_f + f1 + half) * m
+        by_size = s1 + f1 - n1 + half * (2.0 * rho - 1.0)
+        weight = total_s + s1 + total_f + f1 + 2.0 * half
+        mean_curve = s2 * rest**2 + f2 * m**2 - m * rest * weight
+        across, size_curve = s2 * rest - f2 * m, s2 + f2 - n2 - 2.0 * half * rho * (1.0 - rho)
+        hessian = np.array([[mean_curve, across], [across, size_curve]])
+        return np.array([by_mean, by_size]), -hessian
 
 
 def maximise(objective: BetaObjective, start: FloatArray, limit: int = 200) -> Climb[Spot]:
     """Climb within the range of log odds and concentrations."""
-    return climb(
-        lambda at: Spot(at, objective.value(at), objective.slopes),
-        start,
-        limit=limit,
-        longest=3.0,
-        low=LOW,
-        high=HIGH,
-    )
+
+    def spot(at: FloatArray) -> Spot:
+        return Spot(at, objective.value(at), objective.slopes)
+
+    return climb(spot, start, limit=limit, longest=3.0, low=LOW, high=HIGH)
 
 
 def _mean(log_odds: float) -> float:
@@ -232,13 +209,11 @@ def fit_arm(counts: ArmCounts, regulariser: float, start: FloatArray | None) -> 
             at = limit.place.x
             information = None if _held(limit) else limit.place.information()
         reason = reason if information is None else None
-    if information is None:
+    centre, known = at, information
+    if known is None:
         centre, known = place.x, place.information()
-    else:
-        centre, known = at, information
-    return ArmFit(
-        at, information, centre, _covariance(known), reason, found.converged, found.iterations
-    )
+    how = found.converged, found.iterations
+    return ArmFit(at, information, centre, _covariance(known), reason, *how)
 
 
 def _limit(counts: ArmCounts, near: FloatArray) -> Climb[Spot] | None:
@@ -248,9 +223,8 @@ def _limit(counts: ArmCounts, near: FloatArray) -> Climb[Spot] | None:
     objective = BetaObjective(counts, 0.0)
     odds = np.log(counts.total_successes / counts.total_failures)
     ends = [np.array([odds, np.log(LARGEST)]), np.array([odds, np.log(SMALLEST)])]
-    return max(
-        (maximise(objective, begin) for begin in (*ends, near)), key=lambda each: each.place.value
-    )
+    found = [maximise(objective, begin) for begin in (*ends, near)]
+    return max(found, key=lambda each: each.place.value)
 
 
 def _held(found: Climb[Spot]) -> bool:
@@ -276,9 +250,8 @@ def std_errors(fit: ArmFit) -> list[float]:
     c = alpha + beta
     m, rest = alpha / c, beta / c
     jacobian = np.array([[alpha * rest, alpha], [-beta * m, beta], [m * rest, 0.0], [0.0, c]])
-    return np.sqrt(
-        np.einsum("ki,ij,kj->k", jacobian, np.linalg.inv(fit.information), jacobian)
-    ).tolist()
+    inverse = np.linalg.inv(fit.information)
+    return np.sqrt(np.einsum("ki,ij,kj->k", jacobian, inverse, jacobian)).tolist()
 
 
 def log_marginal_likelihood(

@@ -1,23 +1,25 @@
 """Beta priors by maximum marginal likelihood: right however the pulls were chosen, and with arms
 that tasks lack.
 
-The likelihood of one arm and its maximisation stand in ``counts``, its fit in ``arm``. Compound
+The likelihood of one arm, its maximisation and its fit stand in ``arm``. Compound
 laws of this kind have one maximum along each ray of fixed mean, which is finite only with
 over-dispersion (Levin and Reeds 1977, Annals of Statistics 5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood.arm import (
     ArmCounts,
@@ -26,7 +28,6 @@ from priorwise.families.beta.likelihood.arm import (
     fit_arm,
     std_errors,
 )
-from priorwise.families.beta.likelihood.uncertainty import BetaUncertainty
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 
@@ -107,10 +108,8 @@ class BetaMarginalLikelihood:
         if tasks == 0:
             raise ValueError("no task has a pull, so there is nothing to fit")
         begins = _starts(start, len(counts))
-        fits = [
-            fit_arm(each, self.regulariser, begin)
-            for each, begin in zip(counts, begins, strict=True)
-        ]
+        both = zip(counts, begins, strict=True)
+        fits = [fit_arm(each, self.regulariser, begin) for each, begin in both]
         parameters = np.array([alpha_beta(each.at) for each in fits])  # (arm, alpha and beta)
         errors = np.array([std_errors(each) for each in fits])
         prior: Any = BetaPrior(parameters[:, 0], parameters[:, 1])
@@ -121,28 +120,21 @@ class BetaMarginalLikelihood:
             BetaObjective(count, 0.0).log_likelihood(*each.at)
             for count, each in zip(counts, fits, strict=True)
         )
+        reasons = [each.reason for each in fits]
+        names = ("alpha", "beta", "mean", "concentration")
+        law = ([each.centre for each in fits], [each.covariance for each in fits])
         return PriorFit(
             prior,
             type(self).__name__,
             tasks,
             left_out,
-            at_boundary=any(each.reason is not None for each in fits),
+            at_boundary=any(reason is not None for reason in reasons),
             converged=all(each.converged for each in fits),
-            std_errors=dict(
-                zip(
-                    ("alpha", "beta", "mean", "concentration"),
-                    np.moveaxis(errors, -1, 0),
-                    strict=True,
-                )
-            ),
+            std_errors=dict(zip(names, np.moveaxis(errors, -1, 0), strict=True)),
             log_likelihood=log_likelihood,
             iterations=max(each.iterations for each in fits),
-            warnings=_warnings(
-                [each.reason for each in fits], separate=self.structure == "separate"
-            ),
-            uncertainty=BetaUncertainty(
-                [each.centre for each in fits], [each.covariance for each in fits]
-            ),
+            warnings=_warnings(reasons, separate=self.structure == "separate"),
+            uncertainty=BetaUncertainty(*law),
             statistics=statistics,
         )
 
@@ -157,30 +149,20 @@ class BetaMarginalLikelihood:
 
     def _counts(self, statistics: BetaStatistics | BetaGroups) -> tuple[list[ArmCounts], int, int]:
         """What each Beta law is fitted to, the number of tasks with a pull and of those without."""
+        s, n, pooled = statistics.successes, statistics.pulls, self.structure == "exchangeable"
+        rows: Iterable[tuple[IntArray, ...]]
         if isinstance(statistics, BetaGroups):
-            # groups do not say which rows were one task
-            left_out = statistics.total if not statistics.pulls.any() else 0
-            if self.structure == "exchangeable":
-                return (
-                    [ArmCounts.of(statistics.successes, statistics.pulls, statistics.tasks)],
-                    statistics.total - left_out,
-                    left_out,
-                )
-            rows = [statistics.of_arm(arm) for arm in range(statistics.arms)]
-            return [ArmCounts.of(*row) for row in rows], statistics.total - left_out, left_out
-        pulled = int(statistics.pulls.any(axis=1).sum())
-        if self.structure == "exchangeable":
-            return (
-                [ArmCounts.of(statistics.successes.ravel(), statistics.pulls.ravel())],
-                pulled,
-                statistics.tasks - pulled,
-            )
-        columns = zip(
-            np.ascontiguousarray(statistics.successes.T),
-            np.ascontiguousarray(statistics.pulls.T),
-            strict=True,
-        )
-        return [ArmCounts.of(s, n) for s, n in columns], pulled, statistics.tasks - pulled
+            total = statistics.total
+            pulled = total if n.any() else 0  # groups do not say which rows were one task
+            rows = [(s, n, statistics.tasks)]
+            if not pooled:
+                rows = map(statistics.of_arm, range(statistics.arms))
+        else:
+            total, pulled = statistics.tasks, int(n.any(axis=1).sum())
+            rows = [(s.ravel(), n.ravel())]
+            if not pooled:
+                rows = zip(np.ascontiguousarray(s.T), np.ascontiguousarray(n.T), strict=True)
+        return [ArmCounts.of(*row) for row in rows], pulled, total - pulled
 
 
 def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
@@ -195,9 +177,8 @@ def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
         alpha, beta = alpha.mean(keepdims=True), beta.mean(keepdims=True)
     if alpha.size not in (1, arms):
         raise ValueError(f"start has {alpha.size} arms, but the data have {arms}")
-    return list(
-        np.broadcast_to(np.stack([np.log(alpha / beta), np.log(alpha + beta)], axis=1), (arms, 2))
-    )
+    starts = np.stack([np.log(alpha / beta), np.log(alpha + beta)], axis=1)
+    return list(np.broadcast_to(starts, (arms, 2)))
 
 
 def _warnings(reasons: list[str | None], *, separate: bool) -> list[str]:
@@ -205,11 +186,47 @@ def _warnings(reasons: list[str | None], *, separate: bool) -> list[str]:
     lines = []
     for reason in dict.fromkeys(each for each in reasons if each is not None):
         arms = [str(arm) for arm, each in enumerate(reasons) if each == reason]
-        named = f"{', '.join(arms[:8])}{f' and {len(arms) - 8} more' if len(arms) > 8 else ''}"
-        who = (
-            (f"arm {named}" if len(arms) == 1 else f"each of the arms {named}")
-            if separate
-            else "the pooled arm"
-        )
+        who = f"arm {arms[0]}" if separate else "the pooled arm"
+        if separate and len(arms) > 1:
+            more = f" and {len(arms) - 8} more" if len(arms) > 8 else ""
+            who = f"each of the arms {', '.join(arms[:8])}{more}"
         lines.append(f"{who} {reason}: the likelihood has no maximum in the interior")
     return lines
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class BetaUncertainty(Uncertainty):
+    """Normal law of each arm's log odds of the mean and log concentration, independent between
+    arms.
+
+    Parameters
+    ----------
+    centre
+        ``(arm, 2)``: the fit; where the likelihood has no finite maximum, that with the default
+        regulariser.
+    covariance
+        ``(arm, 2, 2)``: inverse of the observed information there, with standard deviations of at
+        most pi, those of Jeffreys' rule without any data.
+
+    """
+
+    family: ClassVar[str] = "beta-uncertainty"
+
+    centre: FloatArray
+    covariance: FloatArray
+
+    def __init__(self, centre: ArrayLike, covariance: ArrayLike) -> None:
+        """Check and freeze the law."""
+        centre = validation.matrix("centre", centre, (None, 2))
+        covariance = validation.matrix("covariance", covariance, (len(centre), 2, 2))
+        validation.freeze(self, centre=centre, covariance=covariance)
+
+    def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
+        """``(log odds, log concentration) ~ N``, within the range of concentrations."""
+        z = rng.standard_normal((n, len(self.centre), 2))
+        points = self.centre + np.einsum("aij,naj->nai", np.linalg.cholesky(self.covariance), z)
+        laws = [np.array([alpha_beta(at) for at in drawn]).T for drawn in points]
+        if isinstance(prior, ExchangeableBetaPrior):
+            return [ExchangeableBetaPrior(*law[:, 0].tolist()) for law in laws]
+        return [BetaPrior(*law) for law in laws]

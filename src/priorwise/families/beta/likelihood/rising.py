@@ -43,9 +43,8 @@ class RisingSums:
         if not near.all():
             distinct, place = np.unique(k[~near], return_inverse=True)
             far = distinct.astype(np.float64)
-            far_tasks = np.bincount(place, None if tasks is None else tasks[~near]).astype(
-                np.float64
-            )
+            weights = None if tasks is None else tasks[~near]
+            far_tasks = np.bincount(place, weights).astype(np.float64)
             k, tasks = k[near], None if tasks is None else tasks[near]
         histogram = np.bincount(k, tasks, minlength=1).astype(np.float64)
         above = histogram[::-1].cumsum()[::-1] - histogram  # k > j, for j = 0, 1, ...
@@ -53,9 +52,8 @@ class RisingSums:
 
     def pairs(self) -> float:
         """Sum of ``k (k - 1)``: twice the number of pairs."""
-        return float(
-            2.0 * (self.above @ self.steps) + self.far_tasks @ (self.far * (self.far - 1.0))
-        )
+        far = self.far_tasks @ (self.far * (self.far - 1.0))
+        return float(2.0 * (self.above @ self.steps) + far)
 
     def value(self, x: float) -> float:
         """Return the sum."""
@@ -69,9 +67,8 @@ class RisingSums:
         first, second = -float(weighted.sum()), float(weighted @ (1.0 - share))
         if self.far.size:
             far_first, far_second = _excess_slopes(x, self.far)
-            return first + float(self.far_tasks @ far_first), second + float(
-                self.far_tasks @ far_second
-            )
+            first += float(self.far_tasks @ far_first)
+            second += float(self.far_tasks @ far_second)
         return first, second
 
 
