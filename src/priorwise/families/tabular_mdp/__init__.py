@@ -35,6 +35,7 @@ TABULAR_MDP = register(
         log_marginal=Later("priorwise.families.tabular_mdp.evidence:log_marginal"),
         measure=_measure,
         pair=Later("priorwise.families.tabular_mdp.distance:MdpPair.of"),
+        posteriors=Later("priorwise.families.tabular_mdp.posteriors:MdpPosteriors.start"),
         parameters=("transitions",),
     )
 )

@@ -40,7 +40,8 @@ class MdpBelief(SeparableTasks):
         """Number of actions."""
         return self.prior.arms
 
-    def _drawn(self, rng: Stream, draws: int) -> tuple[FloatArray, FloatArray]:
+    def drawn(self, rng: Stream, draws: int) -> tuple[FloatArray, FloatArray]:
+        """Moves and mean rewards of drawn MDPs, ``(task, draw, state, action, ...)``."""
         return self.prior.drawn(rng, self.alpha, self.pulls, self.sums, draws)
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
@@ -48,7 +49,7 @@ class MdpBelief(SeparableTasks):
         ``(task, draw, arm)``.
         """
         state = self.prior.contexts.state("seen.signal", seen.signal, self.tasks)
-        moves, means = self._drawn(rng, doors.drawing(self, rng, draws))
+        moves, means = self.drawn(rng, doors.drawing(self, rng, draws))
         q = q_values(moves, means, self.prior.contexts.left(seen))
         return np.asarray(q[np.arange(self.tasks), :, state])
 
@@ -59,7 +60,7 @@ class MdpBelief(SeparableTasks):
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnMdps:
         """Draw whole MDPs, planned to the end of the round; the draws of :meth:`sample`."""
         self.prior.contexts.state("seen.signal", seen.signal, self.tasks)
-        moves, means = self._drawn(rng, doors.drawing(self, rng, draws))
+        moves, means = self.drawn(rng, doors.drawing(self, rng, draws))
         return DrawnMdps.planned(moves, means, self.prior.contexts, seen)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
@@ -97,7 +98,7 @@ class MdpBelief(SeparableTasks):
         on, so that a look-ahead with equal weights, ``alpha = 1/2``, looks for the largest ``r +
         Q``. After the last step nothing is left to earn.
         """
-        moves, means = self._drawn(rng, 1)
+        moves, means = self.drawn(rng, 1)
         prior, rows, state = self.prior, np.arange(self.tasks), np.asarray(seen.signal)
         drawn = MdpEnvironment(moves[:, 0], means[:, 0], prior.reward_law, prior.contexts)
         rewards, after = drawn.step(seen, actions, _Imagining(rng))  # type: ignore[arg-type]
