@@ -23,7 +23,7 @@ import priorwise as pw
 HOME = Path(pw.__file__).parent
 GROUND_FLOOR = {
     "core.validation",
-    "core.extended",
+    "core.serial",
     "core.doors",
     "core.sizes",
     "core.progress",

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.linalg import eigh
 
 import priorwise as pw
-from priorwise.core.streams import mix
+from priorwise.core.hashing import mix
 from priorwise.experiments.by_arms import errors_by_arms
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.rates import gaussian_constants

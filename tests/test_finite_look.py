@@ -16,8 +16,9 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
+from priorwise.core.hashing import HEADS, task_keys
 from priorwise.core.protocols import Seen
-from priorwise.core.streams import HEADS, Purpose, Stream, streams, task_keys
+from priorwise.core.streams import Purpose, Stream, streams
 from priorwise.families.finite.belief import FiniteBelief
 from priorwise.families.finite.tiles_tables import common_part
 from priorwise.kernels.compiling import LANES, LOOK, caller

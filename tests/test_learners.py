@@ -18,8 +18,9 @@ from scipy import stats
 import priorwise as pw
 from priorwise.core.family import ask, statistics_of
 from priorwise.core.fits import PriorFit
+from priorwise.core.hashing import mix
 from priorwise.core.runs import Trajectory, as_run, joined
-from priorwise.core.streams import Purpose, Streams, mix
+from priorwise.core.streams import Purpose, Streams
 from priorwise.experiments import problems
 from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
 from priorwise.families.beta.moments import BetaMoments

@@ -12,7 +12,7 @@ import pytest
 
 import priorwise as pw
 from priorwise.core.fits import PriorFit
-from priorwise.core.streams import mix
+from priorwise.core.hashing import mix
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments import problems
 from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood

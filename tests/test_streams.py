@@ -15,17 +15,8 @@ import pytest
 from numba import types
 from scipy import stats
 
-from priorwise.core.streams import (
-    MASK_64,
-    Purpose,
-    Stream,
-    Streams,
-    mix,
-    mix_array,
-    slot_keys,
-    streams,
-    task_keys,
-)
+from priorwise.core.hashing import MASK_64, mix, mix_array, slot_keys, task_keys
+from priorwise.core.streams import Purpose, Stream, Streams, streams
 from priorwise.families.beta import tiles as beta_kernels
 from priorwise.kernels import random as kernels
 from priorwise.kernels.compiling import KEYS, LANES, ROWS, F, U, entry

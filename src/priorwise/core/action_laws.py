@@ -56,7 +56,6 @@ class ArgmaxBelief(Belief, Protocol):
         """Law of the action with the largest value over ``draws`` draws, or with the largest mean
         over them; None where it has to be sampled.
         """
-        ...
 
 
 @runtime_checkable
@@ -65,11 +64,9 @@ class ProbablePolicy(Protocol):
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
-        ...
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
         """Law of the action given the belief; None where it has to be sampled."""
-        ...
 
 
 def tied_law(values: FloatArray) -> FloatArray:

@@ -62,10 +62,7 @@ def ties(values: FloatArray) -> BoolArray:
     if np.isnan(best).any():
         raise ValueError("the value of an arm is NaN; check the belief that returned it")
     if np.isneginf(best).any():
-        raise ValueError(
-            "every value of a task is -inf, so that it has no arm to play; leave each task an "
-            "available arm"
-        )
+        raise ValueError("every value of a task is -inf: no arm to play; leave each task an arm")
     return np.asarray((by_arm >= best - TIE_TOLERANCE * np.maximum(np.abs(best), SMALLEST_SIZE)).T)
 
 
@@ -73,25 +70,15 @@ def pick(values: FloatArray, uniform: FloatArray) -> IntArray:
     """Arm with the largest value (task, arm); where several tie, the one that ``uniform`` (task,)
     on [0, 1) points at.
     """
-    values, uniform = (
-        validation.plain_array("values", values),
-        validation.plain_array("uniform", uniform),
-    )
-    if values.ndim != 2 or not values.shape[1] or values.dtype.kind not in "fiu":
-        raise ValueError(
-            f"values must be numbers (task, arm) with at least one arm, got {values.dtype} of "
-            f"shape {values.shape}"
-        )
-    if uniform.shape != values.shape[:1] or uniform.dtype.kind != "f":
-        raise ValueError(
-            f"uniform must be one number for each of {len(values)} tasks, got {uniform.dtype} of "
-            f"shape {uniform.shape}"
-        )
+    what = "numbers (task, arm) with at least one arm"
+    values = validation.shaped("values", values, (None, None), "fiu", what)
+    if not values.shape[1]:
+        raise ValueError(f"values must be {what}, got shape {values.shape}")
+    what = f"one number for each of {len(values)} tasks"
+    uniform = validation.shaped("uniform", uniform, (len(values),), "f", what)
     if uniform.size and not (uniform.min() >= 0.0 and uniform.max() < 1.0):
-        raise ValueError(
-            f"uniform must lie in [0, 1), got {uniform.min():g} to {uniform.max():g}; "
-            "rng.uniform() does"
-        )
+        wrong = f"{uniform.min():g} to {uniform.max():g}"
+        raise ValueError(f"uniform must lie in [0, 1), as rng.uniform() does, got {wrong}")
     tied = ties(values).T  # (arm, task)
     count = tied.sum(axis=0)
     rank = np.minimum((uniform * count).astype(np.int64), count - 1)

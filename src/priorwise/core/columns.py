@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from priorwise.core import sizes, validation
 from priorwise.core.runs import Trajectory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.core.validation import Shape
 
 Steps = int | slice | None
 """Which pulls of a task to read: the first so many, a slice of them, or None for all."""
 
-MOST_COUNTED: Final = 1 << 53
-"""Counts up to this are exact as floats."""
+MOST_COUNTED: Final = 1 << 53  # counts up to this are exact as floats
 
 
-def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+def table(name: str, value: ArrayLike, shape: Shape) -> FloatArray:
     """Return a finite array with the task axis first, which must hold at least one task."""
     given = validation.plain_array(name, value)
     if given.ndim and len(given) == 0:
@@ -29,9 +29,7 @@ def table(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatAr
     return array
 
 
-def counts(
-    name: str, value: ArrayLike, shape: tuple[int | None, ...], most: int = MOST_COUNTED
-) -> FloatArray:
+def counts(name: str, value: ArrayLike, shape: Shape, most: int = MOST_COUNTED) -> FloatArray:
     """Return non-negative whole numbers, as floats, with the task axis first."""
     array = table(name, value, shape)
     if array.min() < 0 or not np.array_equal(array, np.rint(array)):
@@ -52,19 +50,15 @@ def chosen_tasks(index: ArrayLike | slice, tasks: int) -> IntArray | BoolArray |
         rows = rows.astype(np.int64)  # an empty list has no type
     if rows.dtype == np.bool_ and rows.shape != (tasks,):
         raise IndexError(
-            f"index is a mask, which needs one entry for each of the {tasks} tasks, got shape "
-            f"{rows.shape}"
+            f"index is a mask, which needs one entry for each of {tasks} tasks, got {rows.shape}"
         )
     if rows.dtype.kind not in "biu" or rows.ndim > 1:
         raise IndexError(
-            f"index must be a slice, a mask or whole numbers, got {rows.dtype} of shape "
-            f"{rows.shape}"
+            f"index must be a slice, a mask or whole numbers, got {rows.dtype} {rows.shape}"
         )
     if rows.size and rows.dtype.kind != "b" and not -tasks <= rows.min() <= rows.max() < tasks:
         wrong = rows.min() if rows.min() < -tasks else rows.max()
-        raise IndexError(
-            f"there are {tasks} tasks, so that an index runs from 0 to {tasks - 1}, got {wrong}"
-        )
+        raise IndexError(f"of {tasks} tasks an index runs from 0 to {tasks - 1}, got {wrong}")
     return rows
 
 
@@ -82,10 +76,8 @@ def zero_where_unpulled(name: str, value: FloatArray, pulls: FloatArray) -> Floa
     bad = (pulls == 0) & (value != 0)
     if bad.any():
         task, arm = np.argwhere(bad)[0]
-        raise ValueError(
-            f"{name} must be 0 where pulls is 0, but task {task} has {value[task, arm]:g} on arm "
-            f"{arm}"
-        )
+        wrong = f"task {task} has {value[task, arm]:g} on arm {arm}"
+        raise ValueError(f"{name} must be 0 where pulls is 0, but {wrong}")
     return value
 
 
@@ -93,16 +85,12 @@ def some_pulls(played: Trajectory, steps: Steps) -> Trajectory:
     """Return only the first ``steps`` pulls of each task, or a slice of them."""
     if isinstance(steps, slice):
         _check_slice("steps", steps)
-    chosen = (
-        steps
-        if isinstance(steps, slice)
-        else slice(None if steps is None else validation.count("steps", steps))
-    )
+        chosen = steps
+    else:
+        chosen = slice(None if steps is None else validation.count("steps", steps))
     actions = played.actions[:, chosen]
     if actions.shape[1] == 0:
-        raise ValueError(
-            f"steps={steps!r} leaves no pull of the {played.actions.shape[1]} that each task has"
-        )
+        raise ValueError(f"steps={steps!r} leaves no pull of {played.actions.shape[1]} in a task")
     log = None if played.log is None else played.log[:, chosen]
     return Trajectory(actions, played.rewards[:, chosen], log)
 
@@ -117,12 +105,9 @@ def trajectory(actions: ArrayLike, rewards: ArrayLike, arms: int) -> tuple[IntAr
     if chosen.min() < 0 or chosen.max() >= arms:
         wrong = chosen.min() if chosen.min() < 0 else chosen.max()
         raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {wrong}")
+    what = f"arms={sizes.amount(arms)} for {len(chosen):,} tasks"
     cells = sizes.as_float(arms) * len(chosen)
-    sizes.check_memory(
-        f"arms={sizes.amount(arms)} for {len(chosen):,} tasks",
-        8.0 * sizes.ARRAYS * cells,
-        "lower arms",
-    )
+    sizes.check_memory(what, 8.0 * sizes.ARRAYS * cells, "lower arms")
     return chosen, earned
 
 
@@ -131,11 +116,8 @@ def by_arm(actions: IntArray, weights: FloatArray | None, arms: int) -> FloatArr
     tasks = len(actions)
     cells = (np.arange(tasks)[:, None] * arms + actions).ravel()
     flat = None if weights is None else weights.ravel()
-    return (
-        np.bincount(cells, flat, minlength=tasks * arms)
-        .reshape(tasks, arms)
-        .astype(np.float64, copy=False)
-    )
+    sums = np.bincount(cells, flat, minlength=tasks * arms).reshape(tasks, arms)
+    return sums.astype(np.float64, copy=False)
 
 
 class Pulls(NamedTuple):
@@ -148,24 +130,20 @@ class Pulls(NamedTuple):
 
     def check(self, arms: int) -> None:
         """Refuse arms that there are none of."""
-        if self.actions.size and self.actions.max() >= arms:
-            raise ValueError(
-                f"actions must lie in 0..{arms - 1} for arms={arms}, got {self.actions.max()}"
-            )
+        if (most := self.actions.max(initial=-1)) >= arms:
+            raise ValueError(f"actions must lie in 0..{arms - 1} for arms={arms}, got {most}")
 
 
 def pulls_of(actions: ArrayLike, rewards: ArrayLike, signal: Any, tasks: int) -> Pulls:
     """Check what each task pulled, if it did."""
-    chosen = validation.plain_array("actions", actions)
-    if chosen.dtype.kind not in "iu" or chosen.shape != (tasks,) or (chosen < -1).any():
-        raise ValueError(
-            f"actions must be whole numbers, one for each of the {tasks} tasks (-1 for none), got "
-            f"{validation.shown(actions)}"
-        )
+    what = f"whole numbers, one for each of the {tasks} tasks (-1 for none)"
+    chosen = validation.shaped("actions", actions, (tasks,), "iu", what)
+    if (chosen < -1).any():
+        raise ValueError(f"actions must be {what}, got {chosen.min()}")
     earned = validation.numbers("rewards", rewards)
     if earned.shape != (tasks,):
         raise ValueError(
-            f"rewards must have one entry for each of the {tasks} tasks, got shape {earned.shape}"
+            f"rewards must have one entry for each of the {tasks} tasks, got {earned.shape}"
         )
     rows = np.flatnonzero(chosen >= 0)
     known = validation.vector("rewards", earned[rows], rows.size) if rows.size else earned[rows]

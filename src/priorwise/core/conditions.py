@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol, final, get_args, runtime_checkable
+from typing import Any, ClassVar, Final, Literal, Protocol, final, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,10 +38,8 @@ def level(p: Any) -> float:
     """Return a level of a tail expectation: a number from 0; 1 stands for all above it."""
     checked = validation.number("p", p)
     if checked < 0.0:
-        raise ValueError(
-            "p must be a probability, the level of the tail (0: the largest possible value), got "
-            f"{checked:g}"
-        )
+        what = "a probability, the level of the tail (0: the largest possible value)"
+        raise ValueError(f"p must be {what}, got {checked:g}")
     return min(checked, 1.0)
 
 
@@ -54,18 +52,15 @@ class TailCondition(Protocol):
     @property
     def name(self) -> str:
         """How the condition is asked for."""
-        ...
 
     @property
     def assumption(self) -> str:
         """The condition in words."""
-        ...
 
     def tail(self, p: float) -> float:
         """Bound the tail expectation of the diameter at every level p from 0 to 1; infinite where
         nothing is known.
         """
-        ...
 
 
 @runtime_checkable
@@ -76,7 +71,6 @@ class ConditionedPrior(Protocol):
 
     def tail_conditions(self) -> Sequence[TailCondition]:
         """Return the conditions that hold."""
-        ...
 
 
 @final
@@ -84,16 +78,11 @@ class ConditionedPrior(Protocol):
 class Bounded:
     """``diam(mu) <= diameter`` always."""
 
+    name: ClassVar[str] = "bounded"
     diameter: float
 
     def __post_init__(self) -> None:
-        """Check the diameter."""
-        _not_negative("diameter", self.diameter)
-
-    @property
-    def name(self) -> str:
-        """How the condition is asked for."""
-        return "bounded"
+        validation.not_negative("diameter", self.diameter)
 
     @property
     def assumption(self) -> str:
@@ -110,16 +99,21 @@ class Bounded:
 class _Spread:
     """The parameters that the sub-Gaussian and the sub-Gamma condition share."""
 
+    kind: ClassVar[str]
     mean: FloatArray
     variance: float
     form: Form
 
     def _set(self, mean: ArrayLike, variance: float, form: Form) -> None:
-        if form not in get_args(Form):
-            raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
+        validation.one_of("form", form, Form)
         object.__setattr__(self, "mean", validation.vector("mean", mean))
-        object.__setattr__(self, "variance", _not_negative("variance", variance))
+        object.__setattr__(self, "variance", validation.not_negative("variance", variance))
         object.__setattr__(self, "form", form)
+
+    @property
+    def name(self) -> str:
+        """How the condition is asked for."""
+        return self.kind if self.form == "lemma" else f"{self.kind}-{self.form}"
 
     @property
     def arms(self) -> int:
@@ -136,10 +130,32 @@ class _Spread:
         """``s``."""
         return math.sqrt(self.variance)
 
-    def _log(self, p: float) -> float:
-        """L, or what is printed for it."""
+    def _tail(self, p: float, scale: float) -> float:
+        p = level(p)
+        if (self.variance == 0.0 and scale == 0.0) or self.arms == 1:
+            return self.spread
+        if p == 0.0:
+            return math.inf
         count = 2.0 * math.log(self.arms) if self.form == "printed" else math.log(2.0 * self.arms)
-        return count - math.log(p)
+        log = count - math.log(p)  # L, or what is printed for it
+        if self.form == "tight":
+            return self.spread + self._tight(log, scale) * (1.0 + ROUNDING)
+        gaussian = self.std * (8.0 + 5.0 * math.sqrt(log))
+        return self.spread + gaussian + scale * (11.0 + 7.0 * log)
+
+    def _tight(self, log: float, scale: float) -> float:
+        """Quantiles are ``4 c L`` where L is beyond ``s^2 / (2 c^2)``, and ``sqrt(8) s sqrt(L)``
+        before.
+        """
+        change = math.inf if scale <= 1e-100 * self.std else 0.5 * (self.std / scale) ** 2
+        if log >= change:
+            return 4.0 * scale * (log + 1.0)
+        rest = math.exp(log - change)  # share of the level beyond the change
+        near, far = _mean_root(math.sqrt(log)), 0.0
+        if rest > 0.0:
+            near -= rest * _mean_root(math.sqrt(change))
+            far = 4.0 * scale * rest * (change + 1.0)
+        return math.sqrt(8.0) * self.std * near + far
 
 
 @final
@@ -154,14 +170,10 @@ class SubGaussian(_Spread):
 
     """
 
-    def __init__(self, mean: ArrayLike, variance: float, form: Form = "lemma") -> None:
-        """Check and freeze the parameters."""
-        self._set(mean, variance, form)
+    kind: ClassVar[str] = "subgaussian"
 
-    @property
-    def name(self) -> str:
-        """How the condition is asked for."""
-        return "subgaussian" if self.form == "lemma" else f"subgaussian-{self.form}"
+    def __init__(self, mean: ArrayLike, variance: float, form: Form = "lemma") -> None:
+        self._set(mean, variance, form)
 
     @property
     def assumption(self) -> str:
@@ -172,15 +184,7 @@ class SubGaussian(_Spread):
         """``D + s (8 + 5 sqrt(L))``, or tight ``D + sqrt(8) s (sqrt(L) + sqrt(pi) / 2
         erfcx(sqrt(L)))``.
         """
-        p = level(p)
-        if self.variance == 0.0 or self.arms == 1:
-            return self.spread
-        if p == 0.0:
-            return math.inf
-        root = math.sqrt(self._log(p))
-        if self.form == "tight":
-            return self.spread + self.std * math.sqrt(8.0) * _mean_root(root) * (1.0 + ROUNDING)
-        return self.spread + self.std * (8.0 + 5.0 * root)
+        return self._tail(p, 0.0)
 
 
 @final
@@ -188,14 +192,14 @@ class SubGaussian(_Spread):
 class SubGamma(_Spread):
     """Each arm's mean is ``(variance, scale)``-sub-Gamma around ``mean`` ``(arm,)``."""
 
+    kind: ClassVar[str] = "subgamma"
     scale: float
 
     def __init__(
         self, mean: ArrayLike, variance: float, scale: float, form: Form = "lemma"
     ) -> None:
-        """Check and freeze the parameters."""
         self._set(mean, variance, form)
-        object.__setattr__(self, "scale", _not_negative("scale", scale))
+        object.__setattr__(self, "scale", validation.not_negative("scale", scale))
 
     @classmethod
     def bernstein(cls, mean: ArrayLike, variance: float, scale: float) -> SubGamma:
@@ -206,49 +210,19 @@ class SubGamma(_Spread):
         its larger term. An arm with mean ``Gamma(shape, rate)`` has ``v = shape / rate^2`` and ``c
         = 1 / rate``.
         """
-        return cls(mean, 4.0 * _not_negative("variance", variance), scale)
-
-    @property
-    def name(self) -> str:
-        """How the condition is asked for."""
-        return "subgamma" if self.form == "lemma" else f"subgamma-{self.form}"
+        return cls(mean, 4.0 * validation.not_negative("variance", variance), scale)
 
     @property
     def assumption(self) -> str:
         """The condition in words."""
-        return (
-            f"each arm's mean is ({self.variance:g}, {self.scale:g})-sub-Gamma ({self.form} form)"
-        )
+        parameters = f"({self.variance:g}, {self.scale:g})"
+        return f"each arm's mean is {parameters}-sub-Gamma ({self.form} form)"
 
     def tail(self, p: float) -> float:
         """``D + s (8 + 5 sqrt(L)) + c (11 + 7 L)``; tight: the integral of ``max(2 s sqrt(2 L), 4 c
         L)``.
         """
-        p = level(p)
-        if (self.variance == 0.0 and self.scale == 0.0) or self.arms == 1:
-            return self.spread
-        if p == 0.0:
-            return math.inf
-        log = self._log(p)
-        if self.form == "tight":
-            return self.spread + self._tight(log) * (1.0 + ROUNDING)
-        return (
-            self.spread + self.std * (8.0 + 5.0 * math.sqrt(log)) + self.scale * (11.0 + 7.0 * log)
-        )
-
-    def _tight(self, log: float) -> float:
-        """Quantiles are ``4 c L`` where L is beyond ``s^2 / (2 c^2)``, and ``sqrt(8) s sqrt(L)``
-        before.
-        """
-        change = math.inf if self.scale <= 1e-100 * self.std else 0.5 * (self.std / self.scale) ** 2
-        if log >= change:
-            return 4.0 * self.scale * (log + 1.0)
-        rest = math.exp(log - change)  # share of the level beyond the change
-        near = _mean_root(math.sqrt(log)) - (
-            rest * _mean_root(math.sqrt(change)) if rest > 0.0 else 0.0
-        )
-        far = 4.0 * self.scale * rest * (change + 1.0) if rest > 0.0 else 0.0
-        return math.sqrt(8.0) * self.std * near + far
+        return self._tail(p, self.scale)
 
 
 def variants(condition: TailCondition) -> tuple[TailCondition, ...]:
@@ -256,7 +230,7 @@ def variants(condition: TailCondition) -> tuple[TailCondition, ...]:
     printed one.
     """
     if isinstance(condition, (SubGaussian, SubGamma)):
-        return tuple(_reform(condition, form) for form in get_args(Form))
+        return tuple(replace(condition, form=form) for form in get_args(Form))
     return (condition,)
 
 
@@ -269,17 +243,9 @@ def smallest(conditions: tuple[TailCondition, ...], p: float) -> tuple[float, st
     """Return the smallest certified bound at a level, and its assumption; infinite where there is
     none.
     """
-    bounds = [
-        (form.tail(p), form.assumption)
-        for each in conditions
-        for form in variants(each)
-        if not is_printed(form)
-    ]
+    forms = [form for each in conditions for form in variants(each) if not is_printed(form)]
+    bounds = [(form.tail(p), form.assumption) for form in forms]
     return min(bounds, default=(math.inf, "nothing known of the tails"))
-
-
-def _reform(condition: SubGaussian | SubGamma, form: Form) -> TailCondition:
-    return replace(condition, form=form)
 
 
 def _mean_root(root: float) -> float:
@@ -287,10 +253,3 @@ def _mean_root(root: float) -> float:
     from scipy.special import erfcx
 
     return root + math.sqrt(math.pi) / 2.0 * float(erfcx(root))
-
-
-def _not_negative(name: str, value: Any) -> float:
-    checked = validation.number(name, value)
-    if checked < 0.0:
-        raise ValueError(f"{name} must not be negative, got {checked:g}")
-    return checked

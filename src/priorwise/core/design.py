@@ -12,9 +12,7 @@ from scipy.special import chdtrc, gammainc, gammaincc
 
 from priorwise.core.types import FloatArray
 
-FALSE_ALARM: Final = 1e-3
-"""Probability that uniform pulls are called something else."""
-
+FALSE_ALARM: Final = 1e-3  # probability that uniform pulls are called something else
 FEWEST_TASKS: Final = 10
 
 
@@ -95,7 +93,7 @@ def uniformity_warnings(design: FloatArray, instead: str) -> tuple[str, ...]:
         return ()
     message = (
         f"the pulls were not uniform (p = {p_value:.1e}): moments assume that they were, and "
-        "overstate the spread between tasks "
-        f"where pulls followed rewards; {instead} does not care how arms were chosen"
+        "overstate the spread between tasks where pulls followed rewards; "
+        f"{instead} does not care how arms were chosen"
     )
     return (message,)

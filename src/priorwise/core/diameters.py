@@ -16,20 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, final
+from typing import Any, Final, Literal, Protocol, final
 
 import numpy as np
 
 from priorwise.core.conditions import TailCondition, level, smallest
-from priorwise.core.quadrature import NODES, WEIGHTS, integrate
+from priorwise.core.numerics import NODES, WEIGHTS, integrate
 from priorwise.core.types import FloatArray
 
 FEWEST: Final = 20
 """Draws in the tail below which neither the estimate nor its standard error can be trusted."""
-MOST_GROUPS: Final = 8
-"""Distinct laws beyond which sampling is cheaper."""
-SMALLEST: Final = 1e-250
-"""Levels below this leave the range of floats on the way."""
+MOST_GROUPS: Final = 8  # distinct laws beyond which sampling is cheaper
+SMALLEST: Final = 1e-250  # levels below this leave the range of floats on the way
 TOLERANCE: Final = 1e-11
 # of: no arm outside, some below only, some above only, both
 Odds = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -51,7 +49,6 @@ class DiameterLaw(Protocol):
 
     def tail(self, p: float) -> Tail:
         """Tail expectation at level p: 0 is the essential supremum, 1 and more the mean."""
-        ...
 
 
 @final
@@ -82,11 +79,8 @@ class FiniteLaw:
         # values that count in full
         whole = min(int(np.searchsorted(cumulative, p)), len(cumulative) - 1)
         rest = max(p - float(cumulative[whole - 1]), 0.0)
-        terms = [
-            *(self.values[:whole] * self.probs[:whole]).tolist(),
-            rest * float(self.values[whole]),
-        ]
-        return Tail(math.fsum(terms) / p, 0.0, "exact")
+        terms = (self.values[:whole] * self.probs[:whole]).tolist()
+        return Tail(math.fsum([*terms, rest * float(self.values[whole])]) / p, 0.0, "exact")
 
 
 @final
@@ -122,11 +116,9 @@ class SampleLaw:
             return Tail(self.largest, 0.0, "exact")
         if p < 1.0 and p * draws < FEWEST:
             upper = smallest(self.conditions, p)[0]
-            return (
-                Tail(upper, 0.0, "upper")
-                if upper < math.inf
-                else Tail(float(self.values[0]), math.inf, "estimate")
-            )
+            if upper < math.inf:
+                return Tail(upper, 0.0, "upper")
+            return Tail(float(self.values[0]), math.inf, "estimate")
         count = min(max(math.ceil(p * draws), 1), draws)
         q = float(self.values[count - 1])
         above = np.maximum(self.values - q, 0.0)
@@ -139,40 +131,42 @@ class Marginal(Protocol):
 
     def below(self, x: FloatArray) -> FloatArray:
         """``P(mu < x)``."""
-        ...
 
     def above(self, x: FloatArray) -> FloatArray:
         """``P(mu > x)``."""
-        ...
 
     def edges(self) -> list[float]:
         """Where to begin with panels; nothing lies beyond the first and the last."""
-        ...
 
 
 @final
-@dataclass(frozen=True)
-class IndependentRange:
-    """Law of the diameter of independent arms, as distinct marginals with their numbers of arms."""
+@dataclass(frozen=True, eq=False)
+class RangeLaw:
+    """Law of the diameter of independent arms, as distinct marginals with their numbers of arms:
+    by quadrature to 1e-10; a certified bound at levels that floats do not reach.
+    """
 
     groups: tuple[tuple[Marginal, int], ...]
+    largest: float  # essential supremum
+    conditions: tuple[TailCondition, ...]
 
     @classmethod
     def of(
-        cls, marginal: Callable[[float, float], Marginal], first: FloatArray, second: FloatArray
-    ) -> IndependentRange | None:
+        cls,
+        marginal: Callable[[float, float], Marginal],
+        first: FloatArray,
+        second: FloatArray,
+        largest: float,
+        conditions: tuple[TailCondition, ...],
+    ) -> RangeLaw | None:
         """Gather arms of equal parameters, ``(arm,)`` each; None where too many laws are
         distinct.
         """
         rows, counts = np.unique(np.stack([first, second], axis=1), axis=0, return_counts=True)
         if len(rows) > MOST_GROUPS:
             return None
-        return cls(
-            tuple(
-                (marginal(*row), count)
-                for row, count in zip(rows.tolist(), counts.tolist(), strict=True)
-            )
-        )
+        laws = [marginal(*row) for row in rows.tolist()]
+        return cls(tuple(zip(laws, counts.tolist(), strict=True)), largest, conditions)
 
     def excess(self, q: float, accuracy: float = 0.0) -> float:
         """``E(diam - q)_+``, to a share TOLERANCE of itself or of ``accuracy``, whichever is
@@ -182,41 +176,35 @@ class IndependentRange:
         low, high = float(inner.min()), float(inner.max()) - q
         if high <= low:
             return 0.0
-        edges = np.unique(
-            np.clip(np.concatenate([inner, inner - q, np.linspace(low, high, 9)]), low, high)
-        )
+        edges = np.concatenate([inner, inner - q, np.linspace(low, high, 9)])
+        edges = np.unique(np.clip(edges, low, high))
         half = np.diff(edges)[:, None] / 2.0
-        rough = float(
-            (half * self._both(edges[:-1, None] + half * (1.0 + NODES), q)).sum(axis=0) @ WEIGHTS
-        )
+        odds = self._both(edges[:-1, None] + half * (1.0 + NODES), q)
+        rough = float((half * odds).sum(axis=0) @ WEIGHTS)
         tolerance = TOLERANCE * max(1.0, accuracy / max(rough, 1e-300))
         return integrate(lambda x: self._both(x, q), edges, tolerance=tolerance)
 
-    def tail(self, p: float, largest: float) -> float:
-        """``min_q q + E(diam - q)_+ / p``, for a level p above SMALLEST; ``largest`` is any bound
-        on the result.
-        """
-        from scipy.optimize import minimize_scalar
-
+    def tail(self, p: float) -> Tail:
+        """``min_q q + E(diam - q)_+ / p``."""
+        p = level(p)
+        if p == 0.0:
+            return Tail(self.largest, 0.0, "exact")
+        largest = min(smallest(self.conditions, p)[0], self.largest)
+        if p < SMALLEST or largest == math.inf:
+            return Tail(largest, 0.0, "upper")
         if p >= 1.0:
-            return self.excess(0.0)
+            return Tail(self.excess(0.0), 0.0, "exact")
 
         def above(q: float) -> float:
             return q + self.excess(q, p * largest) / p
 
         step = 1e-7 * largest
-        found = minimize_scalar(
-            above, bounds=(0.0, largest), method="bounded", options={"xatol": step}
-        )
+        found = _lowest(above, 0.0, largest, step)
         curved = max(above(max(found.x - step, 0.0)), above(found.x + step)) - found.fun
         if curved > 10.0 * TOLERANCE * largest:  # a narrow law: look closer
-            near = {
-                "bounds": (max(-10.0 * step, -found.x), 10.0 * step),
-                "method": "bounded",
-                "options": {"xatol": 1e-6 * step},
-            }
-            found = minimize_scalar(lambda shift: above(found.x + shift), **near)
-        return float(min(found.fun, largest))
+            start, low = found.x, max(-10.0 * step, -found.x)
+            found = _lowest(lambda shift: above(start + shift), low, 10.0 * step, 1e-6 * step)
+        return Tail(float(min(found.fun, largest)), 0.0, "exact")
 
     def _both(self, x: FloatArray, q: float) -> FloatArray:
         """``P(some arm below x, some arm above x + q)``."""
@@ -226,6 +214,12 @@ class IndependentRange:
             one = (np.maximum(1.0 - low - high, 0.0), low, high, np.zeros_like(low))
             odds = _power(one, arms) if odds is None else _join(odds, _power(one, arms))
         return np.zeros_like(x) if odds is None else odds[3]
+
+
+def _lowest(f: Callable[[float], float], low: float, high: float, tolerance: float) -> Any:
+    from scipy.optimize import minimize_scalar
+
+    return minimize_scalar(f, bounds=(low, high), method="bounded", options={"xatol": tolerance})
 
 
 def _join(one: Odds, two: Odds) -> Odds:
@@ -246,27 +240,3 @@ def _power(one: Odds, arms: int) -> Odds:
             one = _join(one, one)
     assert result is not None
     return result
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class RangeLaw:
-    """Independent arms, by quadrature to 1e-10; a certified bound at levels that floats do not
-    reach.
-    """
-
-    law: IndependentRange
-    largest: float  # essential supremum
-    conditions: tuple[TailCondition, ...]
-
-    def tail(self, p: float) -> Tail:
-        """``min_q q + E(diam - q)_+ / p``."""
-        p = level(p)
-        if p == 0.0:
-            return Tail(self.largest, 0.0, "exact")
-        upper = min(smallest(self.conditions, p)[0], self.largest)
-        return (
-            Tail(upper, 0.0, "upper")
-            if p < SMALLEST
-            else Tail(self.law.tail(p, upper), 0.0, "exact")
-        )

@@ -36,7 +36,6 @@ class Pair(Protocol):
 
     def total_variation(self) -> float | None:
         """Exact value; None only in a :class:`DivergentPair`, which is sampled then."""
-        ...
 
 
 @runtime_checkable
@@ -48,23 +47,18 @@ class DivergentPair(Pair, Protocol):
 
     def parts(self) -> FloatArray:
         """Exact total variations of independent parts."""
-        ...
 
     def log_affinity(self) -> float:
         """Logarithm of the integral of sqrt(p q)."""
-        ...
 
     def kl(self) -> float:
         """KL(p || q)."""
-        ...
 
     def reverse_kl(self) -> float:
         """KL(q || p)."""
-        ...
 
     def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
         """Return log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,23 +82,19 @@ class PosteriorPair(Protocol):
     @property
     def p(self) -> Belief:
         """Belief that started from the first prior."""
-        ...
 
     @property
     def q(self) -> Belief:
         """Belief that started from the second prior."""
-        ...
 
     @property
     def exact(self) -> bool:
         """Whether ``total_variation`` is exact for each history, or only unbiased."""
-        ...
 
     def total_variation(self, rng: Stream) -> FloatArray:
         """Total variation between the posteriors of each task, ``(task,)``: exact, or an estimate
         without bias.
         """
-        ...
 
     def shared(self, rng: Stream, draws: int) -> FloatArray:
         """``min(1, q / p)`` at each environment that ``p.sample(rng, draws, seen)`` draws, ``(task,
@@ -112,8 +102,6 @@ class PosteriorPair(Protocol):
 
         A maximal coupling of two draws, given the one from p, lets q keep it with this probability.
         """
-        ...
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition both on what an action earned."""
-        ...

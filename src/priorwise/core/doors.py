@@ -23,24 +23,17 @@ from priorwise.core.types import FloatArray, IntArray
 @cache
 def members(protocol: type) -> tuple[str, ...]:
     """Names that a protocol asks for."""
-    return tuple(
-        sorted(name for base in protocol.__mro__ for name in vars(base) if not name.startswith("_"))
-    )
+    names = (name for base in protocol.__mro__ for name in vars(base))
+    return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
 def offering(policy: Any, belief: Any) -> None:
     """Refuse a belief that lacks what a policy needs of it, as its ``needs`` say."""
-    missing = [
-        name
-        for needed in getattr(policy, "needs", ())
-        for name in members(needed)
-        if not hasattr(belief, name)
-    ]
+    needs = [name for needed in getattr(policy, "needs", ()) for name in members(needed)]
+    missing = [name for name in needs if not hasattr(belief, name)]
     if missing:
-        raise TypeError(
-            f"{type(policy).__name__} needs a belief with {', '.join(missing)}; "
-            f"{type(belief).__name__} lacks it"
-        )
+        lacks = f"{', '.join(missing)}; {type(belief).__name__} lacks it"
+        raise TypeError(f"{type(policy).__name__} needs a belief with {lacks}")
 
 
 def policy(name: str, value: Any, *, memory: bool = False) -> None:
@@ -54,9 +47,8 @@ def policy(name: str, value: Any, *, memory: bool = False) -> None:
             "to pull, and only simulate, compare, simulate_meta and reward_tails keep what it does"
         )
     if not isinstance(value, type) and not remembers and not hasattr(value, "act"):
-        raise TypeError(
-            f"{name} must have a method act(belief, seen, rng), but {_kind(value)} has none"
-        )
+        wrong = f"{_kind(value)} has none"
+        raise TypeError(f"{name} must have a method act(belief, seen, rng), but {wrong}")
     role(name, value, "a policy", *(("begin",) if remembers else ()))
 
 
@@ -96,21 +88,17 @@ def believed(prior: Any, value: Any) -> None:
     shown, expected = (getattr(each, "contexts", None) for each in (prior, value))
     if expected is not None:
         if shown is None and hasattr(prior, "reward_law"):  # arms without features
-            raise ValueError(
-                f"believed expects contexts, but tasks of a {type(prior).__name__} show none"
-            )
+            kind = type(prior).__name__
+            raise ValueError(f"believed expects contexts, but tasks of a {kind} show none")
         theirs, ours = (getattr(each, "dim", None) for each in (prior, value))
         if shown is not None and theirs != ours:
             raise ValueError(f"believed has {ours} features, but the tasks have {theirs}")
         if shown is not None and shown != expected:
-            raise ValueError(
-                "prior and believed must share the law of contexts: pass the same contexts to both"
-            )
+            raise ValueError("prior and believed must share the law of contexts: pass one to both")
     # what rewards can be, and what the belief can take in; None where nothing says so
     taken = getattr(getattr(value, "reward_law", None), "support", None)
-    possible = getattr(
-        prior, "reward_range", getattr(getattr(prior, "reward_law", None), "support", None)
-    )
+    support = getattr(getattr(prior, "reward_law", None), "support", None)
+    possible = getattr(prior, "reward_range", support)
     if possible and taken and not taken[0] <= possible[0] <= possible[1] <= taken[1]:
         expects, gets = (_range(*each) for each in (taken, possible))
         raise ValueError(f"believed expects rewards {expects}, but those of prior are {gets}")
@@ -153,9 +141,8 @@ def role(name: str, value: Any, what: str, *methods: str) -> None:
     for method in methods:
         if not hasattr(value, method):
             names = " and ".join(filter(None, (", ".join(methods[:-1]), methods[-1])))
-            raise TypeError(
-                f"{name} must be {what} with {names}, but {_kind(value)} has no {method}"
-            )
+            wrong = f"{_kind(value)} has no {method}"
+            raise TypeError(f"{name} must be {what} with {names}, but {wrong}")
 
 
 def acting(policy: Any, belief: Any, seen: Any, rng: Any) -> None:
@@ -165,9 +152,8 @@ def acting(policy: Any, belief: Any, seen: Any, rng: Any) -> None:
     _check_stream(rng)
     _check_seen(seen, rng.tasks)
     if not hasattr(belief, "update"):
-        raise TypeError(
-            f"belief must be a belief, as prior.belief(tasks) gives, got {_kind(belief)}"
-        )
+        wrong = _kind(belief)
+        raise TypeError(f"belief must be a belief, as prior.belief(tasks) gives, got {wrong}")
     offering(policy, belief)
     _check_batch(belief, seen, rng.tasks, "rng has")
 
@@ -200,11 +186,14 @@ def played(
     if seen.mask is not None and not (there := seen.mask[np.arange(tasks), chosen]).all():
         task = int(np.argmin(there))
         raise ValueError(
-            f"actions must be available arms, but arm {chosen[task]} of task {task} is not in "
-            "seen.mask"
+            f"actions must be available arms, but arm {chosen[task]} of task {task} is not"
         )
     if not (earned.min() >= low and earned.max() <= high):  # NaN is neither
-        _refuse_rewards(belief, earned, low, high)
+        task = int(np.argmin((earned >= low) & (earned <= high)))
+        wrong, name = f"got {earned[task]:g} in task {task}", type(belief).__name__
+        if not np.isfinite(earned[task]):
+            raise ValueError(f"rewards must be finite, {wrong}; update when a reward is known")
+        raise ValueError(f"rewards must lie between {low:g} and {high:g} for a {name}, {wrong}")
     return chosen.astype(np.int64, copy=False), earned
 
 
@@ -212,22 +201,17 @@ def features(seen: Seen, tasks: int, arms: int, dim: int) -> FloatArray:
     """Return the features that ``seen`` shows, ``(task, arm, dim)``."""
     if not isinstance(seen, Seen):
         _check_seen(seen, tasks)
-    signal = seen.signal
-    if not isinstance(signal, np.ndarray) or signal.shape != (tasks, arms, dim):
+    signal, shape = seen.signal, (tasks, arms, dim)
+    if not isinstance(signal, np.ndarray) or signal.shape != shape:
         got = f"shape {signal.shape}" if isinstance(signal, np.ndarray) else _kind(signal)
-        raise ValueError(
-            f"seen.signal must be the features of each task and arm, an array ({tasks}, {arms}, "
-            f"{dim}), got {got}"
-        )
+        what = f"the features of each task and arm, an array {shape}"
+        raise ValueError(f"seen.signal must be {what}, got {got}")
     if signal.dtype.kind not in "fiu" or isinstance(signal, np.ma.MaskedArray):
         raise TypeError(
-            f"seen.signal must be an array of numbers, got {type(signal).__name__} of "
-            f"{signal.dtype}"
+            f"seen.signal must be an array of numbers, got {type(signal).__name__} {signal.dtype}"
         )
     if not np.isfinite(signal).all():
-        raise ValueError(
-            "seen.signal must be finite, but the features of an arm are NaN or infinite"
-        )
+        raise ValueError("seen.signal must be finite, but features are NaN or infinite")
     return signal
 
 
@@ -238,10 +222,8 @@ def chosen_features(seen: Seen, actions: IntArray, arms: int, dim: int) -> Float
     x = features(seen, len(actions), arms, dim)[np.arange(len(actions)), actions]
     # NaN is neither
     if x.size and not (x.min() >= -validation.LARGEST and x.max() <= validation.LARGEST):
-        raise ValueError(
-            f"seen.signal must be finite, at most {validation.LARGEST:g} in size, but a pulled "
-            "arm's is not"
-        )
+        most = f"at most {validation.LARGEST:g} in size"
+        raise ValueError(f"seen.signal must be finite, {most}, but a pulled arm's is not")
     return x
 
 
@@ -288,10 +270,8 @@ def batch(rng: Any, tasks: Any) -> int:
 
 def _check_stream(rng: Any) -> None:
     if not isinstance(rng, Stream):
-        raise TypeError(
-            "rng must be a Stream, as priorwise.core.streams.streams(seed, tasks)(step) gives, "
-            f"got {_kind(rng)}"
-        )
+        made = "as priorwise.core.streams.streams(seed, tasks)(step) gives"
+        raise TypeError(f"rng must be a Stream, {made}, got {_kind(rng)}")
 
 
 def _check_seen(seen: Any, tasks: int) -> None:
@@ -323,19 +303,6 @@ def _per_task(name: str, value: ArrayLike, tasks: int, kinds: str, what: str) ->
             f"{name} must have one entry for each task, shape ({tasks},), got {array.shape}{hint}"
         )
     return array
-
-
-def _refuse_rewards(belief: Any, earned: FloatArray, low: float, high: float) -> None:
-    task = int(np.argmin((earned >= low) & (earned <= high)))
-    wrong = f"got {earned[task]:g} in task {task}"
-    if not np.isfinite(earned[task]):
-        raise ValueError(
-            f"rewards must be finite, {wrong}; a reward that is not known yet is not observed: "
-            "update when it is"
-        )
-    raise ValueError(
-        f"rewards must lie between {low:g} and {high:g} for a {type(belief).__name__}, {wrong}"
-    )
 
 
 def _kind(value: Any) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from priorwise.core.hashing import mix
 from priorwise.core.protocols import MeanBelief, Prior, Seen
-from priorwise.core.streams import mix
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 MOST_OUTCOMES: Final = 20_000
@@ -30,8 +30,7 @@ class Outcome(NamedTuple):
     chance: FloatArray
 
 
-Outcomes = list[list[Outcome]]
-"""For each action all that it may show."""
+Outcomes = list[list[Outcome]]  # for each action all that it may show
 
 
 @runtime_checkable
@@ -44,11 +43,9 @@ class PlannableBelief(MeanBelief, Protocol):
         """For each action what it may show next, given the posterior; None where that is too
         much.
         """
-        ...
 
     def key(self) -> IntArray:
         """Integers that are equal for equal beliefs, ``(task, entry)``."""
-        ...
 
 
 @runtime_checkable
@@ -59,11 +56,9 @@ class EnumerableBelief(PlannableBelief, Protocol):
         """Value of each action in each possible environment, ``(point, arm)``; ``seen`` is of tasks
         that see the same.
         """
-        ...
 
     def probabilities(self) -> FloatArray:
         """Posterior probability of each of them, ``(task, point)``."""
-        ...
 
 
 @runtime_checkable
@@ -74,7 +69,6 @@ class EnumerableRewards(EnumerableBelief, Protocol):
         """Rewards that an action may show, with their probabilities in each possible environment,
         ``(point,)``; None where they are too many.
         """
-        ...
 
 
 @runtime_checkable
@@ -85,7 +79,6 @@ class StartingPrior(Prior, Protocol):
         """Signals that may be shown first, ``(signal,)``, and their probabilities; without signals
         None and ``[1.0]``.
         """
-        ...
 
 
 @runtime_checkable
@@ -97,24 +90,20 @@ class EnumerablePrior(StartingPrior, Protocol):
     @property
     def reward_law(self) -> Any:
         """How rewards scatter around their means."""
-        ...
 
     @property
     def candidates(self) -> FloatArray:
         """Numbers that tell the possible environments apart, ``(point, entry)``."""
-        ...
 
     def pooled(self, others: Sequence[Any], kept: BoolArray) -> Self:
         """Return a prior on the environments of this one and of others, of which those that are
         ``kept``, ``(point,)``.
         """
-        ...
 
     def outcomes(self, signal: Any, step: int) -> Outcomes | None:
         """For each action what it may show next, in each possible environment, to tasks that see
         ``signal``; None where that is too much.
         """
-        ...
 
 
 def expected_outcomes(possible: Outcomes | None, weights: FloatArray) -> Outcomes | None:

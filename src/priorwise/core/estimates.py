@@ -10,8 +10,7 @@ import numpy as np
 
 from priorwise.core.types import FloatArray
 
-SHOWN: Final = 8
-"""Rows and columns of a parameter that are printed."""
+SHOWN: Final = 8  # rows and columns of a parameter that are printed
 
 
 @dataclass(frozen=True)
@@ -51,27 +50,20 @@ def written(value: FloatArray, error: FloatArray) -> list[str]:
     if value.ndim == 0:
         return [plus_minus(float(value), float(error))]
     if value.ndim == 1:
-        shown = [
-            plus_minus(float(v), float(e))
-            for v, e in zip(value[:SHOWN], error[:SHOWN], strict=True)
-        ]
-        return [", ".join(shown) + (f", ... ({value.size} in all)" if value.size > SHOWN else "")]
+        pairs = zip(value[:SHOWN].tolist(), error[:SHOWN].tolist(), strict=True)
+        shown = ", ".join(plus_minus(*pair) for pair in pairs)
+        return [shown + (f", ... ({value.size} in all)" if value.size > SHOWN else "")]
     flat, known = value.reshape(len(value), -1), error[np.isfinite(error) & (error > 0.0)]
     digits = digits_of(float(known.min())) if known.size else 4
     cells = [[f"{each:.{digits}f}" for each in row[:SHOWN]] for row in flat[:SHOWN]]
     width = max(len(cell) for row in cells for cell in row)
-    lines = [
-        "  ".join(f"{cell:>{width}}" for cell in row) + ("  ..." if flat.shape[1] > SHOWN else "")
-        for row in cells
-    ]
+    more = "  ..." if flat.shape[1] > SHOWN else ""
+    lines = ["  ".join(f"{cell:>{width}}" for cell in row) + more for row in cells]
     if len(flat) > SHOWN:
         lines.append(f"... ({len(flat)} rows)")
-    return [
-        *lines,
-        f"(standard errors {known.min():.2g} to {known.max():.2g})"
-        if known.size
-        else "(no standard errors)",
-    ]
+    if not known.size:
+        return [*lines, "(no standard errors)"]
+    return [*lines, f"(standard errors {known.min():.2g} to {known.max():.2g})"]
 
 
 def plus_minus(value: float, error: float) -> str:

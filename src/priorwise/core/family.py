@@ -150,19 +150,16 @@ def register(family: Family) -> Family:
     """Make a family known to every tool, and to JSON."""
     if not isinstance(family, Family):
         raise TypeError(f"family must be a Family, got {type(family).__name__}")
-    if not isinstance(family.priors, tuple) or not all(
-        isinstance(each, type) for each in family.priors
-    ):
-        raise TypeError(
-            f"priors of the family {family.name!r} must be a tuple of classes, got "
-            f"{validation.shown(family.priors)}"
-        )
+    priors = family.priors
+    if not isinstance(priors, tuple) or not all(isinstance(each, type) for each in priors):
+        what = f"priors of the family {family.name!r} must be a tuple of classes"
+        raise TypeError(f"{what}, got {validation.shown(priors)}")
     for prior in family.priors:
         known = _FAMILIES.get(prior)
         if known is not None and known.name != family.name:
             raise ValueError(f"{prior.__name__} is of the family {known.name!r} already")
     _FAMILIES.update(dict.fromkeys(family.priors, family))
-    Serializable.found_in(family.homes)
+    Serializable._homes.update(family.homes)
     return family
 
 
@@ -174,10 +171,7 @@ def families() -> list[Family]:
 
 def family_of(prior: Any) -> Family | None:
     """Return the family of a prior; None for a stranger whose family nobody registered."""
-    return next(
-        (_FAMILIES[each] for each in type(prior).__mro__ if each in _FAMILIES),
-        None,
-    )
+    return next((_FAMILIES[each] for each in type(prior).__mro__ if each in _FAMILIES), None)
 
 
 def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
@@ -194,9 +188,8 @@ def ask(prior: Any, part: str, tool: str, name: str = "prior") -> Any:
 def known(part: str) -> str:
     """Name the priors whose families have a part, for errors."""
     discover()
-    return ", ".join(
-        sorted({each.__name__ for each, family in _FAMILIES.items() if getattr(family, part)})
-    )
+    having = {each.__name__ for each, family in _FAMILIES.items() if getattr(family, part)}
+    return ", ".join(sorted(having))
 
 
 def offers(prior: Any, part: str) -> bool:
@@ -233,11 +226,9 @@ def seen_by(prior: Any, data: Any) -> Any:
     """
     statistics = statistics_of(prior, data, "belief_given")
     for name in ("arms", "names", "dim", "support"):
-        mine, theirs = getattr(prior, name, None), getattr(statistics, name, None)
-        if mine is not None and theirs is not None and mine != theirs:
-            raise ValueError(
-                f"the prior has {name}={mine}, but the statistics have {name}={theirs}"
-            )
+        mine, seen = getattr(prior, name, None), getattr(statistics, name, None)
+        if mine is not None and seen is not None and mine != seen:
+            raise ValueError(f"the prior has {name}={mine}, but the statistics have {name}={seen}")
     return statistics
 
 

@@ -19,9 +19,8 @@ def file_path(path: str | os.PathLike[str]) -> Path:
         if 0 in os.fsencode(path):
             raise ValueError(f"path must not have a NUL character, got {shown(str(path))}")
     except UnicodeEncodeError:
-        raise ValueError(
-            f"path must be a name that the system can write, got {shown(str(path))}"
-        ) from None
+        wrong = shown(str(path))
+        raise ValueError(f"path must be a name that the system can write, got {wrong}") from None
     return Path(os.fsdecode(path))
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from priorwise.core import extended, sizes, validation
+from priorwise.core import serial, sizes, validation
 from priorwise.core.estimates import written
 from priorwise.core.family import for_arms
 from priorwise.core.frames import Table, Tabular
-from priorwise.core.serial import Serializable
+from priorwise.core.serial import SENSELESS, Serializable
 from priorwise.core.types import FloatArray
 from priorwise.core.uncertainty import Uncertainty
 from priorwise.figures.fit import PLAUSIBLE, fit_figure
@@ -22,11 +21,8 @@ from priorwise.figures.style import Picture
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-BYTES_OF_A_PRIOR: Final = 1_000.0
-"""What a drawn prior takes at least."""
-
-PLAUSIBLE_AVERAGED: Final = 64
-"""Plausible priors that an average is taken over."""
+BYTES_OF_A_PRIOR: Final = 1_000.0  # what a drawn prior takes at least
+PLAUSIBLE_AVERAGED: Final = 64  # plausible priors that an average is taken over
 
 
 @runtime_checkable
@@ -35,11 +31,10 @@ class ReadablePrior(Protocol):
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Sentences, given the standard errors by parameter."""
-        ...
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class PriorFit(Serializable, Tabular):
     """A fitted prior with its certainty; round-trips through JSON, except for ``statistics``.
 
@@ -84,56 +79,35 @@ class PriorFit(Serializable, Tabular):
     prior: Any
     estimator: str
     tasks: int
-    left_out: int
-    at_boundary: bool
-    converged: bool
-    std_errors: Mapping[str, Any]
-    log_likelihood: float | None
-    iterations: int
-    warnings: tuple[str, ...]
-    uncertainty: Uncertainty | None
-    statistics: Any = field(repr=False)
+    left_out: int = 0
+    at_boundary: bool = False
+    converged: bool = True
+    std_errors: Mapping[str, Any] = field(default_factory=dict)
+    log_likelihood: float | None = None
+    iterations: int = 0
+    warnings: Sequence[str] = ()
+    uncertainty: Uncertainty | None = None
+    statistics: Any = field(default=None, repr=False)
 
-    def __init__(
-        self,
-        prior: Any,
-        estimator: str,
-        tasks: int,
-        left_out: int = 0,
-        at_boundary: bool = False,
-        converged: bool = True,
-        std_errors: Mapping[str, ArrayLike] | None = None,
-        log_likelihood: float | None = None,
-        iterations: int = 0,
-        warnings: Sequence[str] = (),
-        uncertainty: Uncertainty | None = None,
-        statistics: Any = None,
-    ) -> None:
-        """Check and freeze the results."""
-        if not callable(getattr(prior, "belief", None)):
-            raise TypeError(f"prior must be a prior, got {type(prior).__name__}")
-        if not (uncertainty is None or isinstance(uncertainty, Uncertainty)):
-            raise TypeError(
-                f"uncertainty must be None or an Uncertainty, got {type(uncertainty).__name__}"
-            )
-        names = getattr(statistics, "names", None)
-        values = {
-            "prior": prior if names is None else _named(prior, names),
-            "estimator": validation.word("estimator", estimator),
-            "tasks": validation.count("tasks", tasks, least=0),
-            "left_out": validation.count("left_out", left_out, least=0),
-            "at_boundary": validation.flag("at_boundary", at_boundary),
-            "converged": validation.flag("converged", converged),
-            "std_errors": extended.errors("std_errors", {} if std_errors is None else std_errors),
-            "log_likelihood": None
-            if log_likelihood is None
-            else extended.number("log_likelihood", log_likelihood),
-            "iterations": validation.count("iterations", iterations, least=0),
-            "warnings": validation.sentences("warnings", warnings),
-            "uncertainty": uncertainty,
-            "statistics": statistics,
-        }
-        for name, value in values.items():
+    def __post_init__(self) -> None:
+        if not callable(getattr(self.prior, "belief", None)):
+            raise TypeError(f"prior must be a prior, got {type(self.prior).__name__}")
+        if not (self.uncertainty is None or isinstance(self.uncertainty, Uncertainty)):
+            wrong = type(self.uncertainty).__name__
+            raise TypeError(f"uncertainty must be None or an Uncertainty, got {wrong}")
+        validation.word("estimator", self.estimator)
+        checked: dict[str, Any] = {"warnings": validation.sentences("warnings", self.warnings)}
+        errors = {} if self.std_errors is None else self.std_errors
+        checked["std_errors"] = serial.errors("std_errors", errors)
+        if (names := getattr(self.statistics, "names", None)) is not None:
+            checked["prior"] = _named(self.prior, names)
+        for name in ("tasks", "left_out", "iterations"):
+            checked[name] = validation.count(name, getattr(self, name), least=0)
+        for name in ("at_boundary", "converged"):
+            checked[name] = validation.flag(name, getattr(self, name))
+        if self.log_likelihood is not None:
+            checked["log_likelihood"] = serial.number("log_likelihood", self.log_likelihood)
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def with_arms(self) -> Any:
@@ -144,14 +118,11 @@ class PriorFit(Serializable, Tabular):
     def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` priors that the data leave plausible."""
         if not isinstance(rng, np.random.Generator):
-            raise TypeError(
-                "rng must be a numpy.random.Generator, such as np.random.default_rng(seed), got "
-                f"{type(rng).__name__}"
-            )
+            what = "a numpy.random.Generator, such as np.random.default_rng(seed)"
+            raise TypeError(f"rng must be {what}, got {type(rng).__name__}")
         if self.uncertainty is None:
             raise ValueError(
-                f"a fit by {self.estimator} has no law of plausible priors; fit by marginal "
-                "likelihood to get one"
+                f"a fit by {self.estimator} has no law of plausible priors; a likelihood fit has"
             )
         n = validation.count("n", n)
         sizes.check_memory(f"n={sizes.amount(n)}", BYTES_OF_A_PRIOR * sizes.as_float(n), "lower n")
@@ -161,18 +132,13 @@ class PriorFit(Serializable, Tabular):
 
     def _fields(self) -> dict[str, Any]:
         if self.statistics is not None:
-            kept = {
-                each.name: getattr(self, each.name)
-                for each in fields(self)
-                if each.name != "statistics"
-            }
-            return PriorFit(**kept)._fields()
+            return replace(self, statistics=None)._fields()
         content = super()._fields()
         content["std_errors"] = {
-            name: extended.written(np.asarray(error).tolist(), None)
+            name: serial.written(np.asarray(error).tolist(), None)
             for name, error in self.std_errors.items()
         }
-        content["log_likelihood"] = extended.written(self.log_likelihood, "nan")
+        content["log_likelihood"] = serial.written(self.log_likelihood, "nan")
         return content
 
     @classmethod
@@ -180,29 +146,21 @@ class PriorFit(Serializable, Tabular):
         if fields.get("statistics") is not None:
             raise ValueError("statistics are not kept in files; leave the field out or null")
         fit = super()._from_fields(fields)
-        fit._check_uncertainty()
-        return fit
-
-    def _check_uncertainty(self) -> None:
-        """Refuse a law of plausible priors that belongs to another fit: one draw tells of which
-        kind and size they are.
-        """
-        if self.uncertainty is None:
-            return
-        name = type(self.uncertainty).__name__
+        if fit.uncertainty is None:
+            return fit
+        # one draw tells of which kind and size plausible priors are: those of another fit or not
+        law, prior = type(fit.uncertainty).__name__, type(fit.prior).__name__
         try:
-            drawn = self.draw(np.random.default_rng(0), 1)[0]
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            drawn = fit.draw(np.random.default_rng(0), 1)[0]
+        except SENSELESS as error:
+            wrong = f"{law} draws no priors around this {prior} ({error})"
+            raise ValueError(f"uncertainty: {wrong}") from error
+        if _form(drawn) != _form(fit.prior):
             raise ValueError(
-                f"uncertainty: {name} draws no priors around this {type(self.prior).__name__} "
-                f"({error})"
-            ) from error
-        if _form(drawn) != _form(self.prior):
-            raise ValueError(
-                f"uncertainty: {name} draws priors of another kind or size than this "
-                f"{type(self.prior).__name__}; take both from "
-                "one fit"
+                f"uncertainty: {law} draws priors of another kind or size than this {prior}; take "
+                "both from one fit"
             )
+        return fit
 
     def table(self) -> Table:
         """Columns by name, one row for each number of each parameter that was estimated.
@@ -210,15 +168,14 @@ class PriorFit(Serializable, Tabular):
         ``row`` and ``column`` say where it stands in a vector (an arm, a feature, a candidate) or
         matrix, and are None otherwise.
         """
-        rows = []
+        table: Any = {"parameter": [], "row": [], "column": [], "value": [], "std_error": []}
         for name, (value, error) in self._parameters().items():
             for place in np.ndindex(value.shape):
                 row, column = (*place, None, None)[:2]
-                rows.append((name, row, column, float(value[place]), float(error[place])))
-        return {
-            title: [row[k] for row in rows]
-            for k, title in enumerate(("parameter", "row", "column", "value", "std_error"))
-        }
+                cells = name, row, column, float(value[place]), float(error[place])
+                for title, cell in zip(table, cells, strict=True):
+                    table[title].append(cell)
+        return table
 
     def to_frame(self) -> DataFrame:
         """Return the table as a pandas DataFrame."""
@@ -229,9 +186,8 @@ class PriorFit(Serializable, Tabular):
         """Draw where the fitted prior puts the mean reward of each arm, and how sure the data are
         of it.
         """
-        plausible = (
-            [] if self.uncertainty is None else self.draw(np.random.default_rng(0), PLAUSIBLE)
-        )
+        rng = np.random.default_rng(0)
+        plausible = [] if self.uncertainty is None else self.draw(rng, PLAUSIBLE)
         head = f"{type(self.prior).__name__} learned from {self.tasks:,} tasks"
         return fit_figure(self.prior, plausible, validation.text("title", title) or head)
 
@@ -239,10 +195,8 @@ class PriorFit(Serializable, Tabular):
         """The parameters with their standard errors, what they mean in words, and whatever is out
         of the ordinary.
         """
-        left_out = f", {self.left_out:,} left out" if self.left_out else ""
-        lines = [
-            f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks{left_out}"
-        ]
+        fitted = f"{type(self.prior).__name__} by {self.estimator} from {self.tasks:,} tasks"
+        lines = [fitted + (f", {self.left_out:,} left out" if self.left_out else "")]
         parameters = self._parameters()
         width = max(map(len, parameters), default=0)
         for name, (value, error) in parameters.items():
@@ -287,11 +241,8 @@ def _form(prior: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
 
 def _numbers(prior: Any) -> list[str]:
     """Names of a prior's numbers and arrays."""
-    return [
-        name
-        for name, each in vars(prior).items()
-        if isinstance(each, (float, np.ndarray)) and name[0] != "_"
-    ]
+    shown = {name: each for name, each in vars(prior).items() if name[0] != "_"}
+    return [name for name, each in shown.items() if isinstance(each, (float, np.ndarray))]
 
 
 class Estimator(Protocol):
@@ -301,4 +252,3 @@ class Estimator(Protocol):
         """Fit a kept run or statistics; ``start`` is a fit or prior to begin from, which closed
         forms ignore.
         """
-        ...

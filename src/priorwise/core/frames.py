@@ -36,9 +36,6 @@ def frame(columns: Mapping[str, Any]) -> DataFrame:
     except ModuleNotFoundError as error:
         if error.name != "pandas":
             raise
-        raise ModuleNotFoundError(
-            "to_frame() needs pandas: pip install pandas; table() returns the same columns "
-            "without it",
-            name="pandas",
-        ) from None
+        needs = "to_frame() needs pandas: pip install pandas; table() returns the same columns"
+        raise ModuleNotFoundError(needs, name="pandas") from None
     return DataFrame(dict(columns))

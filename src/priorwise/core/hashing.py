@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
@@ -20,15 +19,6 @@ WORDS_PER_ATTEMPT: Final = 4  # words of one attempt at a gamma or a beta
 HEADS: Final = 1 << 16  # values of a head; a word holds four, one for each of four draws
 # a share this little above a whole number of heads counts as below it, however it was rounded
 SLACK: Final = 2.0**-20
-
-
-class Purpose(IntEnum):
-    """What a random number is for; numbers of different purposes never meet."""
-
-    ENVIRONMENT = 0
-    REWARD = 1
-    POLICY = 2
-    WORLD = 3
 
 
 def mix(value: int) -> int:
@@ -49,12 +39,12 @@ def mix_array(values: UIntArray) -> UIntArray:
     return values ^ (values >> np.uint64(31))
 
 
-def purpose_key(seed: int, purpose: Purpose) -> int:
+def purpose_key(seed: int, purpose: int) -> int:
     """Key of all numbers of one purpose under one seed."""
     return mix(mix(seed) ^ int(purpose))
 
 
-def task_keys(seed: int, purpose: Purpose, tasks: UIntArray) -> UIntArray:
+def task_keys(seed: int, purpose: int, tasks: UIntArray) -> UIntArray:
     """Key of each task, shape ``(task,)``: distinct for distinct tasks."""
     return mix_array(np.uint64(purpose_key(seed, purpose)) + tasks * np.uint64(GOLDEN))
 
@@ -161,10 +151,10 @@ def boost(shape: FloatArray, bits: UIntArray) -> FloatArray:
     return np.where(shape < 1.0, log_unit(bits) / shape, 0.0)
 
 
-def until_accepted(
-    elements: UIntArray,
-    attempt: Callable[[UIntArray, BoolArray, int], tuple[FloatArray, BoolArray]],
-) -> FloatArray:
+Attempt = Callable[[UIntArray, BoolArray, int], tuple[FloatArray, BoolArray]]
+
+
+def until_accepted(elements: UIntArray, attempt: Attempt) -> FloatArray:
     """Numbers of the shape of ``elements``, each from its first attempt that is accepted.
 
     ``attempt(keys, pending, word)`` is given the keys of the elements still pending, which those

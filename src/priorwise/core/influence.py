@@ -19,16 +19,13 @@ def actions_influence_signals(environment: Any, signal: Signal) -> bool:
             return False
         raise TypeError(
             f"{type(environment).__name__} shows signals and does not say whether actions "
-            "influence later ones: write "
-            "actions_influence_signals = False in its class if they do not (contexts drawn "
-            "afresh), True if they do (a state)"
+            "influence later ones: write actions_influence_signals = False in its class if they "
+            "do not (contexts drawn afresh), True if they do (a state)"
         )
     said = environment.actions_influence_signals
     if not isinstance(said, (bool, np.bool_)):
-        raise TypeError(
-            f"{type(environment).__name__}.actions_influence_signals must be True or False, got "
-            f"{said!r}"
-        )
+        name = f"{type(environment).__name__}.actions_influence_signals"
+        raise TypeError(f"{name} must be True or False, got {said!r}")
     return bool(said)
 
 
@@ -45,8 +42,7 @@ def refuse_influence(prior: Any, tool: str, instead: str) -> None:
     if has_state(prior):
         raise ValueError(
             f"{tool} is for problems in which actions do not influence later signals, and "
-            f"{type(_first(prior)[0]).__name__} says they "
-            f"do: use {instead}"
+            f"{type(_first(prior)[0]).__name__} says they do: use {instead}"
         )
 
 

@@ -52,14 +52,8 @@ class KnownTasks:
         law, contexts = getattr(prior, "reward_law", None), getattr(prior, "contexts", None)
         binary = getattr(prior, "binary", getattr(law, "binary", None))
         features = None if law is None and contexts is None else contexts is not None
-        noise = next(
-            (
-                each.noise_var
-                for each in (held, prior)
-                if getattr(each, "noise_var", None) is not None
-            ),
-            None,
-        )
+        noise = getattr(held, "noise_var", None)
+        noise = getattr(prior, "noise_var", None) if noise is None else noise
         if noise is not None:
             noise = np.broadcast_to(np.asarray(noise, dtype=np.float64), (prior.arms,))
         return cls(type(prior).__name__, prior.arms, noise, binary, features, contexts, start)
@@ -68,33 +62,25 @@ class KnownTasks:
         """Refuse arguments of an estimator that are made for another number of arms."""
         for argument, size in sizes.items():
             if size is not None and size != self.arms:
-                raise ValueError(
-                    f"{type(estimator).__name__} has {argument} for {size} arms, but the tasks "
-                    f"have {self.arms}"
-                )
+                has = f"{type(estimator).__name__} has {argument} for {size} arms"
+                raise ValueError(f"{has}, but the tasks have {self.arms}")
 
     def check_contexts(self, estimator: Any, contexts: Any) -> None:
         """Refuse tasks without features, or with features of another law than an estimator's."""
         name = type(estimator).__name__
         if self.features is False:
-            raise TypeError(
-                f"{name} reads features, but tasks of a {self.family} show none: take an estimator "
-                "for that prior"
-            )
+            wrong = f"tasks of a {self.family} show none: take an estimator for that prior"
+            raise TypeError(f"{name} reads features, but {wrong}")
         if self.contexts is not None and self.contexts != contexts:
-            raise ValueError(
-                f"{name} and the tasks must share the law of contexts: pass "
-                f"contexts={self.contexts!r} to it"
-            )
+            cure = f"pass contexts={self.contexts!r} to it"
+            raise ValueError(f"{name} and the tasks must share the law of contexts: {cure}")
 
     def check_binary(self, estimator: Any) -> None:
         """Refuse rewards other than 0 and 1."""
         if self.binary is False:
+            wrong = f"those of a {self.family} are not: take an estimator for that prior"
             name = type(estimator).__name__
-            raise TypeError(
-                f"{name} reads rewards that are 0 or 1, but those of a {self.family} are not: take "
-                "an estimator for that prior"
-            )
+            raise TypeError(f"{name} reads rewards that are 0 or 1, but {wrong}")
 
     def noise_for(self, estimator: Any, given: Any, *, one_for_all: bool) -> Any:
         """Variance of a reward that an estimator is to take for known; ``given`` as it is where
@@ -108,18 +94,15 @@ class KnownTasks:
         alike = np.ptp(self.noise_var) == 0.0
         if given is None:
             return float(self.noise_var[0]) if alike else None if one_for_all else self.noise_var
-        name, size = type(estimator).__name__, np.size(given)
-        if np.ndim(given) and size != self.arms:
-            raise ValueError(
-                f"{name} has a noise_var for {size} arms, but the tasks have {self.arms}"
-            )
+        if np.ndim(given):
+            self.check_arms(estimator, noise_var=np.size(given))
         if not np.allclose(given, self.noise_var, rtol=1e-9, atol=0.0):
+            name = type(estimator).__name__
             said, needed = (_shown(each) for each in (given, self.noise_var))
             raise ValueError(
                 f"{name} has noise_var={said}, but the variance of a reward is {needed} before the "
-                "first fit: leave noise_var out "
-                "to take it from there, or let the learner start from a prior with the noise that "
-                "you mean"
+                "first fit: leave noise_var out to take it from there, or let the learner start "
+                "from a prior with the noise that you mean"
             )
         return given
 
@@ -132,7 +115,6 @@ class ForTasks(Protocol):
         """Return the estimator for these tasks, with what it left open taken from them; raise where
         it cannot fit them.
         """
-        ...
 
 
 def adapted(estimator: Any, known: KnownTasks) -> Any:

@@ -11,14 +11,9 @@ import numpy as np
 
 from priorwise.core.types import FloatArray
 
-ROUNDING: Final = 1e-14
-"""Of a sum of as many terms as there are tasks, relative to its size."""
-
-SMALL: Final = 6
-"""Coordinates below which eigenvalues cost no more than a root."""
-
-HALVINGS: Final = 50
-"""Of a step that falls, before there is none that rises."""
+ROUNDING: Final = 1e-14  # of a sum of as many terms as there are tasks, relative to its size
+SMALL: Final = 6  # coordinates below which eigenvalues cost no more than a root
+HALVINGS: Final = 50  # of a step that falls, before there is none that rises
 
 
 class Place(Protocol):
@@ -27,21 +22,17 @@ class Place(Protocol):
     @property
     def x(self) -> FloatArray:
         """Coordinates."""
-        ...
 
     @property
     def value(self) -> float:
         """Value; minus infinity or NaN outside the domain."""
-        ...
 
     @property
     def gradient(self) -> FloatArray:
         """Gradient."""
-        ...
 
     def information(self) -> FloatArray:
         """Minus the matrix of second derivatives."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,12 +160,8 @@ def climb_by_gradient(
     def keep(x: FloatArray) -> None:
         values.append(visited[x.tobytes()])
 
-    options: dict[str, Any] = {
-        "maxiter": 20 * limit,
-        "maxfun": 40 * limit,
-        "ftol": tolerance / max(abs(values[0]), 1.0),
-        "gtol": 1e-6,
-    }
+    options: dict[str, Any] = {"maxiter": 20 * limit, "maxfun": 40 * limit, "gtol": 1e-6}
+    options["ftol"] = tolerance / max(abs(values[0]), 1.0)
     found = minimize(descent, start, jac=True, method="L-BFGS-B", callback=keep, options=options)
     return Climb(at(found.x), bool(found.success), tuple(values))
 

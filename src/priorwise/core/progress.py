@@ -12,18 +12,12 @@ import multiprocessing
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final, Self
 
 from priorwise.core import validation
 
-PATIENCE: Final = 3.0
-"""Seconds that a call may take without a bar."""
-
-LONG: Final = 20.0
-"""Seconds of an estimate from which on a line says so, and stays."""
-
+PATIENCE: Final = 3.0  # seconds that a call may take without a bar
+LONG: Final = 20.0  # seconds of an estimate from which on a line says so, and stays
 SECONDS_OF_SPEED: Final = 120.0
 """The time left comes from the speed over so long: blocks end in bursts."""
 
@@ -37,13 +31,7 @@ class Progress:
     """How far a call is: of ``total`` units of work, which may be numbers of things or costs."""
 
     def __init__(
-        self,
-        total: float,
-        unit: str,
-        *,
-        shown: bool | None,
-        parallel: int | None = 1,
-        why: str = "",
+        self, total: float, unit: str, shown: bool | None, parallel: int | None, why: str
     ) -> None:
         """Begin; with ``shown=None`` wait whether the call turns out to be long."""
         self._parallel, self._why = parallel, why
@@ -77,13 +65,8 @@ class Progress:
         self._told = True
         if self._shown or seconds > PATIENCE:
             self._show()
-        if seconds > LONG and self._bar is not None:
-            self._bar.console.print(
-                f"{duration(seconds)}: {why or self._text}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
+        if seconds > LONG:
+            self._print(f"{duration(seconds)}: {why or self._text}")
 
     def say(self, text: str) -> None:
         """Write beside the bar what goes on now."""
@@ -104,8 +87,12 @@ class Progress:
     def _late(self) -> None:
         """Show the bar after a while, and why nothing is done yet."""
         self._show()
-        if self._why and not self._told and self._bar is not None:
-            self._bar.console.print(self._why, markup=False, highlight=False, soft_wrap=True)
+        if self._why and not self._told:
+            self._print(self._why)
+
+    def _print(self, line: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _update(self, **what: Any) -> None:
         if self._bar is not None:
@@ -116,30 +103,20 @@ class Progress:
         with self._lock:
             if self._bar is not None or self._ended:
                 return
+            from rich import progress as rich
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                TaskProgressColumn,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
-            from rich.progress import Progress as Bar
 
-            left = (TextColumn("left"), TimeRemainingColumn())
-            columns = (
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                TaskProgressColumn(),
-                TimeElapsedColumn(),
-                *left,
-            )
+            text = rich.TextColumn("{task.description}", markup=False)
+            share = (rich.BarColumn(), rich.TaskProgressColumn())
+            times = (rich.TimeElapsedColumn(), rich.TextColumn("left"), rich.TimeRemainingColumn())
             console = Console(stderr=True)
-            looks: dict[str, Any] = {
-                "transient": console.is_terminal,
-                "redirect_stdout": False,
-            }  # what a user prints stays where it is
-            bar = Bar(*columns, console=console, speed_estimate_period=SECONDS_OF_SPEED, **looks)
+            bar = rich.Progress(
+                *(text, *share, *times),
+                console=console,
+                speed_estimate_period=SECONDS_OF_SPEED,
+                transient=console.is_terminal,
+                redirect_stdout=False,  # what a user prints stays where it is
+            )
             self._task = bar.add_task(self._text, total=self._total)
             bar.update(self._task, completed=self._done)
             bar.start()
@@ -173,10 +150,9 @@ def check_progress(value: bool | None) -> None:
         raise TypeError(f"progress must be True, False or None, got {validation.shown(value)}")
 
 
-@contextmanager
 def progress_of(
     total: float, unit: str, *, shown: bool | None, parallel: int | None = 1, why: str = ""
-) -> Iterator[Progress]:
+) -> Progress:
     """Show how far a call is: ``True`` at once, ``False`` never, ``None`` on a terminal and only if
     it takes long.
 
@@ -187,8 +163,7 @@ def progress_of(
     check_progress(shown)
     if _here or (shown is None and not _on_terminal()):
         shown = False
-    with Progress(total, unit, shown=shown, parallel=parallel, why=why) as bar:
-        yield bar
+    return Progress(total, unit, shown, parallel, why)
 
 
 def compiling() -> None:
@@ -197,8 +172,9 @@ def compiling() -> None:
     """
     if _here:
         _here[0].compiling()
-    elif _on_terminal():
-        _say_once()
+    elif _on_terminal() and not _said:
+        _said.append(True)
+        sys.stderr.write(f"priorwise: {COMPILING}\n")
 
 
 def ready() -> None:
@@ -216,26 +192,16 @@ def duration(seconds: float) -> str:
     """``about 40 s``, ``about 7 min``, ``about 3.2 h``."""
     if seconds < 90.0:
         return f"about {seconds:.0f} s"
-    return (
-        f"about {seconds / 60.0:.0f} min" if seconds < 5400.0 else f"about {seconds / 3600.0:.1f} h"
-    )
+    minutes = seconds / 60.0
+    return f"about {minutes:.0f} min" if minutes < 90.0 else f"about {seconds / 3600.0:.1f} h"
 
 
 def _on_terminal() -> bool:
     """Whether a person sees what this process writes to standard error; workers leave that to the
     process they work for.
     """
-    return (
-        sys.stderr is not None
-        and sys.stderr.isatty()
-        and multiprocessing.current_process().name == "MainProcess"
-    )
-
-
-def _say_once() -> None:
-    if not _said:
-        _said.append(True)
-        sys.stderr.write(f"priorwise: {COMPILING}\n")
+    person = sys.stderr is not None and sys.stderr.isatty()
+    return person and multiprocessing.current_process().name == "MainProcess"
 
 
 _said: list[bool] = []

@@ -37,11 +37,9 @@ class Environment(Protocol):
 
     def start(self, rng: WorldStreams) -> Signal:
         """Signal before the first action."""
-        ...
 
     def step(self, seen: Seen, actions: IntArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
         """Rewards ``(task,)`` of the actions ``(task,)``, and the next signal."""
-        ...
 
 
 class Belief(Protocol):
@@ -51,13 +49,11 @@ class Belief(Protocol):
         """Value of each action now in ``draws`` environments of the posterior: ``(task, draw,
         arm)``.
         """
-        ...
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on what an action earned; ``seen`` is from before the action, ``after`` the
         next signal.
         """
-        ...
 
 
 class Prior(Protocol):
@@ -66,15 +62,12 @@ class Prior(Protocol):
     @property
     def arms(self) -> int:
         """Number of actions."""
-        ...
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Environments drawn from the prior, one per task."""
-        ...
 
     def belief(self, tasks: int) -> Belief:
         """Start the posterior of ``tasks`` tasks before any observation."""
-        ...
 
 
 class Policy(Protocol):
@@ -82,7 +75,6 @@ class Policy(Protocol):
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
-        ...
 
     def monte_carlo_n(self, arms: int) -> int | None:
         """Monte-Carlo constant with so many arms, or None where none is proved.
@@ -90,7 +82,6 @@ class Policy(Protocol):
         Given any two posteriors, the laws of the action differ by at most n times the total
         variation between them. It is 0 for a policy that does not look at the posterior.
         """
-        ...
 
 
 @runtime_checkable
@@ -105,11 +96,9 @@ class MemoryPolicy(Protocol):
 
     def begin(self, tasks: int) -> Any:
         """Memory of each task before its first pull."""
-        ...
 
     def decide(self, belief: Any, seen: Seen, rng: Stream, memory: Any) -> tuple[IntArray, Any]:
         """Choose an action for each task, ``(task,)``, and say what to remember."""
-        ...
 
 
 def monte_carlo_n(policy: Any, arms: int) -> int | None:
@@ -118,11 +107,9 @@ def monte_carlo_n(policy: Any, arms: int) -> int | None:
     """
     constant = getattr(policy, "monte_carlo_n", None)
     n = None if constant is None else constant(validation.count("arms", arms))
-    return (
-        None
-        if n is None
-        else validation.count(f"{type(policy).__name__}.monte_carlo_n(arms)", n, least=0)
-    )
+    if n is None:
+        return None
+    return validation.count(f"{type(policy).__name__}.monte_carlo_n(arms)", n, least=0)
 
 
 @runtime_checkable
@@ -133,11 +120,9 @@ class ScoredPolicy(Protocol):
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Choose an action for each task: ``(task,)``."""
-        ...
 
     def scores(self, belief: Any, seen: Seen) -> FloatArray:
         """Score of each action, ``(task, arm)``; -inf for those that are not available."""
-        ...
 
 
 # What some environments and beliefs offer beyond their role. A policy that needs it says so in
@@ -150,7 +135,6 @@ class ValuedEnvironment(Protocol):
 
     def values(self, signal: Signal) -> FloatArray:
         """Expected reward of each action, ``(task, arm)``."""
-        ...
 
 
 @runtime_checkable
@@ -159,7 +143,6 @@ class PlannedEnvironment(Protocol):
 
     def planned(self, seen: Seen) -> FloatArray:
         """Reward of each action and of the best ones after it, ``(task, arm)``."""
-        ...
 
 
 @runtime_checkable
@@ -168,7 +151,6 @@ class NoisyEnvironment(ValuedEnvironment, Protocol):
 
     def reward_variances(self) -> FloatArray | None:
         """Variance of a reward of each arm, ``(task, arm)``; None where it is not known."""
-        ...
 
 
 @runtime_checkable
@@ -177,11 +159,9 @@ class RealValuedEnvironment(Protocol):
 
     def value_of(self, signal: Signal, actions: FloatArray) -> FloatArray:
         """Expected reward of these actions now, ``(task,)``."""
-        ...
 
     def best_value(self, signal: Signal) -> FloatArray:
         """Expected reward of the best action now, ``(task,)``."""
-        ...
 
 
 @runtime_checkable
@@ -190,7 +170,6 @@ class MaskingEnvironment(Protocol):
 
     def available(self, signal: Signal) -> BoolArray:
         """Which arms may be pulled, ``(task, arm)``; each task needs at least one."""
-        ...
 
 
 @runtime_checkable
@@ -211,7 +190,6 @@ class LoggedEnvironment(Protocol):
 
     def log(self, signal: Signal, actions: IntArray) -> FloatArray:
         """Numbers to log, ``(task, entry)``: the features of the chosen action, a state."""
-        ...
 
 
 @runtime_checkable
@@ -224,11 +202,9 @@ class SeparableBelief(Belief, Protocol):
 
     def take(self, index: ArrayLike | slice) -> Self:
         """Return the tasks at some places, in that order: integers, or True for those wanted."""
-        ...
 
     def join(self, *others: Self) -> Self:
         """Return these tasks, then those of the others; what all tasks share has to be equal."""
-        ...
 
 
 @runtime_checkable
@@ -237,7 +213,6 @@ class MeanBelief(Protocol):
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior mean of each action's value, ``(task, arm)``."""
-        ...
 
 
 @runtime_checkable
@@ -252,7 +227,6 @@ class SizedMeanBelief(MeanBelief, Protocol):
         """Sum of the absolute numbers that each posterior mean is a sum of, ``(task, arm)``, or
         ``(1, arm)`` for all tasks.
         """
-        ...
 
 
 @runtime_checkable
@@ -265,7 +239,6 @@ class SizedDrawsBelief(Protocol):
         """Return ``sample_mean``, and the mean of the absolute values of the same draws, ``(task,
         arm)`` both.
         """
-        ...
 
 
 @runtime_checkable
@@ -276,7 +249,6 @@ class QuantileBelief(Protocol):
         """Posterior quantile of each action's value, ``(task, arm)``, at one level or one for each
         task ``(task,)``.
         """
-        ...
 
 
 @runtime_checkable
@@ -287,7 +259,6 @@ class RangeBelief(MeanBelief, Protocol):
         """Posterior means of the largest and of the smallest value of an available action,
         ``(task,)`` each.
         """
-        ...
 
 
 @runtime_checkable
@@ -298,7 +269,6 @@ class PredictiveBelief(Protocol):
         """Log density of ``rewards`` ``(task,)`` for ``actions`` ``(task,)``, with its constant,
         ``(task,)``.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -318,13 +288,11 @@ class ImaginingBelief(Belief, Protocol):
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
         """Draw an environment, its reward for ``actions`` ``(task,)``, and condition on it."""
-        ...
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean over ``draws`` posterior draws of each action's value, ``(task, arm)``; any way that
         has this law.
         """
-        ...
 
 
 class DrawnEnvironments(Protocol):
@@ -348,7 +316,6 @@ class LookaheadBelief(MeanBelief, Protocol):
 
     def best_after(self, seen: Seen) -> FloatArray:
         """E[max_a' E[value of a' given the reward of a]] for each action a, ``(task, arm)``."""
-        ...
 
 
 @runtime_checkable
@@ -357,7 +324,6 @@ class CollapsingBelief(MeanBelief, Protocol):
 
     def certain(self) -> BoolArray:
         """Whether the posterior of each task is a single environment, ``(task,)``."""
-        ...
 
 
 @runtime_checkable
@@ -367,4 +333,3 @@ class ResettingBelief(Protocol):
     @property
     def resets(self) -> IntArray:
         """How often each task did so, ``(task,)``."""
-        ...

@@ -31,7 +31,6 @@ class RewardLaw(Protocol):
         """Rewards ``(task,)`` for the means ``(task,)`` of the chosen actions ``(task,)``; one
         number of noise a step.
         """
-        ...
 
 
 @final
@@ -120,14 +119,8 @@ def mixed(environments: Sequence[Any], index: IntArray) -> Any:
     """Take task t from ``environments[index[t]]``: all of one class, whose arrays have the task
     axis first.
     """
-    first, rows = environments[0], np.arange(len(index))
-    arrays = [
-        each.name for each in fields(first) if isinstance(getattr(first, each.name), np.ndarray)
-    ]
-    return replace(
-        first,
-        **{
-            name: np.stack([getattr(each, name) for each in environments])[index, rows]
-            for name in arrays
-        },
-    )
+    first, rows, taken = environments[0], np.arange(len(index)), {}
+    for name in (each.name for each in fields(first)):
+        if isinstance(getattr(first, name), np.ndarray):
+            taken[name] = np.stack([getattr(each, name) for each in environments])[index, rows]
+    return replace(first, **taken)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,13 +39,11 @@ class StepCurves(Tabular):
 
     def table(self) -> Table:
         """Columns by name, one row for each step; NaN for what the problem does not have."""
-        missing = np.full(self.reward.size, np.nan)
-        names = {"reward_std_error": "std_error"}  # as in every table
-        curves = {
-            names.get(name, name): missing if values is None else values
-            for name, values in vars(self).items()
-        }
-        return {"step": np.arange(1, self.reward.size + 1), **curves}
+        table: Table = {"step": np.arange(1, self.reward.size + 1)}
+        for name, values in vars(self).items():
+            column = "std_error" if name == "reward_std_error" else name  # as in every table
+            table[column] = np.full(self.reward.size, np.nan) if values is None else values
+        return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,14 +83,13 @@ class Block:
 
 def trajectory_of(blocks: Sequence[Block]) -> Trajectory:
     """Return what the tasks of kept blocks did, one block after the other."""
-    kept = [block.columns for block in blocks if block.columns is not None]
-    actions = _joined([each.actions.swapaxes(0, 1) for each in kept])
-    logs = [each.log.transpose(2, 0, 1) for each in kept if each.log is not None]
-    return Trajectory(
-        actions=actions.astype(np.int64) if actions.dtype.kind == "i" else actions,
-        rewards=_joined([each.rewards.T for each in kept]),
-        log=_joined(logs) if logs else None,
-    )
+    parts = []
+    for columns in (block.columns for block in blocks if block.columns is not None):
+        log = None if columns.log is None else columns.log.transpose(2, 0, 1)
+        parts.append(Trajectory(columns.actions.swapaxes(0, 1), columns.rewards.T, log))
+    whole = joined(parts)
+    integers = whole.actions.dtype.kind == "i"
+    return replace(whole, actions=whole.actions.astype(np.int64)) if integers else whole
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -155,11 +152,9 @@ class Run(Tabular):
                 "signals cannot be played again: take step.learned() of priorwise.simulate.steps"
             )
         belief, real = believed.belief(self.tasks), getattr(believed, "actions", None)
-        for step, (actions, rewards) in enumerate(
-            zip(played.actions.swapaxes(0, 1), played.rewards.T, strict=True), start=1
-        ):
-            seen = Seen(step, self.horizon, believed.arms, actions=real)
-            belief = belief.update(seen, actions, rewards, None)
+        for at in range(self.horizon):
+            seen = Seen(at + 1, self.horizon, believed.arms, actions=real)
+            belief = belief.update(seen, played.actions[:, at], played.rewards[:, at], None)
         return belief
 
     @property
@@ -178,57 +173,36 @@ class Run(Tabular):
         from priorwise.figures.curves import Curve, learning_curves
 
         label = validation.text("label", label)
-        return learning_curves(
-            [Curve(label, self, label)],
-            validation.text("title", title) or f"{self}, seed {self.seed}",
-        )
+        title = validation.text("title", title) or f"{self}, seed {self.seed}"
+        return learning_curves([Curve(label, self, label)], title)
 
     def __str__(self) -> str:
         """Reward and regret in one line."""
-        regret = (
-            ""
-            if self.mean_regret is None
-            else f", regret {self.mean_regret:.4f} ± {self.regret_std_error:.4f}"
-        )
-        return (
-            f"reward {self.mean_reward:.4f} ± {self.std_error:.4f}{regret} over {self.tasks:,} "
-            f"tasks of {self.horizon} pulls"
-        )
+        earned = f"reward {self.mean_reward:.4f} ± {self.std_error:.4f}"
+        if self.mean_regret is not None:
+            earned += f", regret {self.mean_regret:.4f} ± {self.regret_std_error:.4f}"
+        return f"{earned} over {self.tasks:,} tasks of {self.horizon} pulls"
 
 
 def numbers_of(run: Run) -> dict[str, Any]:
     """What a table says of a run, under the names that every table uses; NaN where there is no
     regret.
     """
+    same = {name: getattr(run, name) for name in ("tasks", "horizon", "seed", "engine", "resets")}
     return {
         "reward": run.mean_reward,
         "std_error": run.std_error,
         "regret": np.nan if run.mean_regret is None else run.mean_regret,
         "regret_std_error": np.nan if run.regret_std_error is None else run.regret_std_error,
-        "tasks": run.tasks,
-        "horizon": run.horizon,
-        "seed": run.seed,
-        "engine": run.engine,
-        "resets": run.resets,
+        **same,
     }
-
-
-def title_of(run: Run) -> str:
-    """Say what ran, for the title of a figure."""
-    return (
-        f"{run.tasks:,} tasks of {run.horizon:,} pull{'s' if run.horizon > 1 else ''}, seed "
-        f"{run.seed}"
-    )
 
 
 def joined(parts: Sequence[Trajectory]) -> Trajectory:
     """Return the tasks of several trajectories, one after the other."""
     logs = [each.log for each in parts if each.log is not None]
-    return Trajectory(
-        np.concatenate([each.actions for each in parts]),
-        np.concatenate([each.rewards for each in parts]),
-        np.concatenate(logs) if logs else None,
-    )
+    actions, rewards = [each.actions for each in parts], [each.rewards for each in parts]
+    return Trajectory(_joined(actions), _joined(rewards), _joined(logs) if logs else None)
 
 
 def as_run(played: Trajectory) -> Run:

@@ -30,7 +30,6 @@ class RealActions:
     high: float = np.inf
 
     def __post_init__(self) -> None:
-        """Check the size and the bounds."""
         if self.size is not None:
             validation.count("size", self.size)
         if not self.low <= self.high:  # NaN is neither
@@ -38,17 +37,15 @@ class RealActions:
 
     def checked(self, name: str, actions: Any, tasks: int) -> FloatArray:
         """Refuse what is not such an action for each task."""
-        array = validation.plain_array(name, actions)
         shape = (tasks,) if self.size is None else (tasks, self.size)
-        if array.shape != shape or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        what = f"finite numbers of shape {shape}"
+        array = validation.shaped(name, actions, shape, "fiu", what)
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} must be {what}, but has NaN or infinite entries")
+        worst = array.min() if array.min() < self.low else array.max()
+        if not self.low <= worst <= self.high:
             raise ValueError(
-                f"{name} must be finite numbers of shape {shape}, got {array.dtype} of shape "
-                f"{array.shape}"
-            )
-        if array.min() < self.low or array.max() > self.high:
-            raise ValueError(
-                f"{name} must lie between {self.low:g} and {self.high:g}, got {array.min():g} to "
-                f"{array.max():g}"
+                f"{name} must lie between {self.low:g} and {self.high:g}, got {worst:g}"
             )
         return array.astype(np.float64, copy=False)
 
@@ -75,8 +72,16 @@ class Seen:
         elif validation.count("step", self.step) > validation.count("horizon", self.horizon):
             raise ValueError(f"step must be one of 1..{self.horizon}, the horizon, got {self.step}")
         validation.count("arms", self.arms, least=1 if self.actions is None else 0)
-        if self.mask is not None:
-            object.__setattr__(self, "mask", _checked_mask(self.mask, self.arms))
+        if self.mask is None:
+            return
+        mask = validation.mask("mask", self.mask)
+        if mask.ndim != 2 or mask.shape[1] != self.arms:
+            raise ValueError(f"mask must have shape (task, {self.arms}), got {mask.shape}")
+        # ten times as fast as along the short axis
+        some = np.ascontiguousarray(mask.T).any(axis=0)
+        if not some.all():
+            raise ValueError(f"mask leaves task {np.argmin(some)} without any arm; each needs one")
+        object.__setattr__(self, "mask", mask)
 
     def masked(self, values: FloatArray) -> FloatArray:
         """Put -inf on arms that are not available; ``values`` is ``(task, arm)`` or ``(task, draw,
@@ -85,32 +90,23 @@ class Seen:
         if self.mask is None:
             return values
         if np.ndim(values) not in (2, 3) or (len(values), np.shape(values)[-1]) != self.mask.shape:
-            shape = "(task, arm) or (task, draw, arm)"
-            raise ValueError(
-                f"values must be {shape} with the tasks and arms of mask, {self.mask.shape}, got "
-                f"{np.shape(values)}"
-            )
+            shape = f"of the tasks and arms of mask, {self.mask.shape}, got {np.shape(values)}"
+            raise ValueError(f"values must be (task, arm) or (task, draw, arm), {shape}")
         mask = self.mask if np.ndim(values) == 2 else self.mask[:, None, :]
         return np.where(mask, values, -np.inf)
 
     def take(self, index: Any) -> Seen:
         """Return what is known of some of the tasks, as ``Belief.take`` does."""
+        kept = {name: getattr(self, name) for name in ("step", "horizon", "mask")}
+        taken = {name: each[index] for name, each in kept.items() if isinstance(each, np.ndarray)}
         signal = None if self.signal is None else self.signal[index]
-        mask = None if self.mask is None else self.mask[index]
-        step, horizon = (
-            each[index] if isinstance(each, np.ndarray) else each
-            for each in (self.step, self.horizon)
-        )
-        return replace(self, step=step, horizon=horizon, signal=signal, mask=mask)
+        return replace(self, signal=signal, **taken)
 
 
 def _check_steps(step: Any, horizon: Any) -> None:
     tasks = max(np.size(step), np.size(horizon))
     for name, value in (("step", step), ("horizon", horizon)):
-        if isinstance(value, np.ndarray):
-            validation.counts(name, value, tasks)
-        else:
-            validation.count(name, value)
+        validation.counted(name, value, tasks)
     late = np.broadcast_to(step > horizon, tasks)
     if late.any():
         task = int(np.argmax(late))
@@ -118,19 +114,3 @@ def _check_steps(step: Any, horizon: Any) -> None:
         raise ValueError(
             f"step must be one of 1..{of[1]}, the horizon, in each task, got {of[0]} in task {task}"
         )
-
-
-def _checked_mask(mask: Any, arms: int) -> BoolArray:
-    array: BoolArray = validation.plain_array("mask", mask)
-    if array.dtype != np.bool_:
-        raise TypeError(
-            f"mask must be boolean (True: the arm may be pulled), got {array.dtype}; use "
-            "np.array(..., dtype=bool)"
-        )
-    if array.ndim != 2 or array.shape[1] != arms:
-        raise ValueError(f"mask must have shape (task, {arms}), got {array.shape}")
-    some = np.ascontiguousarray(array.T).any(axis=0)  # ten times as fast as along the short axis
-    if not some.all():
-        task = int(np.argmin(some))
-        raise ValueError(f"mask leaves task {task} without any arm; each task needs at least one")
-    return array

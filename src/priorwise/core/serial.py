@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 from collections.abc import Mapping
 from importlib import import_module
@@ -13,9 +14,12 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from priorwise.core.files import file_path, write_whole
-from priorwise.core.validation import SHOWN_PATH, shown
+from priorwise.core.validation import SHOWN_PATH, numbers, shown, word
 
 VERSION: Final = 1
+
+SENSELESS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What constructors raise for values that make no sense."""
 
 LARGEST_FILE: Final = 1 << 30
 """Bytes; a prior of 5,000 arms with all its covariances takes half of it."""
@@ -23,8 +27,7 @@ LARGEST_FILE: Final = 1 << 30
 DEEPEST: Final = 16
 """Lists within lists; NumPy refuses more than 32 or 64 dimensions without saying of what."""
 
-LONGEST_INTEGER: Final = 300
-"""Digits; numbers beyond leave the range of floats."""
+LONGEST_INTEGER: Final = 300  # digits; numbers beyond leave the range of floats
 
 
 class Serializable:
@@ -38,7 +41,7 @@ class Serializable:
 
     family: ClassVar[str]
     _families: ClassVar[dict[str, type[Serializable]]] = {}
-    # modules of families that are not imported before a file names them
+    # modules of families that are imported only when a file names them
     _homes: ClassVar[dict[str, str]] = {"prior-fit": "priorwise.core.fits"}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -52,27 +55,17 @@ class Serializable:
                 )
             Serializable._families[cls.family] = cls
 
-    @staticmethod
-    def found_in(homes: Mapping[str, str]) -> None:
-        """Say in which module each family stands, for those that are imported only when a file
-        names them.
-        """
-        Serializable._homes.update(homes)
-
     def to_json(self) -> str:
         """Return the JSON text."""
         return json.dumps({"priorwise": VERSION, **self._fields()}, indent=2)
 
     def _fields(self) -> dict[str, Any]:
-        return {
-            "family": self.family,
-            **{
-                name: _plain(getattr(self, name))
-                for name, parameter in inspect.signature(type(self)).parameters.items()
-                if parameter.kind is not parameter.KEYWORD_ONLY
-                or getattr(self, name) is not parameter.default
-            },
-        }
+        content = {"family": self.family}
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            value = getattr(self, name)
+            if parameter.kind is not parameter.KEYWORD_ONLY or value is not parameter.default:
+                content[name] = _plain(value)
+        return content
 
     def replaced(self, **changes: Any) -> Self:
         """Return a copy with some parameters changed, checked as any new value is."""
@@ -81,11 +74,9 @@ class Serializable:
 
     def __eq__(self, other: object) -> bool:
         """Equal if of one class with equal fields."""
-        return (
-            type(self) is type(other)
-            and isinstance(other, Serializable)
-            and self.to_json() == other.to_json()
-        )
+        if not isinstance(other, Serializable) or type(self) is not type(other):
+            return False
+        return self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         """Hash of the JSON form."""
@@ -98,18 +89,15 @@ class Serializable:
     @classmethod
     def load(cls, source: str | os.PathLike[str]) -> Self:
         """Read from a path or from JSON text; an error names the file and what is wrong with it."""
-        if not isinstance(source, (str, os.PathLike)):
-            raise TypeError(f"source must be a path or JSON text, got {type(source).__name__}")
-        text = os.fspath(source)
+        text = os.fspath(source) if isinstance(source, os.PathLike) else source
         if not isinstance(text, str):
             raise TypeError(f"source must be a path or JSON text, got {type(text).__name__}")
         if not isinstance(source, str) or not text.lstrip("\ufeff \n\r\t").startswith(("{", "[")):
             try:
                 return cls._read(_text_of(Path(source)))
             except ValueError as error:
-                raise ValueError(
-                    f"{shown(text, quoted=False, most=SHOWN_PATH)}: {error}"
-                ) from error
+                name = shown(text, quoted=False, most=SHOWN_PATH)
+                raise ValueError(f"{name}: {error}") from error
         return cls._read(text)
 
     @classmethod
@@ -118,19 +106,16 @@ class Serializable:
         if not isinstance(content, dict) or "priorwise" not in content:
             raise ValueError("not a priorwise file: it has no 'priorwise' version field")
         if content["priorwise"] is True or content["priorwise"] != VERSION:
-            raise ValueError(
-                f"this file has version {shown(content['priorwise'])}, this priorwise reads "
-                f"version {VERSION}"
-            )
+            version = f"this file has version {shown(content['priorwise'])}"
+            raise ValueError(f"{version}, this priorwise reads version {VERSION}")
         del content["priorwise"]
         try:
             value = _build(content)
         except RecursionError:
             raise ValueError("values are nested too deeply for a prior") from None
         if not isinstance(value, cls):
-            raise ValueError(
-                f"expected a {cls.__name__}, but the file holds a {type(value).__name__}"
-            )
+            kind = type(value).__name__
+            raise ValueError(f"expected a {cls.__name__}, but the file holds a {kind}")
         return value
 
     @classmethod
@@ -157,22 +142,16 @@ def _text_of(path: Path) -> str:
         what = "a directory" if os.path.isdir(path) else "no file, and not JSON text either"  # noqa: PTH112
         raise FileNotFoundError(f"cannot read {name}: it is {what}")
     if path.stat().st_size > LARGEST_FILE:
-        raise ValueError(
-            f"a file of {path.stat().st_size:,} bytes is not read as a prior; the most is "
-            f"{LARGEST_FILE:,}"
-        )
+        most = f"a prior has at most {LARGEST_FILE:,}"
+        raise ValueError(f"a file of {path.stat().st_size:,} bytes is not read; {most}")
     content = path.read_bytes()
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        kind = (
-            "UTF-16"
-            if content[:2] in (b"\xff\xfe", b"\xfe\xff")
-            else "another encoding, or no text at all"
-        )
-        raise ValueError(
-            f"not UTF-8 text but {kind} (byte {error.start:,}); save it as UTF-8"
-        ) from None
+        wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        kind = "UTF-16" if wide else "another encoding, or no text at all"
+        wrong = f"{kind} (byte {error.start:,})"
+        raise ValueError(f"not UTF-8 text but {wrong}; save it as UTF-8") from None
 
 
 def _content(text: str) -> Any:
@@ -180,9 +159,8 @@ def _content(text: str) -> Any:
 
     def integer(digits: str) -> int:
         if len(digits) > LONGEST_INTEGER:
-            raise ValueError(
-                f"a number of {len(digits):,} digits, {shown(digits, quoted=False)}; round it"
-            )
+            start = shown(digits, quoted=False)
+            raise ValueError(f"a number of {len(digits):,} digits, {start}; round it")
         return int(digits)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -213,8 +191,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, list, tuple, dict)):
         return value
     raise TypeError(
-        f"a {type(value).__name__} has no JSON form; derive its class from "
-        "priorwise.core.Serializable"
+        f"a {type(value).__name__} has no JSON form; derive it from priorwise.core.Serializable"
     )
 
 
@@ -234,9 +211,8 @@ def _build(content: dict[str, Any]) -> Serializable:
         import_module(homes[key])
     cls = families.get(key)
     if cls is None:
-        raise ValueError(
-            f"unknown family {shown(name)}; known are {', '.join(sorted({*families, *homes}))}"
-        )
+        known = ", ".join(sorted({*families, *homes}))
+        raise ValueError(f"unknown family {shown(name)}; known are {known}")
     fields = {
         k: [_built(each) for each in v] if isinstance(v, list) else _built(v)
         for k, v in content.items()
@@ -244,34 +220,20 @@ def _build(content: dict[str, Any]) -> Serializable:
     }
     parameters = inspect.signature(cls).parameters
     if unknown := sorted(set(fields) - set(parameters)):
-        raise ValueError(
-            f"family {name!r} has no field {shown(unknown[0])}; it has {', '.join(parameters)}"
-        )
-    required = {
-        key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty
-    }
+        known = ", ".join(parameters)
+        raise ValueError(f"family {name!r} has no field {shown(unknown[0])}; it has {known}")
+    required = {key for key, each in parameters.items() if each.default is each.empty}
     if missing := sorted(required - set(fields)):
         raise ValueError(f"family {name!r} needs the field {missing[0]!r}")
     for field, value in fields.items():
         if _depth(value) > DEEPEST:
-            raise ValueError(
-                f"family {name!r}: {field} is a list within lists, more than {DEEPEST} deep"
-            )
+            raise ValueError(f"family {name!r}: {field} is a list within lists over {DEEPEST} deep")
     try:
         return cls._from_fields(fields)
-    except (
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except (*SENSELESS, RecursionError) as error:
         raise ValueError(f"family {name!r}: {error}") from error
     except MemoryError as error:
-        raise ValueError(
-            f"family {name!r}: no room in memory for what these fields say: {error}"
-        ) from error
+        raise ValueError(f"family {name!r}: no room in memory for these fields: {error}") from error
 
 
 def _depth(value: Any) -> int:
@@ -279,3 +241,54 @@ def _depth(value: Any) -> int:
     while isinstance(value, list) and value and depth <= DEEPEST:
         value, depth = value[0], depth + 1
     return depth
+
+
+# Numbers that may be NaN or infinite, for which JSON has no numbers.
+
+
+def errors(name: str, value: Any) -> dict[str, Any]:
+    """Arrays or floats by parameter, of numbers that are not negative; in JSON, None stands for NaN
+    and "inf" for an infinity.
+    """
+    if not isinstance(value, Mapping):
+        wrong = shown(value)
+        raise TypeError(f"{name} must be arrays by name, as {{'mean': [0.1, 0.2]}}, got {wrong}")
+    out = {}
+    for key, each in value.items():
+        label = f"{name}[{shown(key)}]"
+        word(f"a name in {name}", key)
+        array = numbers(label, unwritten(label, each))
+        if (array < 0.0).any():
+            raise ValueError(f"{label} must not be negative, got {np.nanmin(array):g}")
+        array.setflags(write=False)
+        out[key] = array if array.ndim else float(array)
+    return out
+
+
+def unwritten(name: str, value: Any) -> Any:
+    """Read NaN and infinities as JSON has them."""
+    if isinstance(value, (list, tuple)):
+        return [unwritten(name, each) for each in value]
+    if value is None:
+        return math.nan
+    return number(name, value) if isinstance(value, (str, bool)) else value
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number, infinite or NaN ones included, which JSON has as words."""
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
+    return float(value)
+
+
+def written(value: Any, nan: str | None) -> Any:
+    """Replace what standard JSON has no number for: infinities become "inf" and "-inf", NaN what is
+    given for it.
+    """
+    if isinstance(value, list):
+        return [written(each, nan) for each in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return nan if math.isnan(value) else str(value)

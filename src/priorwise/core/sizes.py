@@ -28,9 +28,7 @@ NUMBERED: Final = 1 << 32
 each.
 """
 
-ARRAYS: Final = 4
-"""Arrays of the size of a request that are alive at once while NumPy answers it."""
-
+ARRAYS: Final = 4  # arrays of the size of a request that are alive at once while NumPy answers it
 YEAR: Final = 365.25 * 86400.0
 
 
@@ -51,8 +49,7 @@ def check_memory(what: str, needed: float, cure: str) -> None:
     if needed > limit:
         raise ValueError(
             f"{what} needs {amount(needed / 1e9)} GB, and this machine has {amount(limit / 1e9)}: "
-            f"{cure} "
-            "(PRIORWISE_MEMORY_GB sets another limit)"
+            f"{cure} (PRIORWISE_MEMORY_GB sets another limit)"
         )
 
 
@@ -79,20 +76,15 @@ def check_work(what: str, draws: float, cure: str) -> None:
         )
 
 
-def check_draws(name: str, value: int) -> int:
+def check_draws(name: str, value: int) -> None:
     """Refuse more draws for one pull than random numbers can tell apart."""
-    if value >= NUMBERED:
-        raise ValueError(
-            f"{name} must be below 2**32, the most draws that a pull may take, got {amount(value)}"
-        )
-    return value
+    check_numbered(name, value, ", the most draws that a pull may take")
 
 
-def check_horizon(value: int) -> int:
-    """Refuse more steps than random numbers can tell apart."""
+def check_numbered(name: str, value: int, why: str = "") -> None:
+    """Refuse more steps or draws than random numbers can tell apart."""
     if value >= NUMBERED:
-        raise ValueError(f"horizon must be below 2**32, got {amount(value)}")
-    return value
+        raise ValueError(f"{name} must be below 2**32{why}, got {amount(value)}")
 
 
 def draws_per_pull(policy: Any, arms: int) -> int:
@@ -139,7 +131,7 @@ def _setting(name: str, default: float) -> float:
         value = -1.0
     if not value > 0.0:
         raise ValueError(
-            f"the environment variable {name} must be a positive number, got {text[:40]!r}"
+            f"environment variable {name} must be a positive number, got {text[:40]!r}"
         )
     return value
 
@@ -159,8 +151,6 @@ def as_float(value: int) -> float:
 def _time(seconds: float) -> str:
     if seconds >= YEAR:
         return f"{amount(seconds / YEAR)} years"
-    return (
-        f"{amount(seconds / 86400.0)} days"
-        if seconds >= 86400.0
-        else f"{amount(seconds / 3600.0)} hours"
-    )
+    if seconds >= 86400.0:
+        return f"{amount(seconds / 86400.0)} days"
+    return f"{amount(seconds / 3600.0)} hours"

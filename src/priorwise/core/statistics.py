@@ -7,6 +7,7 @@ one more addend.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -59,14 +60,8 @@ class PerTask(Serializable):
 
     def __repr__(self) -> str:
         """Sizes, not entries: there may be millions."""
-        width = next(
-            (
-                f", {name}={getattr(self, name)}"
-                for name in ("arms", "dim", "support")
-                if hasattr(self, name)
-            ),
-            "",
-        )
+        sizes = [name for name in ("arms", "dim", "support") if hasattr(self, name)][:1]
+        width = "".join(f", {name}={getattr(self, name)}" for name in sizes)
         pulls = getattr(self, "pulls", None)
         total = "" if pulls is None else f", pulls={pulls.sum():,.15g}"
         return f"{type(self).__name__}(tasks={self.tasks:,}{width}{total})"
@@ -95,9 +90,7 @@ class PerTask(Serializable):
     def from_run(cls, run: Run, *, steps: Steps = None, **known: Any) -> Self:
         """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
         if not isinstance(run, Run):
-            raise TypeError(
-                f"run must be a Run of simulate(..., keep=True), got {type(run).__name__}"
-            )
+            raise TypeError(f"run must be a Run with keep=True, got {type(run).__name__}")
         return cls.of(run, steps=steps, **known)
 
     @classmethod
@@ -124,24 +117,15 @@ class PerTask(Serializable):
         """
         rows = np.atleast_1d(np.arange(self.tasks)[chosen_tasks(index, self.tasks)])
         if rows.size == 0:
-            raise IndexError(
-                f"index {validation.shown(index)} leaves none of the {self.tasks} tasks; "
-                "statistics need at least one"
-            )
-        return self._with(
-            {
-                name: None if array is None else array[rows]
-                for name, array in self._columns().items()
-            }
-        )
+            none = f"index {validation.shown(index)} leaves none of the {self.tasks} tasks"
+            raise IndexError(f"{none}; statistics need at least one")
+        return self._with(self._each(lambda column: column[rows]))
 
     def __getitem__(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks."""
         if isinstance(index, tuple):
-            raise IndexError(
-                f"index has one axis, the tasks, got {validation.shown(index)}; a list of numbers "
-                "chooses several"
-            )
+            wrong = validation.shown(index)
+            raise IndexError(f"index has one axis, the tasks, got {wrong}; a list chooses several")
         return self.take(index)
 
     def __add__(self, other: Self) -> Self:
@@ -157,9 +141,8 @@ class PerTask(Serializable):
     def merged(self, other: Self) -> Self:
         """Add what was seen of the same tasks, which stand in the same order in both."""
         if type(other) is not type(self):
-            raise TypeError(
-                f"other must be {type(self).__name__} of the same tasks, got {type(other).__name__}"
-            )
+            mine, theirs = type(self).__name__, type(other).__name__
+            raise TypeError(f"other must be {mine} of the same tasks, got {theirs}")
         if self.tasks != other.tasks:
             raise ValueError(
                 f"cannot merge {self.tasks} tasks with {other.tasks}: both must hold the same "
@@ -182,9 +165,7 @@ class PerTask(Serializable):
 
         """
         pulls = pulls_of(actions, rewards, signal, self.tasks)
-        columns = {
-            name: None if each is None else each.copy() for name, each in self._columns().items()
-        }
+        columns = self._each(np.copy)
         self._add(columns, pulls)
         return self._with(columns)
 
@@ -198,40 +179,33 @@ class PerTask(Serializable):
         for name, mine in self._columns().items():
             yours = theirs[name]
             if (mine is None) != (yours is None):
-                raise ValueError(
-                    f"cannot {how}: one of the two has {name} and the other has not; leave them "
-                    "out of both"
-                )
+                raise ValueError(f"cannot {how}: one of the two has {name}; leave it out of both")
             if mine is not None and mine.shape[1:] != yours.shape[1:]:
                 raise ValueError(
                     f"cannot {how}: {name} is {mine.shape} here and {yours.shape} there; all but "
                     "the tasks must agree"
                 )
             columns[name] = None if mine is None else combine(mine, yours)
-        return self._with(
-            columns,
-            **{
-                name: self._agreed(name, getattr(self, name), getattr(other, name))
-                for name in self.shared
-            },
-        )
+        both = {name: (getattr(self, name), getattr(other, name)) for name in self.shared}
+        agreed = {name: self._agreed(name, *pair) for name, pair in both.items()}
+        return self._with(columns, **agreed)
 
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         """Return what two sets of tasks share; one that does not say takes what the other says."""
         if mine is not None and yours is not None and not _same(mine, yours):
-            raise ValueError(
-                f"{name} must agree, but are {validation.shown(mine)} here and "
-                f"{validation.shown(yours)} there"
-            )
+            here, there = validation.shown(mine), validation.shown(yours)
+            raise ValueError(f"{name} must agree, but are {here} here and {there} there")
         return yours if mine is None else mine
 
     def _columns(self) -> dict[str, Any]:
         """Fields with a task axis; None where one was not given."""
-        return {
-            each.name: getattr(self, each.name)
-            for each in fields(self)  # type: ignore[arg-type]
-            if each.name not in self.shared
-        }
+        names = [each.name for each in fields(self) if each.name not in self.shared]  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in names}
+
+    def _each(self, change: Callable[[Any], Any]) -> dict[str, Any]:
+        """Change each column that was given."""
+        columns = self._columns().items()
+        return {name: None if each is None else change(each) for name, each in columns}
 
     def _with(self, columns: dict[str, Any], **shared: Any) -> Self:
         """Return other columns, which need no check."""
@@ -253,7 +227,6 @@ class PerArm(PerTask):
     names: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Check and freeze the columns."""
         n = counts("pulls", self._columns()["pulls"], (None, None))
         columns = {name: table(name, each, n.shape) for name, each in self._columns().items()}
         self._set(**columns | {"pulls": n, "names": validation.names(self.names, n.shape[1])})
@@ -338,12 +311,9 @@ class PerArm(PerTask):
     def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
         """Sum up actions and rewards ``(task, step)``."""
         chosen, earned = trajectory(actions, rewards, arms)
-        columns = {
-            name: by_arm(chosen, np.broadcast_to(each, chosen.shape), arms)
-            for name, each in cls.addends(earned).items()
-        }
         make: Any = cls
-        return make(**columns)
+        added = {name: np.broadcast_to(x, chosen.shape) for name, x in cls.addends(earned).items()}
+        return make(**{name: by_arm(chosen, each, arms) for name, each in added.items()})
 
     def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
         pulls.check(self.arms)

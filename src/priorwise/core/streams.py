@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, final
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
@@ -29,23 +30,15 @@ from priorwise.core import sizes, validation
 from priorwise.core.hashing import (
     GOLDEN,
     HEADS,
-    MASK_64,
-    MIX_1,
-    MIX_2,
-    ONE_BITS,
     PAIRED,
     SLACK,
-    WORDS_PER_ATTEMPT,
-    Purpose,
     boost,
     box_muller,
     call_keys,
     gamma_attempt,
     invert,
-    mix,
     mix_array,
     pair_start,
-    purpose_key,
     slot_keys,
     student,
     task_keys,
@@ -55,30 +48,16 @@ from priorwise.core.hashing import (
 )
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 
-__all__ = [
-    "GOLDEN",
-    "HEADS",
-    "MASK_64",
-    "MIX_1",
-    "MIX_2",
-    "ONE_BITS",
-    "PAIRED",
-    "SLACK",
-    "WORDS_PER_ATTEMPT",
-    "Purpose",
-    "Stream",
-    "Streams",
-    "WorldStreams",
-    "mix",
-    "mix_array",
-    "purpose_key",
-    "slot_keys",
-    "streams",
-    "task_keys",
-]
+LARGE: Final = 1 << 26  # numbers of a request that may be too many for the memory
 
-LARGE: Final = 1 << 26
-"""Numbers of a request that may be too many for the memory."""
+
+class Purpose(IntEnum):
+    """What a random number is for; numbers of different purposes never meet."""
+
+    ENVIRONMENT = 0
+    REWARD = 1
+    POLICY = 2
+    WORLD = 3
 
 
 @final
@@ -100,11 +79,7 @@ class Stream:
                 "tasks)(step) makes a stream"
             )
         self._keys = keys
-        self._step: Any = (
-            validation.counts("step", step, len(keys), least=0)
-            if isinstance(step, np.ndarray)
-            else validation.count("step", step, least=0)
-        )
+        self._step: Any = validation.counted("step", step, len(keys), least=0)
         self._call = 0
 
     def at(self, step: int | IntArray) -> Stream:
@@ -115,8 +90,7 @@ class Stream:
         from what any step draws: the random seed xi of a policy.
         """
         moved = Stream(self._keys, step)
-        if np.max(moved._step, initial=0) >= sizes.NUMBERED:
-            raise ValueError(f"step must be below 2**32, got {np.max(step)}")
+        sizes.check_numbered("step", int(np.max(moved._step, initial=0)))
         return moved
 
     @property
@@ -137,11 +111,8 @@ class Stream:
         draws = math.prod(shape[:-1])
         if (numbers := draws * width * self.tasks) > LARGE:
             what = f"a request of shape {shape} for each of {self.tasks} tasks"
-            sizes.check_memory(
-                what,
-                8.0 * sizes.ARRAYS * sizes.as_float(numbers),
-                "ask for fewer numbers, or for fewer tasks at once",
-            )
+            cure = "ask for fewer numbers, or for fewer tasks at once"
+            sizes.check_memory(what, 8.0 * sizes.ARRAYS * sizes.as_float(numbers), cure)
         slots = slot_keys(self._step, self._call, draws, width).reshape(-1, *shape)
         self._call += 1
         return self._keys.reshape(-1, *(1,) * len(shape)) + slots
@@ -150,8 +121,7 @@ class Stream:
         """Refuse weights that are not those of one law for each task."""
         if np.ndim(weights) != 2 or len(weights) != self.tasks or weights.shape[1] == 0:
             raise ValueError(
-                f"weights must have a row for each of {self.tasks} tasks, got shape "
-                f"{np.shape(weights)}"
+                f"weights must have a row for each of {self.tasks} tasks, got {np.shape(weights)}"
             )
         largest = weights.max(axis=1)
         # NaN is neither
@@ -198,9 +168,8 @@ class Stream:
         sum.
         """
         self._check_weights(weights)
-        return invert(weights, self.uniform(*shape).reshape(self.tasks, -1)).reshape(
-            self.tasks, *shape
-        )
+        index = invert(weights, self.uniform(*shape).reshape(self.tasks, -1))
+        return index.reshape(self.tasks, *shape)
 
     def counts(self, weights: FloatArray, draws: int) -> IntArray:
         """How many of ``draws`` indices, drawn in proportion to ``weights`` ``(task, n)``, fall on
@@ -284,7 +253,7 @@ class Stream:
         for name, value in named.items():
             if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
                 raise TypeError(
-                    f"{name} must be an array of numbers (task, n), got {validation.shown(value)}"
+                    f"{name} must be an array of numbers, got {validation.shown(value)}"
                 )
             # or attempts would never end
             if value.size and not (value.min() > 0.0 and value.max() < np.inf):
@@ -293,15 +262,12 @@ class Stream:
                 )
             if value.ndim != 2 or len(value) != self.tasks:
                 raise ValueError(
-                    f"{name} must have a row for each of {self.tasks} tasks, got shape "
-                    f"{value.shape}"
+                    f"{name} must have a row for each of {self.tasks} tasks, got {value.shape}"
                 )
         first, *others = named.values()
         if any(other.shape != first.shape for other in others):
-            raise ValueError(
-                f"{' and '.join(named)} must have one shape, got "
-                f"{' and '.join(str(value.shape) for value in named.values())}"
-            )
+            shapes = " and ".join(str(value.shape) for value in named.values())
+            raise ValueError(f"{' and '.join(named)} must have one shape, got {shapes}")
         slots = self._elements((validation.count("draws", draws, least=0), first.shape[1]))
         return [slots, *(np.broadcast_to(v[:, None, :], slots.shape) for v in named.values())]
 
@@ -313,13 +279,11 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 @final
-class WorldStreams:
+class WorldStreams(NamedTuple):
     """What an environment draws from: ``noise`` for rewards, ``world`` for all that it shows."""
 
-    def __init__(self, noise: Stream, world: Stream) -> None:
-        """Pair the two streams."""
-        self.noise = noise
-        self.world = world
+    noise: Stream
+    world: Stream
 
 
 @final

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,15 +14,14 @@ from numpy.typing import ArrayLike
 from priorwise.core import sizes
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
+Shape = tuple[int | None, ...]  # None: any size
 SINGULAR: Final = 1e-13
 """Correlations whose smallest eigenvalue is at most this are singular up to rounding."""
 
 LARGEST: Final = 1e100
 """Beyond this, squares and products of a few numbers leave the range of floats."""
 
-SHOWN: Final = 80
-"""Characters of a value that an error shows."""
-
+SHOWN: Final = 80  # characters of a value that an error shows
 SHOWN_PATH: Final = 300
 """Characters of a path that an error shows: most are shown whole, so that they can be found."""
 
@@ -44,11 +43,9 @@ def shown(value: Any, *, quoted: bool = True, most: int = SHOWN) -> str:
 
 def printable(text: str) -> str:
     """Return text with codes in place of the characters that would steer a terminal."""
-    return (
-        text
-        if text.isprintable()
-        else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
-    )
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 _SHORT: Final = reprlib.Repr()
@@ -66,12 +63,26 @@ def freeze(value: Any, **fields: Any) -> None:
 
 def vector(name: str, value: ArrayLike, size: int | None = None) -> FloatArray:
     """Return a finite vector, of a given size if one is given; a copy that cannot be written to."""
-    return _finite(name, value, (size,))
+    return matrix(name, value, (size,))
 
 
-def matrix(name: str, value: ArrayLike, shape: tuple[int | None, ...] = (None, None)) -> FloatArray:
+def matrix(name: str, value: ArrayLike, shape: Shape = (None, None)) -> FloatArray:
     """Return a finite array of a given shape (None: any size)."""
-    return _finite(name, value, shape)
+    array = numbers(name, value)
+    if not _fits(array, shape):
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty")
+    if not np.isfinite(array).all():
+        wrong = "but has NaN or infinite entries; drop or fill them first"
+        raise ValueError(f"{name} must be finite, {wrong if array.ndim else f'got {array:g}'}")
+    if (largest := np.abs(array).max()) > LARGEST:
+        raise ValueError(
+            f"{name} must not exceed {LARGEST:g} in size, got {largest:g}; take a larger unit"
+        )
+    array.setflags(write=False)
+    return array
 
 
 def per_arm(name: str, value: ArrayLike, arms: int) -> FloatArray:
@@ -80,7 +91,7 @@ def per_arm(name: str, value: ArrayLike, arms: int) -> FloatArray:
     if array.ndim == 0:
         sizes.check_memory(f"arms={sizes.amount(arms)}", 32.0 * sizes.as_float(arms), "lower arms")
         array = np.full(arms, array)
-    return _finite(name, array, (arms,))
+    return matrix(name, array, (arms,))
 
 
 def positive(name: str, value: FloatArray, smallest: float = 1e-100) -> FloatArray:
@@ -97,11 +108,17 @@ def number(name: str, value: Any) -> float:
     ):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}")
     if isinstance(value, int) and abs(value) > LARGEST:
-        raise ValueError(
-            f"{name} must not exceed {LARGEST:g} in size, got an integer of {value.bit_length()} "
-            "bits"
-        )
-    return float(_finite(name, float(value), ()))
+        wrong = f"an integer of {value.bit_length()} bits"
+        raise ValueError(f"{name} must not exceed {LARGEST:g} in size, got {wrong}")
+    return float(matrix(name, float(value), ()))
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Return a number from 0."""
+    checked = number(name, value)
+    if checked < 0.0:
+        raise ValueError(f"{name} must not be negative, got {checked:g}")
+    return checked
 
 
 def share(name: str, value: Any, most: float = 1.0) -> float:
@@ -116,9 +133,8 @@ def count(name: str, value: Any, least: int = 1) -> int:
     """Return an integer, at least ``least``."""
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
         hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
-        raise TypeError(
-            f"{name} must be an integer, got {type(value).__name__} {shown(value)}{hint}"
-        )
+        wrong = f"{type(value).__name__} {shown(value)}"
+        raise TypeError(f"{name} must be an integer, got {wrong}{hint}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
     return int(value)
@@ -126,15 +142,18 @@ def count(name: str, value: Any, least: int = 1) -> int:
 
 def counts(name: str, value: Any, size: int, least: int = 1) -> IntArray:
     """Return ``size`` integers, each at least ``least``."""
-    array = plain_array(name, value)
-    if array.dtype.kind not in "iu" or array.shape != (size,):
-        raise TypeError(
-            f"{name} must be an integer or one for each of {size} tasks, got {array.dtype} of "
-            f"shape {array.shape}"
-        )
+    what = f"an integer or one for each of {size} tasks"
+    array = shaped(name, value, (size,), "iu", what, TypeError)
     if array.size and array.min() < least:
         raise ValueError(f"{name} must be at least {least}, got {array.min()}")
     return array.astype(np.int64, copy=False)
+
+
+def counted(name: str, value: Any, size: int, least: int = 1) -> int | IntArray:
+    """Return an integer, or an array of one for each of ``size`` tasks."""
+    if isinstance(value, np.ndarray):
+        return counts(name, value, size, least)
+    return count(name, value, least)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -151,9 +170,8 @@ def text(name: str, value: Any) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError(
-            f"{name} must be text that can be written, but {shown(value)} has half of a character"
-        ) from None
+        wrong = f"{shown(value)} has half of a character"
+        raise ValueError(f"{name} must be text that can be written, but {wrong}") from None
     return value
 
 
@@ -164,6 +182,13 @@ def word(name: str, value: Any) -> str:
     if not value:
         raise ValueError(f"{name} must not be empty")
     return value
+
+
+def one_of(name: str, value: Any, words: Any, other: str = "") -> None:
+    """Refuse what is none of the words of a ``Literal``; ``other`` says what may be given too."""
+    if value not in get_args(words):
+        known = ", ".join(get_args(words))
+        raise ValueError(f"{name} must be one of {known}{other}, got {shown(value)}")
 
 
 def names(value: Any, arms: int) -> tuple[str, ...] | None:
@@ -195,9 +220,7 @@ def probabilities(name: str, value: ArrayLike, size: int) -> FloatArray:
     if np.any(array < 0):
         raise ValueError(f"{name} must not be negative, got {array.min():g}")
     if abs(array.sum() - 1.0) > 1e-6:
-        raise ValueError(
-            f"{name} must sum to 1, got {array.sum():g}; divide by the sum if these are weights"
-        )
+        raise ValueError(f"{name} must sum to 1, got {array.sum():g}; divide weights by their sum")
     return array
 
 
@@ -206,10 +229,9 @@ def covariance(name: str, value: ArrayLike, size: int) -> FloatArray:
     array = numbers(name, value)
     if array.ndim == 1 and array.size == size:
         raise ValueError(
-            f"{name} must be a {size} x {size} matrix, got a vector; np.diag({name}) makes one of "
-            "variances"
+            f"{name} must be a {size} x {size} matrix, got a vector; np.diag({name}) makes one"
         )
-    array = _finite(name, array, (size, size))
+    array = matrix(name, array, (size, size))
     largest = float(np.abs(array).max(initial=0.0))
     gap = np.abs(array - array.T)
     if np.any(gap > 1e-8 * largest):
@@ -253,17 +275,23 @@ def availability(name: str, value: Any, tasks: int, arms: int) -> BoolArray | No
     """
     if value is None:
         return None
-    mask = plain_array(name, value)
-    if mask.dtype != np.bool_:
+    rows = mask(name, value)
+    if rows.shape not in ((arms,), (tasks, arms)):
+        raise ValueError(f"{name} must have shape ({arms},) or ({tasks}, {arms}), got {rows.shape}")
+    if not rows.any(axis=-1).all():
+        raise ValueError(f"{name} leaves a task without any arm; each task needs at least one")
+    return np.broadcast_to(rows, (tasks, arms))
+
+
+def mask(name: str, value: Any) -> BoolArray:
+    """Return which arms may be pulled, in any shape."""
+    array: BoolArray = plain_array(name, value)
+    if array.dtype != np.bool_:
         raise TypeError(
-            f"{name} must be boolean (True: the arm may be pulled), got {mask.dtype}; use "
+            f"{name} must be boolean (True: the arm may be pulled), got {array.dtype}; use "
             "np.array(..., dtype=bool)"
         )
-    if mask.shape not in ((arms,), (tasks, arms)):
-        raise ValueError(f"{name} must have shape ({arms},) or ({tasks}, {arms}), got {mask.shape}")
-    if not mask.any(axis=-1).all():
-        raise ValueError(f"{name} leaves a task without any arm; each task needs at least one")
-    return np.broadcast_to(mask, (tasks, arms))
+    return array
 
 
 def numbers(name: str, value: ArrayLike) -> FloatArray:
@@ -278,8 +306,7 @@ def plain_array(name: str, value: Any) -> Any:
     """Return an array in a regular shape, and none whose masked entries would count as numbers."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError(
-            f"{name} has masked entries, which would count as numbers; leave them out or fill them "
-            "first"
+            f"{name} has masked entries, which would count as numbers; leave out or fill them"
         )
     try:
         return np.asarray(value)
@@ -287,38 +314,27 @@ def plain_array(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be numbers in a regular shape: {error}") from None
 
 
-def _finite(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
-    array = numbers(name, value)
-    fits = array.ndim == len(shape) and all(
+def shaped(
+    name: str, value: Any, shape: Shape, kinds: str, what: str, error: Any = ValueError
+) -> Any:
+    """Return an array of a shape (None: any size) and of these kinds of numbers; ``what`` says in
+    words what it must be.
+    """
+    array = plain_array(name, value)
+    if array.dtype.kind not in kinds or not _fits(array, shape):
+        raise error(f"{name} must be {what}, got {array.dtype} of shape {array.shape}")
+    return array
+
+
+def _fits(array: Any, shape: Shape) -> bool:
+    return array.ndim == len(shape) and all(
         want in (None, got) for want, got in zip(shape, array.shape, strict=True)
     )
-    if not fits:
-        wanted = ", ".join("any" if n is None else str(n) for n in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
-    if array.size == 0:
-        raise ValueError(f"{name} must not be empty")
-    if not np.isfinite(array).all():
-        wrong = (
-            f"got {array:g}"
-            if array.ndim == 0
-            else "but has NaN or infinite entries; drop or fill them first"
-        )
-        raise ValueError(f"{name} must be finite, {wrong}")
-    if np.abs(array).max() > LARGEST:
-        raise ValueError(
-            f"{name} must not exceed {LARGEST:g} in size, got {np.abs(array).max():g}; take a "
-            "larger unit"
-        )
-    array.setflags(write=False)
-    return array
 
 
 def sentences(name: str, value: Any) -> tuple[str, ...]:
     """Return sentences, as a tuple."""
-    if (
-        isinstance(value, str)
-        or not isinstance(value, Sequence)
-        or not all(isinstance(each, str) for each in value)
-    ):
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    if not listed or not all(isinstance(each, str) for each in value):
         raise TypeError(f"{name} must be a list of sentences, got {shown(value)}")
     return tuple(value)

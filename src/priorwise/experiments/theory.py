@@ -12,9 +12,9 @@ import numpy as np
 
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.fits import Estimator
+from priorwise.core.hashing import mix
 from priorwise.core.protocols import Policy
 from priorwise.core.runs import Trajectory, as_run
-from priorwise.core.streams import mix
 from priorwise.experiments import problems
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from priorwise.core.hashing import purpose_key
 from priorwise.core.runs import Block, Columns
-from priorwise.core.streams import Purpose, purpose_key
+from priorwise.core.streams import Purpose
 from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles, Tile
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels import compiling as kinds

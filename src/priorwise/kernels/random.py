@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.core import streams
+from priorwise.core import hashing
 from priorwise.kernels.compiling import LANES, inline
 from priorwise.kernels.simd import WIDTH, bits_of, float_of, load, sqrt, store
 
-GOLDEN = np.uint64(streams.GOLDEN)
-MIX_1 = np.uint64(streams.MIX_1)
-MIX_2 = np.uint64(streams.MIX_2)
-ONE_BITS = np.uint64(streams.ONE_BITS)
-PAIRED = np.uint64(streams.PAIRED)
-WORDS_PER_ATTEMPT = np.uint64(streams.WORDS_PER_ATTEMPT)
+GOLDEN = np.uint64(hashing.GOLDEN)
+MIX_1 = np.uint64(hashing.MIX_1)
+MIX_2 = np.uint64(hashing.MIX_2)
+ONE_BITS = np.uint64(hashing.ONE_BITS)
+PAIRED = np.uint64(hashing.PAIRED)
+WORDS_PER_ATTEMPT = np.uint64(hashing.WORDS_PER_ATTEMPT)
 S12, S16, S27, S29, S30, S31, S32, S48, S52, S62, S63 = (
     np.uint64(n) for n in (12, 16, 27, 29, 30, 31, 32, 48, 52, 62, 63)
 )

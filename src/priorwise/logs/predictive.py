@@ -16,8 +16,9 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.family import for_arms
 from priorwise.core.frames import Table, Tabular
+from priorwise.core.hashing import mix
 from priorwise.core.protocols import Seen
-from priorwise.core.streams import Purpose, Streams, mix
+from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.figures.predictive import predictive_figure
 from priorwise.figures.style import Picture

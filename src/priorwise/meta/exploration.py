@@ -11,9 +11,10 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.hashing import mix
 from priorwise.core.protocols import Policy
 from priorwise.core.runs import Run, joined
-from priorwise.core.streams import Purpose, Streams, mix
+from priorwise.core.streams import Purpose, Streams
 from priorwise.policies.play_arms import PlayArms
 from priorwise.simulate.run import simulate
 

@@ -59,7 +59,7 @@ class EnvironmentSampling:
         doors.acting(self, belief, seen, rng)
         drawn = belief.sample_environments(rng, self.k, seen)
         law = np.asarray(self.rule(drawn, seen), dtype=np.float64)
-        check_law(law, (rng.tasks, seen.arms), seen)
+        check_law(law, rng.tasks, seen)
         return rng.choice(law)
 
     def monte_carlo_n(self, arms: int) -> int:

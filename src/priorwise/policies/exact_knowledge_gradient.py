@@ -44,7 +44,6 @@ class ExactKnowledgeGradient(Scored):
     alpha: Alpha = "online"
 
     def __post_init__(self) -> None:
-        """Check the parameter."""
         check_alpha(self.alpha)
 
     @by_step

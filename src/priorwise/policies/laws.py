@@ -17,26 +17,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core import enumeration, validation
 from priorwise.core.action_laws import ActionLaw, ArgmaxBelief, ProbablePolicy, tied_law
 from priorwise.core.choosing import level
-from priorwise.core.enumeration import (
-    MOST_OUTCOMES,
-    EnumerableBelief,
-    by_sight,
-    multiset_count,
-    multisets,
-    outcome_probabilities,
-    sequences,
-)
 from priorwise.core.protocols import ScoredPolicy, Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 
 BLOCK: Final = 1 << 22  # probabilities held at a time
-DRAWS: Final = 4096
-"""Decisions from which a law is sampled."""
-
+DRAWS: Final = 4096  # decisions from which a law is sampled
 DrawnRule = Callable[[FloatArray, Seen], FloatArray]
 """Probability of each arm, ``(outcome, arm)``, for drawn values ``(outcome, draw, arm)``."""
 
@@ -47,7 +36,8 @@ def known_law(policy: Any, belief: Any, seen: Seen) -> ActionLaw | None:
     """
     if isinstance(policy, ProbablePolicy):
         return policy.probabilities(belief, seen)
-    return scored_law(policy, belief, seen) if isinstance(policy, ScoredPolicy) else None
+    scored = isinstance(policy, ScoredPolicy)
+    return ActionLaw(tied_law(policy.scores(belief, seen))) if scored else None
 
 
 def action_law(
@@ -67,17 +57,13 @@ def action_law(
 
     """
     law = known_law(policy, belief, seen)
-    return sampled_law(policy, belief, seen, rng, draws) if law is None else law
-
-
-def sampled_law(policy: Any, belief: Any, seen: Seen, rng: Stream, draws: int) -> ActionLaw:
-    """Let a policy decide again and again; the standard error allows for arms that it did not
-    choose by chance.
-    """
+    if law is not None:
+        return law
     draws = validation.count("draws", draws)
     counts, rows = np.zeros((rng.tasks, seen.arms)), np.arange(rng.tasks)
     for _ in range(draws):
         counts[rows, policy.act(belief, seen, rng)] += 1.0
+    # the standard error allows for arms that were not chosen by chance
     near = (counts + 1.0) / (draws + 2.0)
     return ActionLaw(counts / draws, "sampling", np.sqrt(near * (1.0 - near) / draws))
 
@@ -89,16 +75,6 @@ def tasks_of(belief: Any) -> int:
     return len(next(each for each in vars(belief).values() if isinstance(each, np.ndarray)))
 
 
-def uniform_law(belief: Any, seen: Seen) -> ActionLaw:
-    """Law of any available arm."""
-    return ActionLaw(tied_law(seen.masked(np.zeros((tasks_of(belief), seen.arms)))))
-
-
-def scored_law(policy: ScoredPolicy, belief: Any, seen: Seen) -> ActionLaw:
-    """Law of the arm with the largest score, any of them where several tie."""
-    return ActionLaw(tied_law(policy.scores(belief, seen)))
-
-
 def sampling_law(draws: int, rule: str | DrawnRule, belief: Any, seen: Seen) -> ActionLaw | None:
     """Law of a rule on posterior draws: the largest value (``"max"``), the largest sum (``"sum"``),
     ``"softmax"`` or a function.
@@ -106,7 +82,7 @@ def sampling_law(draws: int, rule: str | DrawnRule, belief: Any, seen: Seen) -> 
     By enumeration for a posterior on finitely many points; for others what they know of the largest
     of several draws, or of their mean.
     """
-    if offers(belief, EnumerableBelief):
+    if offers(belief, enumeration.EnumerableBelief):
         if callable(rule):
             return drawn_law(rule, draws, belief, seen, ordered=True)
         return drawn_law(_RULES[rule], draws, belief, seen)
@@ -117,7 +93,7 @@ def sampling_law(draws: int, rule: str | DrawnRule, belief: Any, seen: Seen) -> 
 
 
 def drawn_law(
-    rule: DrawnRule, draws: int, belief: EnumerableBelief, seen: Seen, *, ordered: bool = False
+    rule: DrawnRule, draws: int, belief: Any, seen: Seen, *, ordered: bool = False
 ) -> ActionLaw | None:
     """Exact law of any rule on ``draws`` draws of finitely many points, or None if the outcomes are
     too many.
@@ -128,51 +104,39 @@ def drawn_law(
     """
     weights = belief.probabilities()
     points = weights.shape[1]
-    count = points**draws if ordered else multiset_count(points, draws)
-    if count > MOST_OUTCOMES:
+    count = points**draws if ordered else enumeration.multiset_count(points, draws)
+    if count > enumeration.MOST_OUTCOMES:
         return None
-    outcomes, log_orders = sequences(points, draws) if ordered else multisets(points, draws)
+    listed = enumeration.sequences if ordered else enumeration.multisets
+    outcomes, log_orders = listed(points, draws)
     out = np.empty((len(weights), seen.arms))
-    for sight, tasks in by_sight(seen, len(weights)):
+    for sight, tasks in enumeration.by_sight(seen, len(weights)):
         there = None if sight.mask is None else np.broadcast_to(sight.mask[0], (count, seen.arms))
         shown = None if sight.signal is None else np.repeat(sight.signal, count, axis=0)
         asked = replace(sight, signal=shown, mask=there)
         values = asked.masked(belief.points(sight)[outcomes])
         played = np.asarray(rule(values, asked), dtype=np.float64)  # (outcome, arm)
-        _check(played, count, seen)
+        check_rule(played, count, seen)
         played = played / played.sum(axis=1, keepdims=True)
         step = max(1, BLOCK // count)
         for start in range(0, len(tasks), step):
             part = tasks[start : start + step]
-            out[part] = np.einsum(
-                "to,oa->ta", outcome_probabilities(weights[part], outcomes, log_orders), played
-            )
+            odds = enumeration.outcome_probabilities(weights[part], outcomes, log_orders)
+            out[part] = np.einsum("to,oa->ta", odds, played)
     return ActionLaw(out / out.sum(axis=1, keepdims=True))  # the sum is 1 but for rounding
 
 
-def _check(played: FloatArray, count: int, seen: Seen) -> None:
-    if played.shape != (count, seen.arms):
+def check_rule(law: FloatArray, count: int, seen: Seen) -> None:
+    """Refuse what a rule of the user's returns if it is not a law of an arm for each of ``count``
+    tasks.
+    """
+    if law.shape != (count, seen.arms):
+        wrong = f"shape {(count, seen.arms)}, got {law.shape}"
+        raise ValueError(f"rule must return one probability for each task and arm, {wrong}")
+    if not np.isfinite(law).all() or law.min() < 0.0 or np.abs(law.sum(axis=1) - 1.0).max() > 1e-6:
         raise ValueError(
-            f"rule must return one probability for each task and arm, shape {(count, seen.arms)}, "
-            f"got {played.shape}"
+            f"rule must return probabilities that sum to 1 for each task; not at step {seen.step}"
         )
-    if (
-        not np.isfinite(played).all()
-        or played.min() < 0.0
-        or np.abs(played.sum(axis=1) - 1.0).max() > 1e-6
-    ):
-        raise ValueError(
-            "rule must return probabilities that sum to 1 for each task, and did not at step "
-            f"{seen.step}"
-        )
-
-
-def _max(values: FloatArray, seen: Seen) -> FloatArray:
-    return tied_law(values.max(axis=1))
-
-
-def _sum(values: FloatArray, seen: Seen) -> FloatArray:
-    return tied_law(level(values.sum(axis=1), np.abs(values).sum(axis=1)))
 
 
 def _softmax(values: FloatArray, seen: Seen) -> FloatArray:
@@ -181,4 +145,8 @@ def _softmax(values: FloatArray, seen: Seen) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-_RULES: Final[dict[str, DrawnRule]] = {"max": _max, "sum": _sum, "softmax": _softmax}
+_RULES: Final[dict[str, DrawnRule]] = {
+    "max": lambda values, _: tied_law(values.max(axis=1)),
+    "sum": lambda values, _: tied_law(level(values.sum(axis=1), np.abs(values).sum(axis=1))),
+    "softmax": _softmax,
+}

@@ -40,7 +40,6 @@ class PlayArms(Then):
     then: Policy | None = None
 
     def __post_init__(self) -> None:
-        """Check the arms."""
         if not isinstance(self.arms, tuple) or not self.arms:
             raise TypeError(f"arms must be a tuple with at least one arm, got {self.arms!r}")
         for arm in self.arms:

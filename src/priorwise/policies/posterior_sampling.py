@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final, get_args
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.laws import sampling_law
+from priorwise.policies.laws import check_rule, sampling_law
 
 NamedRule = Literal["max", "sum", "softmax"]
 Rule = Callable[[FloatArray, Seen], FloatArray]
@@ -45,10 +45,9 @@ class SamplingPolicy(ABC):
         draws = self.drawn_at_once
         values = belief.sample(rng, draws, seen)
         if np.shape(values) != (shape := (rng.tasks, draws, seen.arms)):
-            name = f"{type(belief).__name__}.sample"
             raise ValueError(
-                f"{name} must return a value for each task, draw and arm, shape {shape}, got "
-                f"{np.shape(values)}"
+                f"{type(belief).__name__}.sample must return a value for each task, draw and arm, "
+                f"shape {shape}, got {np.shape(values)}"
             )
         return self.select(seen.masked(values), seen, rng)
 
@@ -106,13 +105,9 @@ class PosteriorSampling(SamplingPolicy):
     rule: NamedRule | Rule = "max"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         sizes.check_draws("k", validation.count("k", self.k))
-        if not callable(self.rule) and self.rule not in get_args(NamedRule):
-            raise ValueError(
-                f"rule must be one of {', '.join(get_args(NamedRule))} or a function, got "
-                f"{self.rule!r}"
-            )
+        if not callable(self.rule):
+            validation.one_of("rule", self.rule, NamedRule, " or a function")
 
     @property
     def draws(self) -> int:  # type: ignore[override]
@@ -129,7 +124,7 @@ class PosteriorSampling(SamplingPolicy):
             total = values.sum(axis=1)
             return rng.choice(np.exp(total - total.max(axis=1, keepdims=True)))
         law = np.asarray(self.rule(values, seen), dtype=np.float64)
-        check_law(law, (values.shape[0], values.shape[2]), seen)
+        check_law(law, len(values), seen)
         return rng.choice(law)
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
@@ -150,19 +145,8 @@ class PosteriorSampling(SamplingPolicy):
         return None if callable(self.rule) else sampling_tiles(family, self.k, self.rule, masked)
 
 
-def check_law(law: FloatArray, shape: tuple[int, int], seen: Seen) -> None:
+def check_law(law: FloatArray, tasks: int, seen: Seen) -> None:
     """Refuse what is not a law on the available arms for each task."""
-    if law.shape != shape:
-        raise ValueError(
-            f"rule must return one probability for each task and arm, shape {shape}, got "
-            f"{law.shape}"
-        )
-    if not np.isfinite(law).all() or law.min() < 0.0 or np.abs(law.sum(axis=1) - 1.0).max() > 1e-6:
-        raise ValueError(
-            "rule must return probabilities that sum to 1 for each task, and did not at step "
-            f"{seen.step}"
-        )
+    check_rule(law, tasks, seen)
     if seen.mask is not None and law[~seen.mask].any():
-        raise ValueError(
-            "rule must give probability 0 to arms that are not available (their values are -inf)"
-        )
+        raise ValueError("rule must give probability 0 to arms not available (of value -inf)")

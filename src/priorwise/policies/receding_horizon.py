@@ -8,34 +8,38 @@ that reward, draw k2 look-ahead environments. Play the arm with the largest
 
 In a contextual problem the look-ahead is to fresh contexts, drawn from their law anew for every (a,
 i).
+
+The exact law of its action enumerates everything it draws. Of an imagined pull of arm a it keeps
+two numbers: its share of V_a, and the drawn value, which breaks ties. Their sums over k1 pulls are
+independent between arms. With p_a the law of arm a's pair over the ranks r of all pairs, and
+F_b(r-) the probability that arm b ranks lower,
+
+    Pr[a] = sum_r p_a(r) sum_j [z^j] prod_{b != a} (F_b(r-) + p_b(r) z) / (1 + j),
+
+where j arms tie with a, and each of them is as likely to be played.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, final, get_args
+from typing import Any, Final, Literal, final
 
 import numpy as np
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.choosing import level, pick, ties
-from priorwise.core.protocols import (
-    CollapsingBelief,
-    ImaginingBelief,
-    Seen,
-    SizedDrawsBelief,
-    offers,
-)
+from priorwise.core import doors, enumeration, sizes, validation
+from priorwise.core.action_laws import ActionLaw, tied_law
+from priorwise.core.choosing import TIE_TOLERANCE, level, pick, sizes_of, ties
+from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, SizedDrawsBelief, offers
+from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
-from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.receding_law import Look, receding_horizon_law
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.policies.shared import Alpha, alpha_at, alphas_to, check_alpha
 
 Ties = Literal["draws", "random"]
 WhenCertain = Literal["draws", "best"]
+BLOCK: Final = 1 << 21  # probabilities held at a time
 
 
 @final
@@ -67,18 +71,11 @@ class RecedingHorizon:
     when_certain: WhenCertain = "draws"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
-        sizes.check_draws(
-            "k1 * k2", validation.count("k1", self.k1) * validation.count("k2", self.k2)
-        )
+        draws = validation.count("k1", self.k1) * validation.count("k2", self.k2)
+        sizes.check_draws("k1 * k2", draws)
         check_alpha(self.alpha)
-        if self.ties not in get_args(Ties):
-            raise ValueError(f"ties must be one of {', '.join(get_args(Ties))}, got {self.ties!r}")
-        if self.when_certain not in get_args(WhenCertain):
-            raise ValueError(
-                f"when_certain must be one of {', '.join(get_args(WhenCertain))}, got "
-                f"{self.when_certain!r}"
-            )
+        validation.one_of("ties", self.ties, Ties)
+        validation.one_of("when_certain", self.when_certain, WhenCertain)
 
     @property
     def needs(self) -> tuple[type, ...]:
@@ -122,9 +119,7 @@ class RecedingHorizon:
         doors.acting(self, belief, seen, rng)
         breaker = rng.uniform()
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
-        now = np.zeros((rng.tasks, seen.arms))
-        ahead = np.zeros((rng.tasks, seen.arms))
-        now_size, ahead_size = np.zeros_like(now), np.zeros_like(ahead)
+        now, ahead, now_size, ahead_size = np.zeros((4, rng.tasks, seen.arms))
         for arm in range(seen.arms):
             actions = np.full(rng.tasks, arm)
             for _ in range(self.k1):
@@ -139,14 +134,12 @@ class RecedingHorizon:
             seen.masked((1.0 - alpha) * now + alpha * ahead),
             (1.0 - alpha) * now_size + alpha * ahead_size,
         )
-        chosen = pick(
-            level(np.where(ties(total), now, -np.inf), now_size) if self.ties == "draws" else total,
-            breaker,
-        )
+        if self.ties == "draws":
+            total = level(np.where(ties(total), now, -np.inf), now_size)
+        chosen = pick(total, breaker)
         if self.when_certain == "best" and isinstance(belief, CollapsingBelief):
-            chosen = np.where(
-                belief.certain(), pick(seen.masked(belief.mean(seen)), breaker), chosen
-            )
+            known = pick(seen.masked(belief.mean(seen)), breaker)
+            chosen = np.where(belief.certain(), known, chosen)
         return chosen
 
     @by_step
@@ -154,12 +147,72 @@ class RecedingHorizon:
         """Law of the arm with the largest V_a, by enumeration of few draws from finitely many
         points.
         """
-        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
-        certain = self.when_certain == "best"
-        look = Look(
-            self.k1, self.k2, alpha, by_draws=self.ties == "draws", best_when_certain=certain
+        if not offers(belief, enumeration.EnumerableRewards):
+            return None
+        points, weights = belief.points(seen), belief.probabilities()
+        rewards = [belief.likelihoods(arm) for arm in range(seen.arms)]
+        looks = len(points) * enumeration.multiset_count(len(points), self.k2)
+        if any(shown is None for shown in rewards) or looks > enumeration.MOST_OUTCOMES:
+            return None
+        out, step = np.zeros((len(weights), seen.arms)), max(1, BLOCK // looks)
+        for sight, tasks in enumeration.by_sight(seen, len(weights)):
+            there = np.ones(seen.arms, dtype=bool) if sight.mask is None else sight.mask[0]
+            arms = np.flatnonzero(there)
+            for start in range(0, len(tasks), step):
+                part = tasks[start : start + step]
+                laws = [
+                    self._arm_law(seen, points, weights[part], arm, rewards[arm], there)
+                    for arm in arms.tolist()
+                ]
+                known = [law for law in laws if law is not None]
+                if len(known) < len(laws):
+                    return None
+                out[np.ix_(part, arms)] = _choice(known)
+        out /= out.sum(axis=1, keepdims=True)
+        if self.when_certain == "best" and isinstance(belief, CollapsingBelief):
+            out = np.where(belief.certain()[:, None], tied_law(seen.masked(belief.mean(seen))), out)
+        return ActionLaw(out)
+
+    def _arm_law(
+        self,
+        seen: Seen,
+        points: FloatArray,
+        weights: FloatArray,
+        arm: int,
+        rewards: list[tuple[float, FloatArray]],
+        there: BoolArray,
+    ) -> _Pairs | None:
+        """Law of the sums over k1 imagined pulls of an arm."""
+        looks, log_orders = enumeration.multisets(len(points), self.k2)
+        ahead = points[looks][:, :, there]
+        winner = ahead.mean(axis=1).argmax(axis=1)[:, None]  # (look, 1)
+        # (look,)
+        best, best_size = (
+            np.take_along_axis(each.mean(axis=1), winner, axis=1)[:, 0]
+            for each in (ahead, np.abs(ahead))
         )
-        return receding_horizon_law(look, belief, seen)
+        joint = np.zeros((len(weights), len(points), len(looks)))
+        for _, likelihood in rewards:
+            drawn = weights * likelihood  # the task drawn, with this reward
+            total = drawn.sum(axis=1, keepdims=True)
+            after = drawn / np.where(total > 0.0, total, 1.0)
+            odds = enumeration.outcome_probabilities(after, looks, log_orders)
+            joint += drawn[:, :, None] * odds[:, None, :]
+        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
+        now = np.repeat(points[:, arm], len(looks))
+        value = (1.0 - alpha) * now + alpha * np.tile(best, len(points))
+        size = (1.0 - alpha) * np.abs(now) + alpha * np.tile(best_size, len(points))
+        breaker = now if self.ties == "draws" else np.zeros_like(now)
+        rows = np.stack([value, breaker, size, np.abs(breaker)])
+        one = _Pairs(rows, joint.reshape(len(weights), -1)).gathered()
+        outcomes = one.rows.shape[1]
+        if enumeration.multiset_count(outcomes, self.k1) > enumeration.MOST_OUTCOMES:
+            return None
+        pulls, log_orders = enumeration.multisets(outcomes, self.k1)
+        probability = enumeration.outcome_probabilities(one.probability, pulls, log_orders)
+        return _Pairs(
+            np.stack([row[pulls].sum(axis=1) for row in one.rows]), probability
+        ).gathered()
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None with more look-ahead draws than it can count,
@@ -171,17 +224,13 @@ class RecedingHorizon:
             family.look_keeps_keys and family.arms * self.k1 * self.k2 > kernels.MOST_KEYED
         ):
             return None
-        alphas = alphas_to(self.alpha, horizon)
-        sizes = [family.arms, self.k1, self.k2, masked]
-        switches = [
-            kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS,
-            self.when_certain == "best",
-            family.draws_cancel,
-        ]
+        ties = kernels.TIES_RANDOM if self.ties == "random" else kernels.TIES_BY_DRAWS
+        switches = [ties, self.when_certain == "best", family.draws_cancel]
+        sizes = np.array([family.arms, self.k1, self.k2, masked, *switches])
         uses = self.uses
         if family.look_many is not None and family.arms * self.k1 >= family.many_pulls:
             uses = uses - {"look"} | {"look_many"}
-        return PolicyTiles(alphas, np.array(sizes + switches), kernels.receding_horizon, uses)
+        return PolicyTiles(alphas_to(self.alpha, horizon), sizes, kernels.receding_horizon, uses)
 
 
 def _best_mean(belief: Any, rng: Stream, draws: int, seen: Seen) -> tuple[FloatArray, FloatArray]:
@@ -205,3 +254,57 @@ def KnowledgeGradient(
     The experiments of the paper use ``ties="random", when_certain="best"``.
     """
     return RecedingHorizon(k1, k2, 1.0, ties=ties, when_certain=when_certain)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Law of what is kept of one arm: the first of its rows decides, the second breaks ties."""
+
+    rows: FloatArray  # (4, outcome): value, drawn value, sizes of the numbers these are sums of
+    probability: FloatArray  # (task, outcome)
+
+    def gathered(self) -> _Pairs:
+        """Gather outcomes that agree but for rounding."""
+        first, group = enumeration.row_groups(np.stack(_levels_of(self.rows), axis=1))
+        total = np.zeros((len(first), len(self.probability)))
+        np.add.at(total, group, self.probability.T)
+        return _Pairs(self.rows[:, first], total.T)
+
+
+def _choice(laws: list[_Pairs]) -> FloatArray:
+    """Probability that each arm has the largest pair, ``(task, arm)``; ties at random."""
+    tasks = len(laws[0].probability)
+    value, now = _levels_of(np.concatenate([law.rows for law in laws], axis=1))
+    _, rank = np.unique(value * (now.max() + 1) + now, return_inverse=True)
+    ranks = np.split(rank.reshape(-1), np.cumsum([law.rows.shape[1] for law in laws])[:-1])
+    at = np.zeros((len(laws), int(rank.max()) + 1, tasks))
+    for row, law, places in zip(at, laws, ranks, strict=True):
+        np.add.at(row, places, law.probability.T)
+    below = np.cumsum(at, axis=1) - at
+    out = np.empty((tasks, len(laws)))
+    for arm in range(len(laws)):
+        ties = np.zeros_like(at)  # (number of arms that tie, rank, task)
+        ties[0] = 1.0
+        for other in range(len(laws)):
+            if other != arm:
+                more = ties[:-1] * at[other]
+                ties *= below[other]
+                ties[1:] += more
+        out[:, arm] = np.einsum("rt,jrt,j->t", at[arm], ties, 1.0 / np.arange(1, len(laws) + 1))
+    return out
+
+
+def _levels_of(rows: FloatArray) -> tuple[IntArray, IntArray]:
+    return _levels(rows[0], rows[2]), _levels(rows[1], rows[3])
+
+
+def _levels(values: FloatArray, sizes: FloatArray) -> IntArray:
+    """Rank of each value, the same for values that tie, as :func:`priorwise.core.choosing.level`
+    judges.
+    """
+    order = np.argsort(values, kind="stable")
+    half = TIE_TOLERANCE / 2.0 * sizes_of(values, sizes)[order]
+    rises = np.diff(values[order]) > half[1:] + half[:-1]
+    levels = np.empty(len(values), dtype=np.int64)
+    levels[order] = np.concatenate([[0], np.cumsum(rises)])
+    return levels

@@ -9,13 +9,12 @@ from typing import Any, Literal, final
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import level, pick
 from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.laws import scored_law
 
 Alpha = float | Literal["online"] | Callable[[int, int], float]
 
@@ -26,8 +25,7 @@ def alpha_at(alpha: Alpha, step: int, horizon: int) -> float:
     """
     if alpha == "online":
         return (horizon - step) / (horizon - step + 1)
-    value = alpha(step, horizon) if callable(alpha) else alpha
-    return _check_alpha(value)
+    return _check_alpha(alpha(step, horizon) if callable(alpha) else alpha)
 
 
 def alphas_to(alpha: Alpha, horizon: int) -> FloatArray:
@@ -43,10 +41,8 @@ def check_alpha(alpha: Alpha) -> None:
 
 def _check_alpha(value: object) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(
-            "alpha must be a number, 'online' or a function of (step, horizon), got "
-            f"{validation.shown(value)}"
-        )
+        what = "a number, 'online' or a function of (step, horizon)"
+        raise ValueError(f"alpha must be {what}, got {validation.shown(value)}")
     number = validation.number("alpha", value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"alpha must lie in [0, 1], got {number:g}")
@@ -102,7 +98,7 @@ class Scored(ABC):
     @final
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
         """Uniform on the arms with the largest score."""
-        return scored_law(self, belief, seen)
+        return ActionLaw(tied_law(self.scores(belief, seen)))
 
 
 class Then(ABC):
@@ -157,9 +153,4 @@ class Then(ABC):
         if then is None:
             return None
         head = [rounds, first.act.address, then.act.address, first.n.size]
-        return PolicyTiles(
-            then.p,
-            np.concatenate([head, first.n, then.n]),
-            first_then,
-            then.uses,
-        )
+        return PolicyTiles(then.p, np.concatenate([head, first.n, then.n]), first_then, then.uses)

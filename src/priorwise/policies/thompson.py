@@ -51,7 +51,6 @@ class KShotThompson(SamplingPolicy):
     k: int
 
     def __post_init__(self) -> None:
-        """Check the number of draws."""
         sizes.check_draws("k", validation.count("k", self.k))
 
     @property

@@ -39,7 +39,6 @@ class TopTwoThompson:
     most_draws: int = 256
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         if not 0.0 < validation.number("share", self.share) <= 1.0:
             raise ValueError(f"share must lie in (0, 1], got {self.share:g}")
         sizes.check_draws("most_draws", validation.count("most_draws", self.most_draws))
@@ -109,9 +108,7 @@ class TopTwoThompson:
 
         if family.draw_each is None:
             return None
-        sizes = [
-            family.arms, self.most_draws, 0, masked, family.belief_rows, family.signal_rows
-        ]  # fmt: skip
+        sizes = [family.arms, self.most_draws, 0, masked, family.belief_rows, family.signal_rows]
         return PolicyTiles(np.array([self.share]), np.array(sizes), kernels.top_two, self.uses)
 
     @staticmethod

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray
-from priorwise.policies.laws import uniform_law
+from priorwise.policies.laws import tasks_of
 from priorwise.policies.shared import plain_tiles
 
 
@@ -32,7 +32,7 @@ class Uniform:
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:
         """Uniform on the available arms."""
-        return uniform_law(belief, seen)
+        return ActionLaw(tied_law(seen.masked(np.zeros((tasks_of(belief), seen.arms)))))
 
     def monte_carlo_n(self, arms: int) -> int:
         """Return 0: the posterior is not looked at."""

@@ -43,7 +43,6 @@ class UniformThen(Then):
     then: Policy
 
     def __post_init__(self) -> None:
-        """Check the number of rounds."""
         validation.count("rounds", self.rounds, least=0)
         doors.policy("then", self.then)
 

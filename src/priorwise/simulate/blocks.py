@@ -6,46 +6,27 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 from priorwise.core.progress import running
 from priorwise.core.runs import Block
 from priorwise.core.tiles import LANES
-from priorwise.core.types import BoolArray
 from priorwise.simulate.engine import Runner
 
 
 def run_blocks(
-    runners: dict[str, Runner],
-    *,
-    seed: int,
-    tasks: int,
-    horizon: int,
-    available: BoolArray | None,
-    keep: bool,
-    threads: int,
-    block: int,
-    first: int | None = None,
+    runners: dict[str, Runner], parts: list[dict[str, Any]], threads: int
 ) -> Iterator[dict[str, Block]]:
-    """Yield each block by policy, in the order of the tasks; the first one may have fewer, to see
-    how long it takes.
+    """Yield each block by policy, in the order of the tasks.
 
     Compiled blocks run in ``threads`` threads, ahead of those in NumPy, which run here one after
     the other: a user's policy need not be safe to call from several threads.
     """
-    begin = block if first is None else first
     compiled = {name: each for name, each in runners.items() if each.engine == "compiled"}
     literal = {name: each for name, each in runners.items() if each.engine == "numpy"}
-    bounds = pairwise([0, *range(begin, tasks, block), tasks])
-    masks = ((at, end, None if available is None else available[at:end]) for at, end in bounds)
-    shared = {"seed": seed, "horizon": horizon, "keep": keep}
-    parts = [
-        {"first": at, "tasks": end - at, "available": mask, **shared} for at, end, mask in masks
-    ]
     if threads == 1 or not compiled or len(parts) == 1:
         for part in parts:
-            yield {name: each.run(**part) for name, each in runners.items()}
+            yield _run(runners, part)
         return
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[tuple[dict[str, Any], Future[dict[str, Block]]]] = deque()
@@ -106,8 +87,5 @@ class Clock:
         threads.
         """
         spread = {"compiled": threads, "numpy": 1}
-        return (
-            sum(spent / spread[self._engines[name]] for name, spent in self._spent.items())
-            * (tasks - done)
-            / done
-        )
+        first = sum(spent / spread[self._engines[name]] for name, spent in self._spent.items())
+        return first * (tasks - done) / done

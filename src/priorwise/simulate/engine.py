@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from priorwise.core import validation
 from priorwise.core.protocols import Prior, Seen
 from priorwise.core.runs import Block
 from priorwise.core.streams import Purpose, Streams
-from priorwise.core.tiles import CompiledPolicy, CompiledPrior
+from priorwise.core.tiles import CompiledPolicy, CompiledPrior, FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.simulate.loop import run_numpy
 
@@ -33,16 +34,13 @@ class FollowsFirstPulls(Protocol):
     tasks before, which must not read it.
     """
 
-    before: Prior
-    """What first pulls, which do not read it, are played with."""
+    before: Prior  # what first pulls, which do not read it, are played with
 
     def belief(self, tasks: int) -> Any:
         """Return a belief that refuses to be read."""
-        ...
 
     def given_first_pulls(self, actions: IntArray, rewards: FloatArray) -> Prior:
         """Return what the tasks hold, one first pull each, in order."""
-        ...
 
 
 def choose(
@@ -51,19 +49,16 @@ def choose(
     """Take the compiled loop if prior, believed prior and policy all provide tile functions, the
     NumPy loop otherwise.
     """
-    if engine not in get_args(Engine):
-        raise ValueError(f"engine must be one of {', '.join(get_args(Engine))}, got {engine!r}")
+    validation.one_of("engine", engine, Engine)
     if isinstance(believed, FollowsFirstPulls):
         return _after_first_pulls(prior, believed, policy, horizon, masked=masked, engine=engine)
     if engine == "numpy":
         return Runner("numpy", partial(run_numpy, prior, believed, policy))
     tiled = policy if isinstance(policy, CompiledPolicy) else None
     uses = frozenset() if tiled is None else tiled.uses
-    belief = believed.tiles(horizon, uses) if isinstance(believed, CompiledPrior) else None
-    environment = belief
+    belief = environment = _tiles(believed, horizon, uses)
     if believed is not prior:
-        of = prior if isinstance(prior, CompiledPrior) else None
-        environment = None if of is None else of.tiles(horizon, frozenset())
+        environment = _tiles(prior, horizon, frozenset())
     lacking = belief and any(getattr(belief, each, 0) is None for each in uses & {"mean", "look"})
     rule = tiled.tiles(belief, horizon, masked) if belief and tiled and not lacking else None
     if environment and environment.first_rows is None and belief and rule:
@@ -71,11 +66,9 @@ def choose(
 
         return Runner("compiled", partial(run_compiled, environment, belief, rule))
     if engine == "compiled":
-        role, value = (
-            ("policy", policy)
-            if environment and belief
-            else ("prior", believed if environment else prior)
-        )
+        role, value = "policy", policy
+        if not (environment and belief):
+            role, value = "prior", believed if environment else prior
         raise ValueError(
             f"no compiled loop: the {role} {type(value).__name__} has no tile functions; use "
             "engine='auto' or 'numpy'"
@@ -83,14 +76,12 @@ def choose(
     return Runner("numpy", partial(run_numpy, prior, believed, policy))
 
 
+def _tiles(prior: Prior, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
+    return prior.tiles(horizon, uses) if isinstance(prior, CompiledPrior) else None
+
+
 def _after_first_pulls(
-    prior: Prior,
-    believed: FollowsFirstPulls,
-    policy: Any,
-    horizon: int,
-    *,
-    masked: bool,
-    engine: Engine,
+    prior: Prior, believed: FollowsFirstPulls, policy: Any, horizon: int, **how: Any
 ) -> Runner:
     """Play the first pulls of a block by themselves, then everything with the prior that follows
     from them.
@@ -100,7 +91,7 @@ def _after_first_pulls(
     policy.act(believed.belief(1), seen, rng.at(Purpose.POLICY, 1))
 
     def chosen(held: Prior, pulls: int) -> Runner:
-        return choose(prior, held, policy, pulls, masked=masked, engine=engine)
+        return choose(prior, held, policy, pulls, **how)
 
     def run(**block: Any) -> Block:
         first = chosen(believed.before, 1).run(**block | {"horizon": 1, "keep": True}).columns

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from priorwise.core import protocols as roles
 from priorwise.core.influence import actions_influence_signals
-from priorwise.core.protocols import MemoryPolicy, Policy, Prior, ResettingBelief
 from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Streams
 from priorwise.core.types import BoolArray, FloatArray
@@ -16,9 +16,9 @@ from priorwise.simulate.tally import report
 
 
 def run_numpy(
-    prior: Prior,
-    believed: Prior,
-    policy: Policy | MemoryPolicy,
+    prior: roles.Prior,
+    believed: roles.Prior,
+    policy: roles.Policy | roles.MemoryPolicy,
     *,
     seed: int,
     first: int,
@@ -61,7 +61,9 @@ def run_numpy(
             actions.append(step.actions.astype(np.int32) if of_arms else step.actions)
             log += [] if step.log is None else [step.log.T]
     belief = step.belief
-    resets = belief.resets if isinstance(belief, ResettingBelief) else np.zeros(tasks, np.int64)
+    resets = (
+        belief.resets if isinstance(belief, roles.ResettingBelief) else np.zeros(tasks, np.int64)
+    )
     # pull by pull: the same bits whatever the number of tasks
     totals = np.cumsum(rewards, axis=0)[-1:].copy()
     curves = [rewards, totals, *([np.stack(worth)] if worth else [])]

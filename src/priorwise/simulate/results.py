@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular, frame
-from priorwise.core.runs import Block, Run, StepCurves, numbers_of, title_of, trajectory_of
+from priorwise.core.runs import Block, Run, StepCurves, numbers_of, trajectory_of
 from priorwise.core.types import FloatArray
 from priorwise.figures.curves import Curve, learning_curves
 from priorwise.figures.style import Picture
@@ -29,7 +29,6 @@ class Tally:
     """
 
     def __init__(self, rows: int, engine: str) -> None:
-        """Start empty."""
         self._merge: Any = tally
         if engine == "compiled":
             from priorwise.kernels import tally as compiled
@@ -61,28 +60,25 @@ class Tally:
         return np.asarray(np.sqrt(self.square / (self.count - 1) / self.count))
 
 
+@dataclass
 class RunBuilder:
     """Gathers blocks of tasks, in order, into a :class:`Run`."""
 
-    def __init__(self, tasks: int, horizon: int, seed: int, engine: str, *, keep: bool) -> None:
-        """Start empty."""
-        self._tasks, self._horizon, self._seed, self._engine, self._keep = (
-            tasks,
-            horizon,
-            seed,
-            engine,
-            keep,
-        )
-        self._tally: Tally | None = None
-        self._resets = 0
-        self._kept: list[Block] = []
+    tasks: int
+    horizon: int
+    seed: int
+    engine: str
+    keep: bool
+    _tally: Tally | None = None
+    _resets: int = 0
+    _kept: list[Block] = field(default_factory=list)
 
     def add(self, block: Block) -> FloatArray:
         """Merge a block; returns the tasks' total rewards."""
-        self._tally = self._tally or Tally(block.means.shape[1], self._engine)
+        self._tally = self._tally or Tally(block.means.shape[1], self.engine)
         self._tally.add_tiles(block.means, block.squares, len(block.totals))
         self._resets += int((block.resets > 0).sum())
-        if self._keep:
+        if self.keep:
             self._kept.append(block)
         return block.totals
 
@@ -90,7 +86,7 @@ class RunBuilder:
         """Finish."""
         if self._tally is None:
             raise ValueError("no task was run")
-        mean, error, steps = self._tally.mean, self._tally.std_error, self._horizon
+        mean, error, steps = self._tally.mean, self._tally.std_error, self.horizon
         by_step = StepCurves(
             mean[:steps], error[:steps], *_curves(mean[steps + 1 :], error[steps + 1 :], steps)
         )
@@ -101,12 +97,12 @@ class RunBuilder:
             mean_regret=None if total is None else float(total[-1]),
             regret_std_error=None if total_error is None else float(total_error[-1]),
             by_step=by_step,
-            tasks=self._tasks,
-            horizon=self._horizon,
-            seed=self._seed,
-            engine=self._engine,
+            tasks=self.tasks,
+            horizon=self.horizon,
+            seed=self.seed,
+            engine=self.engine,
             resets=self._resets,
-            trajectory=trajectory_of(self._kept) if self._keep else None,
+            trajectory=trajectory_of(self._kept) if self.keep else None,
         )
 
 
@@ -132,10 +128,8 @@ class Comparison(Tabular):
         """
         for name in (first, second):
             if not isinstance(name, str) or name not in self.runs:
-                raise KeyError(
-                    f"no policy {validation.shown(name)} in this comparison; there are "
-                    f"{', '.join(self.runs)}"
-                )
+                wrong, known = validation.shown(name), ", ".join(self.runs)
+                raise KeyError(f"no policy {wrong} in this comparison; there are {known}")
         if first == second:
             return Estimate(0.0, 0.0)
         if (first, second) in self._differences:
@@ -176,7 +170,10 @@ class Comparison(Tabular):
         regret.
         """
         curves = [Curve(name, run, name) for name, run in self.runs.items()]
-        title = validation.text("title", title) or title_of(next(iter(self.runs.values())))
+        run = curves[0].run
+        pulls = f"{run.horizon:,} pull{'s' if run.horizon > 1 else ''}"
+        played = f"{run.tasks:,} tasks of {pulls}, seed {run.seed}"
+        title = validation.text("title", title) or played
         return learning_curves(curves, title, validation.text("note", note))
 
     def __str__(self) -> str:
@@ -206,8 +203,5 @@ class PairTally:
 
     def build(self) -> dict[tuple[str, str], Estimate]:
         """Return the differences, first minus second."""
-        means, errors = self._tally.mean, self._tally.std_error
-        return {
-            pair: Estimate(float(m), float(e))
-            for pair, m, e in zip(self._pairs, means, errors, strict=True)
-        }
+        estimates = map(Estimate, self._tally.mean.tolist(), self._tally.std_error.tolist())
+        return dict(zip(self._pairs, estimates, strict=True))

@@ -5,6 +5,7 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from priorwise.core import doors, validation
@@ -73,19 +74,9 @@ def simulate(
     True
 
     """
-    simulation = Simulation(
-        prior,
-        {type(policy).__name__: (policy, prior if believed is None else believed)},
-        horizon=horizon,
-        tasks=tasks,
-        seed=seed,
-        available=available,
-        keep=keep,
-        engine=engine,
-        threads=threads,
-        block=block,
-    )
-    (run,) = simulation.runs(progress).values()
+    held = {type(policy).__name__: (policy, prior if believed is None else believed)}
+    how = horizon, tasks, seed, available, keep, engine, threads, block
+    (run,) = Simulation(prior, held, *how).runs(progress).values()
     return run
 
 
@@ -113,8 +104,7 @@ def compare(
     """
     if not isinstance(policies, Mapping) or not policies:
         raise TypeError(
-            "policies must be a mapping with at least one {name: policy} or {name: (policy, "
-            "believed)}"
+            "policies must be a mapping with at least one name: policy or (policy, believed)"
         )
     for name, value in policies.items():
         if not isinstance(name, str) or (isinstance(value, tuple) and len(value) != 2):
@@ -128,18 +118,8 @@ def compare(
         name: value if isinstance(value, tuple) else (value, default)
         for name, value in policies.items()
     }
-    simulation = Simulation(
-        prior,
-        pairs,
-        horizon=horizon,
-        tasks=tasks,
-        seed=seed,
-        available=available,
-        keep=keep,
-        engine=engine,
-        threads=threads,
-        block=block,
-    )
+    how = horizon, tasks, seed, available, keep, engine, threads, block
+    simulation = Simulation(prior, pairs, *how)
     differences = PairTally({name: each.engine for name, each in simulation.runners.items()})
     return Comparison(simulation.runs(progress, differences), differences.build())
 
@@ -151,7 +131,6 @@ class Simulation:
         self,
         prior: Prior,
         policies: Mapping[str, tuple[Any, Prior]],
-        *,
         horizon: int,
         tasks: int,
         seed: int,
@@ -162,10 +141,10 @@ class Simulation:
         block: int | None,
     ) -> None:
         """Refuse what cannot be run, and choose who runs each policy."""
-        self.horizon = validation.count("horizon", horizon)
-        self.tasks = validation.count("tasks", tasks)
+        self.horizon = horizon = validation.count("horizon", horizon)
+        self.tasks = tasks = validation.count("tasks", tasks)
         self.seed = validation.seed(seed)
-        self.keep = validation.flag("keep", keep)
+        self.keep = keep = validation.flag("keep", keep)
         doors.fixed_prior("prior", prior)
         for policy, believed in policies.values():
             doors.believed(prior, believed)
@@ -176,8 +155,7 @@ class Simulation:
                     "simulate does not play: use simulate_meta"
                 )
         self.policies = {name: policy for name, (policy, _) in policies.items()}
-        played = list(self.policies.values())
-        check_run(prior, played, horizon=self.horizon, tasks=self.tasks, keep=self.keep)
+        check_run(prior, self.policies.values(), horizon=horizon, tasks=tasks, keep=keep)
         doors.arms_to_mask(prior, available)
         self.mask = validation.availability("available", available, self.tasks, prior.arms)
         masked = self.mask is not None
@@ -185,63 +163,51 @@ class Simulation:
             name: choose(prior, believed, policy, self.horizon, masked=masked, engine=engine)
             for name, (policy, believed) in policies.items()
         }
-        literal = [name for name, each in self.runners.items() if each.engine == "numpy"]
+        literal = [policies[name] for name, each in self.runners.items() if each.engine == "numpy"]
         largest = 1
-        for policy, believed in (policies[name] for name in literal):
+        for policy, believed in literal:
             largest = max(largest, entries(believed, doors.playing(policy, believed, memory=True)))
         engines = {each.engine for each in self.runners.values()}
         self.block = block_size(self.horizon, largest, engines)
         if block is not None:
             self.block = -(-validation.count("block", block) // LANES) * LANES
         self.threads = threads_of(threads)
-        check_block(
-            prior,
-            [self.policies[name] for name in literal],
-            horizon=self.horizon,
-            block=min(self.block, self.tasks),
-            belief=largest,
-            numpy="numpy" in engines,
-            blocks=min(self.threads, -(-self.tasks // self.block)),
-        )
+        at_once = min(self.threads, -(-self.tasks // self.block))
+        size = {"horizon": horizon, "block": min(self.block, self.tasks), "blocks": at_once}
+        check_block(prior, [policy for policy, _ in literal], belief=largest, **size)
 
     def runs(self, progress: bool | None, pairs: PairTally | None = None) -> dict[str, Run]:
         """Run all tasks, block by block; ``pairs`` is told what each earned."""
         builders = {
-            name: RunBuilder(self.tasks, self.horizon, self.seed, each.engine, keep=self.keep)
+            name: RunBuilder(self.tasks, self.horizon, self.seed, each.engine, self.keep)
             for name, each in self.runners.items()
         }
-        slow = "; ".join(
-            _why(name, policy, 1.0)
-            for name, policy in self.policies.items()
-            if getattr(policy, "slow_because", "")
-        )
-        with progress_of(
-            self.tasks, "tasks", shown=progress, why=f"may take long: {slow}" if slow else ""
-        ) as bar:
+        played = self.policies.items()
+        slow = [_why(*each, 1.0) for each in played if getattr(each[1], "slow_because", "")]
+        why = f"may take long: {'; '.join(slow)}" if slow else ""
+        with progress_of(self.tasks, "tasks", shown=progress, why=why) as bar:
             clock = Clock(self.runners) if bar.watched else None
             first = self.block if clock is None else clock.first_block(self.block)
-            for blocks in run_blocks(
-                self.runners if clock is None else clock.runners,
-                seed=self.seed,
-                tasks=self.tasks,
-                horizon=self.horizon,
-                available=self.mask,
-                keep=self.keep,
-                threads=self.threads,
-                block=self.block,
-                first=first,
-            ):
+            runners = self.runners if clock is None else clock.runners
+            for blocks in run_blocks(runners, self._parts(first), self.threads):
                 earned = {name: builders[name].add(each) for name, each in blocks.items()}
                 if pairs is not None:
                     pairs.add(earned)
                 if clock is not None:
                     slowest = clock.slowest
-                    bar.expect(
-                        clock.left(min(first, self.tasks), self.tasks, self.threads),
-                        _why(slowest, self.policies[slowest], clock.share(slowest)),
-                    )
+                    left = clock.left(min(first, self.tasks), self.tasks, self.threads)
+                    bar.expect(left, _why(slowest, self.policies[slowest], clock.share(slowest)))
                 bar.advance(len(next(iter(earned.values()))))
         return {name: builder.build() for name, builder in builders.items()}
+
+    def _parts(self, first: int) -> list[dict[str, Any]]:
+        """Blocks of tasks, in order; the first one may have fewer, to see how long it takes."""
+        shared = {"seed": self.seed, "horizon": self.horizon, "keep": self.keep}
+        parts = []
+        for at, end in pairwise([0, *range(first, self.tasks, self.block), self.tasks]):
+            mask = None if self.mask is None else self.mask[at:end]
+            parts.append({"first": at, "tasks": end - at, "available": mask, **shared})
+        return parts
 
 
 def _why(name: str, policy: Any, share: float) -> str:

@@ -5,7 +5,7 @@ what is kept.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
@@ -53,92 +53,66 @@ def check_run(
         What the caller calls ``tasks`` and ``times``.
 
     """
-    sizes.check_horizon(horizon)
+    sizes.check_numbered("horizon", horizon)
     run, arms = list(policies), int(prior.arms)
-    what, cure = (
-        f"{named}={sizes.amount(tasks)} and horizon={sizes.amount(horizon)}",
-        f"lower {named} or horizon",
-    )
+    size = f"{named}={sizes.amount(tasks)} and horizon={sizes.amount(horizon)}"
+    what, cure = size, f"lower {named} or horizon"
     if times_named:
-        what, cure = (
-            f"{times_named}={sizes.amount(times)}, {what}",
-            f"lower {times_named}, {named} or horizon",
-        )
-    most = max(sizes.draws_per_pull(policy, arms) for policy in run)
-    if most > 1:
-        costly = next(policy for policy in run if sizes.draws_per_pull(policy, arms) == most)
+        what = f"{times_named}={sizes.amount(times)}, {what}"
+        cure = f"lower {times_named}, {named} or horizon"
+    draws = [sizes.draws_per_pull(policy, arms) for policy in run]
+    if max(draws) > 1:
+        costly = run[draws.index(max(draws))]
         what, cure = f"{what} with {costly}", f"{cure}, or the draws of the policy"
     pulls = sizes.as_float(times) * sizes.as_float(tasks) * horizon
-    draws = sum(sizes.draws_per_pull(policy, arms) for policy in run)
-    sizes.check_work(what, pulls * draws, cure)
+    sizes.check_work(what, pulls * sum(draws), cure)
     # means and squares of rewards and regrets, of one tile and of all
     reports = 64.0 * (horizon + 1) * len(run)
     sizes.check_memory(f"horizon={sizes.amount(horizon)}", reports, "lower horizon")
     if keep:
         entries = 16.0 * getattr(prior, "dim", 0)
         kept = (KEPT_BYTES + entries) * sizes.as_float(tasks) * horizon * len(run)
-        sizes.check_memory(
-            f"keep=True with {named}={sizes.amount(tasks)} and horizon={sizes.amount(horizon)}",
-            kept,
-            f"lower {named} or horizon, or leave keep out",
-        )
+        cure = f"lower {named} or horizon, or leave keep out"
+        sizes.check_memory(f"keep=True with {size}", kept, cure)
 
 
 def check_block(
-    prior: Any,
-    policies: Iterable[Any],
-    *,
-    horizon: int,
-    block: int,
-    belief: int,
-    numpy: bool,
-    blocks: int,
+    prior: Any, policies: Sequence[Any], *, horizon: int, block: int, belief: int, blocks: int
 ) -> None:
     """Refuse blocks that do not fit: ``belief`` numbers about each of ``block`` tasks, ``blocks``
-    of them at once.
+    of them at once. ``policies`` are those that run in NumPy.
     """
-    rows = (
-        20.0 * horizon + 24.0 * belief
-        if numpy
-        else 32.0 * horizon / LANES + 32.0 * prior.arms * getattr(prior, "dim", 1)
-    )
-    sizes.check_memory(
-        f"block={sizes.amount(block)} with horizon={sizes.amount(horizon)} and "
-        f"arms={sizes.amount(prior.arms)}",
-        rows * block * blocks,
-        "lower block, horizon or arms",
-    )
-    if not numpy:
-        return
+    rows = 32.0 * horizon / LANES + 32.0 * prior.arms * getattr(prior, "dim", 1)
+    if policies:
+        rows = 20.0 * horizon + 24.0 * belief
+    arms, tasks = f"arms={sizes.amount(prior.arms)}", f"block={sizes.amount(block)}"
+    what = f"{tasks} with horizon={sizes.amount(horizon)} and {arms}"
+    sizes.check_memory(what, rows * block * blocks, "lower block, horizon or arms")
+    cure = "ask for fewer draws, or lower block"
     for policy in policies:
-        drawn = sizes.drawn_at_once(policy)
-        sizes.check_memory(
-            f"{policy} for arms={sizes.amount(prior.arms)} and block={sizes.amount(block)} in "
-            "NumPy",
-            8.0 * sizes.ARRAYS * drawn * prior.arms * block,
-            "ask for fewer draws, or lower block",
-        )
+        what = f"{policy} for {arms} and {tasks} in NumPy"
+        drawn = 8.0 * sizes.ARRAYS * sizes.drawn_at_once(policy)
+        sizes.check_memory(what, drawn * prior.arms * block, cure)
 
 
 def entries(believed: Any, belief: Any) -> int:
     """Numbers that a belief about one task may hold: those of its arrays, or of its prior's, or
     one for each pair of arms.
     """
-    arrays = [
-        sum(value.size for value in vars(each).values() if isinstance(value, np.ndarray))
-        for each in (believed, belief)
-        if hasattr(each, "__dict__")
-    ]
-    return max(believed.arms**2, *arrays, 1)
+    most = max(believed.arms**2, 1)
+    for each in (believed, belief):
+        held = vars(each).values() if hasattr(each, "__dict__") else ()
+        most = max(most, sum(value.size for value in held if isinstance(value, np.ndarray)))
+    return most
 
 
 def block_size(horizon: int, largest_belief: int, engines: set[str]) -> int:
     """Tasks in a block: whole tiles, fewer where tasks are long or, in NumPy, where beliefs are
     large.
     """
-    largest = (
-        min(NUMPY_BLOCK, NUMPY_ENTRIES // largest_belief) if "numpy" in engines else COMPILED_BLOCK
-    )
+    largest = COMPILED_BLOCK
+    if "numpy" in engines:
+        largest = min(NUMPY_BLOCK, NUMPY_ENTRIES // largest_belief)
     return max(LANES, min(largest, PULLS_PER_BLOCK // horizon) // LANES * LANES)
 
 

@@ -14,20 +14,8 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import doors, validation
-from priorwise.core.protocols import (
-    Belief,
-    Environment,
-    LoggedEnvironment,
-    MaskingEnvironment,
-    MemoryPolicy,
-    Policy,
-    Prior,
-    RealValuedEnvironment,
-    Seen,
-    Signal,
-    ValuedEnvironment,
-)
-from priorwise.core.seen import RealActions
+from priorwise.core import protocols as roles
+from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
 
@@ -48,16 +36,16 @@ class Step:
     best: FloatArray | None
     log: FloatArray | None  # (task, entry): what else the environment logs
 
-    def learned(self) -> Belief:
+    def learned(self) -> roles.Belief:
         """Return the belief after the pull; after the last one only who asks computes it."""
-        belief: Belief = self.belief.update(self.seen, self.actions, self.rewards, self.after)
+        belief: roles.Belief = self.belief.update(self.seen, self.actions, self.rewards, self.after)
         if not hasattr(belief, "update"):
             name = f"the return value of {type(self.belief).__name__}.update"
             doors.role(name, belief, "a belief", "update")
         return belief
 
 
-def environments(prior: Prior, streams: Streams) -> Environment:
+def environments(prior: roles.Prior, streams: Streams) -> roles.Environment:
     """Draw the environments of a batch of tasks."""
     drawn = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), streams.tasks)
     name = f"the return value of {type(prior).__name__}.sample"
@@ -66,9 +54,9 @@ def environments(prior: Prior, streams: Streams) -> Environment:
 
 
 def steps(
-    environment: Environment,
+    environment: roles.Environment,
     belief: Any,
-    policy: Policy | MemoryPolicy,
+    policy: roles.Policy | roles.MemoryPolicy,
     streams: Streams,
     *,
     horizon: int,
@@ -97,28 +85,28 @@ def steps(
 
     """
     tasks, rows = streams.tasks, np.arange(streams.tasks)
-    valued = environment if isinstance(environment, ValuedEnvironment) else None
-    graded = environment if isinstance(environment, RealValuedEnvironment) else None
-    masking = environment if isinstance(environment, MaskingEnvironment) else None
-    logged = environment if isinstance(environment, LoggedEnvironment) else None
-    remembering = policy if isinstance(policy, MemoryPolicy) else None
+    valued = environment if isinstance(environment, roles.ValuedEnvironment) else None
+    graded = environment if isinstance(environment, roles.RealValuedEnvironment) else None
+    masking = environment if isinstance(environment, roles.MaskingEnvironment) else None
+    logged = environment if isinstance(environment, roles.LoggedEnvironment) else None
+    remembering = policy if isinstance(policy, roles.MemoryPolicy) else None
     memory = None if remembering is None else remembering.begin(tasks)
     signal = environment.start(streams.world(0))
+    name = f"the return value of {type(environment).__name__}.available"
+    what = f"True or False for each task and arm, shape {(tasks, arms)}"
     for step in range(1, horizon + 1):
-        mask = available if masking is None else _mask(masking, signal, available, (tasks, arms))
+        mask = available
+        if masking is not None:
+            mask = validation.shaped(name, masking.available(signal), (tasks, arms), "b", what)
+            mask = mask if available is None else mask & available
         seen = Seen(step, horizon, arms, signal, mask, actions)
         rng = streams.at(Purpose.POLICY, step)
         if remembering is None:
-            chosen = _checked(policy.act(belief, seen, rng), policy, "act", seen, tasks)  # type: ignore[union-attr]
+            chosen = _actions(policy.act(belief, seen, rng), policy, "act", seen, tasks)  # type: ignore[union-attr]
         else:
             decided = remembering.decide(belief, seen, rng, memory)
-            if not isinstance(decided, tuple) or len(decided) != 2:
-                raise TypeError(
-                    f"{type(policy).__name__}.decide must return a pair of actions and memory, got "
-                    f"{validation.shown(decided)}"
-                )
-            chosen = _checked(decided[0], policy, "decide", seen, tasks)
-            memory = decided[1]
+            chosen, memory = _pair(policy, "decide", "actions and memory", decided)
+            chosen = _actions(chosen, policy, "decide", seen, tasks)
         values = worth = best = None
         if actions is None and valued is not None:
             values = _valued("values", valued.values(signal), valued, (tasks, arms))
@@ -127,31 +115,14 @@ def steps(
             worth = _valued("value_of", graded.value_of(signal, chosen), graded, (tasks,))
             best = _valued("best_value", graded.best_value(signal), graded, (tasks,))
         log = None if logged is None else logged.log(signal, chosen)
-        rewards, after = _earned(
-            environment, environment.step(seen, chosen, streams.world(step)), tasks, step
-        )
+        outcome = environment.step(seen, chosen, streams.world(step))
+        rewards, after = _pair(environment, "step", "rewards and the next signal", outcome)
+        rewards = _rewards(environment, rewards, tasks, step)
         done = Step(seen, belief, chosen, rewards, after, values, worth, best, log)
         yield done
         if step < horizon and belief is not None:
             belief = done.learned()
         signal = after
-
-
-def _mask(
-    environment: MaskingEnvironment,
-    signal: Signal,
-    available: BoolArray | None,
-    shape: tuple[int, int],
-) -> BoolArray:
-    """Which arms may be pulled now: those that the caller allows and the environment has."""
-    name = f"the return value of {type(environment).__name__}.available"
-    mask = validation.plain_array(name, environment.available(signal))
-    if mask.dtype != np.bool_ or mask.shape != shape:
-        raise ValueError(
-            f"{name} must be True or False for each task and arm, shape {shape}, got {mask.dtype} "
-            f"of shape {mask.shape}"
-        )
-    return mask if available is None else mask & available
 
 
 def _valued(method: str, values: Any, environment: Any, shape: tuple[int, ...]) -> FloatArray:
@@ -166,43 +137,39 @@ def _valued(method: str, values: Any, environment: Any, shape: tuple[int, ...]) 
     return values
 
 
-def _earned(
-    environment: Environment, outcome: Any, tasks: int, step: int
-) -> tuple[FloatArray, Signal]:
-    """Refuse what is not a finite reward for each task, and the next signal."""
-    name = f"{type(environment).__name__}.step"
-    if not isinstance(outcome, tuple) or len(outcome) != 2:
-        raise TypeError(
-            f"{name} must return a pair of rewards and the next signal, got "
-            f"{validation.shown(outcome)}"
-        )
-    earned, after = np.asarray(outcome[0]), outcome[1]
+def _pair(whose: Any, method: str, what: str, value: Any) -> tuple[Any, Any]:
+    """Refuse what is not a pair."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        name = f"{type(whose).__name__}.{method}"
+        raise TypeError(f"{name} must return a pair of {what}, got {validation.shown(value)}")
+    return value
+
+
+def _rewards(environment: roles.Environment, earned: Any, tasks: int, step: int) -> FloatArray:
+    """Refuse what is not a finite reward for each task."""
+    earned = np.asarray(earned)
     if earned.shape != (tasks,) or earned.dtype.kind not in "fiub" or not np.isfinite(earned).all():
         raise ValueError(
-            f"{name} must return one reward for each of {tasks} tasks, a finite number, and did "
-            f"not at step {step}"
+            f"{type(environment).__name__}.step must return one reward for each of {tasks} tasks, "
+            f"a finite number, and did not at step {step}"
         )
-    return earned.astype(np.float64, copy=False), after
+    return earned.astype(np.float64, copy=False)
 
 
-def _checked(actions: Any, policy: Any, method: str, seen: Seen, tasks: int) -> Any:
+def _actions(actions: Any, policy: Any, method: str, seen: Seen, tasks: int) -> Any:
     """Refuse what is not one available arm, or one real action, for each task."""
     name = f"{type(policy).__name__}.{method}"
+    value = f"the return value of {name}"
     if seen.actions is not None:
-        return seen.actions.checked(f"the return value of {name}", actions, tasks)
-    actions = validation.plain_array(f"the return value of {name}", actions)
-    if actions.shape != (tasks,) or not np.issubdtype(actions.dtype, np.integer):
-        raise ValueError(
-            f"{name} must return one integer for each of {tasks} tasks, got {actions.dtype} of "
-            f"shape {actions.shape}"
-        )
+        return seen.actions.checked(value, actions, tasks)
+    what = f"one integer for each of {tasks} tasks"
+    actions = validation.shaped(value, actions, (tasks,), "iu", what)
     if actions.min() < 0 or actions.max() >= seen.arms:
         raise ValueError(
             f"{name} must return arms 0..{seen.arms - 1}, got {actions.min()} to {actions.max()}"
         )
     if seen.mask is not None and not seen.mask[np.arange(tasks), actions].all():
         raise ValueError(
-            f"{name} chose an arm that is not available at step {seen.step}; use "
-            "seen.masked(values)"
+            f"{name} chose an arm that is not available at step {seen.step}; use seen.masked(...)"
         )
     return actions.astype(np.int64, copy=False)

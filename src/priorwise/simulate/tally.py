@@ -16,10 +16,8 @@ def report(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     rows, tasks = columns.shape
     whole = tasks // LANES * LANES
     means, squares = np.empty((2, -(-tasks // LANES), rows))
-    for part, at in (
-        (columns[:, :whole], slice(whole // LANES)),
-        (columns[:, whole:], slice(-1, None)),
-    ):
+    parts = (columns[:, :whole], slice(whole // LANES)), (columns[:, whole:], slice(-1, None))
+    for part, at in parts:
         if part.size:
             tiles = part.reshape(rows, -1, min(part.shape[1], LANES))
             centre = tiles.mean(axis=2)

@@ -30,43 +30,30 @@ def run_together(
     share what does not depend on them: environments, signals, and the policy's normals.
     """
     if len(believed) != len(begins):
-        raise ValueError(
-            f"begins must have one entry for each prior, {len(believed)}, got {len(begins)}"
-        )
+        wrong = f"{len(believed)}, got {len(begins)}"
+        raise ValueError(f"begins must have one entry for each prior, {wrong}")
+
+    def block(begin: int) -> dict[str, int]:
+        return {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
+
     tiled = isinstance(policy, CompiledPolicy) and isinstance(prior, CompiledPrior)
     if len(believed) > 1 and engine in ("auto", "compiled") and tiled:
         from priorwise.kernels.loop import run_alike, run_beliefs
 
         environment = prior.tiles(horizon, frozenset())
-        beliefs = [
-            each.tiles(horizon, policy.uses) if isinstance(each, CompiledPrior) else None
-            for each in believed
-        ]
-        alike = [
-            each
-            for each in beliefs
-            if each is not None and beliefs[0] is not None and run_alike(beliefs[0], each)
-        ]
-        rule = (
-            policy.tiles(alike[0], horizon, False)
-            if environment and len(alike) == len(believed)
-            else None
-        )
-        if environment and environment.first_rows is None and rule:
+        held = [each for each in believed if isinstance(each, CompiledPrior)]
+        beliefs = [each.tiles(horizon, policy.uses) for each in held]
+        alike = [each for each in beliefs if each and beliefs[0] and run_alike(beliefs[0], each)]
+        rule = None
+        if environment and environment.first_rows is None and len(alike) == len(believed):
+            rule = policy.tiles(alike[0], horizon, False)
+        if rule:
             begin = min(begins)
-            block = {
-                "seed": seed,
-                "first": first + begin,
-                "tasks": tasks - begin,
-                "horizon": horizon,
-            }
-            totals = run_beliefs(
-                environment, alike, rule, begins=[each - begin for each in begins], **block
-            )
-            return [row[each - begin :] for row, each in zip(totals, begins, strict=True)]
+            later = [each - begin for each in begins]
+            totals = run_beliefs(environment, alike, rule, begins=later, **block(begin))
+            return [row[each:] for row, each in zip(totals, later, strict=True)]
     out = []
     for each, begin in zip(believed, begins, strict=True):
         chosen = choose(prior, each, policy, horizon, masked=False, engine=engine)
-        block = {"seed": seed, "first": first + begin, "tasks": tasks - begin, "horizon": horizon}
-        out.append(chosen.run(**block, available=None, keep=False).totals)
+        out.append(chosen.run(**block(begin), available=None, keep=False).totals)
     return out

@@ -24,18 +24,12 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "pytest":
         raise
-    raise ModuleNotFoundError(
-        "priorwise.testing holds test classes for pytest, which is not installed; pip install "
-        "pytest",
-        name="pytest",
-    ) from None
+    missing = "pytest, which is not installed; pip install pytest"
+    needs = f"priorwise.testing holds test classes for {missing}"
+    raise ModuleNotFoundError(needs, name="pytest") from None
 
-pytest.register_assert_rewrite(
-    "priorwise.testing.family",
-    "priorwise.testing.policy",
-    "priorwise.testing.prior",
-    "priorwise.testing.twins",
-)
+_asserting = ("family", "policy", "prior", "twins")
+pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _asserting))
 
 from priorwise.testing.calibration import calibration  # noqa: E402
 from priorwise.testing.family import FamilyContract  # noqa: E402

@@ -25,19 +25,13 @@ from priorwise.core.protocols import (
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.testing.laws import bonferroni, randomised_ranks, uniform_p_value
-from priorwise.testing.playing import Played, play
+from priorwise.testing.playing import Played, Wrap, play, unchanged
 
-DRAWS: Final = 15
-"""Posterior draws a task, so 16 ranks."""
+DRAWS: Final = 15  # posterior draws a task, so 16 ranks
 
 
 def calibration(
-    prior: Prior,
-    *,
-    tasks: int,
-    pulls: int,
-    seed: int,
-    wrap: Callable[[Any], Belief] = lambda belief: belief,
+    prior: Prior, *, tasks: int, pulls: int, seed: int, wrap: Wrap = unchanged
 ) -> float:
     """P-value of the hypothesis that the belief is the posterior, over ``tasks`` tasks after
     ``pulls`` pulls of random arms.
@@ -94,16 +88,14 @@ def _values_of(environment: Any) -> Callable[[Seen], FloatArray]:
     if isinstance(environment, PlannedEnvironment):
         return environment.planned
     if not isinstance(environment, ValuedEnvironment):
-        raise TypeError(
-            f"calibration needs the true values: {type(environment).__name__} has no method "
-            "values(signal)"
-        )
+        lacks = f"{type(environment).__name__} has no method values(signal)"
+        raise TypeError(f"calibration needs the true values: {lacks}")
     return lambda seen: environment.values(seen.signal)
 
 
 @dataclass(frozen=True)
-class Forgetful:
-    """A wrong belief, to check the check: it ignores every other observation."""
+class _Wrong:
+    """A belief that is wrong on purpose."""
 
     belief: Belief
 
@@ -111,24 +103,19 @@ class Forgetful:
         """Draw from what is remembered."""
         return self.belief.sample(rng, draws, seen)
 
+
+class Forgetful(_Wrong):
+    """A wrong belief, to check the check: it ignores every other observation."""
+
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the first, third, ... pull."""
-        return (
-            self
-            if seen.step % 2 == 0
-            else type(self)(self.belief.update(seen, actions, rewards, after))
-        )
+        if seen.step % 2 == 0:
+            return self
+        return type(self)(self.belief.update(seen, actions, rewards, after))
 
 
-@dataclass(frozen=True)
-class Gullible:
+class Gullible(_Wrong):
     """Another wrong belief: it counts every observation twice, and so is too sure."""
-
-    belief: Belief
-
-    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """Draw from the posterior that is too narrow."""
-        return self.belief.sample(rng, draws, seen)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition twice."""

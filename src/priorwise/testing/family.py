@@ -15,12 +15,12 @@ from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.simulate.run import simulate
 from priorwise.testing.playing import play
-from priorwise.testing.seeds import base_seed
+from priorwise.testing.seeds import Seeded
 
 TASKS, PULLS = 40, 6
 
 
-class FamilyContract:
+class FamilyContract(Seeded):
     """Tests of a family by one of its priors; override the fixture ``prior``.
 
     Nothing is asked of parts that the family does not have.
@@ -30,11 +30,6 @@ class FamilyContract:
     def prior(self) -> Any:
         """A prior of the family."""
         raise NotImplementedError("override the fixture `prior` to return a prior of the family")
-
-    @pytest.fixture
-    def seed(self) -> int:
-        """Seed of all streams."""
-        return base_seed()
 
     def test_it_is_registered(self, prior: Any) -> None:
         """Tools find the family by the prior, and JSON finds the prior."""
@@ -58,14 +53,9 @@ class FamilyContract:
         for pull in played.pulls:
             statistics = statistics.observe(pull.actions, pull.rewards, pull.seen.signal)
         if isinstance(played.belief, MeanBelief):
-            np.testing.assert_allclose(
-                prior.belief_given(statistics).mean(played.seen),
-                played.belief.mean(played.seen),
-                rtol=1e-7,
-                atol=1e-9,
-            )
-            before = prior.belief(TASKS).mean(played.seen)
-            assert not np.allclose(before, played.belief.mean(played.seen))  # control
+            given, updated = prior.belief_given(statistics), played.belief.mean(played.seen)
+            np.testing.assert_allclose(given.mean(played.seen), updated, rtol=1e-7, atol=1e-9)
+            assert not np.allclose(prior.belief(TASKS).mean(played.seen), updated)  # control
 
     def test_statistics_add_up(self, prior: Any, seed: int) -> None:
         """Tasks taken apart and joined, and pulls seen in two parts, give the whole again."""

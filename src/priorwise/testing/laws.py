@@ -38,11 +38,9 @@ def same_law_p_value(first: IntArray, second: IntArray, bins: int) -> float:
     rare = table.sum(axis=0) < 2 * FEWEST
     table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
     table = table[:, table.sum(axis=0) > 0]
-    return (
-        1.0
-        if table.shape[1] == 1
-        else float(stats.chi2_contingency(table, correction=False).pvalue)
-    )
+    if table.shape[1] == 1:
+        return 1.0
+    return float(stats.chi2_contingency(table, correction=False).pvalue)
 
 
 def bonferroni(p_values: list[float]) -> float:

@@ -27,14 +27,15 @@ class Played:
     seen: Seen  # before the next pull
 
 
-def play(
-    prior: Prior,
-    *,
-    tasks: int,
-    pulls: int,
-    seed: int,
-    wrap: Callable[[Any], Belief] = lambda belief: belief,
-) -> Played:
+Wrap = Callable[[Any], Belief]
+
+
+def unchanged(belief: Belief) -> Belief:
+    """Return the belief itself."""
+    return belief
+
+
+def play(prior: Prior, *, tasks: int, pulls: int, seed: int, wrap: Wrap = unchanged) -> Played:
     """Draw environments, pull arms at random, and condition the prior's belief (or what ``wrap``
     makes of it) on each reward.
     """
@@ -88,10 +89,6 @@ def same_signals(prior: Prior, *, tasks: int, pulls: int, seed: int) -> bool:
     first, *others = (
         follow(prior, arm, tasks=tasks, pulls=pulls, seed=seed)[1:] for arm in range(prior.arms)
     )
-    pairs = [
-        pair
-        for other in others
-        for which in (0, 1)
-        for pair in zip(first[which], other[which], strict=True)
-    ]
+    met = [(mine, theirs) for other in others for mine, theirs in zip(first, other, strict=True)]
+    pairs = [pair for both in met for pair in zip(*both, strict=True)]
     return all(a is b or np.array_equal(a, b) for a, b in pairs)

@@ -23,18 +23,24 @@ from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.policies.posterior_sampling import SamplingPolicy
-from priorwise.simulate.run import simulate
 from priorwise.testing.laws import bonferroni, same_law_p_value
-from priorwise.testing.playing import play
-from priorwise.testing.seeds import base_seed
-from priorwise.testing.twins import HORIZON, TASKS, compiled, some_arms, twins
+from priorwise.testing.playing import Played, play
+from priorwise.testing.seeds import Seeded
+from priorwise.testing.twins import HORIZON, TASKS, compiled, kept_run, some_arms, twins
 
 MEAN = np.array([0.3, 0.0, 0.0, -0.2])
 COV = 0.6 * np.eye(4) + 0.4
 NOISE_VAR = np.array([1.0, 0.5, 2.0, 1.0])
 
 
-class PolicyContract:
+class _PolicyTests(Seeded):
+    @pytest.fixture
+    def policy(self) -> Any:
+        """Policy under test."""
+        raise NotImplementedError("override the fixture `policy` to return the policy under test")
+
+
+class PolicyContract(_PolicyTests):
     """Tests of a policy; override the fixture ``policy``, and ``problem`` or ``believed`` if they
     do not suit the policy.
     """
@@ -43,16 +49,6 @@ class PolicyContract:
     """Runs whose actions are compared before and after relabelling the arms."""
     false_alarm: ClassVar[float] = 1e-4
     """Probability that the relabelling test rejects a policy that does not care for labels."""
-
-    @pytest.fixture
-    def policy(self) -> Any:
-        """Policy under test."""
-        raise NotImplementedError("override the fixture `policy` to return the policy under test")
-
-    @pytest.fixture
-    def seed(self) -> int:
-        """Seed of all streams."""
-        return base_seed()
 
     def problem(self, order: IntArray | None = None) -> Prior:
         """Prior on which the policy is tried, with its arms in this order; asymmetric, or
@@ -69,25 +65,18 @@ class PolicyContract:
 
     def test_actions_are_one_available_arm_a_task(self, policy: Policy, seed: int) -> None:
         """One integer for each task, of the arms that are available to it."""
-        prior = self.problem()
-        played = play(
-            prior, tasks=64, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(64)
-        )
+        arms = self.problem().arms
+        played = self._played(64, seed)
         rows = np.arange(64)
-        alone = np.zeros((64, prior.arms), dtype=bool)
-        alone[rows, rows % prior.arms] = True
-        for mask in (None, some_arms(64, prior.arms, seed), alone):
-            actions = np.asarray(
-                policy.act(
-                    played.belief,
-                    replace(played.seen, mask=mask),
-                    played.streams.at(Purpose.POLICY, 3),
-                )
-            )
+        alone = np.zeros((64, arms), dtype=bool)
+        alone[rows, rows % arms] = True
+        for mask in (None, some_arms(64, arms, seed), alone):
+            seen, rng = replace(played.seen, mask=mask), played.streams.at(Purpose.POLICY, 3)
+            actions = np.asarray(policy.act(played.belief, seen, rng))
             assert actions.shape == (64,)
             assert np.issubdtype(actions.dtype, np.integer)
             assert actions.min() >= 0
-            assert actions.max() < prior.arms
+            assert actions.max() < arms
             if mask is not None:
                 assert mask[rows, actions].all(), (
                     "use seen.masked(values): it puts -inf on arms that are not available"
@@ -95,17 +84,15 @@ class PolicyContract:
 
     def test_same_streams_give_the_same_actions(self, policy: Policy, seed: int) -> None:
         """The policy keeps no state: it acts the same again, and on a task alone as in a batch."""
-        prior = self.problem()
-        played = play(
-            prior, tasks=16, pulls=2, seed=seed, wrap=lambda _: self.believed(prior).belief(16)
-        )
+        played = self._played(16, seed)
         first, again = (
             policy.act(played.belief, played.seen, played.streams.at(Purpose.POLICY, 3))
             for _ in range(2)
         )
         np.testing.assert_array_equal(first, again)
         batch, single = (
-            self._run(prior, policy, seed, tasks=tasks, engine="numpy") for tasks in (16, 1)
+            self._run(self.problem(), policy, seed, tasks=tasks, engine="numpy")
+            for tasks in (16, 1)
         )
         np.testing.assert_array_equal(batch.actions[:1], single.actions)
 
@@ -115,9 +102,7 @@ class PolicyContract:
         """``seen.step`` and ``seen.horizon`` may hold one number for each task; a policy that is
         written for one step says ``@by_step``. Beliefs that couple their tasks have one step.
         """
-        prior = self.problem()
-        held = self.believed(prior)
-        played = play(prior, tasks=6, pulls=2, seed=seed, wrap=lambda _: held.belief(6))
+        played = self._played(6, seed)
         belief, numbers = played.belief, np.arange(6, dtype=np.uint64)
         if not isinstance(belief, SeparableBelief):
             return
@@ -142,7 +127,7 @@ class PolicyContract:
         """
         assert self._relabelling(FavoursFirst(policy), seed) < self.false_alarm
 
-    def _relabelling(self, policy: Policy, seed: int) -> float:
+    def _relabelling(self, policy: Any, seed: int) -> float:
         arms = self.problem().arms
         order = np.roll(np.arange(arms), 1)
         before = self._run(self.problem(), policy, seed, tasks=self.tasks)
@@ -175,20 +160,13 @@ class PolicyContract:
             with pytest.raises(ValueError, match="no compiled loop"):
                 self._run(prior, policy, seed, tasks=3, engine="compiled")
 
-    def _run(
-        self, prior: Prior, policy: Policy, seed: int, *, tasks: int, engine: Any = "auto"
-    ) -> Run:
-        held = self.believed(prior)
-        return simulate(
-            prior,
-            policy,
-            horizon=HORIZON,
-            tasks=tasks,
-            seed=seed,
-            believed=held,
-            keep=True,
-            engine=engine,
-        )
+    def _run(self, prior: Prior, policy: Policy, seed: int, **options: Any) -> Run:
+        return kept_run(prior, policy, seed, believed=self.believed(prior), **options)
+
+    def _played(self, tasks: int, seed: int) -> Played:
+        prior = self.problem()
+        held = self.believed(prior).belief(tasks)
+        return play(prior, tasks=tasks, pulls=2, seed=seed, wrap=lambda _: held)
 
 
 class SamplingPolicyContract(PolicyContract):
@@ -212,38 +190,24 @@ class SamplingPolicyContract(PolicyContract):
         order = np.roll(np.arange(arms), 2)
         seen = Seen(1, HORIZON, arms)
         streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
-        answers = np.stack(
-            [policy.select(values, seen, streams.at(Purpose.POLICY, step)) for step in range(1, 41)]
-        )
+
+        def chosen(values: FloatArray, steps: range) -> IntArray:
+            each = (streams.at(Purpose.POLICY, step) for step in steps)
+            return np.stack([policy.select(values, seen, rng) for rng in each])
+
+        answers = chosen(values, range(1, 41))
         settled = (answers == answers[0]).all(axis=0)
         # a draw by chance that gives 40 equal answers comes from a law with one clear favourite:
         # compare what is chosen most
-        moved = np.stack(
-            [
-                policy.select(values[:, :, order], seen, streams.at(Purpose.POLICY, step))
-                for step in range(41, 81)
-            ]
-        )
-        modal = np.array(
-            [np.bincount(column, minlength=arms).argmax() for column in order[moved].T]
-        )
+        moved = order[chosen(values[:, :, order], range(41, 81))]
+        modal = np.array([np.bincount(column, minlength=arms).argmax() for column in moved.T])
         np.testing.assert_array_equal(modal[settled], answers[0][settled])
 
 
-class MemoryPolicyContract:
+class MemoryPolicyContract(_PolicyTests):
     """Tests of a :class:`~priorwise.core.protocols.MemoryPolicy`; override the fixture ``policy``,
     and ``problem`` if it does not suit the policy.
     """
-
-    @pytest.fixture
-    def policy(self) -> Any:
-        """Policy under test."""
-        raise NotImplementedError("override the fixture `policy` to return the policy under test")
-
-    @pytest.fixture
-    def seed(self) -> int:
-        """Seed of all streams."""
-        return base_seed()
 
     def problem(self) -> Prior:
         """Prior on which the policy is tried."""
@@ -253,9 +217,7 @@ class MemoryPolicyContract:
         """The loop checks each of them."""
         prior = self.problem()
         for mask in (None, some_arms(64, prior.arms, seed)):
-            run = simulate(
-                prior, policy, horizon=HORIZON, tasks=64, seed=seed, available=mask, keep=True
-            )
+            run = kept_run(prior, policy, seed, tasks=64, available=mask)
             assert run.actions.shape == (64, HORIZON)
 
     def test_memory_is_a_value(self, policy: MemoryPolicy, seed: int) -> None:
@@ -277,9 +239,8 @@ class MemoryPolicyContract:
     def test_tasks_do_not_see_each_other(self, policy: MemoryPolicy, seed: int) -> None:
         """A task does the same alone, in a batch, and in another block."""
         prior = self.problem()
-        options: dict[str, Any] = {"horizon": HORIZON, "seed": seed, "keep": True}
         alone, batch, blocks = (
-            simulate(prior, policy, tasks=tasks, block=block, **options).actions
+            kept_run(prior, policy, seed, tasks=tasks, block=block).actions
             for tasks, block in ((1, 64), (130, 256), (130, 64))
         )
         np.testing.assert_array_equal(alone, batch[:1])
@@ -302,10 +263,6 @@ class FavoursFirst:
         actions = self.policy.act(belief, seen, rng)
         first = np.isfinite(seen.masked(np.zeros((rng.tasks, seen.arms)))).argmax(axis=1)
         return np.where(rng.uniform() < 0.125, first, actions)
-
-    def monte_carlo_n(self, arms: int) -> int | None:
-        """Return the constant of the policy: favouring does not look at the posterior."""
-        return monte_carlo_n(self.policy, arms)
 
 
 class DrawsOnly:

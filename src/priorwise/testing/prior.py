@@ -17,12 +17,13 @@ from priorwise.simulate.loop import run_numpy
 from priorwise.simulate.run import simulate
 from priorwise.testing.calibration import Forgetful, Gullible, calibration
 from priorwise.testing.playing import follow, play, same_signals
-from priorwise.testing.seeds import base_seed
+from priorwise.testing.seeds import Seeded
 from priorwise.testing.twins import (
     HORIZON,
     POLICIES,
     TASKS,
     compiled,
+    kept_run,
     offers,
     same_run,
     some_arms,
@@ -32,16 +33,14 @@ from priorwise.testing.twins import (
 EVERY_POLICY = pytest.mark.parametrize("name", POLICIES)
 
 
-class PriorContract:
+class PriorContract(Seeded):
     """Tests of a prior and its belief; override the fixture ``prior``.
 
     Override ``believed`` too, with another prior of the same arms, to try beliefs that start wrong.
     """
 
-    tasks: ClassVar[int] = 4096
-    """Tasks of the calibration test; more tasks see smaller errors."""
-    pulls: ClassVar[int] = 4
-    """Pulls before the posterior is looked at."""
+    tasks: ClassVar[int] = 4096  # tasks of the calibration test; more tasks see smaller errors
+    pulls: ClassVar[int] = 4  # pulls before the posterior is looked at
     false_alarm: ClassVar[float] = 1e-4
     """Probability that the calibration test rejects a right posterior."""
     wrong_beliefs: ClassVar[tuple[Any, ...]] = (Forgetful, Gullible)
@@ -57,11 +56,6 @@ class PriorContract:
         """Prior that a policy holds although tasks come from ``prior``."""
         return prior
 
-    @pytest.fixture
-    def seed(self) -> int:
-        """Seed of all streams."""
-        return base_seed()
-
     def test_posterior_is_calibrated(self, prior: Prior, seed: int) -> None:
         """The truth ranks uniformly among posterior draws; false alarms with probability
         ``false_alarm``.
@@ -74,8 +68,8 @@ class PriorContract:
             p_value = calibration(prior, tasks=self.tasks, pulls=self.pulls, seed=seed, wrap=wrong)
             assert p_value < self.false_alarm, (
                 f"{wrong.__name__} was not noticed: this prior learns too little from {self.pulls} "
-                f"pulls of {self.tasks} tasks "
-                "for its calibration to be seen; raise `pulls` or `tasks`"
+                f"pulls of {self.tasks} tasks for its calibration to be seen; raise `pulls` or "
+                "`tasks`"
             )
 
     def test_samples_are_tasks_by_draws_by_arms(self, prior: Prior, seed: int) -> None:
@@ -83,9 +77,8 @@ class PriorContract:
         for pulls in (0, self.pulls):
             played = play(prior, tasks=5, pulls=pulls, seed=seed)
             for draws in (1, 3):
-                values = played.belief.sample(
-                    played.streams.at(Purpose.POLICY, 9), draws, played.seen
-                )
+                rng = played.streams.at(Purpose.POLICY, 9)
+                values = played.belief.sample(rng, draws, played.seen)
                 assert values.shape == (5, draws, prior.arms)
                 assert values.dtype == np.float64
                 assert np.isfinite(values).all()
@@ -149,8 +142,7 @@ class PriorContract:
         if not actions_influence_signals(environment, signals[0]):
             assert same_signals(prior, tasks=64, pulls=self.pulls, seed=seed), (
                 f"{type(environment).__name__} does not say that actions influence later signals, "
-                "and they do: write "
-                "actions_influence_signals = True in its class"
+                "and they do: write actions_influence_signals = True in its class"
             )
 
     @EVERY_POLICY
@@ -161,17 +153,14 @@ class PriorContract:
             with pytest.raises(TypeError, match="needs a belief with"):
                 simulate(prior, policy, horizon=1, tasks=1, seed=seed)
             return
-        options: dict[str, Any] = {
-            "seed": seed,
-            "horizon": HORIZON,
-            "available": None,
-            "keep": True,
-        }
-        whole = run_numpy(prior, prior, policy, first=0, tasks=70, **options).columns
+        options: Any = {"seed": seed, "horizon": HORIZON, "available": None, "keep": True}
+
+        def columns(first: int, tasks: int) -> Any:
+            return run_numpy(prior, prior, policy, first=first, tasks=tasks, **options).columns
+
+        whole = columns(0, 70)
         for first, tasks in ((0, 1), (33, 1), (3, 5), (64, 6)):
-            part = run_numpy(prior, prior, policy, first=first, tasks=tasks, **options).columns
-            assert part is not None
-            assert whole is not None
+            part = columns(first, tasks)
             np.testing.assert_array_equal(part.actions, whole.actions[:, first : first + tasks])
             np.testing.assert_allclose(
                 part.rewards, whole.rewards[:, first : first + tasks], rtol=1e-9, atol=1e-12
@@ -183,13 +172,7 @@ class PriorContract:
         policy = POLICIES[name]
         if offers(prior, policy):
             masks = (None, np.ones(prior.arms, dtype=bool))
-            runs = [
-                simulate(
-                    prior, policy, horizon=HORIZON, tasks=TASKS, seed=seed, available=m, keep=True
-                )
-                for m in masks
-            ]
-            same_run(*runs)
+            same_run(*(kept_run(prior, policy, seed, available=mask) for mask in masks))
 
     @EVERY_POLICY
     @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
@@ -208,15 +191,7 @@ class PriorContract:
                 twins(prior, held, policy, available=available, seed=seed)
             else:
                 with pytest.raises(ValueError, match="no compiled loop"):
-                    simulate(
-                        prior,
-                        policy,
-                        horizon=2,
-                        tasks=3,
-                        seed=seed,
-                        believed=held,
-                        engine="compiled",
-                    )
+                    kept_run(prior, policy, seed, tasks=3, believed=held, engine="compiled")
 
 
 class JsonContract:

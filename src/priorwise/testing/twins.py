@@ -6,17 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from priorwise import policies
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray
-from priorwise.policies.bayes_ucb import BayesUCB
-from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
-from priorwise.policies.greedy import Greedy
-from priorwise.policies.posterior_sampling import PosteriorSampling
-from priorwise.policies.receding_horizon import KnowledgeGradient, RecedingHorizon
-from priorwise.policies.thompson import KShotThompson, ThompsonSampling
-from priorwise.policies.top_two import TopTwoThompson
-from priorwise.policies.uniform import Uniform
 from priorwise.simulate.engine import choose
 from priorwise.simulate.run import simulate
 
@@ -24,17 +17,17 @@ TASKS: Final = 200
 HORIZON: Final = 6
 
 POLICIES: Final[dict[str, Policy]] = {
-    "thompson": ThompsonSampling(),
-    "k-shot": KShotThompson(3),
-    "sum": PosteriorSampling(4, "sum"),
-    "softmax": PosteriorSampling(2, "softmax"),
-    "receding-horizon": RecedingHorizon(3, 2, "online"),
-    "knowledge-gradient": KnowledgeGradient(2, 3, ties="random", when_certain="best"),
-    "bayes-ucb": BayesUCB(),
-    "top-two": TopTwoThompson(most_draws=20),
-    "exact-knowledge-gradient": ExactKnowledgeGradient(),
-    "greedy": Greedy(),
-    "uniform": Uniform(),
+    "thompson": policies.ThompsonSampling(),
+    "k-shot": policies.KShotThompson(3),
+    "sum": policies.PosteriorSampling(4, "sum"),
+    "softmax": policies.PosteriorSampling(2, "softmax"),
+    "receding-horizon": policies.RecedingHorizon(3, 2, "online"),
+    "knowledge-gradient": policies.KnowledgeGradient(2, 3, ties="random", when_certain="best"),
+    "bayes-ucb": policies.BayesUCB(),
+    "top-two": policies.TopTwoThompson(most_draws=20),
+    "exact-knowledge-gradient": policies.ExactKnowledgeGradient(),
+    "greedy": policies.Greedy(),
+    "uniform": policies.Uniform(),
 }
 """Policies on which a prior is tried."""
 
@@ -58,6 +51,11 @@ def compiled(prior: Prior, policy: Policy) -> bool:
     return choose(prior, prior, policy, HORIZON, masked=False, engine="auto").engine == "compiled"
 
 
+def kept_run(prior: Prior, policy: Any, seed: int, *, tasks: int = TASKS, **options: Any) -> Run:
+    """Simulate a few tasks, and keep what they did."""
+    return simulate(prior, policy, horizon=HORIZON, tasks=tasks, seed=seed, keep=True, **options)
+
+
 def same_run(first: Run, second: Run) -> None:
     """Assert that two kept runs did the same: equal actions, and rewards equal but for rounding."""
     np.testing.assert_array_equal(first.actions, second.actions)
@@ -73,18 +71,5 @@ def same_run(first: Run, second: Run) -> None:
 
 def twins(prior: Prior, believed: Prior, policy: Policy, *, available: Any, seed: int) -> None:
     """Assert that the compiled run is the NumPy run."""
-    runs = [
-        simulate(
-            prior,
-            policy,
-            horizon=HORIZON,
-            tasks=TASKS,
-            seed=seed,
-            believed=believed,
-            available=available,
-            keep=True,
-            engine=engine,
-        )
-        for engine in ("compiled", "numpy")
-    ]
-    same_run(*runs)
+    options = {"believed": believed, "available": available}
+    same_run(*(kept_run(prior, policy, seed, engine=e, **options) for e in ("compiled", "numpy")))

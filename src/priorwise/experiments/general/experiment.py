@@ -11,7 +11,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core.estimates import mean_estimate
-from priorwise.core.streams import mix
+from priorwise.core.hashing import mix
 from priorwise.core.types import FloatArray
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.experiments.general import normal_gamma

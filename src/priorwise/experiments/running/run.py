@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol, final, get_args, runtime_checkable
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 from priorwise.core import sizes, validation
 from priorwise.core.progress import Progress, progress_of
@@ -141,8 +141,7 @@ def run_experiments(
         there, made with this seed, these replicates and this code, are told among the results as
         ``kept``; those with other blocks as ``stale``. None of them runs.
     """
-    if where not in get_args(Where):
-        raise ValueError(f"where must be one of {', '.join(get_args(Where))}, got {where!r}")
+    validation.one_of("where", where, Where)
     if jobs is not None:
         validation.count("jobs", jobs)
     check_replicates(replicates)

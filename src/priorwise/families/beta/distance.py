@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betaln
 
 from priorwise.core.distance import BothBeliefs
-from priorwise.core.quadrature import NODES, WEIGHTS, integrate
+from priorwise.core.numerics import NODES, WEIGHTS, integrate
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.distance_arm import BetaArm, BetaLaw

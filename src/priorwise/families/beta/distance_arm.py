@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from priorwise.core.quadrature import NODES, WEIGHTS, exp_excess, integrate
+from priorwise.core.numerics import NODES, WEIGHTS, exp_excess, integrate
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betainc, betaincc, expit
 
 from priorwise.core.conditions import Bounded, SubGaussian, TailCondition
-from priorwise.core.diameters import DiameterLaw, IndependentRange, RangeLaw
+from priorwise.core.diameters import DiameterLaw, RangeLaw
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.distance_arm import BetaLaw
 from priorwise.families.beta.prior import BetaPrior
@@ -31,10 +31,8 @@ def diameter(prior: BetaPrior) -> DiameterLaw | None:
     """Law of the diameter, where few arms have laws of their own."""
     if (prior.alpha + prior.beta).max() > MOST_CERTAIN:
         return None
-    independent = IndependentRange.of(BetaMarginal, prior.alpha, prior.beta)
-    if independent is None:
-        return None
-    return RangeLaw(independent, largest_diameter(prior), tail_conditions(prior))
+    known = largest_diameter(prior), tail_conditions(prior)
+    return RangeLaw.of(BetaMarginal, prior.alpha, prior.beta, *known)
 
 
 def largest_diameter(prior: BetaPrior) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from priorwise.core.conditions import Bounded, TailCondition
 from priorwise.core.diameters import DiameterLaw, FiniteLaw
 from priorwise.core.distance import BothBeliefs
-from priorwise.core.quadrature import exp_excess
+from priorwise.core.numerics import exp_excess
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.prior import FinitePrior

@@ -83,10 +83,7 @@ class FinitePrior(Serializable):
     ) -> None:
         """Check and freeze the parameters."""
         table = validation.matrix("means", means)
-        if noise not in get_args(Noise):
-            raise ValueError(
-                f"noise must be one of {', '.join(get_args(Noise))}, got {validation.shown(noise)}"
-            )
+        validation.one_of("noise", noise, Noise)
         if noise == "bernoulli" and (table.min() < 0 or table.max() > 1):
             raise ValueError(
                 f"means must lie in [0, 1] with Bernoulli noise, got {table.min():g} to "

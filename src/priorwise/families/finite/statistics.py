@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import extended, validation
+from priorwise.core import serial, validation
 from priorwise.core.columns import Pulls, Steps, table, trajectory
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run, Trajectory
@@ -138,11 +138,11 @@ class FiniteStatistics(PerTask):
 
     def _fields(self) -> dict[str, Any]:
         content = super()._fields()
-        return content | {"log_likelihood": extended.written(content["log_likelihood"], None)}
+        return content | {"log_likelihood": serial.written(content["log_likelihood"], None)}
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
-        table = extended.unwritten("log_likelihood", fields["log_likelihood"])
+        table = serial.unwritten("log_likelihood", fields["log_likelihood"])
         return super()._from_fields(fields | {"log_likelihood": table})
 
 

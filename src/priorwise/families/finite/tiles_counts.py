@@ -1,4 +1,4 @@
-"""Counts of drawn tasks for batches of imagined pulls, as ``priorwise.core.streams.Stream.counts``
+"""Counts of drawn tasks for batches of imagined pulls, as ``priorwise.core.hashing.Stream.counts``
 draws them, and their best sums.
 
 Heads, ends of owned heads and counts have 16 bits. Four pulls share a 64-bit lane: pull ``i`` of a
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.core import streams
+from priorwise.core import hashing
 from priorwise.families.finite.tiles_work import BATCH
 from priorwise.kernels.compiling import inline
 from priorwise.kernels.fields import (
@@ -36,8 +36,8 @@ from priorwise.kernels.simd import (
     zeros,
 )
 
-HEADS = float(streams.HEADS)
-SLACK = streams.SLACK
+HEADS = float(hashing.HEADS)
+SLACK = hashing.SLACK
 # a cell whose tasks are all impossible, or as good as, must not spoil its neighbours in the lane
 TINY = 1e-300
 TWO_16, TWO_32, TWO_52 = 2.0**16, 2.0**32, 2.0**52

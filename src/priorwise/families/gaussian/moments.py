@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -109,10 +109,7 @@ class GaussianMoments(MomentEstimator):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if self.variant not in get_args(Variant):
-            raise ValueError(
-                f"variant must be one of {', '.join(get_args(Variant))}, got {self.variant!r}"
-            )
+        validation.one_of("variant", self.variant, Variant)
         if self.noise_var is not None:
             noise_variances(self.noise_var)
         if (self.mean is not None) != (self.variant == "known-mean"):

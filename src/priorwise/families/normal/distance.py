@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.quadrature import exp_excess, normal_mass
+from priorwise.core.numerics import exp_excess, normal_mass
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 

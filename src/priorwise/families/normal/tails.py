@@ -15,7 +15,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core.conditions import ROUNDING, SubGaussian, TailCondition, level
-from priorwise.core.diameters import DiameterLaw, FiniteLaw, IndependentRange, RangeLaw, Tail
+from priorwise.core.diameters import DiameterLaw, FiniteLaw, RangeLaw, Tail
 from priorwise.core.types import FloatArray
 from priorwise.families.normal.beliefs import NormalPrior
 
@@ -43,8 +43,8 @@ def diameter(prior: NormalPrior[Any]) -> DiameterLaw | None:
     if mean.size == 2:
         pair = NormalDifferences.of(mean, cov)
         return None if pair is None else PairLaw(pair)
-    independent = _independent(mean, cov)
-    return None if independent is None else RangeLaw(independent, largest, _conditions(*laws))
+    std, known = _independent(mean, cov), (largest, _conditions(*laws))
+    return None if std is None else RangeLaw.of(NormalMarginal, mean, std, *known)
 
 
 def largest_diameter(prior: NormalPrior[Any]) -> float | None:
@@ -71,7 +71,7 @@ def _largest(means: FloatArray, covs: FloatArray) -> float:
     return np.inf if moves else float(np.ptp(means, axis=1).max())
 
 
-def _independent(mean: FloatArray, cov: FloatArray) -> IndependentRange | None:
+def _independent(mean: FloatArray, cov: FloatArray) -> FloatArray | None:
     """With one covariance c between all arms, differences are those of independent arms of
     variances ``S_aa - c``.
     """
@@ -83,8 +83,7 @@ def _independent(mean: FloatArray, cov: FloatArray) -> IndependentRange | None:
     apart = max(float(np.abs(off - shared).max()), -float((variances - shared).min()))
     if apart > EQUAL * scale or scale == 0.0:
         return None
-    std = np.sqrt(np.maximum(variances - shared, 0.0))
-    return IndependentRange.of(NormalMarginal, mean, std)
+    return np.sqrt(np.maximum(variances - shared, 0.0))
 
 
 @final

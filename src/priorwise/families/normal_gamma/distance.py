@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from priorwise.core.quadrature import NODES, WEIGHTS, exp_excess, integrate
+from priorwise.core.numerics import NODES, WEIGHTS, exp_excess, integrate
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma.prior import NormalGammaPrior

@@ -14,7 +14,7 @@ from typing import Final, final
 import numpy as np
 
 from priorwise.core.conditions import level
-from priorwise.core.diameters import SMALLEST, DiameterLaw, IndependentRange, Tail
+from priorwise.core.diameters import DiameterLaw, RangeLaw
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma import student
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
@@ -44,8 +44,8 @@ def diameter(prior: NormalGammaPrior) -> DiameterLaw:
     rows = np.stack([prior.mean, prior.scale, prior.freedom], axis=1)
     laws, counts = np.unique(rows, axis=0, return_counts=True)
     groups = zip(laws.tolist(), counts.tolist(), strict=True)
-    law = IndependentRange(tuple((StudentMarginal(*each), count) for each, count in groups))
-    return HeavyRange(law, *tail_conditions(prior))
+    marginals = tuple((StudentMarginal(*each), count) for each, count in groups)
+    return RangeLaw(marginals, largest_diameter(prior), tail_conditions(prior))
 
 
 def largest_diameter(prior: NormalGammaPrior) -> float:
@@ -89,25 +89,6 @@ class StudentTails:
         beyond = z + student.expected_excess(freedom, z) / share
         found = np.ptp(self.mean) + 2.0 * float((np.array(self.scale) * beyond).sum())
         return found * (1.0 + 1e-9) if math.isfinite(found) else math.inf
-
-
-@final
-@dataclass(frozen=True)
-class HeavyRange:
-    """Independent arms with heavy tails, by quadrature to 1e-10; the certified bound at levels that
-    floats do not reach.
-    """
-
-    law: IndependentRange
-    bound: StudentTails
-
-    def tail(self, p: float) -> Tail:
-        """``min_q q + E(diam - q)_+ / p``; infinite at level 0."""
-        p = level(p)
-        upper = self.bound.tail(p)
-        if p < SMALLEST or not math.isfinite(upper):
-            return Tail(upper, 0.0, "exact" if p == 0.0 else "upper")
-        return Tail(self.law.tail(p, upper), 0.0, "exact")
 
 
 @final

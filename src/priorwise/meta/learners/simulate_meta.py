@@ -15,10 +15,11 @@ import joblib
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
+from priorwise.core.hashing import task_keys
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Prior
 from priorwise.core.runs import Trajectory, joined, trajectory_of
-from priorwise.core.streams import Purpose, Stream, task_keys
+from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import BoolArray, FloatArray, UIntArray
 from priorwise.meta.learners.learner import MetaLearner, Play, Setting
 from priorwise.meta.learners.meta_run import Held, MetaRun, Replicate

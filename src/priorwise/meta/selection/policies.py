@@ -11,9 +11,9 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.family import for_arms
 from priorwise.core.fits import PriorFit
+from priorwise.core.hashing import mix
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
-from priorwise.core.streams import mix
 from priorwise.meta.selection.paired import Paired
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run

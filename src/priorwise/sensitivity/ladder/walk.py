@@ -26,10 +26,11 @@ from priorwise.core import validation
 from priorwise.core.action_laws import ActionLaw
 from priorwise.core.distance import BothBeliefs, PosteriorPair
 from priorwise.core.family import ask, family_of, offers
+from priorwise.core.hashing import mix
 from priorwise.core.influence import has_state
 from priorwise.core.progress import Progress, progress_of
 from priorwise.core.protocols import Policy, Seen
-from priorwise.core.streams import Purpose, Stream, Streams, mix
+from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
 from priorwise.policies.posterior_sampling import SamplingPolicy

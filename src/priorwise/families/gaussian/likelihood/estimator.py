@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -133,10 +133,7 @@ class GaussianMarginalLikelihood:
 
     def __post_init__(self) -> None:
         """Check and freeze the hyper-parameters."""
-        if self.structure not in get_args(Structure):
-            raise ValueError(
-                f"structure must be one of {', '.join(get_args(Structure))}, got {self.structure!r}"
-            )
+        validation.one_of("structure", self.structure, Structure)
         noise, alike = self.noise_var, self.structure == "exchangeable"
         if isinstance(noise, str):
             if noise not in ("shared", "per-arm"):

@@ -8,7 +8,7 @@ by maximum likelihood.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,10 +92,7 @@ class LinearMarginalLikelihood:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if self.structure not in get_args(Structure):
-            raise ValueError(
-                f"structure must be one of {', '.join(get_args(Structure))}, got {self.structure!r}"
-            )
+        validation.one_of("structure", self.structure, Structure)
         noise = self.noise_var
         if isinstance(noise, str):
             if noise != "shared":
