@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.tiles import FamilyTiles, Layout
+from priorwise.core.tiles import FamilyTiles
+from priorwise.families.tabular_mdp.tiles_draw import At, drawn
 from priorwise.kernels.bandit import never_certain
 from priorwise.kernels.compiling import (
     DRAW,
@@ -27,93 +28,22 @@ from priorwise.kernels.compiling import (
     inline,
     tile,
 )
-from priorwise.kernels.gamma import attempt
 from priorwise.kernels.random import (
-    GOLDEN,
-    TWO,
-    WORDS_PER_ATTEMPT,
-    ZERO,
-    box_muller,
     call_key,
     mix,
     slot_key,
     uniforms,
     unit,
 )
-from priorwise.kernels.simd import WIDTH, fma, load, maximum, store
+from priorwise.kernels.simd import (
+    WIDTH,
+    fma,
+    load,
+    maximum,
+    store,
+)
 
 NO_RESET = 1 << 40
-
-
-class At(Layout):
-    """What the kernels of Dirichlet MDPs read."""
-
-    ARMS = 0
-    STATES = 1
-    HORIZON = 2
-    ROUND = 3  # steps of a round
-    CELLS = 4  # possible moves
-    BERNOULLI = 5  # whether rewards are 0 or 1, with unknown means
-    FIRST = 6  # (state * action + 1,): first cell of each row
-    NEXT = 7  # (cell,): next state
-    FIRSTS = 8  # (state,): law of the first state of a round
-    ALPHA = 9  # (cell,)
-    MEANS = 10  # (state * action,): known rewards
-    BETAS = 11  # (state * action, 2): parameters of the rewards' Beta laws
-
-
-@inline
-def log_gamma(element, shape):
-    """Logarithm of one gamma draw: attempts until one is accepted."""
-    if not 0.0 < shape < np.inf:
-        return np.nan
-    word = ZERO
-    while True:
-        at = element + word * GOLDEN
-        x, _ = box_muller(at)
-        log, accept = attempt(shape, x, unit(mix(at + TWO * GOLDEN)))
-        if accept:
-            break
-        word += WORDS_PER_ATTEMPT
-    if shape < 1.0:
-        log += np.log(1.0 - unit(mix(element - GOLDEN))) / shape
-    return log
-
-
-@inline
-def drawn(n, keys, at, draw, state, table):
-    """Draw an MDP for a tile: probabilities of the cells, then mean rewards, a row each."""
-    pairs, cells, index = n[At.ARMS] * n[At.STATES], n[At.CELLS], 0
-    for pair in range(pairs):
-        begin, end = n[n[At.FIRST] + pair], n[n[At.FIRST] + pair + 1]
-        if end - begin == 1:
-            table[begin, :] = 1.0
-            continue
-        for cell in range(begin, end):
-            slot = slot_key(at, draw, index)
-            index += 1
-            for lane in range(LANES):
-                table[cell, lane] = log_gamma(keys[lane] + slot, state[cell, lane])
-        for lane in range(LANES):
-            most = table[begin, lane]
-            for cell in range(begin + 1, end):
-                most = max(most, table[cell, lane])
-            total = 0.0
-            for cell in range(begin, end):
-                weight = np.exp(table[cell, lane] - most)
-                table[cell, lane] = weight
-                total += weight
-            for cell in range(begin, end):
-                table[cell, lane] /= total
-    if n[At.BERNOULLI]:
-        for pair in range(pairs):
-            success, failure = slot_key(at, draw, index), slot_key(at, draw, index + 1)
-            index += 2
-            row = cells + 2 * pair
-            for lane in range(LANES):
-                u = log_gamma(keys[lane] + success, state[row, lane])
-                v = log_gamma(keys[lane] + failure, state[row + 1, lane])
-                table[cells + pair, lane] = 1.0 / (1.0 + np.exp(min(v - u, 700.0)))
 
 
 @inline
@@ -180,7 +110,7 @@ def sample(p, n, keys, environment):
     """Draw an MDP for each task."""
     state = np.empty((n[At.CELLS] + 2 * n[At.ARMS] * n[At.STATES], LANES))
     started(p, n, state)
-    drawn(n, keys, call_key(0, 0), 0, state, environment)
+    drawn(n, keys, call_key(0, 0), 0, state, np.empty(LANES), environment)
     known_means(p, n, environment)
 
 
@@ -240,7 +170,7 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """Draw an MDP, iterate its values to the end of the round, and read those of the state now."""
     arms, states, cells = n[At.ARMS], n[At.STATES], n[At.CELLS]
     pairs = arms * states
-    drawn(n, keys, at, draw, state, scratch)
+    drawn(n, keys, at, draw, state, scratch[len(scratch) - 1], scratch)
     known_means(p, n, scratch)
     means, q, best = cells, cells + pairs, cells + 2 * pairs
     for place in range(pairs * LANES):
@@ -319,7 +249,7 @@ def family_tiles(prior: Any, horizon: int) -> FamilyTiles:
         environment_rows=cells + pairs,
         signal_rows=4,
         belief_rows=belief + 1,
-        scratch_rows=cells + 2 * pairs + prior.states,
+        scratch_rows=cells + 2 * pairs + prior.states + 1,
         resets_row=belief,
         sample=sample,
         signal=signal,
