@@ -9,16 +9,8 @@ from typing import Annotated
 import typer
 
 from priorwise._starting import INTERRUPTED, is_command, leave
-from priorwise.cli.bound import HELP as BOUND_HELP
-from priorwise.cli.bound import bound
-from priorwise.cli.example import example
-from priorwise.cli.fit import HELP as FIT_HELP
-from priorwise.cli.fit import fit
+from priorwise.cli import bound, example, fit, reproduce, simulate
 from priorwise.cli.output import Group, plain_where_needed
-from priorwise.cli.reproduce import HELP as REPRODUCE_HELP
-from priorwise.cli.reproduce import reproduce
-from priorwise.cli.simulate import HELP as SIMULATE_HELP
-from priorwise.cli.simulate import simulate
 
 app = typer.Typer(
     cls=Group,
@@ -51,11 +43,11 @@ wrong prior costs.
         typer.echo(context.get_help())
 
 
-app.command(help=FIT_HELP)(fit)
-app.command(help=SIMULATE_HELP)(simulate)
-app.command(help=BOUND_HELP)(bound)
-app.command()(example)
-app.command(help=REPRODUCE_HELP)(reproduce)
+app.command(help=fit.HELP)(fit.fit)
+app.command(help=simulate.HELP)(simulate.simulate)
+app.command(help=bound.HELP)(bound.bound)
+app.command()(example.example)
+app.command(help=reproduce.HELP)(reproduce.reproduce)
 
 
 def main() -> None:

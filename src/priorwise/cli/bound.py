@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from priorwise.cli import inputs
-from priorwise.cli.inputs import argument, number, word
+from priorwise.cli.inputs import argument, histories_range, number, word
 from priorwise.cli.output import counted, data, fail, finish, finite, results_directory
 
 if TYPE_CHECKING:
@@ -64,9 +64,7 @@ def bound(
     ] = 200_000,
     histories: Annotated[
         int | None,
-        number(
-            "Histories walked along for the rungs between.", inputs.histories_range, "up to 1000"
-        ),
+        number("Histories walked along for the rungs between.", histories_range, "up to 1000"),
     ] = None,
     arms: inputs.Arms = None,
     out: inputs.Out = None,
@@ -88,8 +86,8 @@ def bound(
     rule = inputs.read_policy(policy)
     inputs.check_size(truth, [rule, rule], horizon, tasks)
     if histories == 1:
-        wrong_number = "must be at least 2, to have a standard error; leave it out for the default"
-        fail("--histories", wrong_number)
+        two = "must be at least 2, to have a standard error"
+        fail("--histories", f"{two}; leave it out for the default")
     try:
         shown = False if quiet else None
         sizes: Any = {"tasks": tasks, "histories": histories, "progress": shown}

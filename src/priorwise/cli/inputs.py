@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
@@ -151,25 +151,19 @@ def read_priors(
 
 
 def entries(
-    words: Sequence[str],
-    prior: Prior,
-    believed: Prior | None,
-    believed_name: str,
-    *,
-    horizon: int,
-    tasks: int,
+    words: Sequence[str], priors: Mapping[str, Prior], *, horizon: int, tasks: int
 ) -> list[Entry]:
-    """Pair every policy with the true prior, and with the believed one if there is one; refuse
-    absurd sizes before any pull.
+    """Pair every policy with the prior called true and with the others; refuse absurd sizes before
+    any pull.
     """
-    priors = [("true", prior)] + ([] if believed is None else [(believed_name, believed)])
+    prior = priors["true"]
     out: list[Entry] = []
     for word in words:
         policy = read_policy(word)
         if word in (each.word for each in out):
             fail("--policy", f"{word} is given twice; leave one out")
         check_size(prior, [*(each.policy for each in out), *[policy] * len(priors)], horizon, tasks)
-        for name, belief in priors:
+        for name, belief in priors.items():
             _try(f"--policy: {word}", prior, policy, belief)
             out.append(Entry(word, policy, belief, name, belief is prior))
     return out

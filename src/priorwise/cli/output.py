@@ -150,9 +150,7 @@ def finish(
     text: str,
     show: Callable[[Console], None] | None,
 ) -> None:
-    """Write the figure and the numbers of a command, show what it has to say, and name the
-    files.
-    """
+    """Write the figure and the numbers of a command, show what it says, and name the files."""
     files: list[Path] = []
     if directory is not None:
         contents = {f"{command}.{suffix}": content for suffix, content in picture.items()}

@@ -124,9 +124,7 @@ WORDS: Final[dict[str, Word]] = {
 
 
 def parse_policy(text: str) -> Policy:
-    """Return the policy that a word stands for; the error of a bad one says what to write
-    instead.
-    """
+    """Return the policy that a word stands for; an error says what to write instead."""
     name, colon, rest = text.partition(":")
     word = WORDS.get(name)
     if word is None:

@@ -41,17 +41,12 @@ class Line:
 
 def lines(prior: Prior, entries: Sequence[Entry], result: Comparison) -> list[Line]:
     """Gather the lines, best first."""
-    out = [
-        Line(
-            entry,
-            result.runs[entry.name],
-            result.difference(entry.name, result.best),
-            None if entry.true_prior else result.difference(entry.name, entry.word),
-            monte_carlo_n(entry.policy, prior.arms),
-            ns_per_pull(prior, entry, result.runs[entry.name]),
-        )
-        for entry in entries
-    ]
+    out = []
+    for entry in entries:
+        run, short = result.runs[entry.name], result.difference(entry.name, result.best)
+        gain = None if entry.true_prior else result.difference(entry.name, entry.word)
+        known = monte_carlo_n(entry.policy, prior.arms)
+        out.append(Line(entry, run, short, gain, known, ns_per_pull(prior, entry, run)))
     return sorted(out, key=lambda line: -line.run.mean_reward)
 
 

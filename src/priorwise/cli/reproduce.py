@@ -7,10 +7,10 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, get_args
+from typing import Annotated, Final, get_args
 
 import typer
 
@@ -19,9 +19,6 @@ from priorwise.cli.output import fail, out_directory, output, unwritten
 from priorwise.experiments import registry
 from priorwise.experiments.registry import FULL_SIZE
 from priorwise.experiments.running import BLOCKS, Where
-
-if TYPE_CHECKING:
-    from priorwise.experiments.experiment import Experiment
 
 QUICK_REPLICATES: Final = 8
 PLACES: Final = "|".join(get_args(Where))
@@ -103,9 +100,12 @@ def reproduce(
         count = check_replicates(QUICK_REPLICATES if quick else replicates or FULL_SIZE)
     except ValueError as error:
         fail("--replicates", error)
-    chosen = _experiments(target or [registry.ALL])
-    directory = out_directory(out, files=(NAME,), folders=(BLOCKS, *(each.name for each in chosen)))
-    names = {each.name for each in chosen}
+    try:
+        names = registry.names_of(target or [registry.ALL])
+    except ValueError as error:
+        fail("TARGET", error)
+    chosen = [registry.load(name) for name in names]
+    directory = out_directory(out, files=(NAME,), folders=(BLOCKS, *names))
     left = [name for name in registry.EXPERIMENTS if (directory / name).is_dir()]
     others = [registry.load(name) for name in left if name not in names]
     with _interrupts_resume(directory):
@@ -145,14 +145,6 @@ def _where(where: str, scheduler: str | None, jobs: int | None) -> Where:
     if scheduler is not None and jobs is not None:
         fail("--jobs", "the cluster has its own number of workers; leave out --jobs or --scheduler")
     return known[where]
-
-
-def _experiments(targets: Sequence[str]) -> list[Experiment]:
-    try:
-        names = registry.names_of(targets)
-    except ValueError as error:
-        fail("TARGET", error)
-    return [registry.load(name) for name in names]
 
 
 @contextmanager

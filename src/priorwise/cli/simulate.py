@@ -5,7 +5,7 @@ costs them.
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -13,6 +13,8 @@ from priorwise.cli import inputs
 from priorwise.cli.inputs import number, word
 from priorwise.cli.output import fail, finish, results_directory
 from priorwise.cli.policies import WORDS
+
+TASKS: Final = "Number of tasks; four times as many halve the standard errors."
 
 _WORDS: Final = "\n".join(
     f"[cyan]{each.usage:<17}[/] {each.meaning}".replace("[:", "\\[:") for each in WORDS.values()
@@ -58,14 +60,7 @@ def simulate(
     ],
     horizon: inputs.Horizon,
     seed: inputs.Seed,
-    tasks: Annotated[
-        int,
-        number(
-            "Number of tasks; four times as many halve the standard errors.",
-            inputs.at_least_one,
-            True,
-        ),
-    ] = 100_000,
+    tasks: Annotated[int, number(TASKS, inputs.at_least_one, True)] = 100_000,
     believed: Annotated[
         str | None,
         word("Prior file, or saved fit, to believe instead; the true one is run too.", "PRIOR"),
@@ -84,19 +79,13 @@ def simulate(
 
     directory = results_directory("simulate", out, as_json)
     truth, wrong = inputs.read_priors(prior, believed, arms)
-    chosen = inputs.entries(
-        policy, truth, wrong, inputs.name_of(believed or ""), horizon=horizon, tasks=tasks
-    )
+    priors = {"true": truth} | ({} if wrong is None else {inputs.name_of(believed or ""): wrong})
+    size: Any = {"horizon": horizon, "tasks": tasks}
+    chosen = inputs.entries(policy, priors, **size)
+    players = {entry.name: (entry.policy, entry.believed) for entry in chosen}
+    size |= {"threads": threads, "progress": False if quiet else None}
     try:
-        result = compare(
-            truth,
-            {entry.name: (entry.policy, entry.believed) for entry in chosen},
-            horizon=horizon,
-            tasks=tasks,
-            seed=seed,
-            threads=threads,
-            progress=False if quiet else None,
-        )
+        result = compare(truth, players, seed=seed, **size)
     except (TypeError, ValueError) as error:
         fail("--horizon, --tasks", error)
     lines = report.lines(truth, chosen, result)

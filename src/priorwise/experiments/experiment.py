@@ -68,9 +68,7 @@ class Experiment(Protocol):
         ...
 
     def constants(self) -> Mapping[str, Any]:
-        """Everything that the results depend on besides the seed: numbers, strings and lists of
-        them.
-        """
+        """All that results depend on besides the seed: numbers, strings and lists of them."""
         ...
 
     def blocks(self, replicates: int) -> Sequence[Block]:

@@ -69,9 +69,7 @@ def equals(what: str, values: FloatArray, known: float, rounding: float) -> Clai
 
 
 def within(what: str, first: FloatArray, second: FloatArray, most: float) -> Claim:
-    """Claim that the paired shortfall of the second against the first is at most ``most``, up to
-    noise.
-    """
+    """Claim that the second is short of the first by at most ``most``, paired, up to noise."""
     gap = mean_estimate(first - second)
     measured = f"short by {gap.mean:.2g} ± {gap.std_error:.2g}"
     needed = f"at most {most:.3g}, but for {NOISE:g} standard errors"
@@ -88,9 +86,7 @@ def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0
 
 
 def above_all(what: str, gaps: Mapping[str, FloatArray], least: float = 0.0) -> Claim:
-    """Claim that every one of several paired gaps, by name, is more than ``least`` and beyond
-    noise.
-    """
+    """Claim that each of several paired gaps, by name, is more than ``least`` and noise."""
     if not gaps:
         return Claim(what, "nothing to compare with", False, "paper", _more_than(least))
     means = {name: mean_estimate(values) for name, values in gaps.items()}
@@ -119,9 +115,7 @@ def _judged(
 
 
 def overtakes(what: str, envelope: Table, first: str, second: str, by: int) -> Claim:
-    """Claim that one envelope is above the other from some episode on, at the latest from
-    ``by``.
-    """
+    """Claim that one envelope is above the other from some episode on, at the latest ``by``."""
     algorithm = envelope["algorithm"]
     own, rival = (_sorted(envelope, algorithm == each, "episode") for each in (first, second))
     ahead, episodes = own["mean"] > rival["mean"], own["episode"]

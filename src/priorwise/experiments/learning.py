@@ -112,6 +112,8 @@ class LearningCurves:
     def constants(self) -> Mapping[str, Any]:
         """What the results depend on."""
         s, problem = self.sweep, self.problem
+        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+            algorithms = repr((s.oracle, s.misspecified, s.meta))
         return {
             "prior": problem.prior.to_json(),
             "misspecified": problem.misspecified.to_json(),
@@ -121,7 +123,7 @@ class LearningCurves:
             "grid": list(s.grid),
             "test": [s.test_size, s.test_episodes, s.first_pull_size],
             "pulls": list(s.pulls_of),
-            "algorithms": _exact_repr((s.oracle, s.misspecified, s.meta)),
+            "algorithms": algorithms,
         }
 
     def blocks(self, replicates: int) -> Sequence[Block]:
@@ -259,11 +261,6 @@ class _Configuration:
     begin: int
     explored: runs.Block | None
     counted: bool  # whether its pulls are
-
-
-def _exact_repr(value: Any) -> str:
-    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        return repr(value)
 
 
 def _actions(ran: runs.Block) -> NDArray[np.int32]:

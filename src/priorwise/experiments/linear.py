@@ -1,6 +1,4 @@
-"""Gaussian linear contextual bandit: 6 arms with 6 features on the sphere, 20 pulls, 2,000
-episodes.
-"""
+"""Gaussian linear contextual bandit: 6 arms, 6 features on the sphere, 20 pulls, 2,000 episodes."""
 
 from __future__ import annotations
 

@@ -42,9 +42,7 @@ KG: Final = KnowledgeGradient(10, 10, ties="random", when_certain="best")
 
 @dataclass(frozen=True)
 class Sweep:
-    """A problem, the learners that play it, and for how long; ``ours`` are those the paper does not
-    have.
-    """
+    """A problem, the learners that play it, and for how long; the paper lacks ``ours``."""
 
     problem: Callable[[], Problem[Any]]
     title: str
@@ -104,13 +102,11 @@ SWEEPS: Final[dict[str, Sweep]] = {
             "Empirical Bayes, exact KG": EmpiricalBayes(_GAUSSIAN, EXACT_KG),
             "Oracle, exact KG": FixedPrior(EXACT_KG),
         },
-        windows=tuple(
-            (learner, oracle, 1, last)
-            for learner, oracle in (
-                ("Empirical Bayes, TS", "OracleTS"),
-                ("Empirical Bayes, exact KG", "Oracle, exact KG"),
-            )
-            for last in (200, 1000)
+        windows=(
+            ("Empirical Bayes, TS", "OracleTS", 1, 200),
+            ("Empirical Bayes, TS", "OracleTS", 1, 1000),
+            ("Empirical Bayes, exact KG", "Oracle, exact KG", 1, 200),
+            ("Empirical Bayes, exact KG", "Oracle, exact KG", 1, 1000),
         ),
     ),
     "linear": Sweep(
@@ -139,9 +135,7 @@ SWEEPS: Final[dict[str, Sweep]] = {
 @final
 @dataclass(frozen=True)
 class Ours:
-    """Empirical Bayes and better policies beside the paper's learners, each on the same tasks and
-    noise.
-    """
+    """Empirical Bayes and better policies beside the paper's learners, on the same tasks."""
 
     name: str = "ours"
     title: str = "Beyond the paper: learners that never stop learning"

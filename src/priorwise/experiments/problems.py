@@ -34,23 +34,17 @@ def blocks() -> np.ndarray:
 
 def gaussian() -> Problem[GaussianPrior]:
     """Six arms with a joint normal prior, ten pulls."""
-    return Problem(
-        "gaussian",
-        GaussianPrior([0.5, 0.0, 0.0, 0.1, 0.0, 0.0], blocks(), noise_var=1.0),
-        GaussianPrior(np.zeros(6), np.eye(6), noise_var=1.0),
-        horizon=10,
-    )
+    prior = GaussianPrior([0.5, 0.0, 0.0, 0.1, 0.0, 0.0], blocks(), noise_var=1.0)
+    wrong = GaussianPrior(np.zeros(6), np.eye(6), noise_var=1.0)
+    return Problem("gaussian", prior, wrong, horizon=10)
 
 
 def linear() -> Problem[LinearGaussianPrior]:
     """Six arms with six features each on the sphere, twenty pulls."""
     contexts = SphereContexts(arms=6)
-    return Problem(
-        "linear",
-        LinearGaussianPrior(np.ones(6), 0.1 * blocks(), noise_var=1.0, contexts=contexts),
-        LinearGaussianPrior(np.zeros(6), np.eye(6), noise_var=1.0, contexts=contexts),
-        horizon=20,
-    )
+    prior = LinearGaussianPrior(np.ones(6), 0.1 * blocks(), noise_var=1.0, contexts=contexts)
+    wrong = LinearGaussianPrior(np.zeros(6), np.eye(6), noise_var=1.0, contexts=contexts)
+    return Problem("linear", prior, wrong, horizon=20)
 
 
 def discrete() -> Problem[FinitePrior]:
@@ -66,9 +60,8 @@ def discrete() -> Problem[FinitePrior]:
         means[task, 5 * group] = 0.1 * (1 + index)
         means[task, 5 * group + 1 + index] = 1.0
     probs = np.where(np.arange(16) < 4, 9 / 40, 1 / 120)
-    return Problem(
-        "discrete", FinitePrior(means, probs), FinitePrior(means, np.full(16, 1 / 16)), horizon=10
-    )
+    wrong = FinitePrior(means, np.full(16, 1 / 16))
+    return Problem("discrete", FinitePrior(means, probs), wrong, horizon=10)
 
 
 ALL: Final[dict[str, Callable[[], Problem[Any]]]] = {

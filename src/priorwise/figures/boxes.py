@@ -105,7 +105,8 @@ def _boxes(
             zorder=3,
         )
         beside: Any = {"xycoords": across, "fontsize": style.LABEL_SIZE, "va": "center"}
-        style.write(axes, _measured(rewards), (1.03, place), (0, 0), **beside)
+        known = f" ± {style.BAND * std_error(rewards):.2f}" if rewards.size > 1 else ""
+        style.write(axes, f"{rewards.mean():.2f}{known}", (1.03, place), (0, 0), **beside)
         if t0:
             below: Any = {"xycoords": across, "ha": "right", "va": "center", **small}
             style.write(axes, f"T₀ = {t0:,}", (0.0, place), (-3.5, -11), **below)
@@ -113,12 +114,6 @@ def _boxes(
     style.write(axes, f"{oracle}, mean", (level, 1.0), (0, 4), xycoords=up, ha="center", **small)
     style.name_rows(axes, [f"{name}{shown[name].star}" for name in rows], range(len(rows)))
     axes.set_ylim(len(rows) - 0.5, -0.5)
-
-
-def _measured(rewards: FloatArray) -> str:
-    if rewards.size < 2:
-        return f"{rewards.mean():.2f}"
-    return f"{rewards.mean():.2f} ± {style.BAND * std_error(rewards):.2f}"
 
 
 def _note(

@@ -119,17 +119,10 @@ def _line(
     """Draw means over 1, 2, ... with their band (or a bar where only the last has one)."""
     (mean, std_error), (colour, marker) = means, look
     places, wide = np.arange(1, mean.size + 1), style.BAND * std_error
-    axes.plot(
-        places,
-        mean,
-        color=colour,
-        linestyle=(0, (4, 2)) if dashed else "-",
-        marker=marker,
-        markevery=max(1, mean.size // 10),
-        linewidth=1.6 if mean.size <= LONG else 1.0,
-        markerfacecolor="white" if dashed else colour,
-        clip_on=False,  # of the first marker
-    )
+    line: Any = {"color": colour, "linewidth": 1.6 if mean.size <= LONG else 1.0}
+    line |= {"linestyle": (0, (4, 2)), "markerfacecolor": "white"} if dashed else {}
+    marks: Any = {"marker": marker, "markevery": max(1, mean.size // 10)}
+    axes.plot(places, mean, clip_on=False, **line, **marks)  # the first marker is whole
     if np.isfinite(std_error).sum() > 1:
         style.draw_band(axes, places, mean, wide, colour)
     elif np.isfinite(std_error[-1]):

@@ -70,10 +70,8 @@ def _by_cell(cell: IntArray, table: Table) -> tuple[IntArray, FloatArray, FloatA
     if twice.size:
         keys = ("algorithm", "t0", "replicate", "episode")
         row = _named({column: table[column][order[twice[0]]] for column in keys})
-        raise ValueError(
-            f"curves must have one row for each replicate, but has two with {row}; number "
-            "replicates across blocks"
-        )
+        two = f"curves must have one row for each replicate, but has two with {row}"
+        raise ValueError(f"{two}; number replicates across blocks")
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     counts = np.diff(starts, append=cell.size)
     mean = np.add.reduceat(average, starts) / counts

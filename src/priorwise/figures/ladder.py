@@ -87,9 +87,7 @@ def ladder_figure(
 def _draw(
     axes: style.Axes, places: Sequence[float], marks: Sequence[Mark], limit: float, meaning: str
 ) -> None:
-    """Draw a dot for each number at the end of a line, and the limit beyond which a bound says
-    nothing.
-    """
+    """Draw a dot for each number at the end of a line, and where a bound says nothing."""
     axes.set_xscale("log")
     style.number_plainly(axes.xaxis)
     positive = [value for value in (*(mark[0] for mark in marks), limit) if value > 0]

@@ -74,20 +74,19 @@ def learning_curves(
     with style.sheet(width, tall, title, said, left=left, top=top, bottom=0.72) as page:
         for place, panel in enumerate(tables):
             axes = page.axes(left + place * (wide + margin + between), wide, tall)
-            ends = [
-                _line(axes, lines[panel], name, shown[name], index)
-                for index, name in enumerate(names[panel])
-            ]
-            _frame(axes, int(lines[panel]["episode"].max()))
+            rows = enumerate(names[panel])
+            ends = [_line(axes, lines[panel], name, shown[name], row) for row, name in rows]
+            style.whole_numbers(axes.xaxis, 6, [1, 2, 2.5, 5, 10])
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axes.set_xlim(0, int(lines[panel]["episode"].max()) * 1.02)
+            axes.set_ylim(*axes.get_ylim())  # final: names are placed by it
             axes.set(title=panel, xlabel="episode", ylabel="cumulative average reward per episode")
             style.label_ends(axes, ends)
     return page.picture
 
 
 def looks(algorithms: Sequence[str], ours: Collection[str] = ()) -> dict[str, Look]:
-    """How to draw each algorithm: the paper's always alike, others in the colours that these
-    leave.
-    """
+    """How to draw each algorithm: the paper's always alike, others in the colours left."""
     names = list(dict.fromkeys(algorithms))
     unknown = sorted(set(ours) - set(names))
     if isinstance(ours, str) or unknown:
@@ -130,13 +129,6 @@ def _line(axes: style.Axes, lines: Table, name: str, look: Look, index: int) -> 
 
 def _ending(name: str, look: Look, value: float) -> str:
     return f"{name}{look.star}  {value:.2f}"
-
-
-def _frame(axes: style.Axes, last: int) -> None:
-    style.whole_numbers(axes.xaxis, 6, [1, 2, 2.5, 5, 10])
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_xlim(0, last * 1.02)
-    axes.set_ylim(*axes.get_ylim())  # final: names are placed by it
 
 
 def _span(lengths: Sequence[int]) -> str:

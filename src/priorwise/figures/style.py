@@ -28,20 +28,9 @@ if TYPE_CHECKING:
 
     Axes = matplotlib.axes.Axes
 
-# Okabe and Ito (2008), without yellow, which is too pale on white; then wine, olive and grey, for
-# those who need more than seven.
-COLOURS: Final = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#882255",
-    "#999933",
-    "#777777",
-)
+# Okabe and Ito (2008), without yellow, which is too pale on white
+SEVEN: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS: Final = (*SEVEN, "#882255", "#999933", "#777777")  # wine, olive and grey, for more
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 INK: Final = "#333333"
 FAINT: Final = "#8a8a8a"
@@ -113,9 +102,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 @final
 class Picture(dict[str, bytes]):
-    """A finished figure: the content of its files by suffix, ``png`` and ``svg``. A notebook shows
-    it.
-    """
+    """A finished figure: content of its files by suffix, ``png`` and ``svg``. Notebooks show it."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file that the suffix of ``path`` asks for, and return where; it appears only
@@ -284,17 +271,12 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
     heights = spread([float(forth(each.y)) for each in ordered], gap, low, high)
     for label, height in zip(ordered, heights, strict=True):
         line = {"arrowstyle": "-", "linewidth": 0.7, "color": label.colour}
-        axes.annotate(
-            short_label(label.text),
-            xy=(label.x, label.y),
-            xytext=(1.05, float(back(height))),
-            textcoords=axes.get_yaxis_transform(),
-            va="center",
-            fontsize=LABEL_SIZE,
-            color=tuple(LABEL_SHADE * part for part in to_rgb(label.colour)),
-            annotation_clip=False,
-            arrowprops={**line, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4},
-        )
+        line |= {"relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4}
+        dark = tuple(LABEL_SHADE * part for part in to_rgb(label.colour))
+        look: Any = {"va": "center", "fontsize": LABEL_SIZE, "color": dark, "arrowprops": line}
+        place: Any = {"xytext": (1.05, float(back(height))), "annotation_clip": False}
+        place["textcoords"] = axes.get_yaxis_transform()
+        axes.annotate(short_label(label.text), (label.x, label.y), **place, **look)
 
 
 def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:

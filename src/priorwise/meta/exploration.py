@@ -82,10 +82,8 @@ class OneArmBlocks:
         if self.rounds is not None:
             validation.count("rounds", self.rounds)
         if (self.rounds is None) != (self.then is None):
-            raise ValueError(
-                "rounds and then belong together: then plays the rounds after the first ones; give "
-                "both or none"
-            )
+            after = "then plays the rounds after the first ones"
+            raise ValueError(f"rounds and then belong together: {after}; give both or none")
         if self.then is not None:
             doors.policy("then", self.then)
 

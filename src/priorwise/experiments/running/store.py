@@ -64,10 +64,8 @@ def digest_of(experiment: Experiment, seed: int) -> str:
     """Name what the results of an experiment depend on."""
     constants = json.dumps(dict(experiment.constants()), sort_keys=True)
     if re.search(r" at 0x[0-9a-f]+", constants):
-        raise ValueError(
-            f"constants of {experiment.name} hold a memory address, which changes with every run: "
-            f"{constants}"
-        )
+        wrong = "a memory address, which changes with every run"
+        raise ValueError(f"constants of {experiment.name} hold {wrong}: {constants}")
     parts = [experiment.name, constants, seed, code_stamp(), _own_source(experiment)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:DIGITS]
 

@@ -19,10 +19,8 @@ def reduced(results: Results) -> str:
     """Say that there are fewer replicates than the paper has; "" if there are not."""
     if results.replicates >= FULL_SIZE:
         return ""
-    return (
-        f"{results.replicates} replicates instead of the paper's {FULL_SIZE}: claims may fail by "
-        "chance, and bands are wide."
-    )
+    few = f"{results.replicates} replicates instead of the paper's {FULL_SIZE}"
+    return f"{few}: claims may fail by chance, and bands are wide."
 
 
 def others_text(results: Results) -> list[str]:

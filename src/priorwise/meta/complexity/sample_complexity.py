@@ -139,16 +139,8 @@ def sample_complexity(
     doors.estimator("estimator", estimator)
     used = adapted(estimator, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
-    check_run(
-        prior,
-        [explore],
-        horizon=horizon,
-        tasks=most,
-        keep=True,
-        times=replicates,
-        named="most",
-        times_named="replicates",
-    )
+    size: Any = {"horizon": horizon, "tasks": most, "times": replicates}
+    check_run(prior, [explore], **size, keep=True, named="most", times_named="replicates")
     sizes.check_memory(f"draws={sizes.amount(draws)}", 64.0 * sizes.as_float(draws), "lower draws")
     tried: dict[int, Tried] = {}
 

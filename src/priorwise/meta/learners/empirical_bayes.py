@@ -35,9 +35,7 @@ class Schedule(Protocol):
     """When to fit again; frozen."""
 
     def after(self, episodes: int) -> int:
-        """Number of episodes after which to fit next, given that of the fit before (0: the
-        start).
-        """
+        """Number of episodes after which to fit next, given that of the last fit (0: none)."""
         ...
 
 

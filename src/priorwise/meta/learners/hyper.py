@@ -84,9 +84,7 @@ class CandidatePriors:
 @final
 @dataclass(frozen=True, eq=False)
 class CandidatePosterior:
-    """Posterior weights of the candidates, as logarithms with a largest of 0 once a task was
-    seen.
-    """
+    """Log posterior weights of the candidates, the largest 0 once a task was seen."""
 
     candidates: CandidatePriors
     log_weights: FloatArray  # (candidate,)

@@ -171,9 +171,7 @@ class MetaRun(Tabular):
         }
 
     def to_frame(self, *, by_replicate: bool = False) -> DataFrame:
-        """Return a pandas DataFrame with one row for each episode, or for each replicate and
-        episode.
-        """
+        """Return a pandas DataFrame: a row for each episode, or for each replicate and episode."""
         long = validation.flag("by_replicate", by_replicate)
         return frame(self.table_by_replicate() if long else self.table())
 

@@ -110,16 +110,10 @@ def simulate_meta(
     doors.fixed_prior("prior", prior)
     _check_learner(learner)
     policy = getattr(learner, "policy", None)
-    check_run(
-        prior,
-        # a class is refused below, where the learner starts
-        [None if isinstance(policy, type) else policy],
-        horizon=horizon,
-        tasks=episodes,
-        times=replicates,
-        named="episodes",
-        times_named="replicates",
-    )
+    # a class is refused below, where the learner starts
+    players = [None if isinstance(policy, type) else policy]
+    size: Any = {"horizon": horizon, "tasks": episodes, "times": replicates}
+    check_run(prior, players, **size, named="episodes", times_named="replicates")
     many = f"replicates={sizes.amount(replicates)}"
     sizes.check_work(many, float(replicates) * REPLICATE_DRAWS, "lower replicates")
     sizes.check_memory(
@@ -132,9 +126,9 @@ def simulate_meta(
     meta = _Meta(prior, learner, episodes, horizon, seed, keep, engine, mask)
     meta.check(first)
     workers = _workers(jobs, replicates)
-    size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
+    part_size = max(1, -(-replicates // (PARTS * workers))) if workers > 1 else 1
     numbers = range(first, first + replicates)
-    parts = [numbers[start : start + size] for start in range(0, replicates, size)]
+    parts = [numbers[i : i + part_size] for i in range(0, replicates, part_size)]
     rewards = np.empty((replicates, episodes))
     kept: list[Replicate] = []
     with progress_of(replicates, "replicates", shown=progress, parallel=workers) as bar:
@@ -224,10 +218,9 @@ class _Meta:
         keys, state = self._start(replicate)
         play = self.learner.plan(state, Stream(keys, 1))
         if not isinstance(play, Play):
-            raise TypeError(
-                f"{type(self.learner).__name__}.plan must return a Play(policy, believed, "
-                f"episodes), got {type(play).__name__}"
-            )
+            plan = f"{type(self.learner).__name__}.plan"
+            wanted = "a Play(policy, believed, episodes)"
+            raise TypeError(f"{plan} must return {wanted}, got {type(play).__name__}")
         doors.believed(self.prior, play.believed)
         doors.playing(play.policy, play.believed, memory=True)
         self._choose(play)
@@ -258,16 +251,12 @@ def _workers(jobs: int | None, replicates: int) -> int:
 
 def _check_learner(learner: Any) -> None:
     if isinstance(learner, type):
-        raise TypeError(
-            f"learner must be a meta-learner, not the class {learner.__name__}: pass "
-            f"{learner.__name__}(...)"
-        )
+        name = learner.__name__
+        raise TypeError(f"learner must be a meta-learner, not the class {name}: pass {name}(...)")
     for method in ("init", "plan", "step"):
         if not hasattr(learner, method):
             name = type(learner).__name__
             plays = f"; FixedPrior({name}()) plays a policy that learns nothing"
             hint = plays if hasattr(learner, "act") else ""
-            raise TypeError(
-                f"learner must be a meta-learner with init, plan and step, but {name} has no "
-                f"{method}{hint}"
-            )
+            wanted = "a meta-learner with init, plan and step"
+            raise TypeError(f"learner must be {wanted}, but {name} has no {method}{hint}")

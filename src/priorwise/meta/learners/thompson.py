@@ -93,9 +93,7 @@ class AdaThompson(_OverPriors):
     policy: Policy = field(default_factory=ThompsonSampling)
 
     def plan(self, state: HyperPosterior, rng: Stream) -> Play:
-        """``integral P dQ_t(P)``, for one episode; ``N(m_t, task_cov + V_t)`` for a normal
-        prior.
-        """
+        """``integral P dQ_t(P)``, for one episode; ``N(m_t, task_cov + V_t)`` if P is normal."""
         return Play(self.policy, state.predictive())
 
 

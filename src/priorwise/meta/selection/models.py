@@ -78,14 +78,22 @@ def compare_models(
             raise TypeError(f"models must have names that are strings, got {wrong}")
         doors.estimator(f"models[{name!r}]", estimator)
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
-    statistics = {name: _per_task(name, fit) for name, fit in fits.items()}
+    for name, fit in fits.items():
+        if not isinstance(fit.statistics, PerTask):
+            what = f"{type(fit.statistics).__name__}, which cannot be split into tasks"
+            cure = "pass a kept run or per-task statistics, not groups"
+            raise TypeError(f"model {name!r} read {what}; {cure}")
     # all pulls, whatever part of them an estimator reads: only so are scores those of the same data
     whole = {name: statistics_of(fit.prior, data, "compare_models") for name, fit in fits.items()}
-    measures = {}
+    first = next(iter(models))
+    measures: dict[str, str] = {}
     for name, fit in fits.items():
         measures[name] = ask(fit.prior, "measure", "compare_models")(fit.prior, whole[name])
-    _comparable(measures)
-    tasks = whole[next(iter(models))].tasks
+        if measures[name] != measures[first]:
+            gives = f"one gives {measures[first]}, the other {measures[name]}"
+            pair = f"models {first!r} and {name!r}"
+            raise ValueError(f"{pair} cannot be compared: {gives}; compare models of one kind")
+    tasks = whole[first].tasks
     folds = validation.count("folds", folds, least=2)
     if folds > tasks:
         raise ValueError(f"folds must not exceed the number of tasks, {tasks}, got {folds}")
@@ -94,7 +102,7 @@ def compare_models(
     for k in range(folds):
         held = fold == k
         for name, estimator in models.items():
-            prior = estimator.fit(statistics[name].take(~held)).prior
+            prior = estimator.fit(fits[name].statistics.take(~held)).prior
             scores[name][held] = log_marginal_likelihood(prior, whole[name].take(held))
     return ModelComparison(scores, fits)
 
@@ -106,22 +114,3 @@ def _folds(tasks: int, folds: int, seed: int) -> IntArray:
     fold = np.empty(tasks, dtype=np.int64)
     fold[order] = np.arange(tasks) % folds
     return fold
-
-
-def _per_task(name: str, fit: PriorFit) -> PerTask:
-    if not isinstance(fit.statistics, PerTask):
-        raise TypeError(
-            f"model {name!r} read {type(fit.statistics).__name__}, which cannot be split into "
-            "tasks; pass a kept run or per-task statistics, not groups"
-        )
-    return fit.statistics
-
-
-def _comparable(measures: dict[str, str]) -> None:
-    first = next(iter(measures))
-    for name, measure in measures.items():
-        if measure != measures[first]:
-            raise ValueError(
-                f"models {first!r} and {name!r} cannot be compared: one gives {measures[first]}, "
-                f"the other {measure}; compare models of one kind"
-            )

@@ -15,9 +15,7 @@ from priorwise.core.types import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Paired(Tabular):
-    """Scores of several candidates on the same items, ``(item,)`` each, so that differences are
-    paired.
-    """
+    """Scores of several candidates on the same items, ``(item,)`` each: differences are paired."""
 
     candidate: ClassVar[str] = "candidate"
     """What is compared, and what its score is, as tables call them."""
@@ -43,9 +41,7 @@ class Paired(Tabular):
         return max(self.scores, key=lambda name: self.estimate(name).mean)
 
     def table(self) -> Table:
-        """Columns by name, one row for each candidate; ``minus_best`` is the paired difference from
-        the best.
-        """
+        """Columns by name, a row for each candidate; ``minus_best`` is a paired difference."""
         own = [self.estimate(name) for name in self.scores]
         gaps = [self.difference(name, self.best) for name in self.scores]
         return {

@@ -44,17 +44,14 @@ class KvetonComparison:
 
     @property
     def ratio(self) -> float:
-        """How many times larger their distance is; at least sqrt(A), and 1 if the priors are
-        equal.
-        """
+        """How many times larger their distance is; at least sqrt(A), 1 if priors are equal."""
         return self.epsilon_theirs / self.epsilon if self.epsilon > 0.0 else 1.0
 
     def __str__(self) -> str:
         """Both distances and both rates."""
-        return (
-            f"distance {self.epsilon:.4g} against {self.epsilon_theirs:.4g} ({self.ratio:.3g} "
-            f"times), rate {self.ours:.4g} against {self.theirs:.4g}; bound {self.bound.value:.4g}"
-        )
+        distance = f"distance {self.epsilon:.4g} against {self.epsilon_theirs:.4g}"
+        rate = f"rate {self.ours:.4g} against {self.theirs:.4g}"
+        return f"{distance} ({self.ratio:.3g} times), {rate}; bound {self.bound.value:.4g}"
 
 
 def kveton_comparison(p: Any, q: Any, horizon: int) -> KvetonComparison:

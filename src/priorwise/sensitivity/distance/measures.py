@@ -1,6 +1,4 @@
-"""Distances between two priors: total variation, Kullback-Leibler divergence, Hellinger
-distance.
-"""
+"""Distances between two priors: total variation, Kullback-Leibler, Hellinger."""
 
 from __future__ import annotations
 

@@ -46,15 +46,11 @@ def with_divergences(pair: Pair, prior: Any, tool: str) -> DivergentPair:
 
 
 def _check_comparable(p: Any, q: Any, tool: str) -> None:
-    """Check that two priors differ in nothing but their law over tasks, as far as any family
-    goes.
-    """
+    """Check that two priors differ only in their law over tasks, as far as any family goes."""
     for name, prior in (("p", p), ("q", q)):
         if hasattr(prior, "for_arms"):
-            raise ValueError(
-                f"the distance between {type(prior).__name__}s depends on the number of arms: pass "
-                "prior.for_arms(n) for both"
-            )
+            what = f"the distance between {type(prior).__name__}s depends on the number of arms"
+            raise ValueError(f"{what}: pass prior.for_arms(n) for both")
         if not offers(prior, "pair"):
             family = family_of(prior)
             whose = f"the family {family.name!r}" if family else f"a {type(prior).__name__}"
@@ -65,10 +61,9 @@ def _check_comparable(p: Any, q: Any, tool: str) -> None:
                 "other prior as tv=..."
             )
     if type(p) is not type(q) and family_of(p) is not family_of(q):
-        raise ValueError(
-            f"the priors are of different families, {type(p).__name__} and {type(q).__name__}; "
-            "write both in one family to compare them"
-        )
+        kinds = f"{type(p).__name__} and {type(q).__name__}"
+        one = "write both in one family to compare them"
+        raise ValueError(f"the priors are of different families, {kinds}; {one}")
     check_shared(p, q)
 
 
