@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 HERMITE_NODES: Final = 64
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class FiniteBelief(SeparableTasks):
-    """Posterior weights of the possible tasks, as logarithms with a largest of 0."""
+class Candidates(SeparableTasks):
+    """Posterior weights of finitely many candidates, as logarithms with a largest of 0."""
 
-    prior: FinitePrior
-    log_weights: FloatArray  # (task, support)
+    prior: Any
+    log_weights: FloatArray  # (task, candidate)
     resets: IntArray  # (task,)
 
     @property
@@ -39,16 +38,38 @@ class FiniteBelief(SeparableTasks):
     @property
     def arms(self) -> int:
         """Number of arms."""
-        return self.prior.arms
+        return int(self.prior.arms)
 
     def weights(self) -> FloatArray:
-        """Posterior probabilities up to a factor, ``(task, support)``."""
+        """Posterior probabilities up to a factor, ``(task, candidate)``."""
         return np.exp(self.log_weights)
 
     def probabilities(self) -> FloatArray:
-        """Posterior probabilities, ``(task, support)``."""
+        """Posterior probabilities, ``(task, candidate)``."""
         weights = self.weights()
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def key(self) -> IntArray:
+        """Logarithms of the weights, rounded."""
+        return rounded_logs(self.log_weights)
+
+    def certain(self) -> BoolArray:
+        """Whether one candidate is left."""
+        return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
+
+    def _learned(self, log_likelihood: FloatArray) -> Self:
+        """Add what was seen; where no candidate is left, start again from the prior."""
+        start = log_probs(self.prior.probs)
+        weights, impossible = rescaled(self.log_weights + log_likelihood, start)
+        return type(self)(self.prior, weights, self.resets + impossible)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FiniteBelief(Candidates):
+    """Beliefs about mean vectors."""
+
+    prior: FinitePrior
 
     def points(self, seen: Seen) -> FloatArray:
         """Mean vectors of the possible tasks, ``(support, arm)``."""
@@ -63,14 +84,6 @@ class FiniteBelief(SeparableTasks):
         None for normal rewards.
         """
         return expected_outcomes(self.prior.outcomes(None, 1), self.probabilities())
-
-    def key(self) -> IntArray:
-        """Logarithms of the weights, rounded."""
-        return rounded_logs(self.log_weights)
-
-    def certain(self) -> BoolArray:
-        """Whether one possible task is left."""
-        return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean vectors of drawn tasks, ``(task, draw, arm)``."""
@@ -128,9 +141,7 @@ class FiniteBelief(SeparableTasks):
         return self._given(*doors.played(self, seen, actions, rewards, **between))
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
-        log_weights = self.log_weights + self.prior.log_likelihood(actions, rewards)
-        log_weights, impossible = rescaled(log_weights, log_probs(self.prior.probs))
-        return type(self)(self.prior, log_weights, self.resets + impossible)
+        return self._learned(self.prior.log_likelihood(actions, rewards))
 
     def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
         """``log sum_s p_s p(r given s, a)``, ``(task,)``; minus infinity for impossible rewards."""

@@ -28,7 +28,7 @@ FINITE_MDP = register(
         log_marginal=Later("priorwise.families.finite_mdp.prior:log_marginal_likelihood"),
         measure=_measure,
         pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-        posteriors=Later("priorwise.families.finite.posteriors:FinitePosteriors.start"),
+        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
         parameters=("probs",),
     )
 )

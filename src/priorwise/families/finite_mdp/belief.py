@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 
 from priorwise.core import doors
-from priorwise.core.enumeration import Outcomes, expected_outcomes, rounded_logs
+from priorwise.core.enumeration import Outcomes, expected_outcomes
 from priorwise.core.protocols import Seen, Signal
-from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
-from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.finite.belief import Candidates
 from priorwise.families.tabular_mdp.environment import DrawnMdps
 
 if TYPE_CHECKING:
@@ -21,43 +21,14 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, eq=False)
-class FiniteMdpBelief(SeparableTasks):
-    """Posterior weights of the candidates, as logarithms with a largest of 0.
+class FiniteMdpBelief(Candidates):
+    """Beliefs about which MDP it is.
 
     The value of an action now is ``Q``: what it earns to the end of the round, or of the task, if
     all later actions are the best for the drawn candidate.
     """
 
     prior: FiniteMdpPrior
-    log_weights: FloatArray  # (task, candidate)
-    resets: IntArray  # (task,)
-
-    @property
-    def tasks(self) -> int:
-        """Number of tasks."""
-        return self.log_weights.shape[0]
-
-    @property
-    def arms(self) -> int:
-        """Number of actions."""
-        return self.prior.arms
-
-    def weights(self) -> FloatArray:
-        """Posterior probabilities up to a factor, ``(task, candidate)``."""
-        return np.exp(self.log_weights)
-
-    def probabilities(self) -> FloatArray:
-        """Posterior probabilities, ``(task, candidate)``."""
-        weights = self.weights()
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-    def key(self) -> IntArray:
-        """Logarithms of the weights, rounded."""
-        return rounded_logs(self.log_weights)
-
-    def certain(self) -> BoolArray:
-        """Whether one candidate is left."""
-        return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
 
     def _values(self, seen: Seen) -> FloatArray:
         """``Q`` of each action in the present state, ``(task, candidate, arm)``."""
@@ -125,22 +96,4 @@ class FiniteMdpBelief(SeparableTasks):
         state = rounds.state("seen.signal", seen.signal, self.tasks)
         then = rounds.state("after", after, self.tasks)
         moved = ~np.broadcast_to(rounds.ends(seen.step), self.tasks)
-        given = self.prior.log_likelihood(state, actions, rewards, then, moved)
-        weights, impossible = restarted(self.prior.probs, self.log_weights + given)
-        return type(self)(self.prior, weights, self.resets + impossible)
-
-
-def restarted(probs: FloatArray, log_weights: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Shift the largest log weight of each task to 0; tasks without any start again at the prior,
-    and are returned too.
-    """
-    best = log_weights.max(axis=1, keepdims=True, initial=-np.inf)
-    impossible = np.isneginf(best)
-    shifted = log_weights - np.where(impossible, 0.0, best)
-    return np.where(impossible, log_probs(probs), shifted), impossible[:, 0]
-
-
-def log_probs(probs: FloatArray) -> FloatArray:
-    """Logarithms of probabilities, shifted to a largest of 0."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(probs / probs.max()))
+        return self._learned(self.prior.log_likelihood(state, actions, rewards, then, moved))

@@ -23,7 +23,8 @@ from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.families.finite_mdp.belief import FiniteMdpBelief, log_probs, restarted
+from priorwise.families.finite.belief import log_probs
+from priorwise.families.finite_mdp.belief import FiniteMdpBelief
 from priorwise.families.tabular_mdp.environment import MdpEnvironment, Rounds
 from priorwise.families.tabular_mdp.planning import backed_up
 from priorwise.families.tabular_mdp.prior import first_state
@@ -291,10 +292,8 @@ class FiniteMdpPrior(Serializable):
         It equals that of one update per step, but for rounding. A task that the prior deems
         impossible starts again from the prior, and forgets all that was seen of it.
         """
-        weights, resets = restarted(
-            self.probs, log_probs(self.probs) + likelihood_of(self, seen_by(self, statistics))
-        )
-        return FiniteMdpBelief(self, weights, resets.astype(np.int64))
+        likelihood = likelihood_of(self, seen_by(self, statistics))
+        return self.belief(len(likelihood))._learned(likelihood)
 
 
 def likelihood_of(prior: FiniteMdpPrior, statistics: Any) -> FloatArray:
