@@ -4,6 +4,7 @@ estimators run before they trust a log, and what the theory says of the tasks th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +41,22 @@ class Rate:
     def __str__(self) -> str:
         """Formula and its value."""
         return f"C {self.formula}, {self.tasks:.3g} for C = 1"
+
+
+def least_tasks(certified: Callable[[int], float], eps: float) -> float:
+    """Least number of tasks after which a bound that falls with tasks is at most eps; infinite
+    where 2^60 tasks are not enough.
+    """
+    high = 1
+    while not certified(high) <= eps:
+        high *= 2
+        if high > 1 << 60:
+            return np.inf
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if certified(middle) <= eps else (middle, high)
+    return float(high)
 
 
 def design_sums(pulls: FloatArray, tasks: FloatArray | None = None) -> FloatArray:

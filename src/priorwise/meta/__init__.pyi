@@ -1,8 +1,17 @@
+from priorwise.families.beta.lemmas import beta_concentration as beta_concentration
+from priorwise.families.beta.lemmas import beta_constant as beta_constant
+from priorwise.families.beta.lemmas import beta_tasks as beta_tasks
+from priorwise.families.beta.lemmas import trigamma_matrix as trigamma_matrix
+from priorwise.families.gaussian.lemmas import gaussian_concentration as gaussian_concentration
+from priorwise.families.gaussian.lemmas import gaussian_tasks as gaussian_tasks
+from priorwise.families.gaussian.rates import gaussian_constants as gaussian_constants
 from priorwise.families.gaussian.running_mean import RunningMean as RunningMean
 from priorwise.families.mixture.prior import MixturePrior as MixturePrior
 from priorwise.families.normal.hyper import GaussianHyperPrior as GaussianHyperPrior
 from priorwise.meta.complexity.sample_complexity import SampleComplexity as SampleComplexity
 from priorwise.meta.complexity.sample_complexity import sample_complexity as sample_complexity
+from priorwise.meta.complexity.theory import kl_lemma as kl_lemma
+from priorwise.meta.complexity.theory import theory_rate as theory_rate
 from priorwise.meta.evidence.alarm import Alarm as Alarm
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood as log_marginal_likelihood
 from priorwise.meta.evidence.watch import Watch as Watch

@@ -8,6 +8,8 @@ from priorwise.sensitivity.bounds.bandits import Bound as Bound
 from priorwise.sensitivity.bounds.bandits import reward_bound as reward_bound
 from priorwise.sensitivity.bounds.bandits import trajectory_bound as trajectory_bound
 from priorwise.sensitivity.bounds.kveton import kveton_comparison as kveton_comparison
+from priorwise.sensitivity.bounds.lower import FormalLowerBound as FormalLowerBound
+from priorwise.sensitivity.bounds.lower import formal_lower_bound as formal_lower_bound
 from priorwise.sensitivity.bounds.lower import lower_bound_gap as lower_bound_gap
 from priorwise.sensitivity.bounds.pomdp import pomdp_reward_bound as pomdp_reward_bound
 from priorwise.sensitivity.bounds.pomdp import pomdp_trajectory_bound as pomdp_trajectory_bound

@@ -15,13 +15,18 @@ or (1/2, 1) with probability eps. Which arm is pulled differs with probability 1
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.estimates import mean_estimate
 from priorwise.sensitivity.bounds.lower_simulation import simulated_rewards
+
+CONSTANT: Final = 8.0
+"""c0 of the theorem."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,74 @@ def exact_gap(k: int, horizon: int, arms: int, eps: float, delta: float) -> floa
     gained = knowing - searching
     after = gained[::-1].cumsum()[::-1] - gained
     return float(first @ (asking - searching + after))
+
+
+@dataclass(frozen=True)
+class FormalLowerBound:
+    """The formal lower bound: on an instance of ``arms`` arms whose means lie in [0, ``scale``] the
+    wrong prior costs k-shot Thompson sampling at least ``value``.
+
+    ``exact`` is what it costs there, ``upper`` what no instance exceeds, ``2 n H^2 eps B``.
+    """
+
+    value: float  # (1/2 - eta) k eps H^2 B
+    exact: float
+    upper: float
+    arms: int  # N + 1
+    delta: float
+    eps: float
+    scale: float
+
+    def __str__(self) -> str:
+        """Bounds, and the size of the instance."""
+        said = f"{self.value:.4g} <= {self.exact:.4g} (exact) <= {self.upper:.4g} (2 n H^2 eps B)"
+        return f"{said}, {self.arms:,} arms"
+
+
+def formal_lower_bound(
+    eta: float, k: int, horizon: int, eps: float | None = None, *, scale: float = 1.0
+) -> FormalLowerBound:
+    """Lower bound ``(1/2 - eta) k eps H^2 B`` with explicit constants (theorem "lower bound", for
+    priors bounded by B).
+
+    For every tolerance eta below 1/4, horizon ``H >= 8 / eta`` and distance ``eps <= eta / (8 k
+    H)`` two priors at total variation eps have it: the (N + 1)-arm instance with ``N + 1 = H ceil(8
+    / eta)`` arms and ``delta = min(eta / 3, 1/33)``. The paper leaves the constant open; 8 does,
+    and 6 does not with the bound as printed.
+
+    Parameters
+    ----------
+    eta
+        Tolerance, between 0 and 1/4.
+    k
+        Draws of k-shot Thompson sampling.
+    horizon
+        Pulls H in a task.
+    eps
+        Total variation between the priors; by default the largest that the theorem allows.
+    scale
+        B: largest mean of an arm.
+
+    Examples
+    --------
+    >>> print(formal_lower_bound(0.2, k=1, horizon=40))
+    0.3 <= 0.4458 (exact) <= 2 (2 n H^2 eps B), 1,600 arms
+
+    """
+    eta, k = validation.share("eta", eta, 0.25), validation.count("k", k)
+    least = math.ceil(CONSTANT / eta)
+    horizon = validation.count("horizon", horizon, least=least)
+    most = eta / (CONSTANT * k * horizon)
+    eps = most if eps is None else validation.share("eps", eps)
+    if eps > most:
+        raise ValueError(f"eps must be at most eta / (8 k horizon) = {most:g}, got {eps:g}")
+    scale = validation.number("scale", scale)
+    if not scale > 0.0:
+        raise ValueError(f"scale must be positive, got {scale:g}")
+    arms, delta = horizon * least, min(eta / 3.0, 1.0 / 33.0)
+    unit = scale * k * eps * horizon**2
+    exact = scale * exact_gap(k, horizon, arms - 1, eps, delta)
+    return FormalLowerBound((0.5 - eta) * unit, exact, 2.0 * unit, arms, delta, eps, scale)
 
 
 def lower_bound_gap(
