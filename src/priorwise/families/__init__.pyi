@@ -33,6 +33,9 @@ from priorwise.families.linear.statistics import LinearStatistics as LinearStati
 from priorwise.families.normal_gamma.exchangeable import (
     ExchangeableNormalGammaPrior as ExchangeableNormalGammaPrior,
 )
+from priorwise.families.normal_gamma.likelihood.estimator import (
+    NormalGammaMarginalLikelihood as NormalGammaMarginalLikelihood,
+)
 from priorwise.families.normal_gamma.prior import NormalGammaPrior as NormalGammaPrior
 from priorwise.families.tabular_mdp.likelihood import (
     DirichletMdpMarginalLikelihood as DirichletMdpMarginalLikelihood,

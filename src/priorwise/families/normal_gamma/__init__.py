@@ -22,8 +22,15 @@ NORMAL_GAMMA = register(
     Family(
         name="normal-gamma",
         priors=(NormalGammaPrior, ExchangeableNormalGammaPrior),
+        homes={
+            "normal-gamma-uncertainty": "priorwise.families.normal_gamma.likelihood.uncertainty"
+        },
         statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
         blank=_blank,
+        log_marginal=Later(
+            "priorwise.families.normal_gamma.likelihood.arm:log_marginal_likelihood"
+        ),
+        measure=_measure,
         pair=Later("priorwise.families.normal_gamma.distance:NormalGammaPair.of"),
         posteriors=Later("priorwise.families.normal_gamma.posteriors:NormalGammaPosteriors.start"),
         parameters=("mean", "pulls", "shape", "rate"),
