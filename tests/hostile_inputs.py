@@ -276,6 +276,38 @@ def doors() -> list[Door]:
             {"alpha": 1.0, "beta": 2.0},
             {"alpha": (*numbers, 0.0, -1.0), "beta": (*numbers, 0.0, 1e300)},
         ),
+        door(
+            "NormalGammaPrior",
+            pw.NormalGammaPrior,
+            {"mean": [0.0, 1.0], "pulls": 1.0, "shape": 2.0, "rate": [1.0, 2.0]},
+            {
+                "mean": (*NOT_NUMBERS, [], [0.0], [0.0, nan], [[0.0, 1.0]]),
+                "pulls": (*NOT_NUMBERS, 0.0, -1.0, nan, 1e13, [1.0] * 3),
+                "shape": (*NOT_NUMBERS, 0.0, 0.05, nan, 1e13, [1.0] * 3),
+                "rate": (*NOT_NUMBERS, 0.0, -1.0, nan, 1e60, [1.0] * 3),
+            },
+        ),
+        door(
+            "ExchangeableNormalGammaPrior",
+            pw.families.ExchangeableNormalGammaPrior,
+            {"mean": 0.0, "pulls": 1.0, "shape": 2.0, "rate": 1.0},
+            {
+                "mean": numbers,
+                "pulls": (*numbers, 0.0, -1.0),
+                "shape": (*numbers, 0.0, 0.05),
+                "rate": (*numbers, 0.0, 1e60),
+            },
+        ),
+        door(
+            "NormalGammaMarginalLikelihood",
+            pw.families.NormalGammaMarginalLikelihood,
+            {"structure": "separate", "arms": 2, "regulariser": 1.0},
+            {
+                "structure": (None, "full", 3),
+                "arms": (*NOT_COUNTS[1:], 0),
+                "regulariser": (None, "x", nan, -1.0),
+            },
+        ),
         door("for_arms, Beta", ARMS_OPEN.for_arms, {"arms": 3}, {"arms": (*NOT_COUNTS, 0)}),
         door(
             "for_arms, normal",

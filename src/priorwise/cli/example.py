@@ -21,6 +21,8 @@ class Kind(StrEnum):
     exchangeable_beta = "exchangeable-beta"
     headlines = "headlines"
     finite_mdp = "finite-mdp"
+    normal_gamma = "normal-gamma"
+    exchangeable_normal_gamma = "exchangeable-normal-gamma"
 
 
 PAPER: Final = {Kind.gaussian: "gaussian", Kind.linear: "linear", Kind.finite: "discrete"}
@@ -45,6 +47,14 @@ OTHERS: Final[dict[Kind, tuple[str, dict[str, Any]]]] = {
             "noise": "bernoulli",
             "round_steps": 3,
         },
+    ),
+    Kind.normal_gamma: (
+        "NormalGammaPrior",
+        {"mean": [0.5, 0.0, 0.0], "pulls": 1, "shape": 3, "rate": 3},
+    ),
+    Kind.exchangeable_normal_gamma: (
+        "ExchangeableNormalGammaPrior",
+        {"mean": 0, "pulls": 1, "shape": 3, "rate": 3},
     ),
 }
 """Names in priorwise.families, which is imported when an example is asked for, and parameters."""
