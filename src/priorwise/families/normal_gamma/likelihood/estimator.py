@@ -63,8 +63,8 @@ class NormalGammaMarginalLikelihood:
     --------
     >>> data = GaussianStatistics([[4], [4], [4]], [[4.0], [8.0], [1.0]], [[5.0], [20.0], [1.5]])
     >>> fit = NormalGammaMarginalLikelihood().fit(data)
-    >>> fit.prior.mean.round(1).tolist(), fit.prior.pulls.round(1).tolist()
-    ([1.0], [0.9])
+    >>> fit.prior.mean.round(2).tolist(), fit.prior.pulls.round(2).tolist(), fit.at_boundary
+    ([0.95], [1.67], True)
 
     """
 
