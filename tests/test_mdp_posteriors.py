@@ -109,6 +109,7 @@ def test_the_ladder_of_dirichlet_priors(seed: int) -> None:
     assert names >= {"worst case", "posteriors", "actions", "common random numbers"}
     assert ladder["posteriors"].delta < ladder["worst case"].delta
     assert ladder.trivial <= 6.0
+    assert ladder["likelihood ratio"].reward < ladder["worst case"].reward
 
 
 def test_a_policy_that_keeps_draws_knows_its_redraws() -> None:

@@ -198,6 +198,11 @@ def check(p: FiniteMdpPrior, q: FiniteMdpPrior, policy: Any, horizon: int) -> Ex
         assert gap <= bound.value + 1e-10
         for delta in np.minimum(links, 1.0):  # in reward units, at every link
             assert gap <= horizon * delta * tails.tail(delta).value + 1e-10
+    low, high = chain.interval
+    assert low - 1e-10 <= chain.gap <= high + 1e-10
+    assert chain.likelihood_ratio <= chain.stepwise + 1e-10
+    least, most = p.mean_range
+    assert chain.likelihood_ratio <= (most - least) * horizon * chain.trajectory_tv + 1e-10
     return chain
 
 
@@ -226,6 +231,9 @@ def test_constants_too_small_are_caught() -> None:
     p, q = fork(0.05)
     chain = check(p, q, TS, 4)
     assert chain.gap == pytest.approx(3 * chain.trajectory_tv)
+    # the run earns 0, 1, 1, 1 where it does not part: the upper end is the gap, and no less will do
+    assert chain.interval[1] == pytest.approx(chain.gap)
+    assert chain.gap > 0.9 * chain.interval[1]
     assert chain.gap > 0.5 * 4 * chain.trajectory_tv  # B = 1, of which half
 
 
@@ -347,6 +355,9 @@ def test_the_exact_ladder(seed: int) -> None:
         assert ladder.gap.mean == pytest.approx(-chain.gap)
         low, high = p.reward_range
         assert ladder.trivial <= 3 * (high - low) + 1e-12
+        assert ladder.interval is not None
+        assert ladder.interval.low.mean - 1e-10 <= ladder.gap.mean
+        assert ladder.gap.mean <= ladder.interval.high.mean + 1e-10
 
 
 def test_the_simulated_ladder_agrees_with_the_exact_one(
@@ -367,11 +378,15 @@ def test_the_simulated_ladder_agrees_with_the_exact_one(
         ("posteriors", "worst case"),
         ("actions", "posteriors"),
         ("coupled trajectories", "actions"),
+        ("likelihood ratio", "coupled trajectories"),
     ):
         rung = sampled[name]
         assert abs(rung.delta - exact[name].delta) < 5 * rung.std_error + 1e-9
         apart += rung.delta + 5 * rung.std_error < exact[above].delta
     assert apart > 0
     assert abs(sampled.gap.mean - exact.gap.mean) < 5 * sampled.gap.std_error + 1e-9
+    for name in ("low", "high"):
+        end, true = (getattr(each.interval, name) for each in (sampled, exact))
+        assert abs(end.mean - true.mean) < 5 * end.std_error + 1e-9
     assert "trajectories" not in [rung.name for rung in sampled.rungs]
     assert sampled["common random numbers"].delta > exact["trajectories"].delta - 0.05

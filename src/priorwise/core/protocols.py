@@ -262,6 +262,19 @@ class RangeBelief(MeanBelief, Protocol):
 
 
 @runtime_checkable
+class RewardRangeBelief(Belief, Protocol):
+    """Knows, in a problem with a state, what a step earns now, at most and at least."""
+
+    def reward_range(
+        self, rng: Stream, draws: int, seen: Seen, actions: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Posterior means of the largest and of the smallest expected reward of any state and
+        action, and of that of ``actions`` now, ``(task,)`` each: exact, or over so many draws.
+        """
+        ...
+
+
+@runtime_checkable
 class PredictiveBelief(Protocol):
     """Knows the law of the next reward."""
 

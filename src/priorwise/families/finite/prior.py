@@ -191,6 +191,10 @@ class FinitePrior(Serializable):
         means = np.concatenate([each.means for each in (self, *others)])[kept]
         return self.replaced(means=means, probs=np.full(len(means), 1.0 / len(means)))
 
+    def extremes(self) -> tuple[FloatArray, FloatArray]:
+        """Largest and smallest mean of each task."""
+        return self.means.max(axis=1), self.means.min(axis=1)
+
     def first_signals(self) -> tuple[None, FloatArray]:
         """Nothing is shown."""
         return None, np.ones(1)

@@ -69,6 +69,16 @@ class FiniteMdpBelief(Candidates):
         """Posterior means of its size, ``(task, arm)``."""
         return np.einsum("tc,tca->ta", self.probabilities(), np.abs(self._all(seen)))
 
+    def reward_range(
+        self, rng: Stream, draws: int, seen: Seen, actions: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Posterior means of the largest and smallest mean reward of a candidate, and of that of
+        the actions now, ``(task,)`` each; nothing is drawn.
+        """
+        weights, state = self.probabilities(), np.asarray(seen.signal)
+        high, low = (np.einsum("tc,c->t", weights, each) for each in self.prior.extremes())
+        return high, low, np.einsum("tc,ct->t", weights, self.prior.rewards[:, state, actions])
+
     def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of ``Q``: the least value with at least that much probability at or
         below it.

@@ -223,6 +223,10 @@ class FiniteMdpPrior(Serializable):
             probs=np.full(kept.sum(), 1.0 / kept.sum()),
         )
 
+    def extremes(self) -> tuple[FloatArray, FloatArray]:
+        """Largest and smallest mean reward of each candidate."""
+        return self.rewards.max(axis=(1, 2)), self.rewards.min(axis=(1, 2))
+
     def first_signals(self) -> tuple[IntArray, FloatArray]:
         """States in which a task may start, and their probabilities."""
         states = np.flatnonzero(self.start)

@@ -63,6 +63,17 @@ class MdpBelief(SeparableTasks):
         moves, means = self.drawn(rng, doors.drawing(self, rng, draws))
         return DrawnMdps.planned(moves, means, self.prior.contexts, seen)
 
+    def reward_range(
+        self, rng: Stream, draws: int, seen: Seen, actions: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means over drawn MDPs of their largest and smallest mean reward, and of that of the
+        actions now, ``(task,)`` each.
+        """
+        _, means = self.drawn(rng, draws)
+        now = means[np.arange(self.tasks), :, np.asarray(seen.signal), actions]
+        pairs = means.reshape(self.tasks, draws, -1)
+        return pairs.max(axis=2).mean(axis=1), pairs.min(axis=2).mean(axis=1), now.mean(axis=1)
+
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the reward and, unless a reset followed, on the move.
 

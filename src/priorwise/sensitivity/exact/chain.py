@@ -15,7 +15,8 @@ the action at h, and tau the history before it, the gap lies between the ends of
     tau])]
 
 whose distance ``sum_h E[(1 - L_h)_+ E[diam | tau]]`` is at most ``H delta Psi(delta)`` with delta
-the last link, and at most ``sum_h E[TV(action laws) (H - h + 1) E[diam | tau]]``.
+the last link, and at most ``sum_h E[TV(action laws) (H - h + 1) E[diam | tau]]``. In a problem with
+a state max, min and diam are over all states and actions of a task.
 """
 
 from __future__ import annotations
@@ -44,16 +45,13 @@ class ExactChain:
     trajectory_tv: float
     reward: float  # R(theta, alg(theta))
     reward_other: float  # R(theta, alg(theta'))
-    # ends of the gap from likelihood ratios; None in problems with a state
-    interval: tuple[float, float] | None
+    interval: tuple[float, float]  # ends of the gap from likelihood ratios
     stepwise: float  # sum_h E[TV of the action laws times the diameter of all pulls to come]
 
     @property
     def likelihood_ratio(self) -> float:
-        """``sum_h E[(1 - L_h)_+ E[diam | tau]]``: how long the interval is; infinite in problems
-        with a state.
-        """
-        return np.inf if self.interval is None else self.interval[1] - self.interval[0]
+        """``sum_h E[(1 - L_h)_+ E[diam | tau]]``: how long the interval is."""
+        return self.interval[1] - self.interval[0]
 
     @property
     def gap(self) -> float:
@@ -90,7 +88,7 @@ def exact_chain(
     histories = replace(histories, played=np.ones((len(histories.mass), 3)))
     posterior_tv, action_tv, parting = np.empty((3, world.horizon))
     trajectory_tv, ends, stepwise = 0.0, np.zeros(2), 0.0
-    match = _points(prior, other)
+    match, extremes = _points(prior, other), world.possible.extremes()
     for step in range(1, world.horizon + 1):
         mine, others, both = (histories.probability(weights[0], held) for held in range(3))
         first, second = (
@@ -100,14 +98,14 @@ def exact_chain(
         laws = world.action_laws(histories, step)
         apart = np.abs(laws[0] - laws[1]).sum(axis=1) / 2.0
         action_tv[step - 1], parting[step - 1] = mine @ apart, both @ apart
-        if histories.signal is None:
-            values = world.expected_rewards(histories, step)  # (support, arm)
-            given = histories.likelihood * weights[0]
-            given /= given.sum(axis=1, keepdims=True)
-            mean, high, low = (given @ each for each in (values, values.max(1), values.min(1)))
-            fallen = np.maximum(mine[:, None] * laws[0] - others[:, None] * laws[1], 0.0)
-            ends += [(fallen * (mean - end[:, None])).sum() for end in (high, low)]
-            stepwise += (world.horizon - step + 1) * float(mine @ (apart * (high - low)))
+        values = world.expected_rewards(histories, step)
+        given = histories.likelihood * weights[0]
+        given /= given.sum(axis=1, keepdims=True)
+        mean = np.einsum("is,sa->ia" if values.ndim == 2 else "is,isa->ia", given, values)
+        high, low = (given @ each for each in extremes)
+        fallen = np.maximum(mine[:, None] * laws[0] - others[:, None] * laws[1], 0.0)
+        ends += [(fallen * (mean - end[:, None])).sum() for end in (high, low)]
+        stepwise += (world.horizon - step + 1) * float(mine @ (apart * (high - low)))
         if step < world.horizon:
             histories = (
                 world.grow(histories, [*laws, np.minimum(*laws)], step).under(weights[0]).merged()
@@ -124,7 +122,7 @@ def exact_chain(
         trajectory_tv,
         exact_rewards(prior, policy, horizon, most=most).mean_reward,
         exact_rewards(prior, policy, horizon, believed=other, most=most).mean_reward,
-        (float(ends[0]), float(ends[1])) if histories.signal is None else None,
+        (float(ends[0]), float(ends[1])),
         stepwise,
     )
 

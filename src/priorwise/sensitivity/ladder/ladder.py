@@ -178,10 +178,8 @@ def sensitivity_ladder(
     else:
         rungs = (*worst, *_summed(chain, n, rung))
         gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
-        interval = None
-        if chain.interval is not None:
-            low, high = chain.interval  # of a gap of the other sign
-            interval = Interval(Estimate(-high, 0.0), Estimate(-low, 0.0))
+        low, high = chain.interval  # of a gap of the other sign
+        interval = Interval(Estimate(-high, 0.0), Estimate(-low, 0.0))
     name, exact = type(policy).__name__, chain is not None
     return Ladder(
         rungs,
@@ -218,8 +216,6 @@ def _summed(chain: ExactChain, n: int | None, rung: Callable[..., Rung]) -> list
         (TRAJECTORIES, chain.trajectory_tv, "total variation of their laws", COUPLED),
     ]
     made = [rung(name, float(delta), 0.0, how, (above,)) for name, delta, how, above in rungs]
-    if chain.interval is None:
-        return made
     delta, reward, how = chain.trajectory_tv, chain.likelihood_ratio, f"of actions, {every}"
     return [*made, Rung(LIKELIHOOD, delta, 0.0, reward, 0.0, how, (TRAJECTORIES,))]
 
@@ -279,7 +275,9 @@ def _missing(steps: Steps, trivial: float, state: bool) -> tuple[str, ...]:
     if steps.parting is not None and not math.isfinite(trivial):
         out.append(f"{LIKELIHOOD}: the mean diameter is infinite")
     if steps.shared is not None and steps.parting is None:
-        why = "actions influence later signals" if state else "the policy's action laws are sampled"
+        why = "the policy's action laws are sampled"
+        if state:
+            why = "this family does not know the range of its rewards"
         out.append(f"{LIKELIHOOD}: {why}")
     if steps.shared is None:
         out.append(

@@ -18,7 +18,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 
 from priorwise.core.action_laws import ActionLaw
-from priorwise.core.protocols import MeanBelief, RangeBelief, Seen, offers
+from priorwise.core.protocols import MeanBelief, RangeBelief, RewardRangeBelief, Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
@@ -74,8 +74,11 @@ def value_range(
     belief: Any, seen: Seen, actions: IntArray, rng: Stream
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """``E[max]``, ``E[min]`` over the available arms and the mean of the action taken, ``(task,)``
-    each: as the belief knows them, otherwise from draws, without bias.
+    each: as the belief knows them, otherwise from draws, without bias. In a problem with a state
+    they are of the rewards of all states and actions, and of the reward now.
     """
+    if offers(belief, RewardRangeBelief):
+        return belief.reward_range(rng, DRAWS, seen, actions)
     rows = np.arange(len(actions))
     if offers(belief, RangeBelief):
         return *belief.extremes(seen), belief.mean(seen)[rows, actions]

@@ -29,7 +29,7 @@ from priorwise.core.family import ask, family_of, offers
 from priorwise.core.hashing import mix
 from priorwise.core.influence import has_state
 from priorwise.core.progress import Progress, progress_of
-from priorwise.core.protocols import Policy, Seen
+from priorwise.core.protocols import Policy, RewardRangeBelief, Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
@@ -110,7 +110,8 @@ def _walk(
     posteriors = np.zeros(tasks)
     apart = ActionDistance.zero(tasks)
     shared, coupled, source = np.ones(tasks), "actions", "exact"
-    parting, off = None if has_state(p) else Parting.start(tasks), 0.0
+    ranged = not has_state(p) or isinstance(p.belief(1), RewardRangeBelief)
+    parting, off = Parting.start(tasks) if ranged else None, 0.0
     for step in steps(
         environments(p, streams),
         BothBeliefs(p.belief(tasks), q.belief(tasks)) if start is None else start,
