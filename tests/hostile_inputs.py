@@ -123,6 +123,105 @@ def _meta(**options: Any) -> Any:
     return pw.simulate_meta(**{**good, **options})
 
 
+def _mdp_doors(vectors: Any, numbers: Any) -> list[Door]:
+    """Doors of tabular MDPs and of policies on drawn environments."""
+    nan = float("nan")
+    tables = (*NOT_NUMBERS, [], [1.0, 1.0], np.full((2, 2), nan), np.ones((2, 2, 2)))
+    river = pw.families.riverswim(states=2)
+    moves, pairs = np.ones((1, 2, 2, 2)), np.full((1, 2, 2), 2.0)
+    columns = (*NOT_NUMBERS, [], np.ones((1, 2, 3)), np.full((1, 2, 2), nan))
+    return [
+        door(
+            "DirichletMdpPrior",
+            pw.DirichletMdpPrior,
+            {
+                "transitions": np.ones((2, 2, 2)),
+                "rewards": np.zeros((2, 2)),
+                "round_steps": 3,
+                "start": 0,
+                "names": ["l", "r"],
+            },
+            {
+                "transitions": (
+                    *NOT_NUMBERS,
+                    np.ones((2, 2)),
+                    np.ones((2, 2, 3)),
+                    -np.ones((2, 2, 2)),
+                    np.zeros((2, 2, 2)),
+                    np.full((2, 2, 2), nan),
+                    np.full((2, 2, 2), 1e13),
+                ),
+                "rewards": (*tables, np.zeros((3, 2))),
+                "round_steps": (0, -1, 2.5, "x", nan, True),
+                "start": (2, -1, "x", nan, None, [0.5, 0.6], [1.0], [-0.5, 1.5]),
+                "names": (["l"], "lr", ["l", "l"], 3),
+            },
+        ),
+        door(
+            "BernoulliRewardPrior",
+            pw.families.BernoulliRewardPrior,
+            {"alpha": np.ones((2, 2)), "beta": np.ones((2, 2))},
+            {"alpha": (*tables, np.zeros((2, 2))), "beta": (*tables, -np.ones((2, 2)))},
+            alpha=("alpha", "beta"),
+            beta=("alpha", "beta"),
+        ),
+        door(
+            "NormalRewardPrior",
+            pw.families.NormalRewardPrior,
+            {"mean": np.zeros((2, 2)), "var": np.ones((2, 2)), "noise_var": 1.0},
+            {
+                "mean": tables,
+                "var": (*tables, np.zeros((2, 2))),
+                "noise_var": (*numbers, 0.0, -1.0),
+            },
+            mean=("mean", "var"),
+            var=("mean", "var"),
+        ),
+        door(
+            "MdpStatistics",
+            pw.families.MdpStatistics,
+            {"moves": moves, "pulls": pairs, "sums": pairs, "squares": pairs, "names": None},
+            {
+                "moves": (*NOT_NUMBERS, [], pairs, 1.5 * moves, -moves, 2.0 * moves),
+                "pulls": (*columns, 0.5 * pairs, -pairs),
+                "sums": columns,
+                "squares": columns,
+                "names": (["l"], "lr", 3),
+            },
+            moves=("moves",),
+            pulls=("pulls",),
+        ),
+        door(
+            "DirichletMdpMarginalLikelihood",
+            pw.families.DirichletMdpMarginalLikelihood,
+            {"like": river, "regulariser": 1.0},
+            {"like": ("x", 3, BETA, pw.DirichletMdpPrior), "regulariser": (*numbers, -1.0)},
+        ),
+        door(
+            "riverswim",
+            pw.families.riverswim,
+            {"pulls": 20.0, "states": 6, "round_steps": 20},
+            {
+                "pulls": (*numbers, 0.0, -1.0),
+                "states": (*NOT_COUNTS, 1),
+                "round_steps": tuple(each for each in NOT_COUNTS if each is not None),
+            },
+        ),
+        door(
+            "RoundSampling",
+            pw.policies.RoundSampling,
+            {"k": 1, "rule": "max", "steps": 4},
+            {"k": NOT_COUNTS, "rule": (None, "mean", 3), "steps": NOT_COUNTS},
+        ),
+        door(
+            "EnvironmentSampling",
+            pw.policies.EnvironmentSampling,
+            {"k": 2, "rule": lambda drawn, seen: None},
+            {"k": NOT_COUNTS, "rule": (None, "max", 3)},
+        ),
+    ]
+
+
 def doors() -> list[Door]:
     """Every public door with its arguments."""
     nan, inf = float("nan"), float("inf")
@@ -148,6 +247,7 @@ def doors() -> list[Door]:
     noises = (None, "x", 0.0, -1.0, nan, inf, [1.0], [1.0, 1.0, 1.0], [1.0, 0.0])
     numbers = (None, "x", nan, inf, True, [1.0], 10**400, 1j)
     return [
+        *_mdp_doors(vectors, numbers),
         door(
             "register",
             pw.register,

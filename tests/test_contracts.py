@@ -13,8 +13,10 @@ import priorwise as pw
 from priorwise.core.fits import PriorFit
 from priorwise.core.serial import Serializable
 from priorwise.core.uncertainty import Uncertainty
+from priorwise.policies import RoundSampling
 from priorwise.testing import (
     JsonContract,
+    MemoryPolicyContract,
     PolicyContract,
     PriorContract,
     SamplingPolicyContract,
@@ -116,6 +118,15 @@ class TestPolicies(PolicyContract):
     @pytest.fixture(params=POLICIES)
     def policy(self, request: Any) -> Any:
         return POLICIES[request.param]
+
+
+class TestKeptDraws(MemoryPolicyContract):
+    @pytest.fixture(params=[1, 3])
+    def policy(self, request: Any) -> Any:
+        return RoundSampling(request.param, "sum", steps=2)
+
+    def problem(self) -> Any:
+        return STATE_PRIORS["mdp"][0]
 
 
 def test_the_registry_holds_every_family() -> None:

@@ -314,7 +314,7 @@ def test_policy_table_states_the_constants() -> None:
     text = (ROOT / "docs/policies.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+\([^`]*\))` \| (None|[\d,]+) \| -?\d", text, re.MULTILINE)
     assert len(rows) == 15
-    names = {name: getattr(pw, name) for name in pw.policies.__all__}
+    names = {name: getattr(pw.policies, name) for name in pw.policies.__all__}
     for source, constant in rows:
         policy = eval(source, names)
         assert policy.monte_carlo_n(6) == (

@@ -18,12 +18,16 @@ from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 
 
-def _table(name: str, value: ArrayLike, like: FloatArray | None = None) -> FloatArray:
-    """Return a table (state, action); a number stands for all entries of ``like``."""
-    array = validation.numbers(name, value)
-    if array.ndim == 0 and like is not None:
-        array = np.full(like.shape, array)
-    return validation.matrix(name, array, (None, None) if like is None else like.shape)
+def _tables(**named: ArrayLike) -> list[FloatArray]:
+    """Return tables (state, action) of one shape; a number stands for all entries of the others."""
+    arrays = {name: validation.numbers(name, value) for name, value in named.items()}
+    shape = next((each.shape for each in arrays.values() if each.ndim), (None, None))
+    return [
+        validation.matrix(
+            name, np.full(shape, each) if each.ndim == 0 and shape[0] else each, shape
+        )
+        for name, each in arrays.items()
+    ]
 
 
 @final
@@ -73,8 +77,8 @@ class BernoulliRewardPrior(Serializable):
 
     def __init__(self, alpha: ArrayLike, beta: ArrayLike) -> None:
         """Check and freeze the parameters."""
-        first = _table("alpha", alpha, None if np.ndim(alpha) else _table("beta", beta))
-        for name, value in (("alpha", first), ("beta", _table("beta", beta, first))):
+        tables = _tables(alpha=alpha, beta=beta)
+        for name, value in zip(("alpha", "beta"), tables, strict=True):
             object.__setattr__(self, name, validation.positive(name, value, smallest=1e-6))
 
     @property
@@ -132,9 +136,9 @@ class NormalRewardPrior(Serializable):
 
     def __init__(self, mean: ArrayLike, var: ArrayLike, noise_var: float = 1.0) -> None:
         """Check and freeze the parameters."""
-        first = _table("mean", mean, None if np.ndim(mean) else _table("var", var))
+        first, second = _tables(mean=mean, var=var)
         object.__setattr__(self, "mean", first)
-        object.__setattr__(self, "var", validation.positive("var", _table("var", var, first)))
+        object.__setattr__(self, "var", validation.positive("var", second))
         noise = validation.number("noise_var", noise_var)
         validation.positive("noise_var", np.asarray(noise))
         object.__setattr__(self, "noise_var", noise)
@@ -182,7 +186,7 @@ def model_of(rewards: Any, shape: tuple[int, int]) -> RewardModel:
     if isinstance(rewards, (BernoulliRewardPrior, NormalRewardPrior)):
         model: RewardModel = rewards
     else:
-        model = KnownRewards(_table("rewards", rewards))
+        model = KnownRewards(*_tables(rewards=rewards))
     if model.means.shape != shape:
         raise ValueError(
             f"rewards must have a row for each state and a column for each action, {shape}, got "

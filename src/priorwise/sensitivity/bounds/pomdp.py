@@ -181,7 +181,7 @@ def pomdp_trajectory_bound(
     n = validation.count("n", n, least=0)
     if redraws is None:
         return trajectory_of(distance, n, horizon)
-    kept = f"{n} environments drawn {redraws} times, shared reward law"
+    kept = f"{n} environment{'' if n == 1 else 's'} drawn {redraws} times, shared reward law"
     return replace(trajectory_of(distance, n, redraws), horizon=horizon, assumption=kept)
 
 
