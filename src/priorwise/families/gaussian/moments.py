@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.design import design_sums, uniformity_warnings
+from priorwise.core.design import design_sums
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray
@@ -100,6 +101,7 @@ class GaussianMoments(MomentEstimator):
     """
 
     reads: ClassVar[type] = GaussianStatistics
+    likelihood: ClassVar[str] = "GaussianMarginalLikelihood"
 
     variant: Variant = "full"
     noise_var: ArrayLike | None = None
@@ -127,6 +129,10 @@ class GaussianMoments(MomentEstimator):
         for name in ("noise_var", "mean", "cov"):  # values that compare and hash
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _as_value(validation.numbers(name, value)))
+
+    @property
+    def _name(self) -> str:
+        return f"{type(self).__name__}({self.variant})"
 
     @property
     def steps(self) -> int | None:
@@ -219,18 +225,12 @@ class GaussianMoments(MomentEstimator):
 
     def _finish(self, totals: Totals, data: Any) -> PriorFit:
         setup, arms = self._setup(totals.x.size), totals.x.size
-        warnings = list(uniformity_warnings(totals.design, "GaussianMarginalLikelihood"))
         tasks = int(totals.rows) * (2 if self.variant == "difference" else 1)
         unseen = totals.design[:arms] == 0
         subtract = self.variant in ("two-round", "full")
         blind = np.full(arms, totals.rows < (2 if subtract else 1)) | unseen
-        common: dict[str, Any] = {
-            "estimator": f"{type(self).__name__}({self.variant})",
-            "tasks": tasks,
-            "left_out": totals.tasks - tasks,
-            "warnings": warnings,
-            "statistics": data,
-        }
+        report = self._report(totals, tasks, data)
+        warnings = report["warnings"]
         if tasks == 0:
             warnings.append(
                 "no task has enough pulls for this estimator: the prior is as wide as a single "
@@ -238,7 +238,7 @@ class GaussianMoments(MomentEstimator):
             )
             cov = setup.cov if self.variant == "no-cov" else np.diag(setup.noise_var)
             prior = GaussianPrior(setup.mean, cov, setup.noise_var)
-            return PriorFit(prior, at_boundary=True, **common)
+            return PriorFit(prior, at_boundary=True, **report)
         found = estimate(totals, subtract=subtract)
         if self.variant == "no-cov":
             blind[:] = False
@@ -257,12 +257,8 @@ class GaussianMoments(MomentEstimator):
         for matrix, value in ((found.cov_error, np.inf), (found.cov, 0.0)):
             matrix[blind, :], matrix[:, blind] = value, value
         found.cov[blind, blind] = setup.noise_var[blind]
-        return moment_fit(
-            lambda mean, cov: GaussianPrior(mean, cov, setup.noise_var),
-            found,
-            guessed=bool(blind.any() or unseen.any()),
-            **common,
-        )
+        prior_of = partial(GaussianPrior, noise_var=setup.noise_var)
+        return moment_fit(prior_of, found, guessed=bool(blind.any() or unseen.any()), **report)
 
 
 def _as_value(array: FloatArray) -> Any:

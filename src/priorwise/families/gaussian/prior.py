@@ -16,7 +16,7 @@ from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray
-from priorwise.families.normal.arithmetic import expected_maximum, expected_maximum_gains
+from priorwise.families.normal.arithmetic import expected_maximum
 from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 
 
@@ -141,8 +141,9 @@ class GaussianBelief(NormalBelief):
         return np.einsum("taj,taj->ta", self.root, self.root)
 
     def best_after(self, seen: Seen) -> FloatArray:
-        """E[max_b m_b + g_b Z] for each pulled arm, exact: g is the slope of the posterior means in
-        the standardised reward.
+        """E[max_b m_b + g_b Z] for each pulled arm, exact: ``g = S[:, a] / sqrt(S_aa + v_a)`` is
+        the slope of the posterior means in the standardised reward.
         """
-        gains = expected_maximum_gains(self.covariance(), self.prior.noise_var)
-        return expected_maximum(seen.masked(self.m)[:, None, :], gains)
+        cov = self.covariance()
+        spread = np.sqrt(np.einsum("taa->ta", cov) + self.prior.noise_var)
+        return expected_maximum(seen.masked(self.m)[:, None, :], cov / spread[:, :, None])

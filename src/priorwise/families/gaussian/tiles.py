@@ -166,20 +166,14 @@ def sample(p, n, keys, environment):
     spread(p, n, z, environment)
 
 
-@inline
-def at_prior(p, n, state):
-    """Write the prior's mean and root."""
+@tile(START)
+def start(p, n, state):
+    """Start the belief at the prior: write its mean and root."""
     dim, mean, root = n[At.DIM], n[At.MEAN], n[At.ROOT]
     for row in range(dim + dim * dim):
         value = splat(p[mean + row if row < dim else root + row - dim])
         for g in range(0, LANES, WIDTH):
             store(state, row * LANES + g, value)
-
-
-@tile(START)
-def start(p, n, state):
-    """Start the belief at the prior."""
-    at_prior(p, n, state)
 
 
 @tile(REWARD)
@@ -227,8 +221,8 @@ def arm_mean_size(p, n, state, signal, scratch, values):
             store(values, arm * LANES + g, splat(size))
 
 
-@inline
-def observe(p, n, state, scratch, actions, rewards):
+@tile(UPDATE)
+def arm_update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a
     row of L.
     """
@@ -243,12 +237,6 @@ def observe(p, n, state, scratch, actions, rewards):
         for j in range(arms):
             store(scratch, j * LANES + g, gather(state, row + np.uint64(j * LANES)))
     potter(state, arms, scratch, noise_var, residual)
-
-
-@tile(UPDATE)
-def arm_update(p, n, state, signal, scratch, actions, rewards):
-    """Condition on the chosen arms' rewards."""
-    observe(p, n, state, scratch, actions, rewards)
 
 
 def packed(prior: Any, contexts: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArray]:

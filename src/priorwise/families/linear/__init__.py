@@ -35,11 +35,11 @@ def _information(prior: LinearGaussianPrior, statistics: Any) -> tuple[FloatArra
             "the prior's noise differs between arms, which plain sums over arms cannot tell apart: "
             "read the tasks with noise_var=..., the variances of the arms"
         )
-    if statistics.noise_var is not None and not np.array_equal(
-        statistics.noise_var, prior.noise_var
-    ):
-        raise ValueError("the statistics are in units of another noise than that of the prior")
-    noise = 1.0 if statistics.noise_var is not None else float(prior.noise_var[0])
+    noise = float(prior.noise_var[0])
+    if statistics.noise_var is not None:
+        if not np.array_equal(statistics.noise_var, prior.noise_var):
+            raise ValueError("the statistics are in units of another noise than that of the prior")
+        noise = 1.0
     return statistics.gram / noise, statistics.moments / noise
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, cast, final
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.columns import by_arm
-from priorwise.core.design import design_sums, uniformity_warnings
+from priorwise.core.design import design_sums
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.runs import Run
@@ -66,6 +67,7 @@ class LinearMoments(MomentEstimator):
     """
 
     reads: ClassVar[type] = LinearStatistics
+    likelihood: ClassVar[str] = "LinearMarginalLikelihood"
 
     contexts: Contexts | ArrayLike
     noise_var: float | None = None
@@ -127,23 +129,14 @@ class LinearMoments(MomentEstimator):
 
     def _finish(self, totals: Totals, data: Any) -> PriorFit:
         tasks, dim, noise = int(totals.rows), totals.x.size, cast("float", self.noise_var)
-        warnings = list(uniformity_warnings(totals.design, "LinearMarginalLikelihood"))
+        report = self._report(totals, tasks, data)
         if tasks < 2:
             few = "no task has" if tasks == 0 else "a single task has"
-            warnings.append(
-                f"{few} features in all directions: the covariance is that of a reward in each"
-            )
+            why = f"{few} features in all directions: the covariance is that of a reward in each"
+            report["warnings"].append(why)
             unknown = np.full(dim, np.inf), np.full((dim, dim), np.inf)
             found = MomentEstimate(totals.x, noise * np.eye(dim), *unknown, None)
         else:
             found = estimate(totals, subtract=True)
-        return moment_fit(
-            lambda mean, cov: LinearGaussianPrior(mean, cov, noise, self.contexts),
-            found,
-            guessed=tasks < 2,
-            estimator=type(self).__name__,
-            tasks=tasks,
-            left_out=totals.tasks - tasks,
-            warnings=warnings,
-            statistics=data,
-        )
+        prior = partial(LinearGaussianPrior, noise_var=noise, contexts=self.contexts)
+        return moment_fit(prior, found, guessed=tasks < 2, **report)

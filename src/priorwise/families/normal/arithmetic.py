@@ -39,9 +39,8 @@ def given(
     stacked = np.zeros((len(shift), 2 * size, size + 1))
     stacked[:, :size, :size] = scale[:, :, None] * axes.transpose(0, 2, 1) @ root
     stacked[:, size:, :size] = np.eye(size)
-    stacked[:, :size, size] = np.einsum("tij,ti->tj", axes, surprise) / np.where(
-        scale > 0.0, scale, np.inf
-    )
+    along = np.einsum("tij,ti->tj", axes, surprise)
+    stacked[:, :size, size] = along / np.where(scale > 0.0, scale, np.inf)
     r = np.asarray(np.linalg.qr(stacked, mode="r"))[:, :size]
     r *= np.copysign(1.0, np.einsum("tii->ti", r[:, :, :size]))[:, :, None]  # as Cholesky's
     solved = np.linalg.solve(r[:, :, :size].transpose(0, 2, 1), root.T)
@@ -52,14 +51,6 @@ def given(
 def log_normal(residual: FloatArray, variance: FloatArray) -> FloatArray:
     """Log density of normal residuals."""
     return np.asarray(-0.5 * (residual**2 / variance + np.log(2.0 * np.pi * variance)))
-
-
-def expected_maximum_gains(cov: FloatArray, noise_var: FloatArray) -> FloatArray:
-    """Slope of each posterior mean in the standardised reward of the pulled arm: ``S[:, a] /
-    sqrt(S_aa + v_a)``.
-    """
-    spread = np.sqrt(np.einsum("taa->ta", cov) + noise_var)
-    return cov / spread[:, :, None]
 
 
 def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
@@ -91,10 +82,6 @@ def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
     top = ~beaten & (lower < upper)
     lower, upper = np.where(top, lower, 0.0), np.where(top, upper, 0.0)
     mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
-    return np.where(top, level * mass + slopes * (_density(lower) - _density(upper)), 0.0).sum(
-        axis=-1
-    )
-
-
-def _density(x: FloatArray) -> FloatArray:
-    return np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi)
+    densities = (np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi) for x in (lower, upper))
+    share = level * mass + slopes * np.subtract(*densities)
+    return np.asarray(np.where(top, share, 0.0).sum(axis=-1))

@@ -10,7 +10,7 @@ so a small distance keeps its digits.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from priorwise.core import validation
 from priorwise.core.numerics import exp_excess, normal_mass
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
+from priorwise.families.normal.beliefs import NormalPrior
 
 EPS: Final = float(np.finfo(np.float64).eps)
 EQUAL: Final = 1e-12
@@ -32,18 +33,6 @@ FAR: Final = 1e6
 """Mean differences beyond this many pooled standard deviations put the total variation at 1, to all
 digits.
 """
-
-
-class Normal(Protocol):
-    """A normal prior of means or of weights."""
-
-    @property
-    def mean(self) -> FloatArray:
-        """Mean, ``(dim,)``."""
-
-    @property
-    def cov(self) -> FloatArray:
-        """Covariance, ``(dim, dim)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +52,13 @@ class GaussianPair:
     singular: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def of(cls, p: Normal, q: Normal) -> GaussianPair:
+    def of(cls, p: NormalPrior[Any], q: NormalPrior[Any]) -> GaussianPair:
         """Diagonalise; directions of zero variance under both laws are left out if the means agree
         there.
         """
-        sizes = p.mean.size, q.mean.size
-        if sizes[0] != sizes[1]:
-            raise ValueError(
-                f"the priors have {sizes[0]} and {sizes[1]} weights; use the same features for both"
-            )
+        if p.mean.size != q.mean.size:
+            sizes = f"{p.mean.size} and {q.mean.size}"
+            raise ValueError(f"the priors have {sizes} weights; use the same features for both")
         none = [np.empty(0)] * 5
         apart = cls(*none, singular=True)
         shift = q.mean - p.mean

@@ -5,7 +5,7 @@ fitted prior, which is widened by it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self, final
 
 import numpy as np
@@ -77,9 +77,8 @@ class GaussianHyperPosterior:
     def observe(self, played: Trajectory) -> Self:
         """Add the tasks' messages."""
         j, h = messages(*self.information(played), self.hyper.task_cov)
-        return type(self)(
-            self.hyper, self.blank, self.precision + j.sum(axis=0), self.shift + h.sum(axis=0)
-        )
+        precision, shift = self.precision + j.sum(axis=0), self.shift + h.sum(axis=0)
+        return replace(self, precision=precision, shift=shift)
 
     def information(self, seen: Any) -> tuple[FloatArray, FloatArray]:
         """What each task, played or as statistics, says about its w: ``P``, ``(task, dim, dim)``,

@@ -149,9 +149,8 @@ class NormalDifferences:
         both = cov[:, a, a] + cov[:, b, b]
         variance = both - 2.0 * cov[:, a, b]
         variance = np.where(variance > SAME * both, variance, 0.0)
-        return cls(
-            np.abs(mean[:, a] - mean[:, b]).ravel(), np.sqrt(variance).ravel(), 1.0 / len(mean)
-        )
+        gap = np.abs(mean[:, a] - mean[:, b]).ravel()
+        return cls(gap, np.sqrt(variance).ravel(), 1.0 / len(mean))
 
     @property
     def name(self) -> str:
@@ -191,10 +190,8 @@ class NormalDifferences:
             tail.threshold(start, float((gap - origin + std * reach).max())),
             float(fixed.max(initial=0.0)) - origin,
         ]
-        known = [
-            float(np.maximum(fixed - origin - t, 0.0).sum()) * math.exp(min(-log_p, 600.0))
-            for t in thresholds
-        ]
+        weight = math.exp(min(-log_p, 600.0))
+        known = (float(np.maximum(fixed - origin - t, 0.0).sum()) * weight for t in thresholds)
         beyond = min(t + tail.excess(t) + extra for t, extra in zip(thresholds, known, strict=True))
         return origin + beyond + ROUNDING * (origin + abs(beyond))
 
@@ -212,16 +209,13 @@ class _Shifted:
         """``log(sum P(|N| > q) / p)``."""
         from scipy.special import log_ndtr, logsumexp
 
-        both = np.logaddexp(
-            log_ndtr((self.ahead - t) / self.std), log_ndtr(-(self.behind + t) / self.std)
-        )
-        return float(logsumexp(both)) - self.log_p
+        ends = (self.ahead - t) / self.std, -(self.behind + t) / self.std
+        return float(logsumexp(np.logaddexp(*map(log_ndtr, ends)))) - self.log_p
 
     def excess(self, t: float) -> float:
         """``sum E(|N| - q)_+ / p``."""
-        logs = np.log(self.std) + np.logaddexp(
-            log_loss((t - self.ahead) / self.std), log_loss((t + self.behind) / self.std)
-        )
+        ends = (t - self.ahead) / self.std, (t + self.behind) / self.std
+        logs = np.log(self.std) + np.logaddexp(*map(log_loss, ends))
         return float(np.exp(np.minimum(logs - self.log_p, 600.0)).sum())
 
     def threshold(self, low: float, high: float) -> float:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.design import uniformity_warnings
 from priorwise.core.fits import PriorFit
 from priorwise.core.numerics import ROUNDING, project_psd
 from priorwise.core.types import FloatArray, IntArray
@@ -172,10 +173,8 @@ def estimate(totals: Totals, *, subtract: bool) -> MomentEstimate:
     across = slope[:, None] * zx.T
     squares = zz + own + own.T - 2.0 * (across + across.T) + 2.0 * np.outer(slope, slope) * xx
     variance = squares - (second - 2.0 * np.outer(slope, mean)) ** 2
-    mean_variance = np.diag(xx) - mean**2
-    mean_error, cov_error = (
-        np.sqrt(np.maximum(each, 0.0) / (rows - 1)) for each in (mean_variance, variance)
-    )
+    mean_error = np.sqrt(np.maximum(np.diag(xx) - mean**2, 0.0) / (rows - 1))
+    cov_error = np.sqrt(np.maximum(variance, 0.0) / (rows - 1))
     return MomentEstimate(mean, cov, mean_error, cov_error, None)
 
 
@@ -185,7 +184,12 @@ class MomentEstimator(ABC):
     """
 
     adaptive: ClassVar[bool] = False  # pulls must not have followed rewards
+    likelihood: ClassVar[str]  # the estimator that does not mind
     noise_var: Any
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
 
     def fit(self, data: Any, *, start: Any = None) -> PriorFit:
         """Fit a kept run or statistics; ``start`` is ignored."""
@@ -224,6 +228,12 @@ class MomentEstimator(ABC):
         totals = prefix_totals(self._reader(data, statistics), sizes)
         return [self._finish(total, kept) for total in totals]
 
+    def _report(self, totals: Totals, tasks: int, data: Any) -> dict[str, Any]:
+        """What a fit says beside its prior."""
+        warnings = list(uniformity_warnings(totals.design, self.likelihood))
+        counted = {"tasks": tasks, "left_out": totals.tasks - tasks}
+        return {"estimator": self._name, **counted, "warnings": warnings, "statistics": data}
+
     @abstractmethod
     def _statistics(self, data: Any) -> Any:
         """Read a run, and check statistics."""
@@ -244,11 +254,7 @@ class MomentEstimator(ABC):
 
 
 def moment_fit(
-    prior: Callable[[FloatArray, FloatArray], Any],
-    found: MomentEstimate,
-    *,
-    guessed: bool,
-    **more: Any,
+    prior: Callable[..., Any], found: MomentEstimate, *, guessed: bool, **more: Any
 ) -> PriorFit:
     """Return the fit with the covariance projected; no law of plausible priors where a part of it
     is ``guessed``.
@@ -310,7 +316,6 @@ class MomentUncertainty(Uncertainty):
             change = np.zeros((k, k))
             change[lower] = draw[k:]
             change = change + np.tril(change, -1).T
-            out.append(
-                prior.replaced(mean=self.mean + draw[:k], cov=project_psd(self.cov + change).matrix)
-            )
+            cov = project_psd(self.cov + change).matrix
+            out.append(prior.replaced(mean=self.mean + draw[:k], cov=cov))
         return out

@@ -330,9 +330,8 @@ def log_marginal_likelihood(
     n, noise, none = data.pulls, np.array(normal.noise_var), np.empty((0, data.arms, data.arms))
     middle = float(normal.mean.mean())
     centred, safe = data.shifted(middle), np.where(n > 0.0, n, 1.0)
-    tasks = NormalTasks(
-        none, n.copy(), np.ones(data.tasks), centred.sums / safe, none, None, np.zeros(data.arms)
-    )
+    pulls, ones, freedom = n.copy(), np.ones(data.tasks), np.zeros(data.arms)
+    tasks = NormalTasks(none, pulls, ones, centred.sums / safe, none, None, freedom)
     at = Parameters(normal.mean - middle, np.array(normal.cov, order="C"), noise)
     out = tasks.sums(at).values
     if centred.squares is not None:

@@ -28,7 +28,6 @@ from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters, 
 Structure = Literal["full", "diagonal"]
 
 REGULARISER: Final = 1.0
-
 LEAST_NOISE: Final = 1e-8  # variance, in units of the rewards' spread
 FAR: Final = 10.0
 """Variance that the regulariser alone would choose, in units of the data: ten times what would
