@@ -15,17 +15,8 @@ import numpy as np
 
 from priorwise.core.tiles import Layout
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.kernels.compiling import (
-    DRAW,
-    LANES,
-    MEAN,
-    REWARD,
-    SAMPLE,
-    START,
-    UPDATE,
-    inline,
-    tile,
-)
+from priorwise.kernels import compiling as kinds
+from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.random import ONE, call_key, normals, one_normal
 from priorwise.kernels.simd import WIDTH, fma, gather, iota, load, splat, sqrt, store
 
@@ -158,7 +149,7 @@ def noise_of(p, n, first, arm):
     return splat(p[first]) if n[At.SAME_NOISE] else gather(p, arm + np.uint64(first))
 
 
-@tile(SAMPLE)
+@tile(kinds.SAMPLE)
 def sample(p, n, keys, environment):
     """Draw mean vectors (or weight vectors) from the prior: m + L z."""
     z = np.empty((n[At.DIM], LANES))
@@ -166,7 +157,7 @@ def sample(p, n, keys, environment):
     spread(p, n, z, environment)
 
 
-@tile(START)
+@tile(kinds.START)
 def start(p, n, state):
     """Start the belief at the prior: write its mean and root."""
     dim, mean, root = n[At.DIM], n[At.MEAN], n[At.ROOT]
@@ -176,7 +167,7 @@ def start(p, n, state):
             store(state, row * LANES + g, value)
 
 
-@tile(REWARD)
+@tile(kinds.REWARD)
 def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
     """Reward with normal noise: one number a step, whatever the arm."""
     one_normal(keys, step, spare, rewards)
@@ -185,7 +176,7 @@ def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
         store(rewards, g, fma(deviation, load(rewards, g), load(chosen, g)))
 
 
-@tile(DRAW)
+@tile(kinds.DRAW)
 def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means."""
     arms = n[At.ARMS]
@@ -193,13 +184,13 @@ def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
     affine(state, 0, state, arms, scratch, 1.0, arms, values, 0)
 
 
-@tile(DRAW)
+@tile(kinds.DRAW)
 def arm_redraw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw with the normals that the draw of another belief left."""
     affine(state, 0, state, n[At.ARMS], scratch, 1.0, n[At.ARMS], values, 0)
 
 
-@tile(MEAN)
+@tile(kinds.MEAN)
 def arm_mean(p, n, state, signal, scratch, values):
     """Posterior means."""
     for arm in range(n[At.ARMS]):
@@ -207,7 +198,7 @@ def arm_mean(p, n, state, signal, scratch, values):
             store(values, arm * LANES + g, load(state, arm * LANES + g))
 
 
-@tile(MEAN)
+@tile(kinds.MEAN)
 def arm_mean_size(p, n, state, signal, scratch, values):
     """Write what the posterior means are sums of, but for the observations: the prior's mean, and a
     row of its root.
@@ -221,7 +212,7 @@ def arm_mean_size(p, n, state, signal, scratch, values):
             store(values, arm * LANES + g, splat(size))
 
 
-@tile(UPDATE)
+@tile(kinds.UPDATE)
 def arm_update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a
     row of L.

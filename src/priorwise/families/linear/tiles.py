@@ -11,20 +11,8 @@ import numpy as np
 
 from priorwise.families.gaussian.tiles import At, affine, dot, potter
 from priorwise.families.gaussian.tiles_exact import ahead_of, drawn_ahead, gains_of
-from priorwise.kernels.compiling import (
-    BEST_AFTER,
-    DRAW,
-    DRAW_EACH,
-    LANES,
-    LOOK,
-    MEAN,
-    QUANTILE,
-    SIGNAL,
-    UPDATE,
-    VALUES,
-    inline,
-    tile,
-)
+from priorwise.kernels import compiling as kinds
+from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.normal import REACH, exp, expected_maximum, normals_by_lane
 from priorwise.kernels.random import call_key, mix, normals, slot_key, unit
 from priorwise.kernels.simd import WIDTH, fma, load, maximum, minimum, splat, sqrt, store
@@ -73,19 +61,19 @@ def direction(state, dim, x, f):
             store(f, j * LANES + g, s)
 
 
-@tile(SIGNAL)
+@tile(kinds.SIGNAL)
 def signal(p, n, keys, step, signal):
     """Show fresh contexts; those of pull h are drawn after pull h - 1."""
     contexts(p, n, keys, call_key(step - 1, 0), signal)
 
 
-@tile(VALUES)
+@tile(kinds.VALUES)
 def values(p, n, environment, signal, values):
     """Values of the arms under the true weights."""
     project(signal, environment, n[At.ARMS], n[At.DIM], values)
 
 
-@tile(DRAW)
+@tile(kinds.DRAW)
 def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """Values of the arms under one posterior draw of the weights."""
     dim = n[At.DIM]
@@ -94,7 +82,7 @@ def draw(p, n, keys, at, draw, state, signal, scratch, values):
     project(signal, scratch[dim:], n[At.ARMS], dim, values)
 
 
-@tile(DRAW)
+@tile(kinds.DRAW)
 def redraw(p, n, keys, at, draw, state, signal, scratch, values):
     """Values under one posterior draw with the normals that the draw of another belief left."""
     dim = n[At.DIM]
@@ -102,13 +90,13 @@ def redraw(p, n, keys, at, draw, state, signal, scratch, values):
     project(signal, scratch[dim:], n[At.ARMS], dim, values)
 
 
-@tile(MEAN)
+@tile(kinds.MEAN)
 def mean(p, n, state, signal, scratch, values):
     """Posterior means of the arms' values."""
     project(signal, state, n[At.ARMS], n[At.DIM], values)
 
 
-@tile(UPDATE)
+@tile(kinds.UPDATE)
 def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards."""
     dim = n[At.DIM]
@@ -126,7 +114,7 @@ def update(p, n, state, signal, scratch, actions, rewards):
     potter(state, dim, f, noise_var, residual)
 
 
-@tile(LOOK)
+@tile(kinds.LOOK)
 def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
     """Look one step past pulling each arm, to fresh contexts; the mean of k2 draws of the weights
     is one draw (exact in law).
@@ -168,7 +156,7 @@ def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahea
                 store(ahead, place, load(ahead, place) + best)
 
 
-@tile(QUANTILE)
+@tile(kinds.QUANTILE)
 def quantile(p, n, level, normal, state, signal, scratch, values):
     """Posterior quantiles of the arms' values."""
     arms, dim = n[At.ARMS], n[At.DIM]
@@ -182,7 +170,7 @@ def quantile(p, n, level, normal, state, signal, scratch, values):
             store(values, place, fma(deviation, splat(normal), load(values, place)))
 
 
-@tile(DRAW_EACH)
+@tile(kinds.DRAW_EACH)
 def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
     """Values of the arms under one posterior draw of the weights, with a draw number of its own for
     each lane.
@@ -213,7 +201,7 @@ def expected_length(state, gains, dim, g):
     return total * (1.0 / np.sqrt(2.0 * np.pi))
 
 
-@tile(BEST_AFTER)
+@tile(kinds.BEST_AFTER)
 def best_after(p, n, state, signal, mask, scratch, values):
     """Expected best posterior mean over fresh contexts and the reward of each arm."""
     arms, dim, pool = n[At.ARMS], n[At.DIM], n[At.POOL]

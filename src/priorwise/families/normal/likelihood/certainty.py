@@ -100,10 +100,8 @@ def certainty(
         information = place.information(chart, root)
     elif model.size <= DIFFERENCES:
         steps = 1e-5 * np.eye(place.x.size)
-        points = (place.x - steps, place.x + steps)
-        back, there = (
-            np.array([model.at(x, curved=False).gradient for x in each]) for each in points
-        )
+        ends = np.concatenate([place.x - steps, place.x + steps])
+        back, there = np.split(np.array([model.at(x, curved=False).gradient for x in ends]), 2)
         information = (back - there) / 2e-5
     else:
         return {}, None, [f"no standard errors: {model.size} parameters are too many"]
@@ -116,9 +114,8 @@ def certainty(
     mean, log_noise = units.weight[:, None] * (model.mean_map @ beta), model.noise_map @ tau
     root, moves = units.weight[:, None] * root, units.weight[:, None, None] * chart.root(theta)
     middle, roots = units.centre + units.weight * place.at.mean, centred(root, moves, chart.axes)
-    law = NormalUncertainty(
-        structure, active.astype(np.float64), middle, mean, *roots, noise, log_noise
-    )
+    arms = active.astype(np.float64)
+    law = NormalUncertainty(structure, arms, middle, mean, *roots, noise, log_noise)
     half = np.einsum("acz,bc->abz", moves, root)
     cov = half + half.transpose(1, 0, 2)
     errors = {"mean": np.linalg.norm(mean, axis=-1), "cov": np.linalg.norm(cov, axis=-1)}
