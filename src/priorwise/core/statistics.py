@@ -14,18 +14,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priorwise.core import columns as checked
 from priorwise.core import validation
-from priorwise.core.columns import (
-    Pulls,
-    Steps,
-    by_arm,
-    chosen_tasks,
-    counts,
-    pulls_of,
-    some_pulls,
-    table,
-    trajectory,
-)
 from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray, IntArray
@@ -72,7 +62,7 @@ class PerTask(Serializable):
         return len(next(array for array in self._columns().values() if array is not None))
 
     @classmethod
-    def of(cls, data: Any, *, steps: Steps = None, **known: Any) -> Self:
+    def of(cls, data: Any, *, steps: checked.Steps = None, **known: Any) -> Self:
         """Return statistics as they are, and those of a kept run or of played tasks, or only of the
         first ``steps`` pulls of these, or a slice of them.
 
@@ -80,14 +70,14 @@ class PerTask(Serializable):
         """
         played = data.kept if isinstance(data, Run) else data
         if isinstance(played, Trajectory):
-            return cls.read(some_pulls(played, steps), **known)
+            return cls.read(checked.some_pulls(played, steps), **known)
         if not isinstance(data, cls):
             raise TypeError(f"data must be a kept Run or {cls.__name__}, got {type(data).__name__}")
         data._check(**known)
         return data
 
     @classmethod
-    def from_run(cls, run: Run, *, steps: Steps = None, **known: Any) -> Self:
+    def from_run(cls, run: Run, *, steps: checked.Steps = None, **known: Any) -> Self:
         """Sum up a kept run, or only its first ``steps`` pulls, or a slice of them."""
         if not isinstance(run, Run):
             raise TypeError(f"run must be a Run with keep=True, got {type(run).__name__}")
@@ -115,7 +105,7 @@ class PerTask(Serializable):
         """Return some of the tasks: a slice, a mask, or indices, which may repeat (for a
         bootstrap).
         """
-        rows = np.atleast_1d(np.arange(self.tasks)[chosen_tasks(index, self.tasks)])
+        rows = np.atleast_1d(np.arange(self.tasks)[checked.chosen_tasks(index, self.tasks)])
         if rows.size == 0:
             none = f"index {validation.shown(index)} leaves none of the {self.tasks} tasks"
             raise IndexError(f"{none}; statistics need at least one")
@@ -164,12 +154,12 @@ class PerTask(Serializable):
             dim)``.
 
         """
-        pulls = pulls_of(actions, rewards, signal, self.tasks)
+        pulls = checked.pulls_of(actions, rewards, signal, self.tasks)
         columns = self._each(np.copy)
         self._add(columns, pulls)
         return self._with(columns)
 
-    def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
+    def _add(self, columns: dict[str, Any], pulls: checked.Pulls) -> None:
         """Add one pull to each of some tasks, in place."""
         raise NotImplementedError
 
@@ -227,9 +217,16 @@ class PerArm(PerTask):
     names: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        n = counts("pulls", self._columns()["pulls"], (None, None))
-        columns = {name: table(name, each, n.shape) for name, each in self._columns().items()}
+        n = checked.counts("pulls", self._columns()["pulls"], (None, None))
+        columns = {
+            name: checked.table(name, each, n.shape) for name, each in self._columns().items()
+        }
         self._set(**columns | {"pulls": n, "names": validation.names(self.names, n.shape[1])})
+
+    @classmethod
+    def _made(cls, columns: dict[str, Any], **shared: Any) -> Self:
+        make: Any = cls
+        return make(**columns, **shared)
 
     @classmethod
     def addends(cls, rewards: FloatArray) -> dict[str, Any]:
@@ -253,7 +250,7 @@ class PerArm(PerTask):
         for name, each in added.items():
             values = np.broadcast_to(each, at.shape).astype(np.float64)
             second = np.diff(values, 2)
-            if np.ptp(second, axis=0) if second.size else False:
+            if second.size and np.ptp(second):
                 return None
             half = float(second[0]) / 2.0 if second.size else 0.0
             found[name] = float(values[0]), float(values[1] - values[0]) - half, half
@@ -267,14 +264,12 @@ class PerArm(PerTask):
         weights = cls.weights()
         if weights is None:
             raise TypeError(f"{cls.__name__} reads single rewards, and not sums of them")
-        columns = {
-            name: None
-            if square and squares is None
-            else one * pulls + linear * sums + (square * squares if square else 0.0)
-            for name, (one, linear, square) in weights.items()
-        }
-        make: Any = cls
-        return make(**columns, names=names)
+        columns = {}
+        for name, (one, linear, square) in weights.items():
+            more = square * squares if square and squares is not None else 0.0
+            lacking = square and squares is None
+            columns[name] = None if lacking else one * pulls + linear * sums + more
+        return cls._made(columns, names=names)
 
     @classmethod
     def from_counts(
@@ -286,8 +281,7 @@ class PerArm(PerTask):
         for name, each in cls.addends(rewards).items():
             columns[name] = np.zeros(shape)
             np.add.at(columns[name], (tasks, arms), each * counts)
-        make: Any = cls
-        return make(**columns, names=names)
+        return cls._made(columns, names=names)
 
     @property
     def arms(self) -> int:
@@ -304,18 +298,16 @@ class PerArm(PerTask):
         """Return the statistics of tasks before their first pull."""
         shape = (validation.count("tasks", tasks), validation.count("arms", arms))
         blank = {each.name: np.zeros(shape) for each in fields(cls) if each.name not in cls.shared}
-        make: Any = cls
-        return make(**blank, names=names)
+        return cls._made(blank, names=names)
 
     @classmethod
     def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
         """Sum up actions and rewards ``(task, step)``."""
-        chosen, earned = trajectory(actions, rewards, arms)
-        make: Any = cls
+        chosen, earned = checked.trajectory(actions, rewards, arms)
         added = {name: np.broadcast_to(x, chosen.shape) for name, x in cls.addends(earned).items()}
-        return make(**{name: by_arm(chosen, each, arms) for name, each in added.items()})
+        return cls._made({name: checked.by_arm(chosen, each, arms) for name, each in added.items()})
 
-    def _add(self, columns: dict[str, Any], pulls: Pulls) -> None:
+    def _add(self, columns: dict[str, Any], pulls: checked.Pulls) -> None:
         pulls.check(self.arms)
         for name, each in self.addends(pulls.rewards).items():
             if columns[name] is not None:
@@ -337,8 +329,7 @@ class PerArm(PerTask):
 
 
 def _same(mine: Any, yours: Any) -> bool:
-    if isinstance(mine, np.ndarray) or isinstance(yours, np.ndarray):
-        return mine is yours or (
-            mine is not None and yours is not None and np.array_equal(mine, yours)
-        )
-    return bool(mine == yours)
+    if mine is None or yours is None:
+        return mine is yours
+    arrays = isinstance(mine, np.ndarray) or isinstance(yours, np.ndarray)
+    return mine is yours or bool(np.array_equal(mine, yours) if arrays else mine == yours)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -37,22 +37,16 @@ class EnvironmentSampling:
 
     """
 
+    needs: ClassVar[tuple[type, ...]] = (EnvironmentBelief,)
+
     k: int
     rule: Callable[[Any, Seen], FloatArray]
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         sizes.check_draws("k", validation.count("k", self.k))
         if not callable(self.rule):
-            raise TypeError(
-                "rule must be a function of drawn environments and seen, got "
-                f"{validation.shown(self.rule)}"
-            )
-
-    @property
-    def needs(self) -> tuple[type, ...]:
-        """What a belief must offer."""
-        return (EnvironmentBelief,)
+            wrong = validation.shown(self.rule)
+            raise TypeError(f"rule must be a function of drawn environments and seen, got {wrong}")
 
     def act(self, belief: EnvironmentBelief, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ f(environment_1, ..., environment_k)``."""

@@ -22,7 +22,7 @@ where j arms tie with a, and each of them is as likely to be played.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, final
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class RecedingHorizon:
 
     """
 
+    needs: ClassVar[tuple[type, ...]] = (ImaginingBelief,)
+
     k1: int
     k2: int
     alpha: Alpha
@@ -76,11 +78,6 @@ class RecedingHorizon:
         check_alpha(self.alpha)
         validation.one_of("ties", self.ties, Ties)
         validation.one_of("when_certain", self.when_certain, WhenCertain)
-
-    @property
-    def needs(self) -> tuple[type, ...]:
-        """What a belief must offer."""
-        return (ImaginingBelief,)
 
     @property
     def uses(self) -> frozenset[str]:

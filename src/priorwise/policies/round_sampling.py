@@ -13,7 +13,7 @@ eps`` with R redraws: :func:`~priorwise.sensitivity.pomdp_trajectory_bound` with
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -46,23 +46,19 @@ class RoundSampling:
 
     """
 
+    needs: ClassVar[tuple[type, ...]] = (EnvironmentBelief,)
+
     k: int = 1
     rule: NamedRule | Rule = "max"
     _: KW_ONLY
     steps: int
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         self._chooser()
         validation.count("steps", self.steps)
 
     def _chooser(self) -> PosteriorSampling:
         return PosteriorSampling(self.k, self.rule)
-
-    @property
-    def needs(self) -> tuple[type, ...]:
-        """What a belief must offer."""
-        return (EnvironmentBelief,)
 
     def begin(self, tasks: int) -> None:
         """Nothing is drawn before the first step."""
@@ -74,9 +70,7 @@ class RoundSampling:
         doors.acting(self, belief, seen, rng)
         step = np.unique(seen.step)
         if step.size > 1:
-            raise ValueError(
-                "RoundSampling keeps draws for tasks at one step, and these are at several"
-            )
+            raise ValueError("RoundSampling keeps draws of tasks at one step, these are at several")
         if memory is None or (int(step[0]) - 1) % self.steps == 0:
             memory = belief.sample_environments(rng, self.k, seen)
         values = seen.masked(memory.values(seen))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import priorwise.testing.twins as runs
 from priorwise.core.influence import actions_influence_signals
 from priorwise.core.protocols import Prior, SeparableBelief
 from priorwise.core.serial import Serializable
@@ -18,19 +19,8 @@ from priorwise.simulate.run import simulate
 from priorwise.testing.calibration import Forgetful, Gullible, calibration
 from priorwise.testing.playing import follow, play, same_signals
 from priorwise.testing.seeds import Seeded
-from priorwise.testing.twins import (
-    HORIZON,
-    POLICIES,
-    TASKS,
-    compiled,
-    kept_run,
-    offers,
-    same_run,
-    some_arms,
-    twins,
-)
 
-EVERY_POLICY = pytest.mark.parametrize("name", POLICIES)
+EVERY_POLICY = pytest.mark.parametrize("name", runs.POLICIES)
 
 
 class PriorContract(Seeded):
@@ -148,12 +138,12 @@ class PriorContract(Seeded):
     @EVERY_POLICY
     def test_tasks_do_not_see_each_other(self, prior: Prior, name: str, seed: int) -> None:
         """A task does the same alone, in a small batch and in a large one."""
-        policy = POLICIES[name]
-        if not offers(prior, policy):
+        policy = runs.POLICIES[name]
+        if not runs.offers(prior, policy):
             with pytest.raises(TypeError, match="needs a belief with"):
                 simulate(prior, policy, horizon=1, tasks=1, seed=seed)
             return
-        options: Any = {"seed": seed, "horizon": HORIZON, "available": None, "keep": True}
+        options: Any = {"seed": seed, "horizon": runs.HORIZON, "available": None, "keep": True}
 
         def columns(first: int, tasks: int) -> Any:
             return run_numpy(prior, prior, policy, first=first, tasks=tasks, **options).columns
@@ -169,10 +159,10 @@ class PriorContract(Seeded):
     @EVERY_POLICY
     def test_mask_of_all_arms_is_no_mask(self, prior: Prior, name: str, seed: int) -> None:
         """Making all arms available changes nothing."""
-        policy = POLICIES[name]
-        if offers(prior, policy):
+        policy = runs.POLICIES[name]
+        if runs.offers(prior, policy):
             masks = (None, np.ones(prior.arms, dtype=bool))
-            same_run(*(kept_run(prior, policy, seed, available=mask) for mask in masks))
+            runs.same_run(*(runs.kept_run(prior, policy, seed, available=mask) for mask in masks))
 
     @EVERY_POLICY
     @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
@@ -182,16 +172,16 @@ class PriorContract(Seeded):
         """Action for action, for a true and a misspecified belief; without tile functions the
         compiled loop is refused.
         """
-        policy = POLICIES[name]
-        available = some_arms(TASKS, prior.arms, seed) if masked else None
+        policy = runs.POLICIES[name]
+        available = runs.some_arms(runs.TASKS, prior.arms, seed) if masked else None
         for held in (prior, believed):
-            if not offers(held, policy):
+            if not runs.offers(held, policy):
                 continue
-            if compiled(prior, policy) and compiled(held, policy):
-                twins(prior, held, policy, available=available, seed=seed)
+            if runs.compiled(prior, policy) and runs.compiled(held, policy):
+                runs.twins(prior, held, policy, available=available, seed=seed)
             else:
                 with pytest.raises(ValueError, match="no compiled loop"):
-                    kept_run(prior, policy, seed, tasks=3, believed=held, engine="compiled")
+                    runs.kept_run(prior, policy, seed, tasks=3, believed=held, engine="compiled")
 
 
 class JsonContract:
