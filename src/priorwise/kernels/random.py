@@ -163,18 +163,12 @@ def normals(keys, at, draw, out):
             a, b = turned(load(out, place), bits_of(load(out, place + LANES)))
             store(out, place, a)
             store(out, place + LANES, b)
-    if count & 1:
-        last_normal(keys, at, draw, count >> 1, out[count - 1])
-
-
-@inline
-def last_normal(keys, at, draw, pair, out):
-    """Return the first normal of a pair for a tile."""
-    slot = slot_key(at, draw, pair)
-    for g in range(0, LANES, WIDTH):
-        store(out, g, radius_of(mix(load(keys, g) + slot)))
-    for g in range(0, LANES, WIDTH):
-        store(out, g, turned(load(out, g), second(mix(load(keys, g) + slot)))[0])
+    if count & 1:  # the first normal of a last pair
+        slot, last = slot_key(at, draw, pairs), out[count - 1]
+        for g in range(0, LANES, WIDTH):
+            store(last, g, radius_of(mix(load(keys, g) + slot)))
+        for g in range(0, LANES, WIDTH):
+            store(last, g, turned(load(last, g), second(mix(load(keys, g) + slot)))[0])
 
 
 @inline

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Final
 
+import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+
+from priorwise.core.tiles import LANES
+
+MOST_KEPT: Final = 1 << 15
+FOUR: Final = np.uint64(4)
+
+
+def kept_rows(values: int) -> int:
+    """Rows in which values are kept, four numbers each: a power of two of them, at most
+    MOST_KEPT.
+    """
+    kept = max(16, 1 << (min(values, MOST_KEPT) - 1).bit_length())
+    return kept * 4 // LANES
 
 
 def address_of_special(name: str, arguments: int) -> int | None:
@@ -31,8 +47,6 @@ def call_special(typingctx, address, *numbers):
     """Call a function of ``scipy.special`` at its address."""
 
     def generate(context, builder, signature, args):
-        from numba.core import cgutils
-
         real = ir.DoubleType()
         given = cgutils.unpack_tuple(builder, args[1])
         function_type = ir.FunctionType(real, [*[real] * len(given), ir.IntType(32)])

@@ -113,11 +113,13 @@ class BetaPrior(Serializable):
         from priorwise.families.beta import tiles as kernels
         from priorwise.families.beta import tiles_exact as exact
         from priorwise.kernels.bandit import bandit_tiles
+        from priorwise.kernels.special import kept_rows
 
         inverse = exact.inverse_address() if "quantile" in uses else None
         address = np.array([inverse or 0]).view(np.float64)
         p, n = kernels.At.pack(arms=self.arms, alpha=self.alpha, beta=self.beta, inverse=address)
-        kept = exact.kept_rows(self.arms, horizon) if "quantile" in uses else 0
+        pairs = self.arms * horizon * (horizon + 1) * (horizon + 2) // 6  # with their levels
+        kept = kept_rows(2 * pairs) if "quantile" in uses else 0
         return bandit_tiles(
             p,
             n,

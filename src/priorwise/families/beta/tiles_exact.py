@@ -8,8 +8,6 @@ the rows of the belief after its own, four numbers each: a, b, the level and the
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from priorwise.families.beta.tiles import ROWS_PER_ARM, At, beta_row
@@ -27,17 +25,7 @@ from priorwise.kernels.simd import (
     store,
     where_at_least,
 )
-from priorwise.kernels.special import address_of_special, call_special
-
-MOST_KEPT: Final = 1 << 15
-FOUR: Final = np.uint64(4)
-
-
-def kept_rows(arms: int, horizon: int) -> int:
-    """Rows in which quantiles are kept: a power of two of them, at most MOST_KEPT."""
-    pairs = arms * horizon * (horizon + 1) * (horizon + 2) // 6  # with their levels
-    kept = max(16, 1 << (min(2 * pairs, MOST_KEPT) - 1).bit_length())
-    return kept * 4 // LANES
+from priorwise.kernels.special import FOUR, address_of_special, call_special
 
 
 def inverse_address() -> int | None:

@@ -59,15 +59,6 @@ class At(Layout):
     RECORDS = 18  # (support, arm + WIDTH), integers: where the record of each mean begins
 
 
-@inline
-def log_likelihood(p, n, mean, arm, reward):
-    """Log likelihood of a noisy reward under a mean, up to a constant of the reward."""
-    if n[At.NOISE] == BERNOULLI:
-        return np.log(mean if reward > 0.5 else 1.0 - mean)
-    deviation = reward - mean
-    return -0.5 * deviation * deviation / p[n[At.NOISE_VAR] + arm]
-
-
 @tile(kinds.SAMPLE)
 def sample(p, n, keys, environment):
     """Draw which task it is; the environment is its mean vector."""
@@ -249,7 +240,9 @@ def rule_out(p, n, state, actions, rewards, best):
 
 @inline
 def add_log_likelihoods(p, n, state, actions, rewards, best):
-    """Add the log likelihoods of the rewards, and write the best log weight."""
+    """Add the log likelihoods of noisy rewards, up to a constant of each, and write the best log
+    weight.
+    """
     arms, means = n[At.ARMS], n[At.MEANS]
     best[:] = -np.inf
     for s in range(n[At.SUPPORT]):
@@ -257,8 +250,12 @@ def add_log_likelihoods(p, n, state, actions, rewards, best):
         for lane in range(LANES):
             if row[lane] > -np.inf:
                 arm = actions[lane]
-                mean = peek(p, means + s * arms + arm)
-                row[lane] += log_likelihood(p, n, mean, arm, rewards[lane])
+                mean, reward = peek(p, means + s * arms + arm), rewards[lane]
+                if n[At.NOISE] == BERNOULLI:
+                    row[lane] += np.log(mean if reward > 0.5 else 1.0 - mean)
+                else:
+                    gap = reward - mean
+                    row[lane] += -0.5 * gap * gap / p[n[At.NOISE_VAR] + arm]
                 best[lane] = max(best[lane], row[lane])
 
 

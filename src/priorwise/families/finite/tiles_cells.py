@@ -93,23 +93,17 @@ def fill_records(work, cells, p, n, active):
 
 
 @inline
-def show(work, cells, at):
-    """Write the means that the cells of a batch show: the last words of their records."""
-    last = np.uint64(cells.size - 1)
-    for v in range(0, BATCH, WIDTH):
-        shown = float_of(gather(cells.table, load(cells.records, v) + last))
-        store(work.values, at + v, shown)
-
-
-@inline
 def look_by_cell(work, cells, p, n, keys, lanes, first, end, active, listed, least):
     """Look ahead from the lanes ``first`` to ``end``, exclusive, which hold one belief."""
     member, place, pitch = first, pulls.I0, work.arms + WIDTH
+    last = np.uint64(cells.size - 1)  # word of a record
     pulls.point_rows(work, active, pitch, n[At.RECORDS])
     for at in range(0, (end - first) * work.pitch, BATCH):
         member, place = next_places(work, keys, lanes, member, end - 1, place)
         pulls.draw_tasks(work, n, active, cells.records, 0)
-        show(work, cells, at)
+        for v in range(0, BATCH, WIDTH):  # the means that the cells show
+            shown = float_of(gather(cells.table, load(cells.records, v) + last))
+            store(work.values, at + v, shown)
         counts.look_up_tops(work, cells.table, active, cells.records)
         counts.draw_heads(work)
         counts.count_draws(work, active)

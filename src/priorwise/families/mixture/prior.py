@@ -181,15 +181,12 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
             raise TypeError(f"{name}[{place}] has no fixed number of arms: pass prior.for_arms(n)")
         doors.role(f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief")
     for part in parts[1:]:
-        for shared in ("arms", "reward_law"):
-            ours, theirs = getattr(parts[0], shared), getattr(part, shared)
-            if ours != theirs:
+        for shared in ("arms", "reward_law", "dim", "contexts"):
+            ours, theirs = getattr(parts[0], shared, None), getattr(part, shared, None)
+            if ours != theirs and shared in ("arms", "reward_law"):
                 raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
-        if any(
-            getattr(parts[0], shared, None) != getattr(part, shared, None)
-            for shared in ("dim", "contexts")
-        ):
-            raise ValueError(
-                f"{name} must share the law of contexts: pass the same contexts to all of them"
-            )
+            if ours != theirs:
+                raise ValueError(
+                    f"{name} must share the law of contexts: pass the same contexts to all of them"
+                )
     return parts

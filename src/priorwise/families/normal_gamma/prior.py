@@ -146,7 +146,8 @@ class NormalGammaPrior(Serializable):
         """Tile functions for the compiled loop; None where it cannot have what a policy uses."""
         from priorwise.families.normal_gamma import tiles as kernels
         from priorwise.families.normal_gamma import tiles_exact as exact
-        from priorwise.kernels.bandit import arm_values, never_certain, no_signal
+        from priorwise.kernels.bandit import bandit_tiles
+        from priorwise.kernels.special import kept_rows
 
         arms = self.arms
         if "best_after" in uses:
@@ -161,29 +162,17 @@ class NormalGammaPrior(Serializable):
             inverse=np.array([inverse or 0]).view(np.float64),
             cumulative=np.array([cumulative or 0]).view(np.float64),
         )
-        return FamilyTiles(
-            p=p,
-            n=n,
-            arms=arms,
+        kept = kept_rows(arms * horizon * (horizon + 1)) if "quantile" in uses else 0
+        return bandit_tiles(
+            p,
+            n,
+            kernels,
+            exact,
             environment_rows=2 * arms,
-            signal_rows=0,
-            belief_rows=kernels.ROWS_PER_ARM * arms
-            + (exact.kept_rows(arms, horizon) if "quantile" in uses else 0),
+            belief_rows=kernels.ROWS_PER_ARM * arms + kept,
             scratch_rows=kernels.scratch_rows(arms),
-            resets_row=-1,
-            sample=kernels.sample,
-            signal=no_signal,
-            values=arm_values,
-            reward=kernels.reward,
-            start=kernels.start,
-            draw=kernels.draw,
-            mean=kernels.mean,
-            update=kernels.update,
-            look=kernels.look,
-            certain=never_certain,
             quantile=exact.quantile if inverse else None,
             best_after=exact.best_after if cumulative else None,
-            draw_each=exact.draw_each,
         )
 
 

@@ -9,7 +9,6 @@ own, four numbers each: shape, level, quantile and one that is not used.
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 
@@ -18,18 +17,7 @@ from priorwise.families.normal_gamma.tiles import ROWS_PER_ARM, At, draw_row
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, inline, tile
 from priorwise.kernels.random import S32, ZERO, mix
 from priorwise.kernels.simd import WIDTH, bits_of, load, peek, poke, store
-from priorwise.kernels.special import address_of_special, call_special
-
-MOST_KEPT: Final = 1 << 15
-FOUR: Final = np.uint64(4)
-
-
-def kept_rows(arms: int, horizon: int) -> int:
-    """Rows in which quantiles are kept: a power of two of them, at most MOST_KEPT."""
-    kept = 16
-    while kept < min(arms * horizon * (horizon + 1), MOST_KEPT):
-        kept *= 2
-    return kept * 4 // LANES
+from priorwise.kernels.special import FOUR, address_of_special, call_special
 
 
 def addresses() -> tuple[int | None, int | None]:
