@@ -61,8 +61,8 @@ class FiniteCounts:
     def __post_init__(self) -> None:
         """Check the parameters."""
         finite(self.candidates)
-        if self.smoothing is not None and validation.number("smoothing", self.smoothing) < 0.0:
-            raise ValueError(f"smoothing must not be negative, got {self.smoothing:g}")
+        if self.smoothing is not None:
+            validation.not_negative("smoothing", self.smoothing)
         if not 0.5 < validation.number("level", self.level) <= 1.0:
             raise ValueError(
                 "level must lie in (0.5, 1], so that one task at most reaches it, got "
@@ -88,9 +88,8 @@ class FiniteCounts:
     def fit_prefixes(self, data: Run | FiniteStatistics, sizes: Sequence[int]) -> list[PriorFit]:
         """Fit the first ``size`` tasks for each size; the arms are not tested."""
         statistics = self._statistics(data)
-        return [
-            self._count(statistics[:size], []) for size in prefix_sizes(sizes, statistics.tasks)
-        ]
+        checked = prefix_sizes(sizes, statistics.tasks)
+        return [self._count(statistics[:size], []) for size in checked]
 
     def _statistics(self, data: Any) -> FiniteStatistics:
         return FiniteStatistics.of(data, candidates=self.candidates)
@@ -150,9 +149,8 @@ class DirichletUncertainty(Uncertainty):
         """``probs ~ Dirichlet(weights)``."""
         probs = np.zeros((n, self.weights.size))
         probs[:, self.weights > 0.0] = rng.dirichlet(self.weights[self.weights > 0.0], size=n)
-        return [
-            FinitePrior(prior.means, row / row.sum(), prior.noise, prior.noise_var) for row in probs
-        ]
+        probs /= probs.sum(axis=1, keepdims=True)
+        return [FinitePrior(prior.means, row, prior.noise, prior.noise_var) for row in probs]
 
 
 def averaged(fit: PriorFit, how: Any, rng: np.random.Generator) -> FinitePrior:

@@ -113,10 +113,8 @@ class BetaMarginalLikelihood:
         if self.structure == "exchangeable":
             prior = ExchangeableBetaPrior(*parameters[0].tolist())
             errors = errors[0]
-        log_likelihood = sum(
-            BetaObjective(count, 0.0).log_likelihood(*each.at)
-            for count, each in zip(counts, fits, strict=True)
-        )
+        found = zip(counts, fits, strict=True)
+        values = [BetaObjective(count, 0.0).log_likelihood(*each.at) for count, each in found]
         reasons = [each.reason for each in fits]
         names = ("alpha", "beta", "mean", "concentration")
         law = ([each.centre for each in fits], [each.covariance for each in fits])
@@ -128,7 +126,7 @@ class BetaMarginalLikelihood:
             at_boundary=any(reason is not None for reason in reasons),
             converged=all(each.converged for each in fits),
             std_errors=dict(zip(names, np.moveaxis(errors, -1, 0), strict=True)),
-            log_likelihood=log_likelihood,
+            log_likelihood=sum(values),
             iterations=max(each.iterations for each in fits),
             warnings=_warnings(reasons, separate=self.structure == "separate"),
             uncertainty=BetaUncertainty(*law),

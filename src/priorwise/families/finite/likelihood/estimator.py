@@ -117,9 +117,8 @@ class FiniteMarginalLikelihood:
             which += ", ..." * int(boundary.sum() > 8)
             notes.append(f"the tasks are at least as likely without candidate {which}")
         if not determined:
-            notes.append(
-                "the tasks do not tell some candidates apart: other probabilities are as likely"
-            )
+            told = "the tasks do not tell some candidates apart: other probabilities are as likely"
+            notes.append(told)
         return PriorFit(
             prior,
             type(self).__name__,
