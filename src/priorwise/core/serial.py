@@ -211,7 +211,10 @@ def _build(content: dict[str, Any]) -> Serializable:
         import_module(homes[key])
     cls = families.get(key)
     if cls is None:
-        known = ", ".join(sorted({*families, *homes}))
+        # people write priors by hand, and nothing else
+        known = ", ".join(
+            sorted(name for name, each in families.items() if hasattr(each, "belief"))
+        )
         raise ValueError(f"unknown family {shown(name)}; known are {known}")
     fields = {
         k: [_built(each) for each in v] if isinstance(v, list) else _built(v)
