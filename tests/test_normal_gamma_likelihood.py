@@ -238,3 +238,17 @@ def test_learning_while_playing_beats_the_vague_prior(seed: int) -> None:
         assert gap.mean() > 5.0 * gap.std(ddof=1) / np.sqrt(len(gap))
     short = oracle - learned
     assert short.mean() < 0.2 * (oracle - start).mean()
+
+
+def test_a_log_is_fitted_where_the_family_is_asked_for(seed: int) -> None:
+    """From rows of a log to the prior; what the prior is worth in pulls is what it says."""
+    pd = pytest.importorskip("pandas")
+    prior = NG([0.5, 0.0], [4.0, 4.0], [6.0, 6.0], [5.0, 5.0])
+    run = pw.simulate(prior, pw.Uniform(), horizon=12, tasks=400, seed=seed, keep=True)
+    task = np.repeat(np.arange(400), 12)
+    rows = {"task": task, "action": run.actions.ravel(), "reward": run.rewards.ravel()}
+    found = pw.fit_prior(pd.DataFrame(rows), family="normal-gamma:separate", seed=seed)
+    known = NormalGammaMarginalLikelihood().fit(run)
+    np.testing.assert_allclose(found.prior.shape, known.prior.shape, rtol=1e-5)
+    assert found.worth is not None
+    np.testing.assert_allclose(found.worth, found.prior.pulls, rtol=0.15)

@@ -245,6 +245,19 @@ def _numbers(prior: Any) -> list[str]:
     return [name for name, each in shown.items() if isinstance(each, (float, np.ndarray))]
 
 
+def limits_in_words(reasons: list[str | None], *, separate: bool) -> list[str]:
+    """One sentence for each reason why a likelihood has no maximum, naming the arms."""
+    lines = []
+    for reason in dict.fromkeys(each for each in reasons if each is not None):
+        arms = [str(arm) for arm, each in enumerate(reasons) if each == reason]
+        who = f"arm {arms[0]}" if separate else "the pooled arm"
+        if separate and len(arms) > 1:
+            more = f" and {len(arms) - 8} more" if len(arms) > 8 else ""
+            who = f"each of the arms {', '.join(arms[:8])}{more}"
+        lines.append(f"{who} {reason}: the likelihood has no maximum in the interior")
+    return lines
+
+
 class Estimator(Protocol):
     """A frozen value of hyper-parameters that turns data into a :class:`PriorFit`."""
 

@@ -18,6 +18,16 @@ def _measure(prior: Any, statistics: Any) -> str:
     return "densities of real rewards"
 
 
+def _models(*, new_arms: bool, context: int, asked: bool, **facts: Any) -> dict[str, Any]:
+    """Estimators for a log without features; where this family is asked for."""
+    from priorwise.families.normal_gamma.likelihood.estimator import NormalGammaMarginalLikelihood
+
+    if context or not asked:
+        return {}
+    words: tuple[Any, ...] = ("exchangeable",) if new_arms else ("separate", "exchangeable")
+    return {word: NormalGammaMarginalLikelihood(word) for word in words}
+
+
 NORMAL_GAMMA = register(
     Family(
         name="normal-gamma",
@@ -31,6 +41,7 @@ NORMAL_GAMMA = register(
             "priorwise.families.normal_gamma.likelihood.arm:log_marginal_likelihood"
         ),
         measure=_measure,
+        models=_models,
         pair=Later("priorwise.families.normal_gamma.distance:NormalGammaPair.of"),
         posteriors=Later("priorwise.families.normal_gamma.posteriors:NormalGammaPosteriors.start"),
         parameters=("mean", "pulls", "shape", "rate"),

@@ -44,3 +44,7 @@ class NormalGammaEnvironment:
     def values(self, signal: Signal) -> FloatArray:
         """Return the means."""
         return self.means
+
+    def reward_variances(self) -> FloatArray:
+        """Variances of rewards, ``(task, arm)``."""
+        return self.noise_std**2

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.fits import PriorFit
+from priorwise.core.fits import PriorFit, limits_in_words
 from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.core.uncertainty import Uncertainty
@@ -128,7 +128,7 @@ class BetaMarginalLikelihood:
             std_errors=dict(zip(names, np.moveaxis(errors, -1, 0), strict=True)),
             log_likelihood=sum(values),
             iterations=max(each.iterations for each in fits),
-            warnings=_warnings(reasons, separate=self.structure == "separate"),
+            warnings=limits_in_words(reasons, separate=self.structure == "separate"),
             uncertainty=BetaUncertainty(*law),
             statistics=statistics,
         )
@@ -174,19 +174,6 @@ def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
         raise ValueError(f"start has {alpha.size} arms, but the data have {arms}")
     starts = np.stack([np.log(alpha / beta), np.log(alpha + beta)], axis=1)
     return list(np.broadcast_to(starts, (arms, 2)))
-
-
-def _warnings(reasons: list[str | None], *, separate: bool) -> list[str]:
-    """One sentence per reason, naming the arms."""
-    lines = []
-    for reason in dict.fromkeys(each for each in reasons if each is not None):
-        arms = [str(arm) for arm, each in enumerate(reasons) if each == reason]
-        who = f"arm {arms[0]}" if separate else "the pooled arm"
-        if separate and len(arms) > 1:
-            more = f" and {len(arms) - 8} more" if len(arms) > 8 else ""
-            who = f"each of the arms {', '.join(arms[:8])}{more}"
-        lines.append(f"{who} {reason}: the likelihood has no maximum in the interior")
-    return lines
 
 
 @final

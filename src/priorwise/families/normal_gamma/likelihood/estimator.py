@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Literal, final, get_args
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.fits import PriorFit
+from priorwise.core.fits import PriorFit, limits_in_words
 from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
@@ -127,7 +127,9 @@ class NormalGammaMarginalLikelihood:
             std_errors=dict(zip(NAMES, np.moveaxis(errors, -1, 0), strict=True)),
             log_likelihood=sum(each.log_likelihood for each in fits),
             iterations=max(each.iterations for each in fits),
-            warnings=self._warnings([each.reason for each in fits]),
+            warnings=limits_in_words(
+                [each.reason for each in fits], separate=self.structure == "separate"
+            ),
             uncertainty=NormalGammaUncertainty(
                 [each.centre for each in fits], [each.plausible for each in fits]
             ),
@@ -145,17 +147,6 @@ class NormalGammaMarginalLikelihood:
         if self.structure == "exchangeable":
             return [ArmData.of(*(each.ravel() for each in columns))]
         return [ArmData.of(*(each[:, arm] for each in columns)) for arm in range(statistics.arms)]
-
-    def _warnings(self, reasons: list[str | None]) -> list[str]:
-        """One sentence per reason, naming the arms."""
-        lines = []
-        for reason in dict.fromkeys(each for each in reasons if each is not None):
-            arms = [str(arm) for arm, each in enumerate(reasons) if each == reason]
-            named = f"{', '.join(arms[:8])}{f' and {len(arms) - 8} more' if len(arms) > 8 else ''}"
-            who = f"arm {named}" if len(arms) == 1 else f"each of the arms {named}"
-            who = who if self.structure == "separate" else "the pooled arm"
-            lines.append(f"{who} {reason}: the likelihood has no maximum in the interior")
-        return lines
 
 
 def _starts(start: Any, arms: int) -> Sequence[FloatArray | None]:
