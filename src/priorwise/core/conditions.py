@@ -106,9 +106,8 @@ class _Spread:
 
     def _set(self, mean: ArrayLike, variance: float, form: Form) -> None:
         validation.one_of("form", form, Form)
-        object.__setattr__(self, "mean", validation.vector("mean", mean))
-        object.__setattr__(self, "variance", validation.not_negative("variance", variance))
-        object.__setattr__(self, "form", form)
+        variance = validation.not_negative("variance", variance)
+        validation.freeze(self, mean=validation.vector("mean", mean), variance=variance, form=form)
 
     @property
     def name(self) -> str:

@@ -107,8 +107,7 @@ class PriorFit(Serializable, Tabular):
             checked[name] = validation.flag(name, getattr(self, name))
         if self.log_likelihood is not None:
             checked["log_likelihood"] = serial.number("log_likelihood", self.log_likelihood)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        validation.freeze(self, **checked)
 
     def with_arms(self) -> Any:
         """Return the prior; one without a fixed number of arms, for as many as the data have."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,10 +96,7 @@ class FiniteMdpPrior(Serializable):
         if given.ndim == 2:
             given = np.broadcast_to(given, (support, *given.shape))
         means = validation.matrix("rewards", given, (support, states, arms))
-        if noise not in get_args(Noise):
-            raise ValueError(
-                f"noise must be one of {', '.join(get_args(Noise))}, got {validation.shown(noise)}"
-            )
+        validation.one_of("noise", noise, Noise)
         if noise == "bernoulli" and (means.min() < 0.0 or means.max() > 1.0):
             raise ValueError(
                 f"rewards must lie in [0, 1] with Bernoulli noise, got {means.min():g} to "

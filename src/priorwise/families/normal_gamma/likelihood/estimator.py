@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Final, Literal, final, get_args
+from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 
@@ -77,10 +77,7 @@ class NormalGammaMarginalLikelihood:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if self.structure not in get_args(Structure):
-            raise ValueError(
-                f"structure must be one of {', '.join(get_args(Structure))}, got {self.structure!r}"
-            )
+        validation.one_of("structure", self.structure, Structure)
         if self.arms is not None:
             validation.count("arms", self.arms)
         if validation.number("regulariser", self.regulariser) < 0:
