@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import doors, validation
 from priorwise.core.choosing import TIE_TOLERANCE
 from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BanditEnvironment
@@ -60,7 +60,9 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu ~ N(mean, cov)``."""
-        return BanditEnvironment(self._drawn(rng, tasks), self.reward_law)
+        doors.batch(rng, tasks)
+        means = self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root)
+        return BanditEnvironment(means, self.reward_law)
 
     @cached_property
     def _mean_size(self) -> FloatArray:
@@ -79,8 +81,9 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
         """Return the values of the arms given their means: these themselves."""
         return means
 
-    def _believing(self, m: FloatArray, root: FloatArray) -> GaussianBelief:
-        return GaussianBelief(self, m, root)
+    @property
+    def _belief(self) -> type[GaussianBelief]:
+        return GaussianBelief
 
     def tiles(self, horizon: int, uses: frozenset[str], *, roots: bool = False) -> FamilyTiles:
         """Tile functions for the compiled loop; with many arms and few pulls those that keep the

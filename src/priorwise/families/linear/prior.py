@@ -94,7 +94,9 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
 
     def sample(self, rng: Stream, tasks: int) -> LinearEnvironment:
         """``w ~ N(mean, cov)``."""
-        return LinearEnvironment(self._drawn(rng, tasks), self.contexts, self.reward_law)
+        doors.batch(rng, tasks)
+        weights = self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root)
+        return LinearEnvironment(weights, self.contexts, self.reward_law)
 
     def laws(self) -> tuple[FloatArray, FloatArray] | None:
         """Laws of the arms' values in each context of a pool; None for other contexts."""
@@ -108,8 +110,9 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         features = doors.features(seen, len(weights), self.arms, self.dim)
         return np.asarray(weights @ features.transpose(0, 2, 1))
 
-    def _believing(self, m: FloatArray, root: FloatArray) -> LinearBelief:
-        return LinearBelief(self, m, root)
+    @property
+    def _belief(self) -> type[LinearBelief]:
+        return LinearBelief
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
         """Tile functions for the compiled loop; None with a user's own law of contexts."""

@@ -8,6 +8,7 @@ value is a weight, and L'x a row of L.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
@@ -54,11 +55,6 @@ class NormalPrior(Serializable, Generic[B]):
         """How rewards scatter around their means."""
         return NormalRewards(tuple(self.noise_var.tolist()))
 
-    def _drawn(self, rng: Stream, tasks: int) -> FloatArray:
-        """``w ~ N(mean, cov)``, ``(task, dim)``."""
-        doors.batch(rng, tasks)
-        return self.mean + np.einsum("tj,ij->ti", rng.normal(self.mean.size), self._root)
-
     def laws(self) -> tuple[FloatArray, FloatArray] | None:
         """Means ``(context, arm)`` and covariances ``(context, arm, arm)`` of the arms' values in
         each context that there is; None where these are not finitely many.
@@ -69,7 +65,7 @@ class NormalPrior(Serializable, Generic[B]):
         """Start at the prior."""
         tasks, dim = doors.tasks_of(tasks), self.mean.size
         root = np.broadcast_to(self._root, (tasks, dim, dim))
-        return self._believing(np.broadcast_to(self.mean, (tasks, dim)), root)
+        return self._belief(self, np.broadcast_to(self.mean, (tasks, dim)), root)
 
     def belief_given(self, statistics: Any) -> B:
         """Return the belief about tasks of which all that was seen is in their statistics.
@@ -78,9 +74,10 @@ class NormalPrior(Serializable, Generic[B]):
         numbers of pulls.
         """
         information = ask(self, "information", "belief_given")(self, seen_by(self, statistics))
-        return self._believing(*given(self.mean, self._root, *information))
+        return self._belief(self, *given(self.mean, self._root, *information))
 
-    def _believing(self, m: FloatArray, root: FloatArray) -> B:
+    @property
+    def _belief(self) -> Callable[[Any, FloatArray, FloatArray], B]:
         raise NotImplementedError
 
 
