@@ -117,6 +117,29 @@ def test_rows_without_a_maximum_say_so(seed: int) -> None:
         DirichletMdpMarginalLikelihood().fit(statistics)
 
 
+def test_plausible_priors_spread_as_the_standard_errors_say(seed: int, drawn: Any) -> None:
+    """Over 400 of them, within a quarter; they keep what is impossible, and JSON keeps them."""
+    prior = STATE_PRIORS["mdp"][0]
+    run = pw.simulate(prior, pw.Uniform(), horizon=40, tasks=1000, seed=seed, keep=True)
+    fit = DirichletMdpMarginalLikelihood(prior).fit(run)
+    rng = np.random.default_rng(seed)
+    tables = np.array([each.transitions for each in fit.draw(rng, 400)])
+    uncertain = fit.std_errors["transitions"] > 0
+    ratio = tables.std(axis=0)[uncertain] / fit.std_errors["transitions"][uncertain]
+    assert 0.75 < ratio.min() <= ratio.max() < 1.35
+    np.testing.assert_array_equal(tables[0] == 0, MOVES == 0)
+    again = pw.core.Serializable.load(fit.to_json())
+    first, second = (each.draw(np.random.default_rng(1), 1)[0] for each in (fit, again))
+    assert first == second
+    frame = fit.to_frame()
+    row = frame[(frame.parameter == "transitions[1]") & (frame.row == 1) & (frame.column == 2)]
+    assert row.value.item() == fit.prior.transitions[1, 1, 2]
+    fit.figure()
+    labels = [each.get_text() for each in drawn[-1].axes[0].get_yticklabels()]
+    assert "0, action 1: to 2" in labels
+    assert len(labels) == int(uncertain.sum())
+
+
 @pytest.mark.slow
 def test_a_prior_learned_from_200_rivers_beats_dirichlet_one(seed: int) -> None:
     """By more than 5 paired standard errors, and from what was gathered with that vague prior."""

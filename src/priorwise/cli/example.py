@@ -21,6 +21,7 @@ class Kind(StrEnum):
     exchangeable_beta = "exchangeable-beta"
     headlines = "headlines"
     finite_mdp = "finite-mdp"
+    dirichlet_mdp = "dirichlet-mdp"
     normal_gamma = "normal-gamma"
     exchangeable_normal_gamma = "exchangeable-normal-gamma"
 
@@ -48,6 +49,7 @@ OTHERS: Final[dict[Kind, tuple[str, dict[str, Any]]]] = {
             "round_steps": 3,
         },
     ),
+    Kind.dirichlet_mdp: ("riverswim", {}),
     Kind.normal_gamma: (
         "NormalGammaPrior",
         {"mean": [0.5, 0.0, 0.0], "pulls": 1, "shape": 3, "rate": 3},

@@ -170,8 +170,9 @@ class PriorFit(Serializable, Tabular):
         table: Any = {"parameter": [], "row": [], "column": [], "value": [], "std_error": []}
         for name, (value, error) in self._parameters().items():
             for place in np.ndindex(value.shape):
-                row, column = (*place, None, None)[:2]
-                cells = name, row, column, float(value[place]), float(error[place])
+                row, column = (*place[-2:], None, None)[:2]
+                of = "".join(f"[{each}]" for each in place[:-2])  # of a table with more axes
+                cells = f"{name}{of}", row, column, float(value[place]), float(error[place])
                 for title, cell in zip(table, cells, strict=True):
                     table[title].append(cell)
         return table

@@ -91,6 +91,8 @@ def _names(prior: Any) -> tuple[list[str], str]:
     if isinstance(prior, ManySizedPrior):
         return ["any arm"], reward
     features = isinstance(prior, CoefficientPrior)
+    if hasattr(prior, "coefficient_names"):
+        return [*prior.coefficient_names], "probability of the move"
     word, axis = ("feature", "coefficient") if features else ("arm", reward)
     return [f"{word} {index}" for index in range(_bandit(prior).arms)], axis
 

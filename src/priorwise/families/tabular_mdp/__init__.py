@@ -27,6 +27,7 @@ TABULAR_MDP = register(
         priors=(DirichletMdpPrior,),
         homes={
             "mdp-statistics": "priorwise.families.tabular_mdp.statistics",
+            "dirichlet-mdp-uncertainty": "priorwise.families.tabular_mdp.uncertainty",
             "bernoulli-reward-prior": "priorwise.families.tabular_mdp.rewards",
             "normal-reward-prior": "priorwise.families.tabular_mdp.rewards",
         },

@@ -24,12 +24,13 @@ from priorwise.families.tabular_mdp.evidence import log_marginal
 from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
 from priorwise.families.tabular_mdp.rewards import BernoulliRewardPrior, NormalRewardPrior
 from priorwise.families.tabular_mdp.statistics import MdpStatistics
+from priorwise.families.tabular_mdp.uncertainty import (
+    LARGEST,
+    SMALLEST,
+    DirichletMdpUncertainty,
+    parameters,
+)
 
-SMALLEST: Final = 1e-4
-LARGEST: Final = 1e8
-"""Range of concentrations."""
-
-LEAST: Final = 1e-6  # of a parameter, as the prior has it
 FURTHEST: Final = 16.0  # logits
 
 
@@ -90,6 +91,8 @@ class RowFit:
 
     alpha: FloatArray  # (outcome,)
     errors: FloatArray  # (outcome,)
+    at: FloatArray  # logits and log concentration
+    information: FloatArray
     reason: str | None  # why the likelihood alone has no maximum in the interior
     converged: bool
     iterations: int
@@ -115,17 +118,16 @@ def fit_row(counts: IntArray, regulariser: float, start: FloatArray | None = Non
         high=high,
     )
     at = found.place.x
-    log_m, log_c = objective._parts(at)
-    alpha = np.exp(log_c + log_m)
+    alpha = parameters(at)
     held = bool(((at <= low) | (at >= high)).any())
     if held and reason is None:
         reason = "has its largest likelihood at an end of the range"
     information, errors = found.place.information(), np.full(size, np.nan)
     if not held and np.linalg.eigvalsh(information)[0] > 0.0:
-        m = np.exp(log_m)
+        m = np.exp(objective._parts(at)[0])
         jacobian = np.column_stack([np.eye(size)[:, :-1] - m[:-1], np.ones(size)]) * alpha[:, None]
         errors = np.sqrt(np.einsum("ki,ij,kj->k", jacobian, np.linalg.inv(information), jacobian))
-    return RowFit(np.maximum(alpha, LEAST), errors, reason, found.converged, found.iterations)
+    return RowFit(alpha, errors, at, information, reason, found.converged, found.iterations)
 
 
 def _why_boundary(
@@ -242,6 +244,11 @@ class DirichletMdpMarginalLikelihood:
             log_likelihood=float(log_marginal(prior, statistics).sum()),
             iterations=max((each.iterations for each in fits.values()), default=0),
             warnings=_warnings(reasons),
+            uncertainty=DirichletMdpUncertainty.of(
+                [(each.at, each.information) for each in fits.values()]
+            )
+            if fits
+            else None,
             statistics=statistics,
         )
 

@@ -192,6 +192,24 @@ class DirichletMdpPrior(Serializable):
         weights /= weights.sum(axis=-1, keepdims=True)
         return weights, self.reward_model.drawn(rng, logs[..., cells.size :], pulls, sums)
 
+    @property
+    def coefficients(self) -> Any:
+        """Law of the probability of each move that is not certain, ``Beta(alpha_j, alpha_0 -
+        alpha_j)``, as if moves were arms: what a figure of the prior shows.
+        """
+        from priorwise.families.beta.prior import BetaPrior
+
+        rest = self.transitions.sum(axis=2, keepdims=True) - self.transitions
+        cells = self.drawn_cells
+        return BetaPrior(self.transitions.ravel()[cells], rest.ravel()[cells])
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        """Names of these moves."""
+        names = self.names or tuple(f"action {action}" for action in range(self.arms))
+        places = np.argwhere(self.possible & (self.possible.sum(axis=2, keepdims=True) > 1))
+        return tuple(f"{s}, {names[a]}: to {after}" for s, a, after in places)
+
     def sample(self, rng: Stream, tasks: int) -> MdpEnvironment:
         """Draw an MDP for each task."""
         shape = (doors.batch(rng, tasks), self.states, self.arms)
