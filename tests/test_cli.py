@@ -392,6 +392,23 @@ def test_quiet_bound_shows_neither_bar_nor_table(
     assert (quiet.exit_code, quiet.output) == (0, "")
 
 
+def test_bound_of_a_problem_with_a_state(prior: Path) -> None:
+    """All of it exact, with the certified bound of decision problems."""
+    true = pw.load_prior(call("example", "finite-mdp").stdout)
+    wrong = true.replaced(probs=[0.6, 0.4])
+    Path("mdp.json").write_text(true.to_json())
+    Path("guess.json").write_text(wrong.to_json())
+    result = call("bound", "mdp.json", "guess.json", "-p", "ts", *BOUND, "--json")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    ladder = pw.sensitivity_ladder(true, wrong, pw.ThompsonSampling(), 3, seed=SEED)
+    assert content["exact"]
+    assert content["gap"]["mean"] == ladder.gap.mean
+    certified = pw.sensitivity.pomdp_reward_bound((true, wrong), pw.ThompsonSampling(), 3)
+    assert content["certified"]["reward"] == certified.value
+    assert certified.value == pytest.approx(0.6 * 3 * 0.6)
+
+
 def test_bound_says_what_a_baseline_lacks(prior: Path) -> None:
     result = call("bound", prior, "wrong.json", "-p", "greedy", *BOUND)
     assert result.exit_code == 0, result.output

@@ -14,6 +14,7 @@ from priorwise.core.family import ask, unseen
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.families import FiniteMdpPrior
+from priorwise.sensitivity import exact_rewards
 from priorwise.testing import FamilyContract, PriorContract
 from priorwise.testing.playing import play
 
@@ -242,6 +243,18 @@ def test_kept_draws_run_as_enumerated(seed: int) -> None:
         p_values.append(stats.chisquare(counts, tasks * np.array(list(want.values()))).pvalue)
     assert p_values[0] > 1e-5
     assert p_values[1] < 1e-5
+
+
+def test_a_wrong_prior_loses(seed: int) -> None:
+    """Sure of the wrong candidate: the loss is more than 5 paired standard errors, and within 5 of
+    the exact one (6e-7).
+    """
+    prior, wrong = COIN.replaced(probs=[0.9, 0.1, 0.0]), COIN.replaced(probs=[0.001, 0.999, 0.0])
+    runs = {"right": (TS, prior), "wrong": (TS, wrong)}
+    lost = pw.compare(prior, runs, horizon=9, tasks=20_000, seed=seed).difference("right", "wrong")
+    assert lost.mean > 5 * lost.std_error
+    exact = [exact_rewards(prior, TS, 9, believed=each).mean_reward for each in (prior, wrong)]
+    assert abs(lost.mean - (exact[0] - exact[1])) < 5 * lost.std_error
 
 
 class TestContract(PriorContract):
