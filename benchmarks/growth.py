@@ -88,6 +88,7 @@ def priors(arms: int) -> dict[str, Any]:
     return {
         "Gaussian": pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5).for_arms(arms),
         "Beta-Bernoulli": pw.ExchangeableBetaPrior(1.0, 1.0).for_arms(arms),
+        "Normal-gamma": pw.NormalGammaPrior(np.zeros(arms), 1.0, 3.0, 3.0),
     }
 
 

@@ -3,7 +3,9 @@ N(mean_a, 1 / (pulls_a lambda_a)), r ~ N(mu_a, 1 / lambda_a), arms independent.
 
 By itself mu_a is ``mean_a + sqrt(rate_a / (shape_a pulls_a)) T`` with T of Student's law with ``2
 shape_a`` degrees of freedom. Policies look at means only, so a posterior draw is one such number
-for each arm; no precision is drawn.
+for each arm; no precision is drawn. An environment is both, mean and precision: given them the
+reward law is known, so that the theorems hold with distances over both (the paper names this case
+among those of its general theorem).
 """
 
 from __future__ import annotations
