@@ -307,6 +307,33 @@ def test_runs_do_not_depend_on_blocks_and_threads(seed: int) -> None:
     assert (whole.mean_reward, whole.std_error) == (parts.mean_reward, parts.std_error)
 
 
+def test_states_may_lack_actions(seed: int) -> None:
+    """The same as a problem in which the action costs so much that nobody takes it."""
+    moves = MOVES.copy()
+    moves[1, 0] = 0.0
+    lacking = pw.DirichletMdpPrior(moves, EARNED, round_steps=4)
+    dear = np.array(EARNED)
+    dear[1, 0] = -50.0
+    # a certain move is not drawn either
+    paid = pw.DirichletMdpPrior(
+        np.where(moves.sum(axis=2, keepdims=True) > 0, moves, [[[0, 1, 0]]]), dear, round_steps=4
+    )
+    options: Any = {"horizon": 12, "tasks": 300, "seed": seed, "keep": True}
+    for policy in (pw.ThompsonSampling(), pw.PosteriorSampling(3, "sum"), RoundSampling(steps=4)):
+        run = pw.simulate(lacking, policy, **options)
+        same_run(run, pw.simulate(paid, policy, engine="numpy", **options))
+        state = run.kept.log[:, :, 0]
+        assert (state == 1).any()
+        assert not (run.actions[state == 1] == 0).any()
+    for policy in (pw.Uniform(), pw.RecedingHorizon(2, 2, 0.5)):
+        played = pw.simulate(lacking, policy, **options)
+        assert not (played.actions[played.kept.log[:, :, 0] == 1] == 0).any()
+    assert lacking.reward_range == (0.0, 0.7)
+    assert pw.load_prior(lacking.to_json()) == lacking
+    rivers = environments(lacking, Streams(seed, np.arange(5, dtype=np.uint64)))
+    assert np.isfinite(rivers.optimal(8)).all()  # type: ignore[attr-defined]
+
+
 # Statistics
 
 
@@ -421,7 +448,7 @@ def test_dirichlet_rows_agree_with_quadrature(seed: int) -> None:
     [
         ({"transitions": np.ones((2, 2, 3))}, "as many next states"),
         ({"transitions": -np.ones((2, 2, 2))}, "transitions must be 0"),
-        ({"transitions": np.zeros((2, 2, 2))}, "way out of each state"),
+        ({"transitions": np.zeros((2, 2, 2))}, "an action with a possible move in each state"),
         ({"rewards": np.zeros((2, 3))}, "rewards must have a row for each state"),
         ({"rewards": [[np.nan, 0.0], [0.0, 0.0]]}, "rewards"),
         ({"round_steps": 0}, "round_steps must be at least 1"),

@@ -111,7 +111,9 @@ class MdpBelief(SeparableTasks):
         """
         moves, means = self.drawn(rng, 1)
         prior, rows, state = self.prior, np.arange(self.tasks), np.asarray(seen.signal)
-        drawn = MdpEnvironment(moves[:, 0], means[:, 0], prior.reward_law, prior.contexts)
+        # an action that a state lacks is imagined to earn nothing; nobody chooses it
+        means = means[:, 0] if prior.absent is None else np.where(prior.absent, 0.0, means[:, 0])
+        drawn = MdpEnvironment(moves[:, 0], means, prior.reward_law, prior.contexts)
         rewards, after = drawn.step(seen, actions, _Imagining(rng))  # type: ignore[arg-type]
         value = drawn.means[rows, state, actions]
         if np.all(seen.step == seen.horizon):
@@ -119,7 +121,8 @@ class MdpBelief(SeparableTasks):
         belief = self._given(state, actions, rewards, after, prior.contexts.ends(seen.step))
         step = np.minimum(seen.step + 1, seen.horizon)
         step = step if isinstance(seen.step, np.ndarray) else int(step)
-        return Imagined(value, belief, replace(seen, step=step, signal=after))
+        mask = seen.mask if prior.absent is None else ~np.array(prior.absent)[after]
+        return Imagined(value, belief, replace(seen, step=step, signal=after, mask=mask))
 
 
 @final

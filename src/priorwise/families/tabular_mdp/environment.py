@@ -12,7 +12,7 @@ import numpy as np
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import RewardLaw
 from priorwise.core.streams import WorldStreams
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.tabular_mdp.planning import optimal_value, plan, q_values, steps_left
 
 
@@ -51,6 +51,18 @@ class Rounds:
 
 
 @final
+@dataclass(frozen=True)
+class Present:
+    """Which actions there are in the present state, where states lack some."""
+
+    absent: tuple[tuple[bool, ...], ...]  # (state, action)
+
+    def __call__(self, signal: Signal) -> BoolArray:
+        """Return which may be played, ``(task, arm)``."""
+        return ~np.array(self.absent)[signal]
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class MdpEnvironment:
     """Tasks that each keep one MDP for several rounds; the signal is the state, ``(task,)``."""
@@ -58,9 +70,10 @@ class MdpEnvironment:
     actions_influence_signals: ClassVar[bool] = True
 
     transitions: FloatArray  # (task, state, action, next state)
-    means: FloatArray  # (task, state, action)
+    means: FloatArray  # (task, state, action); -inf for actions that a state lacks
     law: RewardLaw
     rounds: Rounds
+    available: Present | None = None  # None: all actions in all states
 
     def start(self, rng: WorldStreams) -> Signal:
         """Draw the first state."""

@@ -22,8 +22,13 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.families.tabular_mdp.environment import MdpEnvironment, Rounds
-from priorwise.families.tabular_mdp.rewards import NormalRewardPrior, RewardModel, model_of
+from priorwise.families.tabular_mdp.environment import MdpEnvironment, Present, Rounds
+from priorwise.families.tabular_mdp.rewards import (
+    KnownRewards,
+    NormalRewardPrior,
+    RewardModel,
+    model_of,
+)
 
 SMALLEST: Final = 1e-6
 LARGEST: Final = 1e12
@@ -38,7 +43,8 @@ class DirichletMdpPrior(Serializable):
     ----------
     transitions
         Parameters of the Dirichlet law of the next state, ``(state, action, next state)``; 0 for a
-        move that is impossible. A row with one positive entry is a certain move.
+        move that is impossible. A row with one positive entry is a certain move, one without any an
+        action that the state does not have.
     rewards
         Known rewards ``(state, action)``, or what is believed of them: a
         :class:`~priorwise.families.BernoulliRewardPrior` or
@@ -94,11 +100,11 @@ class DirichletMdpPrior(Serializable):
                 f"transitions must be 0, for an impossible move, or from {SMALLEST:g} to "
                 f"{LARGEST:g}, got {wrong:g}"
             )
-        stuck = np.argwhere(~(alpha > 0.0).any(axis=2))
-        if len(stuck):
+        stuck = np.flatnonzero(~(alpha > 0.0).any(axis=(1, 2)))
+        if stuck.size:
             raise ValueError(
-                f"transitions must leave a way out of each state by each action, but action "
-                f"{stuck[0][1]} in state {stuck[0][0]} has none"
+                "transitions must leave an action with a possible move in each state, but state "
+                f"{stuck[0]} has none"
             )
         model = model_of(rewards, (states, arms))
         values = {
@@ -132,10 +138,17 @@ class DirichletMdpPrior(Serializable):
         """Which moves are possible, ``(state, action, next state)``."""
         return self._possible
 
+    @cached_property
+    def absent(self) -> tuple[tuple[bool, ...], ...] | None:
+        """Which actions each state lacks, ``(state, action)``; None where all have all."""
+        lacks: list[list[bool]] = np.logical_not(self.possible.any(axis=2)).tolist()
+        return tuple(tuple(row) for row in lacks) if any(map(any, lacks)) else None
+
     @property
     def mean_transitions(self) -> FloatArray:
-        """Mean probability of each move, ``(state, action, next state)``."""
-        return np.asarray(self.transitions / self.transitions.sum(axis=2, keepdims=True))
+        """Mean probability of each move, ``(state, action, next state)``; 0 for absent actions."""
+        total = self.transitions.sum(axis=2, keepdims=True)
+        return np.asarray(self.transitions / np.where(total > 0.0, total, 1.0))
 
     @cached_property
     def reward_model(self) -> RewardModel:
@@ -150,12 +163,22 @@ class DirichletMdpPrior(Serializable):
     @property
     def reward_range(self) -> tuple[float, float]:
         """The least and the largest reward."""
-        return self.reward_model.bounds()
+        low, high = self.reward_model.bounds()
+        if isinstance(self.reward_model, KnownRewards) and self.absent:
+            there = self.rewards[~np.array(self.absent)]
+            return float(there.min()), float(there.max())
+        return low, high
 
     @cached_property
     def contexts(self) -> Rounds:
         """What tasks show: states, and when they start anew; priors that are compared share it."""
         return Rounds(self.states, tuple(self.start.tolist()), self.round_steps)
+
+    @cached_property
+    def _filled(self) -> BoolArray:
+        """Possible moves; absent actions, which nobody plays, stay."""
+        there: BoolArray = self.possible.any(axis=2, keepdims=True)
+        return self.possible | (~there & np.eye(self.states, dtype=bool)[:, None])
 
     @cached_property
     def _cells(self) -> IntArray:
@@ -184,13 +207,14 @@ class DirichletMdpPrior(Serializable):
             logs = rng.log_gamma(shapes, draws)
         else:  # all is known; requests after it have the same numbers all the same
             logs = rng.uniform(draws)[:, :, None][:, :, :0]
-        flat = np.where(self.possible.ravel(), 0.0, -np.inf)
+        flat = np.where(self._filled.ravel(), 0.0, -np.inf)
         table = np.broadcast_to(flat, (tasks, draws, flat.size)).copy()
         table[..., cells] = logs[..., : cells.size]
         table = table.reshape(tasks, draws, *self.transitions.shape)
         weights = np.exp(table - table.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
-        return weights, self.reward_model.drawn(rng, logs[..., cells.size :], pulls, sums)
+        means = self.reward_model.drawn(rng, logs[..., cells.size :], pulls, sums)
+        return weights, means if self.absent is None else np.where(self.absent, -np.inf, means)
 
     @property
     def coefficients(self) -> Any:
@@ -216,7 +240,8 @@ class DirichletMdpPrior(Serializable):
         nothing = np.zeros(shape)
         alpha = np.broadcast_to(self.transitions, (*shape, self.states))
         moves, means = self.drawn(rng, alpha, nothing, nothing, 1)
-        return MdpEnvironment(moves[:, 0], means[:, 0], self.reward_law, self.contexts)
+        there = None if self.absent is None else Present(self.absent)
+        return MdpEnvironment(moves[:, 0], means[:, 0], self.reward_law, self.contexts, there)
 
     def belief(self, tasks: int) -> Any:
         """Start at the prior."""
@@ -251,8 +276,10 @@ class DirichletMdpPrior(Serializable):
         return MdpBelief(self, self.transitions + seen.moves, seen.pulls, seen.sums, resets)
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
-        """Tile functions for the compiled loop; None with normal rewards, which run in NumPy."""
-        if isinstance(self.reward_model, NormalRewardPrior):
+        """Tile functions for the compiled loop; None with normal rewards or absent actions, which
+        run in NumPy.
+        """
+        if isinstance(self.reward_model, NormalRewardPrior) or self.absent:
             return None
         from priorwise.families.tabular_mdp.tiles import family_tiles
 
