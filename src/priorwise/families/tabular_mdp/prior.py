@@ -177,7 +177,7 @@ class DirichletMdpPrior(Serializable):
     @cached_property
     def _filled(self) -> BoolArray:
         """Possible moves; absent actions, which nobody plays, stay."""
-        there: BoolArray = self.possible.any(axis=2, keepdims=True)
+        there = np.asarray(self.possible.any(axis=2, keepdims=True))
         return self.possible | (~there & np.eye(self.states, dtype=bool)[:, None])
 
     @cached_property
