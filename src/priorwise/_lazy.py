@@ -4,8 +4,6 @@ The stub beside a package's ``__init__.py`` lists its public names, one ``from m
 name`` per line: type checkers and editors read it, and so does :func:`lazily`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from importlib import import_module

@@ -5,8 +5,6 @@ Nothing is open yet that could be left half done. The package imports this first
 command line it does nothing.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """``priorwise example``: a prior file, or a log, to start from."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Any, Final
 

@@ -1,7 +1,5 @@
 """``priorwise fit``: from a log of past tasks to a prior file."""
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final

@@ -2,8 +2,6 @@
 and errors on standard error; one line and an exit code when something is wrong, never a traceback.
 """
 
-from __future__ import annotations
-
 import codecs
 import errno
 import io
@@ -53,7 +51,7 @@ other.
 """
 
 
-def output() -> Console:
+def output() -> "Console":
     """Return the console for results; into a pipe or file, tables are written wide instead of
     wrapped.
     """
@@ -148,7 +146,7 @@ def finish(
     directory: Path | None,
     picture: Mapping[str, bytes],
     text: str,
-    show: Callable[[Console], None] | None,
+    show: "Callable[[Console], None] | None",
 ) -> None:
     """Write the figure and the numbers of a command, show what it says, and name the files."""
     files: list[Path] = []

@@ -1,7 +1,5 @@
 """Words for policies: ``ts``, ``sum:8``, ``rhc:10,10,online``, ``kg:10,10,ties=random``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -123,7 +121,7 @@ WORDS: Final[dict[str, Word]] = {
 }
 
 
-def parse_policy(text: str) -> Policy:
+def parse_policy(text: str) -> "Policy":
     """Return the policy that a word stands for; an error says what to write instead."""
     name, colon, rest = text.partition(":")
     word = WORDS.get(name)

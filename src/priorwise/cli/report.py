@@ -1,7 +1,5 @@
 """What ``priorwise simulate`` says: the numbers as data, as a figure and as a table."""
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -135,7 +133,7 @@ def plus_minus(estimates: Sequence[Estimate | None], *, sign: bool = False) -> l
     return ["" if each is None else shown(each) for each in estimates]
 
 
-def as_tables(lines: Sequence[Line], width: int) -> Iterator[Table]:
+def as_tables(lines: Sequence[Line], width: int) -> "Iterator[Table]":
     """Return the numbers, best policy first: one table, or several where the terminal is too narrow
     for one.
     """
@@ -164,7 +162,7 @@ def as_tables(lines: Sequence[Line], width: int) -> Iterator[Table]:
         yield table
 
 
-def show(lines: Sequence[Line], console: Console) -> None:
+def show(lines: Sequence[Line], console: "Console") -> None:
     """Print the tables, and say whose belief started again."""
     for table in as_tables(lines, console.width):
         console.print(table)

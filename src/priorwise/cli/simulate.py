@@ -2,8 +2,6 @@
 costs them.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Annotated, Any, Final
 

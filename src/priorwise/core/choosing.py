@@ -6,8 +6,6 @@ tie if they differ by at most ``TIE_TOLERANCE`` times the mean of their sizes. T
 the sum of the absolute addends; that of a single draw is its absolute value.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

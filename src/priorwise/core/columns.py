@@ -1,7 +1,5 @@
 """Arrays with the task axis first, checked: what statistics are made of."""
 
-from __future__ import annotations
-
 from typing import Any, Final, NamedTuple
 
 import numpy as np

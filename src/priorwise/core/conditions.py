@@ -16,8 +16,6 @@ for L, as the theorem states it. ``"tight"`` integrates the quantiles that the l
 u))``, and ``p Psi(p)`` is the integral of quantiles from 0 to p.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -201,7 +199,7 @@ class SubGamma(_Spread):
         object.__setattr__(self, "scale", validation.not_negative("scale", scale))
 
     @classmethod
-    def bernstein(cls, mean: ArrayLike, variance: float, scale: float) -> SubGamma:
+    def bernstein(cls, mean: ArrayLike, variance: float, scale: float) -> "SubGamma":
         """Condition of arms with ``log E exp(l (mu_a - E mu_a)) <= l^2 variance / (2 (1 - scale
         |l|))`` for both signs of l.
 

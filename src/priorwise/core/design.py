@@ -2,8 +2,6 @@
 estimators run before they trust a log, and what the theory says of the tasks that it takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final

@@ -11,8 +11,6 @@ Uryasev 2000). The probability is built up arm by arm from terms that are never 
 ones keep their digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,7 +58,7 @@ class FiniteLaw:
     probs: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, probs: FloatArray) -> FiniteLaw:
+    def of(cls, values: FloatArray, probs: FloatArray) -> "FiniteLaw":
         """Sort, and leave out what has probability 0."""
         order = np.argsort(-values, kind="stable")
         order = order[probs[order] > 0.0]
@@ -98,7 +96,7 @@ class SampleLaw:
         values: FloatArray,
         conditions: tuple[TailCondition, ...] = (),
         largest: float | None = None,
-    ) -> SampleLaw:
+    ) -> "SampleLaw":
         """Sort the draws."""
         return cls(np.sort(values)[::-1], conditions, largest)
 
@@ -158,7 +156,7 @@ class RangeLaw:
         second: FloatArray,
         largest: float,
         conditions: tuple[TailCondition, ...],
-    ) -> RangeLaw | None:
+    ) -> "RangeLaw | None":
         """Gather arms of equal parameters, ``(arm,)`` each; None where too many laws are
         distinct.
         """

@@ -1,7 +1,5 @@
 """What a family supplies to compare two of its priors, and what comes of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 

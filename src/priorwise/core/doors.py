@@ -5,8 +5,6 @@ They stand once for a whole batch of tasks, never inside a loop over arms or dra
 imagines passes no door.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Problems that can be enumerated, and how: outcomes of a few draws, groups of equal states."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement, product

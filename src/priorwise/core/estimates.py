@@ -1,7 +1,5 @@
 """Means with their standard errors, and how they are written."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final

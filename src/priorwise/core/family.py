@@ -5,8 +5,6 @@ it known. ``simulate``, ``sensitivity``, ``meta`` and the command line never tes
 ask for a part, and where it is missing the error names the part, the family and the tool.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module

@@ -1,7 +1,5 @@
 """What an estimator returns: a prior, how it was found, and how sure it is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, final, runtime_checkable
@@ -177,7 +175,7 @@ class PriorFit(Serializable, Tabular):
                     table[title].append(cell)
         return table
 
-    def to_frame(self) -> DataFrame:
+    def to_frame(self) -> "DataFrame":
         """Return the table as a pandas DataFrame."""
         # integers also where some are missing
         return super().to_frame().astype({"row": "Int64", "column": "Int64"})

@@ -2,8 +2,6 @@
 pandas.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,12 +22,12 @@ class Tabular(ABC):
     def table(self) -> Table:
         """Columns of the table, by name, without any further package."""
 
-    def to_frame(self) -> DataFrame:
+    def to_frame(self) -> "DataFrame":
         """Return the table as a pandas DataFrame."""
         return frame(self.table())
 
 
-def frame(columns: Mapping[str, Any]) -> DataFrame:
+def frame(columns: Mapping[str, Any]) -> "DataFrame":
     """Make a pandas DataFrame; pandas is imported here and nowhere else."""
     try:
         from pandas import DataFrame

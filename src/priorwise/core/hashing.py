@@ -1,7 +1,5 @@
 """From counters to random numbers: hashes of 64 bits, and the laws made from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

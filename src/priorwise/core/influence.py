@@ -2,8 +2,6 @@
 problems in which it does not.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -2,8 +2,6 @@
 fit them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, final, runtime_checkable
 

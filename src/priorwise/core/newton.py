@@ -1,7 +1,5 @@
 """Newton's method: uphill from anywhere, and how sure its end is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -2,8 +2,6 @@
 and adaptive quadrature.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final

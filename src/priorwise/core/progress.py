@@ -6,8 +6,6 @@ error, and nowhere else: into a pipe or a log nothing is written unless the call
 ``progress=True``. The calls within a call share its bar.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import sys
 import threading
@@ -24,7 +22,7 @@ SECONDS_OF_SPEED: Final = 120.0
 COMPILING: Final = "compiling, once per machine: about 20 s"
 
 # the bars of calls in progress, innermost last; threads that work for a call see its bar
-_here: list[Progress] = []
+_here: "list[Progress]" = []
 
 
 class Progress:
@@ -152,7 +150,7 @@ def check_progress(value: bool | None) -> None:
 
 def progress_of(
     total: float, unit: str, *, shown: bool | None, parallel: int | None = 1, why: str = ""
-) -> Progress:
+) -> "Progress":
     """Show how far a call is: ``True`` at once, ``False`` never, ``None`` on a terminal and only if
     it takes long.
 

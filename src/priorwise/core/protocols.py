@@ -5,8 +5,6 @@ an MDP one that keeps it. What makes one loop serve them all: ``Belief.sample`` 
 each action *now* in each drawn environment (a mean, ``x'w``, the ``Q`` of a planned model).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, Self, runtime_checkable
@@ -291,7 +289,7 @@ class Imagined:
     """
 
     value: FloatArray  # (task,)
-    belief: ImaginingBelief
+    belief: "ImaginingBelief"
     seen: Seen
 
 

@@ -3,8 +3,6 @@
 Two priors can be compared only if they share their reward law, so the law is a value of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, final

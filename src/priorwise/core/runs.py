@@ -1,7 +1,5 @@
 """What a simulation returns: numbers with their standard errors, and trajectories when kept."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -168,7 +166,7 @@ class Run(Tabular):
         """Columns by name, one row; ``by_step.table()`` has one row for each step."""
         return {name: [value] for name, value in numbers_of(self).items()}
 
-    def figure(self, title: str = "", label: str = "") -> Picture:
+    def figure(self, title: str = "", label: str = "") -> "Picture":
         """Draw the learning curves, pull by pull."""
         from priorwise.figures.curves import Curve, learning_curves
 

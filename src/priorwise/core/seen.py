@@ -1,7 +1,5 @@
 """What is known when an action is chosen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -95,7 +93,7 @@ class Seen:
         mask = self.mask if np.ndim(values) == 2 else self.mask[:, None, :]
         return np.where(mask, values, -np.inf)
 
-    def take(self, index: Any) -> Seen:
+    def take(self, index: Any) -> "Seen":
         """Return what is known of some of the tasks, as ``Belief.take`` does."""
         kept = {name: getattr(self, name) for name in ("step", "horizon", "mask")}
         taken = {name: each[index] for name, each in kept.items() if isinstance(each, np.ndarray)}

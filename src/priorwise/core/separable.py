@@ -1,7 +1,5 @@
 """Tasks that do not depend on each other: taken out of a belief, joined, served at their steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import wraps

@@ -1,7 +1,5 @@
 """JSON for frozen values: versioned, exact round trip, open to classes from elsewhere."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import math
@@ -40,7 +38,7 @@ class Serializable:
     """
 
     family: ClassVar[str]
-    _families: ClassVar[dict[str, type[Serializable]]] = {}
+    _families: ClassVar[dict[str, "type[Serializable]"]] = {}
     # modules of families that are imported only when a file names them
     _homes: ClassVar[dict[str, str]] = {"prior-fit": "priorwise.core.fits"}
 
@@ -199,7 +197,7 @@ def _built(value: Any) -> Any:
     return _build(value) if isinstance(value, dict) and "family" in value else value
 
 
-def _build(content: dict[str, Any]) -> Serializable:
+def _build(content: dict[str, Any]) -> "Serializable":
     name = content.get("family")
     families, homes = Serializable._families, Serializable._homes
     key = str(name)

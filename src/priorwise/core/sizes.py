@@ -7,8 +7,6 @@ many theirs take; at most :data:`MOST_DRAWS` are run by one call. Both limits ca
 ``PRIORWISE_MEMORY_GB=64`` and ``PRIORWISE_MOST_DRAWS=1e16`` in the environment.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from functools import cache

@@ -5,8 +5,6 @@ which reduces to it. Two sets of tasks join, two parts of the same tasks merge, 
 one more addend.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self

@@ -4,8 +4,6 @@ A tile is :data:`LANES` tasks in lockstep. These are plain values: nothing here 
 compiler, and priors and policies import their tile functions when they are asked for them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache

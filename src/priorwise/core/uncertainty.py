@@ -1,7 +1,5 @@
 """What is known of a fitted prior: the law of the priors that the data leave plausible."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

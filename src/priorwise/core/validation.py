@@ -2,8 +2,6 @@
 do.
 """
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Sequence
 from typing import Any, Final, get_args

@@ -2,8 +2,6 @@
 Thompson sampling and the knowledge gradient.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -5,8 +5,6 @@ A block is a range of replicates. What it returns depends on the experiment, the
 alone, so blocks may run anywhere and in any order, and a finished block never has to run again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, final, runtime_checkable

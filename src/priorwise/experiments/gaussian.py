@@ -1,7 +1,5 @@
 """Gaussian multi-armed bandit: 6 arms in two correlated groups, 10 pulls, 10,000 episodes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

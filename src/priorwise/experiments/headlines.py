@@ -4,8 +4,6 @@ Each test shows 2 to 6 headlines of one story. Clicks are Bernoulli with log odd
 story s moves all headlines of a test together, and each headline has an h of its own.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -2,8 +2,6 @@
 or do not.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Final

@@ -16,8 +16,6 @@ bit for bit, what it would earn there alone. The work that configurations share 
 What is left, the belief and the choice in the episodes after T0, is each configuration's own.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -197,7 +195,7 @@ class LearningCurves:
             out["pulls"] = np.stack(pulls)
         return out
 
-    def _configurations(self, tasks: range, seed: int) -> list[_Configuration]:
+    def _configurations(self, tasks: range, seed: int) -> "list[_Configuration]":
         """What every configuration believes, in their order: explores, fits."""
         s, problem = self.sweep, self.problem
         count = s.first_pull_size is not None
@@ -218,7 +216,7 @@ class LearningCurves:
         return out
 
     def _totals(
-        self, configurations: Sequence[_Configuration], tasks: range, seed: int
+        self, configurations: "Sequence[_Configuration]", tasks: range, seed: int
     ) -> Iterator[FloatArray]:
         """What each earns in its episodes, those of one policy together."""
         earned: dict[int, FloatArray] = {}

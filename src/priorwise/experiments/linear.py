@@ -1,7 +1,5 @@
 """Gaussian linear contextual bandit: 6 arms, 6 features on the sphere, 20 pulls, 2,000 episodes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from priorwise.experiments import problems

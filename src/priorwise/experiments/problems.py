@@ -1,7 +1,5 @@
 """The three problems of the paper's experiments: true prior, misspecified prior, horizon."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar

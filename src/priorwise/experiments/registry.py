@@ -1,7 +1,5 @@
 """Which experiments there are, by name and group. Nothing is imported before it is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -55,7 +53,7 @@ def names_of(targets: Sequence[str]) -> list[str]:
     return [name for name in known[ALL] if name in chosen]
 
 
-def load(name: str) -> Experiment:
+def load(name: str) -> "Experiment":
     """Import an experiment."""
     module, _, attribute = EXPERIMENTS[name][1].partition(":")
     experiment: Experiment = getattr(import_module(module), attribute)

@@ -7,8 +7,6 @@ error is that of the chosen configuration. The choice is made on the same replic
 so an envelope flatters its algorithm a little where configurations are close.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -2,8 +2,6 @@
 never simulates a task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 

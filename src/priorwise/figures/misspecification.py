@@ -1,7 +1,5 @@
 """What a policy earns that holds a wrong prior, against how wrong it is, from the tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

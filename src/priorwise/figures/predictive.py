@@ -1,7 +1,5 @@
 """The figure of a predictive check: where a log lies among those that a prior generates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

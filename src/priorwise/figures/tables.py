@@ -1,7 +1,5 @@
 """Tidy tables, as figures read them: columns of one length, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -2,8 +2,6 @@
 collapses.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from types import ModuleType
 from typing import Any

@@ -1,7 +1,5 @@
 """How tile functions are compiled, cached on disk and passed to the loop."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import warnings

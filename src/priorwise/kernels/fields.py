@@ -1,7 +1,5 @@
 """Four 16-bit fields to a lane: small counts and parts of words, four times as many to a vector."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from llvmlite import ir

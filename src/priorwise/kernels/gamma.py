@@ -2,8 +2,6 @@
 the long way where it was not plainly accepted.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.kernels.compiling import LANES, inline

@@ -1,7 +1,5 @@
 """The compiled loop: what ``priorwise.simulate.loop`` says in NumPy, over tiles of tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

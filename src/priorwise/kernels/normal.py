@@ -2,8 +2,6 @@
 normals of which every lane has a number of its own.
 """
 
-from __future__ import annotations
-
 from math import factorial
 from typing import Final
 

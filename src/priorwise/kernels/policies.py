@@ -2,8 +2,6 @@
 never its parameters.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core.choosing import SMALLEST_SIZE, TIE_TOLERANCE

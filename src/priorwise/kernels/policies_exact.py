@@ -2,8 +2,6 @@
 policies that explore first and then hand over to another.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.kernels import compiling as kinds

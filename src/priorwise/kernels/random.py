@@ -1,7 +1,5 @@
 """The streams of ``priorwise.core.streams``, compiled: the same numbers from the same counters."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core import hashing

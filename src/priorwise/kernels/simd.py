@@ -9,8 +9,6 @@ right or left, so a function like ``mix`` or ``log`` of ``priorwise.kernels.rand
 and vectors alike. LLVM maps it to whatever the machine has.
 """
 
-from __future__ import annotations
-
 import inspect
 import operator
 from functools import reduce

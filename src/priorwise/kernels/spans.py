@@ -5,8 +5,6 @@ the record is passed to. A span is one. It is read and written like an array, wi
 and does not keep its memory: that is what ``keep`` is for, after the last use.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic

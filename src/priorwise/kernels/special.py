@@ -1,7 +1,5 @@
 """SciPy's special functions in tile functions, called by their address."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Student's t in tile functions: the twin of ``priorwise.core.hashing.student``, in vectors."""
 
-from __future__ import annotations
-
 from math import factorial
 from typing import Final
 

@@ -6,8 +6,6 @@ squared deviations over the tile's tasks. Reports are small, so they may be made
 merged in order (Chan, Golub and LeVeque's formula).
 """
 
-from __future__ import annotations
-
 from numba import types
 
 from priorwise.kernels.compiling import LANES, ROW, ROWS, F, I, entry, inline

@@ -2,8 +2,6 @@
 to episode.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, final, runtime_checkable

@@ -1,7 +1,5 @@
 """Bayes-UCB: optimism by posterior quantiles."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, final
 

@@ -5,8 +5,6 @@ posterior only through the k draws, so that these are k-Monte-Carlo algorithms, 
 from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final

@@ -1,7 +1,5 @@
 """The knowledge gradient without draws: exact expectations in place of averages over k1 and k2."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, final
 

@@ -1,7 +1,5 @@
 """Play the arm that looks best, as the posterior mean says; it never explores."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, final
 

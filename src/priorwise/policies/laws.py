@@ -9,8 +9,6 @@ What it plays on a multiset does not depend on the posterior, so it is worked ou
 tasks. A rule of the user's may look at the order, and is asked about every sequence of k points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final

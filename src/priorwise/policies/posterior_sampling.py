@@ -5,8 +5,6 @@ times the total variation of the posterior: these are k-Monte-Carlo algorithms (
 n-Monte-Carlo"; k-shot Thompson sampling is Algorithm 1).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -19,8 +19,6 @@ F_b(r-) the probability that arm b ranks lower,
 where j arms tie with a, and each of them is as likely to be played.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, final
 
@@ -178,7 +176,7 @@ class RecedingHorizon:
         arm: int,
         rewards: list[tuple[float, FloatArray]],
         there: BoolArray,
-    ) -> _Pairs | None:
+    ) -> "_Pairs | None":
         """Law of the sums over k1 imagined pulls of an arm."""
         looks, log_orders = enumeration.multisets(len(points), self.k2)
         ahead = points[looks][:, :, there]
@@ -260,7 +258,7 @@ class _Pairs:
     rows: FloatArray  # (4, outcome): value, drawn value, sizes of the numbers these are sums of
     probability: FloatArray  # (task, outcome)
 
-    def gathered(self) -> _Pairs:
+    def gathered(self) -> "_Pairs":
         """Gather outcomes that agree but for rounding."""
         first, group = enumeration.row_groups(np.stack(_levels_of(self.rows), axis=1))
         total = np.zeros((len(first), len(self.probability)))
@@ -268,7 +266,7 @@ class _Pairs:
         return _Pairs(self.rows[:, first], total.T)
 
 
-def _choice(laws: list[_Pairs]) -> FloatArray:
+def _choice(laws: "list[_Pairs]") -> FloatArray:
     """Probability that each arm has the largest pair, ``(task, arm)``; ties at random."""
     tasks = len(laws[0].probability)
     value, now = _levels_of(np.concatenate([law.rows for law in laws], axis=1))

@@ -10,8 +10,6 @@ per step given the history. Counting the draw as an action, trajectories differ 
 eps`` with R redraws: :func:`~priorwise.sensitivity.pomdp_trajectory_bound` with ``redraws=R``.
 """
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, final
 

@@ -1,7 +1,5 @@
 """What several policies share: scores, weights of a look-ahead, sizes, rounds before a policy."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Literal, final

@@ -1,7 +1,5 @@
 """Thompson sampling and its k-shot form, Algorithm 1 of the paper."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, final
 

@@ -1,7 +1,5 @@
 """Top-two Thompson sampling: for finding the best arm rather than for earning."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final

@@ -1,7 +1,5 @@
 """Play any arm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 

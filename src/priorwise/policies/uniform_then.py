@@ -1,7 +1,5 @@
 """Explore at random first, then any policy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, final
 

@@ -1,7 +1,5 @@
 """Blocks of tasks, spread over threads, and how long they take."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator

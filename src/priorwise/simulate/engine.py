@@ -1,7 +1,5 @@
 """Which loop runs a policy's blocks of tasks: the compiled one or NumPy's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """A block of tasks in NumPy: what a simulation means."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

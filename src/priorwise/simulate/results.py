@@ -1,7 +1,5 @@
 """From blocks of tasks to runs, and several policies on the same tasks side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -161,7 +159,7 @@ class Comparison(Tabular):
         columns = {name: np.concatenate([each[name] for each in curves]) for name in curves[0]}
         return {"policy": [name for name in self.runs for _ in range(steps)], **columns}
 
-    def to_frame(self, *, by_step: bool = False) -> DataFrame:
+    def to_frame(self, *, by_step: bool = False) -> "DataFrame":
         """Return a pandas DataFrame with one row for each policy, or for each policy and step."""
         return frame(self.table_by_step() if validation.flag("by_step", by_step) else self.table())
 

@@ -5,8 +5,6 @@ the NumPy simulation, the ladder's walk, the tails of general decision problems,
 diameter and the contract tests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@ whatever the blocks. The NumPy twin of :mod:`priorwise.kernels.tally`, equal to 
 (compiled code fuses multiplications and additions).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core.tiles import LANES

@@ -1,7 +1,5 @@
 """One policy that believes several priors, on the same tasks: what they share is done once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

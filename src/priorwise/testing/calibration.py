@@ -6,8 +6,6 @@ environment alone cannot see a belief that ignores data, since the prior is cali
 quantity here is the distance between a value and the reward it gave (Modrak et al. 2023).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self

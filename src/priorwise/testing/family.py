@@ -1,7 +1,5 @@
 """What every registered family must keep."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of one law against another, as p-values."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

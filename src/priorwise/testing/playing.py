@@ -1,7 +1,5 @@
 """A few pulls of arms chosen at random: the data on which a belief is tried."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """What every policy must keep."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -278,6 +276,6 @@ class DrawsOnly:
         assert values.shape[1] == draws
         return values
 
-    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Any) -> DrawsOnly:
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Any) -> "DrawsOnly":
         """Refuse: a policy never updates."""
         raise AssertionError("a policy must not update a belief")

@@ -1,7 +1,5 @@
 """What every prior must keep."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """One environment variable moves every seed of a test run."""
 
-from __future__ import annotations
-
 import os
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Compiled runs against NumPy runs, action for action."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Blocks on a Dask cluster. Imported only when one is asked for."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """A tidy table in few rows: means over replicates with their standard errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

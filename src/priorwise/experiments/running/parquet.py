@@ -2,8 +2,6 @@
 that were written.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

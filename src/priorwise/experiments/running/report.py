@@ -2,8 +2,6 @@
 from the network.
 """
 
-from __future__ import annotations
-
 import platform
 from base64 import b64encode
 from collections.abc import Iterable, Sequence

@@ -6,8 +6,6 @@ number of processes, or how often the work was interrupted: tables are made of t
 figures and claims of the stored tables.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -179,7 +177,7 @@ def _check_names(experiments: Sequence[Experiment]) -> None:
             )
 
 
-def _run(work: Sequence[_Work], workers: Workers, bar: Progress) -> list[Outcome]:
+def _run(work: "Sequence[_Work]", workers: Workers, bar: Progress) -> list[Outcome]:
     """Run the blocks of one experiment after the other; tables and figures are made while the next
     one's blocks run.
     """
@@ -292,7 +290,7 @@ class _Work:
         )
 
 
-def _prepare(experiment: Experiment, seed: int, replicates: int, out: Path) -> _Work:
+def _prepare(experiment: Experiment, seed: int, replicates: int, out: Path) -> "_Work":
     digest = store.digest_of(experiment, seed)
     kept = BlockStore(out / BLOCKS / experiment.name / digest, digest)
     return _Work(experiment, seed, replicates, out, kept, tuple(experiment.blocks(replicates)))

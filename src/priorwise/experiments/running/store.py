@@ -6,8 +6,6 @@ digest covers the experiment's constants, the seed, the sources and the versions
 file that is cut, altered or in the wrong place counts as missing, and its block runs again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import io

@@ -1,7 +1,5 @@
 """A run in about ten lines, for the terminal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +55,7 @@ def group_seconds(results: Results) -> dict[str, float]:
     return out
 
 
-def print_summary(results: Results, report: Path, console: Console) -> None:
+def print_summary(results: Results, report: Path, console: "Console") -> None:
     """Print each experiment's time and claims, those that failed, and where the report is."""
     from rich.table import Table
     from rich.text import Text

@@ -1,7 +1,5 @@
 """Where blocks run: processes on this machine, or a Dask cluster through the same joblib call."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

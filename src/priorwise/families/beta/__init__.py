@@ -1,7 +1,5 @@
 """Independent Bernoulli arms with Beta priors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ nought, and above all others' highest values one arm alone is left: its tail is 
 form.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -2,8 +2,6 @@
 sampling; and two Beta posteriors of the same histories, one from each prior.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
@@ -31,7 +29,7 @@ class BetaPair:
     arms: tuple[BetaArm, ...]
 
     @classmethod
-    def of(cls, p: BetaPrior, q: BetaPrior) -> BetaPair:
+    def of(cls, p: BetaPrior, q: BetaPrior) -> "BetaPair":
         """Leave out arms of equal laws."""
         rows = zip(*(each.tolist() for each in (p.alpha, p.beta, q.alpha, q.beta)), strict=True)
         differ = [(BetaLaw(*row[:2]), BetaLaw(*row[2:])) for row in rows if row[:2] != row[2:]]
@@ -111,7 +109,7 @@ class BetaPosteriors(BothBeliefs):
     exact: bool = False
 
     @classmethod
-    def start(cls, p: BetaPrior, q: BetaPrior, tasks: int) -> BetaPosteriors:
+    def start(cls, p: BetaPrior, q: BetaPrior, tasks: int) -> "BetaPosteriors":
         """Start both beliefs at their priors."""
         return cls(p.belief(tasks), q.belief(tasks))
 

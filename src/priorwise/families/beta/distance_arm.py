@@ -6,8 +6,6 @@ arm's distances are integrals of terms that are never negative: closed forms thr
 functions lose their digits where the laws are close or the parameters large.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final

@@ -2,8 +2,6 @@
 speaks about new ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, final

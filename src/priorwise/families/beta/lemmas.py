@@ -18,8 +18,6 @@ the second as long as ``m2 <= n m1`` and there is over-dispersion, so two corner
 them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ With the same n in every task these are the formulas of the lemma "Beta-Binomial
 different n they pool the tasks, which is right as long as n does not depend on the arm's mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, final
@@ -95,7 +93,7 @@ class BetaMoments:
             if value is not None:
                 validation.count(name, value)
 
-    def for_tasks(self, known: KnownTasks) -> BetaMoments:
+    def for_tasks(self, known: KnownTasks) -> "BetaMoments":
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)
@@ -153,7 +151,7 @@ class _ArmSums:
     qq: FloatArray  # (4, 4)
 
     @classmethod
-    def of(cls, successes: IntArray, pulls: IntArray, tasks: IntArray) -> _ArmSums:
+    def of(cls, successes: IntArray, pulls: IntArray, tasks: IntArray) -> "_ArmSums":
         s, n = successes.astype(np.float64), pulls.astype(np.float64)
         rows = np.stack([s, n, s * (s - 1.0), n * (n - 1.0)])
         return cls(rows @ tasks, (rows * tasks) @ rows.T)
@@ -168,7 +166,7 @@ class _ArmSums:
 
 
 def _finish(
-    arms: Sequence[_ArmSums], tasks: int, left_out: int, warnings: tuple[str, ...], data: Any
+    arms: "Sequence[_ArmSums]", tasks: int, left_out: int, warnings: tuple[str, ...], data: Any
 ) -> PriorFit:
     laws, errors, moments, covariances, notes = [], [], [], [], list(warnings)
     fitted = np.zeros(len(arms))

@@ -2,8 +2,6 @@
 Bernoulli(mu_a).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, final
 
@@ -94,12 +92,12 @@ class BetaPrior(Serializable):
         means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
         return BanditEnvironment(means[:, 0], self.reward_law)
 
-    def belief(self, tasks: int) -> BetaBelief:
+    def belief(self, tasks: int) -> "BetaBelief":
         """Start at the prior."""
         shape = (doors.tasks_of(tasks), self.arms)
         return BetaBelief(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
 
-    def belief_given(self, statistics: Any) -> BetaBelief:
+    def belief_given(self, statistics: Any) -> "BetaBelief":
         """Return the belief about tasks of which all that was seen is in their statistics.
 
         It equals that of one update per pull, but for rounding; tasks may have had different

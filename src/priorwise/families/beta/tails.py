@@ -1,7 +1,5 @@
 """What is known of the diameter of independent arms with Beta means."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, final
 

@@ -4,8 +4,6 @@ A belief holds six rows an arm: a and b, then for each of the two gammas behind 
 a - 1/3 (a + 1 in place of a where a < 1) and the 1 / sqrt(9 d) of Marsaglia and Tsang's method.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core.tiles import Layout

@@ -6,8 +6,6 @@ meets few pairs of a and b, and many tasks meet the same: so quantiles are kept 
 the rows of the belief after its own, four numbers each: a, b, the level and the quantile.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.families.beta.tiles import ROWS_PER_ARM, At, beta_row

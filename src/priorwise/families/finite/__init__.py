@@ -1,7 +1,5 @@
 """Finitely many possible tasks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

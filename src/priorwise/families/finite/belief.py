@@ -1,7 +1,5 @@
 """Beliefs about which of finitely many tasks it is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
@@ -69,7 +67,7 @@ class Candidates(SeparableTasks):
 class FiniteBelief(Candidates):
     """Beliefs about mean vectors."""
 
-    prior: FinitePrior
+    prior: "FinitePrior"
 
     def points(self, seen: Seen) -> FloatArray:
         """Mean vectors of the possible tasks, ``(support, arm)``."""

@@ -7,8 +7,6 @@ if every task is as likely to be told apart as every other; otherwise the margin
 uses all episodes, is the one to take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -69,7 +67,7 @@ class FiniteCounts:
                 f"{self.level:g}"
             )
 
-    def for_tasks(self, known: KnownTasks) -> FiniteCounts:
+    def for_tasks(self, known: KnownTasks) -> "FiniteCounts":
         """Refuse tasks with other arms, another noise, or candidates other than these."""
         check_candidates(self, self.candidates, known)
         return self

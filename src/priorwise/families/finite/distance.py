@@ -2,8 +2,6 @@
 and the diameter of finitely many possible tasks.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NoReturn, final
@@ -27,7 +25,7 @@ class FinitePair:
     q: FloatArray
 
     @classmethod
-    def of(cls, p: FinitePrior, q: FinitePrior) -> FinitePair:
+    def of(cls, p: FinitePrior, q: FinitePrior) -> "FinitePair":
         """Match points that are equal bit for bit, adding up those that appear several times."""
         mass: dict[tuple[float, ...], list[list[float]]] = {}
         for side, prior in enumerate((p, q)):
@@ -89,7 +87,7 @@ class FinitePosteriors(BothBeliefs):
     exact: bool = True
 
     @classmethod
-    def start(cls, p: FinitePrior, q: FinitePrior, tasks: int) -> FinitePosteriors:
+    def start(cls, p: FinitePrior, q: FinitePrior, tasks: int) -> "FinitePosteriors":
         """Match points that are equal bit for bit."""
         index: dict[tuple[float, ...], int] = {}
         rows = ((prior.candidates + 0.0).tolist() for prior in (p, q))

@@ -3,8 +3,6 @@
 The formulas that go with them are in ``priorwise.sensitivity.bounds.lower``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

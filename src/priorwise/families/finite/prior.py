@@ -5,8 +5,6 @@ prior (it holds the wrong support or a probability of zero); the belief then sta
 prior, and counts that it did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, final, get_args
@@ -186,7 +184,7 @@ class FinitePrior(Serializable):
         """The tasks' mean vectors."""
         return self.means
 
-    def pooled(self, others: Sequence[FinitePrior], kept: BoolArray) -> FinitePrior:
+    def pooled(self, others: "Sequence[FinitePrior]", kept: BoolArray) -> "FinitePrior":
         """Return a prior on the tasks of this one and of others, of which those that are kept."""
         means = np.concatenate([each.means for each in (self, *others)])[kept]
         return self.replaced(means=means, probs=np.full(len(means), 1.0 / len(means)))

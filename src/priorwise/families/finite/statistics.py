@@ -1,7 +1,5 @@
 """Log likelihoods of candidates: what estimators of finite priors read of past tasks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 

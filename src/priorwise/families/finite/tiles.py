@@ -4,8 +4,6 @@ A belief holds the log weights of the possible tasks, then their weights, then t
 impossible trajectories.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core.tiles import Layout

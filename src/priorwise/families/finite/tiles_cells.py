@@ -7,8 +7,6 @@ the cell shows. The numbers are those of ``priorwise.families.finite.tiles_look`
 where cells outnumber pulls.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

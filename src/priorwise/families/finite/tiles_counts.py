@@ -6,8 +6,6 @@ batch is field ``i // WIDTH`` of lane ``i % WIDTH``. Words hold four numbers of 
 ``transposed`` leads from one to the other.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core import hashing

@@ -2,8 +2,6 @@
 of few tasks.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 

@@ -6,8 +6,6 @@ through the same steps together: draw a task and its reward, condition on it, an
 each possible task is drawn afterwards (``priorwise.families.finite.tiles_counts``).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.families.finite import tiles_counts as counts

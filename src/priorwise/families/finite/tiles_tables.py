@@ -1,7 +1,5 @@
 """What the look-ahead of a finite prior needs to know of its means, computed once a run."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a look-ahead of a finite prior works with: one record of spans, for one tile function."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

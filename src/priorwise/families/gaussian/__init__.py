@@ -1,7 +1,5 @@
 """Arms with a joint normal prior and normal rewards."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

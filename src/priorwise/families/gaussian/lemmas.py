@@ -13,8 +13,6 @@ with ``L = ln(5^A / delta)`` and ``M = ln(2 9^A / delta)``, each with probabilit
 to their constants these are the printed rates.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

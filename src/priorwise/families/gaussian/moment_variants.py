@@ -4,8 +4,6 @@ of the second moments.
 ``gaussian`` has the formulas and what they estimate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -12,8 +12,6 @@ The products of the appendix' estimator lack the factor ``1 / (H (H - 1))`` of p
 rounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -139,7 +137,7 @@ class GaussianMoments(MomentEstimator):
         """How many pulls of each task of a run are read; None for all."""
         return STEPS.get(self.variant, 2)
 
-    def for_tasks(self, known: KnownTasks) -> GaussianMoments:
+    def for_tasks(self, known: KnownTasks) -> "GaussianMoments":
         """Take the noise from the tasks if it was left open; refuse tasks with other arms or
         another noise.
         """

@@ -1,7 +1,5 @@
 """Arms with a joint normal prior: mu ~ N(mean, cov), r ~ N(mu_a, noise_var_a)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -82,7 +80,7 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
         return means
 
     @property
-    def _belief(self) -> type[GaussianBelief]:
+    def _belief(self) -> "type[GaussianBelief]":
         return GaussianBelief
 
     def tiles(self, horizon: int, uses: frozenset[str], *, roots: bool = False) -> FamilyTiles:

@@ -1,7 +1,5 @@
 """How many tasks the theory asks for to learn a normal prior by moments: constants and rates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -2,8 +2,6 @@
 log.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 

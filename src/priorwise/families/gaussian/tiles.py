@@ -7,8 +7,6 @@ keeps S positive semi-definite whatever the rounding:
     f = L'x,  s = f'f + v,  m += L f (r - x'm) / s,  L -= L f f' / (s + sqrt(v s)).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

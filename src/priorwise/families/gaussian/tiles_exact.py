@@ -2,8 +2,6 @@
 of few tasks; see ``priorwise.families.gaussian.tiles`` for the belief.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.families.gaussian.tiles import At, affine, dot

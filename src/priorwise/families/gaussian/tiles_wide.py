@@ -10,8 +10,6 @@ A belief holds the rows of w, a row with the number of pulls so far, then for ea
 f_j and a row of c_j.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.families.gaussian.tiles import At, dot, spread

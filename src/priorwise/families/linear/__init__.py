@@ -1,7 +1,5 @@
 """Linear rewards in features that are drawn afresh at each pull."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

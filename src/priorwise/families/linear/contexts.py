@@ -2,8 +2,6 @@
 shared by all priors compared.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, Protocol, final, runtime_checkable

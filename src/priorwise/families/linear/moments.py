@@ -6,8 +6,6 @@ mean w and covariance ``noise_var G^-1`` given w and the features, so ``E[w^] = 
 - noise_var G^-1] = E[w w']``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,7 +82,7 @@ class LinearMoments(MomentEstimator):
                 f"largest_condition must be at least 1, got {self.largest_condition:g}"
             )
 
-    def for_tasks(self, known: KnownTasks) -> LinearMoments:
+    def for_tasks(self, known: KnownTasks) -> "LinearMoments":
         """Take the noise from the tasks if it was left open; refuse tasks with other features or
         another noise.
         """

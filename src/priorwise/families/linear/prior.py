@@ -2,8 +2,6 @@
 drawn afresh at each pull.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
@@ -92,7 +90,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         """Number of features."""
         return self.mean.size
 
-    def sample(self, rng: Stream, tasks: int) -> LinearEnvironment:
+    def sample(self, rng: Stream, tasks: int) -> "LinearEnvironment":
         """``w ~ N(mean, cov)``."""
         doors.batch(rng, tasks)
         weights = self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root)
@@ -111,7 +109,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         return np.asarray(weights @ features.transpose(0, 2, 1))
 
     @property
-    def _belief(self) -> type[LinearBelief]:
+    def _belief(self) -> "type[LinearBelief]":
         return LinearBelief
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:

@@ -1,7 +1,5 @@
 """Normal equations: what estimators of priors over weights read of past tasks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, final
 

@@ -1,7 +1,5 @@
 """What is known of the diameter of arms with features: given any contexts, or of a pool of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core.conditions import SubGaussian, TailCondition

@@ -5,8 +5,6 @@ The belief, ``p`` and ``n`` are those of ``priorwise.families.gaussian.tiles`` w
 of arms; the signal is the rows of the arms' features, one arm after the other.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.families.gaussian.tiles import At, affine, dot, potter

@@ -1,7 +1,5 @@
 """Mixtures of priors of any families."""
 
-from __future__ import annotations
-
 from priorwise.core.family import Family, Later, register
 from priorwise.families.mixture.prior import MixturePrior
 

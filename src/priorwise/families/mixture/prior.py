@@ -5,8 +5,6 @@ A learned prior mixed with a little of a vague one forgives: where a task contra
 prior, a few pulls move the weight to the vague one. Costs the sum of the components' costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
@@ -92,7 +90,7 @@ class MixturePrior(Serializable):
         with np.errstate(divide="ignore"):
             return np.broadcast_to(np.log(self.probs), (tasks, self.probs.size))
 
-    def belief(self, tasks: int) -> MixtureBelief:
+    def belief(self, tasks: int) -> "MixtureBelief":
         """Start at the prior."""
         tasks = doors.tasks_of(tasks)
         parts = tuple(part.belief(tasks) for part in self.components)
@@ -102,7 +100,7 @@ class MixturePrior(Serializable):
             doors.role(what, part, "a belief that tells how likely rewards are", *members)
         return MixtureBelief(parts, self.log_probs(tasks), self.arms)
 
-    def belief_given(self, statistics: Any) -> MixtureBelief:
+    def belief_given(self, statistics: Any) -> "MixtureBelief":
         """Return the belief about tasks of which all that was seen is in their statistics, one for
         each component; see those.
         """

@@ -1,7 +1,5 @@
 """What mixtures keep of past tasks: the statistics of each component."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, final
 

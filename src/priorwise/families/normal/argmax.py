@@ -8,8 +8,6 @@ nearby posteriors have nearly the same error, which drops out of their differenc
 point of the lattice is one too: how far the two halves are apart says how large the error is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final

@@ -1,7 +1,5 @@
 """Arithmetic of normal beliefs that several families share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from priorwise.core.types import FloatArray

@@ -6,8 +6,6 @@ Costs O(dim^2) per pull. Arms are features of length one: where no features are 
 value is a weight, and L'x a row of L.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar

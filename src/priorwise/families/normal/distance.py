@@ -7,8 +7,6 @@ over coordinates, and those in which the laws agree drop out. ``E`` is a differe
 so a small distance keeps its digits.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -52,7 +50,7 @@ class GaussianPair:
     singular: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def of(cls, p: NormalPrior[Any], q: NormalPrior[Any]) -> GaussianPair:
+    def of(cls, p: NormalPrior[Any], q: NormalPrior[Any]) -> "GaussianPair":
         """Diagonalise; directions of zero variance under both laws are left out if the means agree
         there.
         """
@@ -108,7 +106,7 @@ class GaussianPair:
         laws: tuple[FloatArray, FloatArray],
         whiten: FloatArray,
         blur: float,
-    ) -> GaussianPair | None:
+    ) -> "GaussianPair | None":
         """Pair of laws with ``change = c v v'`` and ``step = d v`` for one direction v, up to
         rounding; None for all others.
 
@@ -139,7 +137,7 @@ class GaussianPair:
             return cls(*np.array([[abs(d) / np.sqrt(pooled)], [c / pooled], [s1], [s2], [t]]))
         return None
 
-    def _reduced(self, noise: float) -> GaussianPair:
+    def _reduced(self, noise: float) -> "GaussianPair":
         """Gather the coordinates of equal variance into one, along the difference of means; drop
         what does not differ.
         """

@@ -8,8 +8,6 @@ points at a time; they are off by at most 2e-10, far less than the lattice is.
 
 # mypy: disable-error-code="no-untyped-def"
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

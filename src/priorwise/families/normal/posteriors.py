@@ -6,8 +6,6 @@ The first part is a fixed function of the drawn environment, the second grows by
 density per step. Nothing is inverted along the way.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
@@ -31,11 +29,11 @@ class NormalPosteriors(BothBeliefs):
     conditioning maps the shift of the means by ``L L' S^-1``.
     """
 
-    ratio: _NormalRatio
+    ratio: "_NormalRatio"
     evidence: FloatArray  # (task,): log p(tau) / q(tau)
 
     @classmethod
-    def start(cls, p: Any, q: Any, tasks: int) -> NormalPosteriors:
+    def start(cls, p: Any, q: Any, tasks: int) -> "NormalPosteriors":
         """Start both beliefs at their priors."""
         return cls(p.belief(tasks), q.belief(tasks), _NormalRatio.of(p, q), np.zeros(tasks))
 
@@ -90,7 +88,7 @@ class _NormalRatio:
     apart: bool
 
     @classmethod
-    def of(cls, p: Any, q: Any) -> _NormalRatio:
+    def of(cls, p: Any, q: Any) -> "_NormalRatio":
         """Invert both covariances in their common range."""
         apart = GaussianPair.of(p, q).singular
         scale = np.sqrt((np.diag(p.cov) + np.diag(q.cov)) / 2.0)

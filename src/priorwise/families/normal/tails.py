@@ -6,8 +6,6 @@ q)_+`` is at most the sum of ``(|mu_a - mu_b| - q)_+`` over pairs. So the bound 
 arms, and close where the tail is one of a single pair.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -91,7 +89,7 @@ def _independent(mean: FloatArray, cov: FloatArray) -> FloatArray | None:
 class PairLaw:
     """Two arms that are jointly normal: the absolute value of a normal difference."""
 
-    pair: NormalDifferences
+    pair: "NormalDifferences"
 
     def tail(self, p: float) -> Tail:
         """Folded normal law, in closed form at its quantile."""
@@ -137,7 +135,7 @@ class NormalDifferences:
     weight: float = 1.0  # probability of each context
 
     @classmethod
-    def of(cls, mean: FloatArray, cov: FloatArray) -> NormalDifferences | None:
+    def of(cls, mean: FloatArray, cov: FloatArray) -> "NormalDifferences | None":
         """Return the pairs of ``mu ~ N(mean, cov)`` for ``(..., arm)`` and ``(..., arm, arm)``;
         None where they are too many.
         """

@@ -1,7 +1,5 @@
 """How fast the errors of a normal moment estimator fall with tasks, in the norms of the lemmas."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -2,8 +2,6 @@
 from the truth.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial

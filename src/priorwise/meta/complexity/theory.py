@@ -5,8 +5,6 @@ to a factor: compare rates, or set them beside measured numbers, which
 :mod:`priorwise.meta.complexity.sample_complexity` has.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An alarm when tasks contradict a prior, with a false-alarm rate that holds at any time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 

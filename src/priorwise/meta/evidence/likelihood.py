@@ -5,8 +5,6 @@ the likelihood of a task is that of its rewards given its actions. Densities are
 constants.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from priorwise.core.family import ask, statistics_of

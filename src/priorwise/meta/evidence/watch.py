@@ -12,8 +12,6 @@ it, ``E_t - t`` is a martingale, so on average at least ``1 / level`` tasks pass
 while all is well, and so rises as fast after many tasks as after few.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 

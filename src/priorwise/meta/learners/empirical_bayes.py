@@ -6,8 +6,6 @@ policy's choices depend on what it saw and not on the parameters. Moment estimat
 pulls and must not be used here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, final
 

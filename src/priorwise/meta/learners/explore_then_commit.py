@@ -6,8 +6,6 @@ estimators unbiased, and costs most of what the exploration episodes could have 
 :class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes` does without.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, final, runtime_checkable
 

@@ -4,8 +4,6 @@ Where the prior is one of finitely many candidates the update is exact here; the
 the mean of a normal prior stands with the normal families.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, final
@@ -71,7 +69,7 @@ class CandidatePriors:
         even = np.full(len(priors), 1.0 / len(priors))
         object.__setattr__(self, "mixture", MixturePrior(priors, even if probs is None else probs))
 
-    def start(self, setting: Setting) -> CandidatePosterior:
+    def start(self, setting: Setting) -> "CandidatePosterior":
         """Start at the given probabilities."""
         if self.mixture.arms != setting.arms:
             raise ValueError(

@@ -6,8 +6,6 @@ played. Between two changes of mind a learner holds one prior, so that the tasks
 one call of the compiled loop.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, final
 

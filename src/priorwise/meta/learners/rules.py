@@ -6,8 +6,6 @@ knowledge gradient) never comes back to an arm whose fitted mean is too low by a
 here turn a fit into the prior to hold.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol, final
 

@@ -5,8 +5,6 @@ learner meets the same tasks with the same reward noise, learners are compared i
 depends on how replicates are spread over processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, final

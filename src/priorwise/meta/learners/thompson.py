@@ -5,8 +5,6 @@ All fail where the covariance within tasks (or the list of candidates) is wrong:
 known.
 """
 
-from __future__ import annotations
-
 from abc import ABC
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final

@@ -1,7 +1,5 @@
 """Choosing between models of the prior, by held-out likelihood."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final

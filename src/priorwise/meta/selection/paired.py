@@ -1,7 +1,5 @@
 """Several candidates scored on the same items: means, paired differences, and a table of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

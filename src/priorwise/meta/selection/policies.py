@@ -1,7 +1,5 @@
 """Choosing between policies, under the priors that the data leave plausible."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final

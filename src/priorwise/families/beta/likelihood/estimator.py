@@ -6,8 +6,6 @@ laws of this kind have one maximum along each ray of fixed mean, which is finite
 over-dispersion (Levin and Reeds 1977, Annals of Statistics 5).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal, final
@@ -90,7 +88,7 @@ class BetaMarginalLikelihood:
                 "likelihood"
             )
 
-    def for_tasks(self, known: KnownTasks) -> BetaMarginalLikelihood:
+    def for_tasks(self, known: KnownTasks) -> "BetaMarginalLikelihood":
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""
         known.check_binary(self)
         known.check_arms(self, arms=self.arms)

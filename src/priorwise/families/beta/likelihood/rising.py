@@ -6,8 +6,6 @@ computed so that they keep their digits there. A difference of log-gammas would 
 them the answer to whether a Beta law has any spread.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -36,7 +34,7 @@ class RisingSums:
     far_tasks: FloatArray
 
     @classmethod
-    def of(cls, k: IntArray, tasks: IntArray | None = None) -> RisingSums:
+    def of(cls, k: IntArray, tasks: IntArray | None = None) -> "RisingSums":
         """Count how often each k occurs, ``tasks`` times each entry if given."""
         near = k <= TABLE
         far, far_tasks = np.zeros(0), np.zeros(0)

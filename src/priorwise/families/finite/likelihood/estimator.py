@@ -6,8 +6,6 @@ maximising it over the simplex is the same as maximising it minus ``M sum_s p_s`
 which Newton's method does without a constraint.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final, final
@@ -76,7 +74,7 @@ class FiniteMarginalLikelihood:
                 "likelihood"
             )
 
-    def for_tasks(self, known: KnownTasks) -> FiniteMarginalLikelihood:
+    def for_tasks(self, known: KnownTasks) -> "FiniteMarginalLikelihood":
         """Refuse tasks with other arms, another noise, or candidates other than these."""
         check_candidates(self, self.candidates, known)
         return self
@@ -217,7 +215,7 @@ class MixtureObjective:
     likelihoods: FloatArray  # (task, support), each row up to a factor
 
     @classmethod
-    def of(cls, table: FloatArray, pseudo: float) -> MixtureObjective:
+    def of(cls, table: FloatArray, pseudo: float) -> "MixtureObjective":
         """Count the tasks with one candidate left."""
         identified = np.isfinite(table).sum(axis=1) == 1
         counts = np.isfinite(table[identified]).sum(axis=0) + pseudo

@@ -3,8 +3,6 @@ where a fit to few tasks leans: to independent arms with one variance, around wh
 arm's mean.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Final, Literal, final
 
@@ -44,13 +42,13 @@ class ArmData:
         """Whether any task pulled each arm."""
         return np.asarray((self.tasks.pulls > 0.0).any(axis=0))
 
-    def of_arms(self, active: BoolArray) -> ArmData:
+    def of_arms(self, active: BoolArray) -> "ArmData":
         """Keep some of the arms; the others must not have been pulled."""
         tasks, units = self.tasks.of_arms(active), self.units.of_arms(active)
         return replace(self, tasks=tasks, units=units)
 
 
-def read_arms(data: GaussianStatistics | GaussianGroups, arms: int | None) -> ArmData:
+def read_arms(data: GaussianStatistics | GaussianGroups, arms: int | None) -> "ArmData":
     """Prepare statistics or groups: subtract what each arm earns on average, and scale."""
     n, s, q = data.pulls, data.sums, data.squares
     width = n.shape[1]
@@ -141,7 +139,7 @@ class Noise:
     notes: tuple[str, ...] = ()
 
 
-def noise_of(data: ArmData, given: ArrayLike | None, start: FloatArray | None) -> Noise:
+def noise_of(data: "ArmData", given: ArrayLike | None, start: FloatArray | None) -> Noise:
     """Noise that is given, or where its estimate starts: the spread of rewards around their task's
     mean.
 

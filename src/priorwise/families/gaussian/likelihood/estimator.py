@@ -2,8 +2,6 @@
 way.
 """
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, final
@@ -169,7 +167,7 @@ class GaussianMarginalLikelihood:
         detail = f"factor {self.factors}" if self.structure == "factor" else self.structure
         return f"GaussianMarginalLikelihood({detail})"
 
-    def for_tasks(self, known: KnownTasks) -> GaussianMarginalLikelihood:
+    def for_tasks(self, known: KnownTasks) -> "GaussianMarginalLikelihood":
         """Take the noise from the tasks if it was left open; refuse tasks with other arms or
         another noise.
         """

@@ -1,7 +1,5 @@
 """Laws of plausible priors in files of fits from before arms and features shared one likelihood."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 

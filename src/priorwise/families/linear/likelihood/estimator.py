@@ -5,8 +5,6 @@ In statistics this is a linear mixed model in which every feature has a random c
 by maximum likelihood.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal, final
 
@@ -113,7 +111,7 @@ class LinearMarginalLikelihood:
         law = law_of_contexts(self.contexts)
         validation.freeze(self, contexts=law, noise_var=noise, regulariser=regulariser)
 
-    def for_tasks(self, known: KnownTasks) -> LinearMarginalLikelihood:
+    def for_tasks(self, known: KnownTasks) -> "LinearMarginalLikelihood":
         """Take the noise from the tasks if it was left open; refuse tasks with other features or
         another noise.
         """

@@ -10,8 +10,6 @@ are not, the two differ, entry by entry, mostly downwards: covariances as far fr
 in every direction at once are not positive.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, final
 
@@ -67,7 +65,7 @@ def certainty(
     active: BoolArray,
     on_edge: bool,
     floor: float = 0.0,
-) -> tuple[dict[str, FloatArray], NormalUncertainty | None, list[str]]:
+) -> "tuple[dict[str, FloatArray], NormalUncertainty | None, list[str]]":
     """Standard errors and the law of plausible priors, from the observed information, and what to
     warn of.
 

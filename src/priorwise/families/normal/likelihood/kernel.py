@@ -10,8 +10,6 @@ row and column of the identity, with a residual of zero, which changes neither t
 the rest of the inverse; its own entry of the inverse is removed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import types
 

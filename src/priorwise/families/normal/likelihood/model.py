@@ -5,8 +5,6 @@ A covariance is ``S = R R'`` with R linear in its coordinates. Every vector is a
 variance of zero is an ordinary point, so that a fit at the boundary is found like any other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, final
@@ -189,7 +187,7 @@ class Model:
             parts.append(np.linalg.lstsq(self.noise_map, np.log(of.noise))[0])
         return np.concatenate(parts)
 
-    def at(self, x: FloatArray, *, curved: bool = True) -> Place:
+    def at(self, x: FloatArray, *, curved: bool = True) -> "Place":
         """Value and gradient; ``curved`` if the information will be asked for."""
         beta, theta, tau = np.split(x, self.cuts)
         chart, root, noise = self.chart, self.chart.root(theta), self.known_noise
