@@ -563,6 +563,13 @@ def test_logarithmic_axes_are_numbered_plainly(drawn: list[Figure]) -> None:
     numbers = {name: share * pulls for name, share in shares.items()}
     noise = {"measured": 0.006 * pulls, "std_error": 0.0005 * pulls}
     theory.gaps({"pulls": pulls, **numbers, **noise})
+    theory.gaps_over_draws({"k": pulls, **numbers, **noise})
+    arms = np.array([4, 4, 8, 8, 16, 16])
+    tasks, deltas = 100.0 * arms**2, np.array([0.3, 0.1] * 3)
+    theory.tasks_needed(
+        {"prior": np.full(6, "Beta"), "arms": arms, "delta": deltas, "tasks": tasks}
+        | {"certified": 1e3 * tasks, "rate": tasks}
+    )
     bar = Bar("worst case", 0.02, 0.0, 0.3, 0.0, "by hand")
     ladder_figure([bar], 0.01, 0.001, 17.0, "Ladder", "by hand")
     for figure in drawn:

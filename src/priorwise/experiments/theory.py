@@ -1,5 +1,5 @@
 """The theory, measured: the ladder over a grid of misspecifications, estimators against the number
-of tasks, the lower bound.
+of tasks, tasks needed against arms, the lower bound.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from priorwise.core.fits import Estimator
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Policy
 from priorwise.core.runs import Trajectory, as_run
-from priorwise.experiments import problems
+from priorwise.experiments import needs, problems
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.figures.tables import Table, tidy
-from priorwise.figures.theory import estimator_errors, gaps, ladders
+from priorwise.figures.theory import estimator_errors, gaps, gaps_over_draws, ladders, tasks_needed
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.thompson import KShotThompson, ThompsonSampling
 from priorwise.policies.uniform import Uniform
@@ -39,7 +39,9 @@ POLICIES: Final[dict[str, Policy]] = {
 }
 LADDER_TASKS: Final = 200_000
 LADDER_HISTORIES: Final = dict(zip(POLICIES, (500, 250, 50), strict=True))
-RUNGS: Final = (rungs.WORST, rungs.POSTERIORS, rungs.ACTIONS, rungs.COUPLED, rungs.COMMON)
+RUNGS: Final = (
+    rungs.WORST, rungs.POSTERIORS, rungs.ACTIONS, rungs.COUPLED, rungs.LIKELIHOOD, rungs.COMMON
+)  # fmt: skip
 
 # estimators, on the same problem
 TASKS: Final = (100, 300, 1000, 3000, 10_000)
@@ -56,6 +58,9 @@ ARMS: Final = 2000
 EXPECTED: Final = 0.04  # k H eps
 DELTA: Final = 0.01
 GAP_TASKS: Final = 20_000
+DRAWS: Final = (1, 2, 4, 8, 16)  # k, at one horizon and distance
+DRAWS_PULLS: Final = 40
+DRAWS_EPS: Final = 2.5e-4
 
 SIZE: Final = 5  # replicates in a block
 FEW: Final = 20  # replicates of a smoke run
@@ -77,6 +82,8 @@ class Theory:
             "ladder": repr((SHIFTS, POLICIES, LADDER_TASKS, LADDER_HISTORIES)),
             "estimators": repr((TASKS, HORIZON, ESTIMATORS)),
             "gap": repr((PULLS, ARMS, EXPECTED, DELTA, GAP_TASKS)),
+            "draws": repr((DRAWS, DRAWS_PULLS, DRAWS_EPS)),
+            "needs": needs.constants(),
         }
 
     def blocks(self, replicates: int) -> Sequence[Block]:
@@ -84,32 +91,42 @@ class Theory:
         shifts = range(0, len(SHIFTS), 3 if replicates < FEW else 1)
         ladders = [Block(f"ladder {name}", index, 1) for name in POLICIES for index in shifts]
         estimators = ranges("estimators", min(replicates, MOST_REPLICATES), SIZE)
-        return [*reversed(ladders), *estimators, *ranges("gap", len(PULLS), 1)]
+        gaps = [*ranges("gap", len(PULLS), 1), *ranges("draws", len(DRAWS), 1)]
+        return [*reversed(ladders), *needs.blocks(replicates), *estimators, *gaps]
 
     def run(self, block: Block, seed: int) -> Arrays:
         """Do a block of work."""
         if block.part == "gap":
-            return _gap(PULLS[block.first], seed)
+            pulls = PULLS[block.first]
+            return _gap(1, pulls, EXPECTED / pulls, seed)
+        if block.part == "draws":
+            return _gap(DRAWS[block.first], DRAWS_PULLS, DRAWS_EPS, seed)
+        if block.part.startswith("needs "):
+            return needs.run(block, seed)
         if block.part == "estimators":
             return {"errors": np.stack([_errors(each, seed) for each in block.replicates])}
         return _ladder(block.part.removeprefix("ladder "), SHIFTS[block.first], seed)
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
-        """Return the tables ``ladder``, ``estimators`` and ``gaps``."""
+        """Return the tables ``ladder``, ``estimators``, ``needs``, ``gaps`` and ``draws``."""
         names = {"estimator": (1, list(ESTIMATORS)), "tasks": (2, TASKS)}
         columns = {**names, "of": (3, ("mean", "covariance")), "replicate": (0, None)}
         return {
             "ladder": _ladder_table(done),
             "estimators": tidy(columns, "error", stacked(done, "estimators")["errors"]),
+            "needs": needs.table(done),
             "gaps": stacked(done, "gap"),
+            "draws": stacked(done, "draws"),
         }
 
     def figures(self, tables: Tables) -> dict[str, Files]:
-        """The ladder over misspecifications, the estimators, the lower bound."""
+        """The ladder over misspecifications, the estimators, tasks needed, the lower bound."""
         return {
             "ladder": ladders(tables["ladder"]),
             "estimators": estimator_errors(tables["estimators"]),
+            "tasks_needed": tasks_needed(tables["needs"]),
             "lower_bound": gaps(tables["gaps"]),
+            "lower_bound_draws": gaps_over_draws(tables["draws"]),
         }
 
     def claims(self, tables: Tables) -> list[Claim]:
@@ -122,6 +139,14 @@ class Theory:
             statement = f"{policy}: {chain}, at every misspecification"
             ordered = ladder["in_order"][chosen] == 1.0
             out.append(_all(statement, ordered, "ladders in order", "all, but for noise"))
+        draws = tables["draws"]
+        low = draws["measured"] >= draws["theorem"] - 5 * draws["std_error"]
+        low &= (draws["exact"] >= draws["theorem"]) & (draws["exact"] <= draws["upper"])
+        out.append(_all("The bounds hold for every number of draws k", low, "numbers of draws"))
+        power = float(np.polyfit(np.log(draws["k"]), np.log(draws["exact"]), 1)[0])
+        statement, said = "The cost grows as k, as both bounds do", f"power {power:.2f}"
+        out.append(Claim(statement, said, abs(power - 1.0) <= 0.1, "paper", "1, but for 0.1"))
+        out += needs.claims(tables["needs"])
         low = gaps["measured"] >= gaps["theorem"] - 5 * gaps["std_error"]
         low &= gaps["exact"] >= gaps["theorem"]
         out.append(_all("The lower bound holds on its instance", low, "horizons"))
@@ -207,11 +232,11 @@ def _errors(replicate: int, seed: int) -> np.ndarray:
     return out
 
 
-def _gap(pulls: int, seed: int) -> Arrays:
-    found = lower_bound_gap(1, pulls, ARMS, EXPECTED / pulls, DELTA, seed=seed, tasks=GAP_TASKS)
+def _gap(k: int, pulls: int, eps: float, seed: int) -> Arrays:
+    found = lower_bound_gap(k, pulls, ARMS, eps, DELTA, seed=seed, tasks=GAP_TASKS)
     names = ("theorem", "improved", "exact", "measured", "std_error", "upper")
     numbers = {name: np.array([getattr(found, name)]) for name in names}
-    return {"pulls": np.array([pulls]), **numbers}
+    return {"k": np.array([k]), "pulls": np.array([pulls]), **numbers}
 
 
 EXPERIMENT: Final = Theory()

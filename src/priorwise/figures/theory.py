@@ -10,6 +10,7 @@ from priorwise.figures import style
 from priorwise.figures.tables import Table
 
 GAP = (style.COLOURS[7], "X")  # of what is measured
+MANY = {1e2: "100", 1e4: "10,000", 1e6: "1 million", 1e8: "100 million", 1e10: "10 billion"}
 
 
 def ladders(table: Table) -> style.Picture:
@@ -114,8 +115,56 @@ def estimator_errors(table: Table) -> style.Picture:
     return page.picture
 
 
+def tasks_needed(table: Table) -> style.Picture:
+    """Tasks it takes to come within 0.1 of the prior, a panel for each; above them what the lemmas
+    certify.
+    """
+    names = list(dict.fromkeys(table["prior"].tolist()))
+    deltas = np.unique(table["delta"])[::-1].tolist()
+    looks = {f"needed, δ = {delta:g}": style.look(i) for i, delta in enumerate(deltas)}
+    looks["certified, δ = 0.1"] = GAP
+    left, panel, tall = 1.15, 2.75, 2.56
+    title = "Tasks it takes to learn a prior"
+    note = (
+        "Total variation at most 0.1 with probability 1 − δ. Moment estimators of the theorems, "
+        "from the quantile of the error at one number of tasks. Dashed: the theory's power of A."
+    )
+    with style.sheet(11.9, tall, title, note, left=left, top=0.8, bottom=0.6) as page:
+        for index, name in enumerate(names):
+            axes = page.axes(left + index * (panel + 0.4), panel, tall)
+            axes.loglog()
+            for delta, look in zip(deltas, looks.values(), strict=False):
+                rows = (table["prior"] == name) & (table["delta"] == delta)
+                _line(axes, table["arms"][rows], table["tasks"][rows], "", look)
+            rows = (table["prior"] == name) & (table["delta"] == 0.1)
+            arms, tasks = table["arms"][rows], table["tasks"][rows]
+            _line(axes, arms, table["certified"][rows], "", GAP)
+            power = 4 if name.endswith("unknown") else 2
+            axes.plot(arms, 0.4 * tasks[0] * (arms / arms[0]) ** power, **style.REFERENCE)
+            at = (float(arms[1]), float(0.4 * tasks[0] * (arms[1] / arms[0]) ** power))
+            style.write(axes, f"A^{power}", at, (6, -10), fontsize=8)
+            axes.set_ylim(100.0, 1e10)
+            _plain_ticks(axes, arms.tolist())
+            axes.set_yticks(list(MANY), list(MANY.values()))
+            axes.set(title=name, xlabel="arms", ylabel="" if index else "tasks")
+            axes.tick_params(labelleft=index == 0)
+        _legend(axes, looks)
+    return page.picture
+
+
+def gaps_over_draws(table: Table) -> style.Picture:
+    """The same as :func:`gaps` against the number of draws k."""
+    note = "2,000 arms, 40 pulls, ε = 0.00025. Whiskers: simulation, ±2 standard errors."
+    return _gaps(table, "k", "posterior draws k", note)
+
+
 def gaps(table: Table) -> style.Picture:
     """What the wrong prior costs on the instance of the lower bound, between the bounds."""
+    note = "2,000 arms, kHε = 0.04. Whiskers: simulation, ±2 standard errors."
+    return _gaps(table, "pulls", "pulls in a task", note)
+
+
+def _gaps(table: Table, over: str, label: str, note: str) -> style.Picture:
     shown = {
         "upper": "upper bound",
         "exact": "exact",
@@ -123,8 +172,7 @@ def gaps(table: Table) -> style.Picture:
         "theorem": "lower bound, printed",
     }
     title = "What the wrong prior costs on the (N + 1)-arm instance"
-    note = "2,000 arms, kHε = 0.04. Whiskers: simulation, ±2 standard errors."
-    pulls = table["pulls"]
+    pulls = table[over]
     with style.sheet(6.8, 2.64, title, note, left=0.75, top=0.72, bottom=0.6) as page:
         axes = page.axes(0.75, 3.95, 2.64)
         axes.loglog()
@@ -134,7 +182,7 @@ def gaps(table: Table) -> style.Picture:
             ends.append(_line(axes, pulls[rows], table[column][rows], name, style.look(index)))
         bars: Any = {"fmt": "none", "zorder": 4, **style.WHISKERS}
         axes.errorbar(pulls, table["measured"], 2 * table["std_error"], **bars)
-        axes.set(xlabel="pulls in a task", ylabel="reward lost in a task")
+        axes.set(xlabel=label, ylabel="reward lost in a task")
         _plain_ticks(axes, pulls.tolist())
         style.label_ends(axes, [each for each in ends if np.isfinite(each.y)])
     return page.picture
