@@ -172,7 +172,7 @@ def sensitivity_ladder(
         steps = walk(p, q, policy, horizon, histories=histories, seed=seed, progress=progress)
         gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed, progress)
         interval = _ends(steps.parting) if math.isfinite(trivial) else None
-        ratios = () if interval is None else (_ratios(steps, interval),)
+        ratios = () if interval is None else (_ratios(steps, interval, trivial),)
         rungs = (*worst, *_walked(steps, n, rung), *ratios, _common(apart, rung))
         left_out += _missing(steps, trivial, has_state(p))
     else:
@@ -256,7 +256,8 @@ def _ends(parting: Parting | None) -> Interval | None:
     return Interval(low, gained, float(parting.off.mean()))
 
 
-def _ratios(steps: Steps, interval: Interval) -> Rung:
+def _ratios(steps: Steps, interval: Interval, trivial: float) -> Rung:
+    """Width of the interval, or what holds for any two policies where that is less."""
     parting = steps.parting
     assert parting is not None
     mean, width = mean_estimate(parting.parted), mean_estimate(parting.lost + parting.gained)
@@ -265,7 +266,15 @@ def _ratios(steps: Steps, interval: Interval) -> Rung:
         how = "of posterior draws, no more than coupled"
     elif steps.law_error > 0.0:
         how = f"action laws to {steps.law_error:.1g}, which may hide {interval.off:.1g}"
-    return Rung(LIKELIHOOD, mean.mean, mean.std_error, width.mean, width.std_error, how, (COUPLED,))
+    return Rung(
+        LIKELIHOOD,
+        mean.mean,
+        mean.std_error,
+        min(width.mean, trivial),
+        width.std_error,
+        how,
+        (COUPLED,),
+    )
 
 
 def _missing(steps: Steps, trivial: float, state: bool) -> tuple[str, ...]:
