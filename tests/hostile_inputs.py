@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import priorwise as pw
 from priorwise.core.streams import streams
@@ -35,6 +36,9 @@ SUMS = pw.GaussianStatistics(
     [[2, 1], [3, 3], [1, 2]],
     [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]],
     [[1.0, 0.5], [2.0, 1.0], [0.1, 0.9]],
+)
+PAST = pa.table(
+    {"task": [1, 1, 2, 2], "action": ["a", "b"] * 2, "reward": [1, 2, 0, 3], "pulls": [5] * 4}
 )
 FIT = pw.BetaMoments().fit(COUNTED)
 META = pw.FixedPrior(TS)
@@ -1344,6 +1348,43 @@ def doors() -> list[Door]:
                 "precision": (*numbers, 1.0, 0.5),
                 "draws": (*NOT_COUNTS, 0),
             },
+        ),
+        door(
+            "fit_prior",
+            pw.fit_prior,
+            {
+                "log": PAST,
+                "family": "beta:separate",
+                "seed": SEED,
+                "task": "task",
+                "action": "action",
+                "reward": "reward",
+                "pulls": "pulls",
+                "squares": None,
+                "context": None,
+                "contexts": None,
+                "arms": "same",
+                "missing": "refuse",
+            },
+            {
+                "log": (None, 3, [], BETA, "no.csv", "log.xlsx", Path("no.parquet")),
+                "family": (None, 3, "", "gauss", "beta:", "beta:full", "linear"),
+                "seed": NOT_SEEDS,
+                "task": ("no", 3, ["task"], "reward"),
+                "action": ("no", 3, ["task"], "reward"),
+                "reward": ("no", 3, ["task"], "action"),
+                "pulls": ("no", 3, ["task"], "action"),
+                "squares": ("no", 3, ["task"], "action"),
+                "context": ("no", 3, ["no"], ["pulls"]),
+                "arms": (None, 3, "", "other"),
+                "missing": (None, 3, "", "zero"),
+            },
+            task=("task", "reward"),
+            action=("action", "reward"),
+            reward=("reward", "action"),
+            pulls=("pulls", "action"),
+            squares=("squares", "action"),
+            context=("context", "pulls"),
         ),
         door(
             "compare_models",

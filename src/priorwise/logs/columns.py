@@ -50,6 +50,8 @@ class Columns:
         """
         asked = {"task": task, "action": action, "reward": reward, "pulls": pulls}
         asked["squares"] = squares
+        if context is not None and not isinstance(context, (str, Sequence)):
+            raise TypeError(f"context must be a list of columns, got {validation.shown(context)}")
         features = (context,) if isinstance(context, str) else tuple(context or ())
         for role, name in (*asked.items(), *(("context", each) for each in features)):
             if name is not None and name not in names:

@@ -188,9 +188,9 @@ def fit_prior(
 
 def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[str, Any], Any]:
     """Estimators by name, and the statistics that all of them read."""
-    asked, _, structure = family.partition(":")
+    asked, colon, structure = validation.word("family", family).partition(":")
     known = {each.name: each for each in families() if each.models is not None}
-    if asked != "auto" and asked not in known:
+    if (asked != "auto" and asked not in known) or (colon and not structure):
         raise ValueError(
             f"family must be 'auto' or one of {', '.join(sorted(known))}, got "
             f"{validation.shown(family)}"

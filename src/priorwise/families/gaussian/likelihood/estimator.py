@@ -157,7 +157,7 @@ class GaussianMarginalLikelihood:
                 f"{tolerance:g}"
             )
         for name in ("factors", "max_iterations", "arms"):
-            if (value := getattr(self, name)) is not None:
+            if (value := getattr(self, name)) is not None or name != "arms":
                 validation.freeze(self, **{name: validation.count(name, value)})
         validation.freeze(self, noise_var=noise, regulariser=regulariser, tolerance=tolerance)
 
