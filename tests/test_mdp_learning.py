@@ -129,7 +129,7 @@ def test_plausible_priors_spread_as_the_standard_errors_say(seed: int, drawn: An
     assert 0.75 < ratio.min() <= ratio.max() < 1.35
     np.testing.assert_array_equal(tables[0] == 0, MOVES == 0)
     again = pw.core.Serializable.load(fit.to_json())
-    first, second = (each.draw(np.random.default_rng(1), 1)[0] for each in (fit, again))
+    first, second = (each.draw(np.random.default_rng(seed), 1)[0] for each in (fit, again))
     assert first == second
     frame = fit.to_frame()
     row = frame[(frame.parameter == "transitions[1]") & (frame.row == 1) & (frame.column == 2)]
