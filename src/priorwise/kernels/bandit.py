@@ -3,6 +3,7 @@ collapses.
 """
 
 from dataclasses import fields
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -36,10 +37,16 @@ def bandit_tiles(p: FloatArray, n: IntArray, *modules: ModuleType, **others: Any
     """Put together what a bandit hands to the loop: the tile functions that modules define under
     the names of :class:`~priorwise.core.tiles.FamilyTiles`, and others by name.
     """
-    arms, names = int(n[ARMS]), {each.name for each in fields(FamilyTiles)}
+    arms = int(n[ARMS])
+    sizes = {"arms": arms, "environment_rows": arms, "signal_rows": 0, "resets_row": -1}
+    return FamilyTiles(p=p, n=n, **sizes | _defined(*modules) | others)
+
+
+@cache
+def _defined(*modules: ModuleType) -> dict[str, Any]:
+    names = {each.name for each in fields(FamilyTiles)}
     given: dict[str, Any] = {"signal": no_signal, "values": arm_values, "certain": never_certain}
     for module in modules:
         found = vars(module).items()
         given |= {name: each for name, each in found if name in names and isinstance(each, Tile)}
-    sizes = {"arms": arms, "environment_rows": arms, "signal_rows": 0, "resets_row": -1}
-    return FamilyTiles(p=p, n=n, **sizes | given | others)
+    return given

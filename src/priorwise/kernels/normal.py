@@ -7,20 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from priorwise.kernels import simd
 from priorwise.kernels.compiling import LANES, inline
 from priorwise.kernels.random import S32, S52, box_muller, mix
-from priorwise.kernels.simd import (
-    WIDTH,
-    bits_of,
-    float_of,
-    largest,
-    load,
-    maximum,
-    minimum,
-    splat,
-    store,
-    where_at_least,
-)
 
 REACH: Final = 9.0
 """Standard deviations beyond which nothing counts: 1e-20 of an expected excess."""
@@ -57,7 +46,7 @@ def exp(x):
     k = t - TO_INTEGER
     r = x - k * LN2_HIGH
     r = r - k * LN2_LOW
-    return float_of(bits_of(polynomial(TAYLOR, r)) + (bits_of(t) << S52))
+    return simd.float_of(simd.bits_of(polynomial(TAYLOR, r)) + (simd.bits_of(t) << S52))
 
 
 @inline
@@ -74,29 +63,29 @@ def expected_maximum(levels, slopes, mask, lines, g):
     The maximum is the highest level plus, for each point c where a steeper line takes over, the
     change of slope times E[(Z - |c|)^+]. The points are found from the left to the right.
     """
-    never, zero, end = splat(np.inf), splat(0.0), splat(REACH)
-    total, height, level, slope = splat(-np.inf), splat(-np.inf), zero, zero
+    never, zero, end = simd.splat(np.inf), simd.splat(0.0), simd.splat(REACH)
+    total, height, level, slope = simd.splat(-np.inf), simd.splat(-np.inf), zero, zero
     for b in range(lines):
-        own = load(levels, b * LANES + g) + load(mask, b * LANES + g)
-        rise = load(slopes, b * LANES + g)
-        total = maximum(total, own)
+        own = simd.load(levels, b * LANES + g) + simd.load(mask, b * LANES + g)
+        rise = simd.load(slopes, b * LANES + g)
+        total = simd.maximum(total, own)
         at_start = own - rise * REACH
-        level = where_at_least(at_start, height, own, level)
-        slope = where_at_least(at_start, height, rise, slope)
-        height = maximum(at_start, height)
+        level = simd.where_at_least(at_start, height, own, level)
+        slope = simd.where_at_least(at_start, height, rise, slope)
+        height = simd.maximum(at_start, height)
     for _ in range(lines):
         place, next_level, next_slope = end, level, slope
         for b in range(lines):
-            own = load(levels, b * LANES + g) + load(mask, b * LANES + g)
-            rise = load(slopes, b * LANES + g)
+            own = simd.load(levels, b * LANES + g) + simd.load(mask, b * LANES + g)
+            rise = simd.load(slopes, b * LANES + g)
             steeper = rise - slope
-            crossing = where_at_least(zero, steeper, never, (level - own) / steeper)
-            next_level = where_at_least(crossing, place, next_level, own)
-            next_slope = where_at_least(crossing, place, next_slope, rise)
-            place = minimum(crossing, place)
-        if largest(end - place) <= 0.0:
+            crossing = simd.where_at_least(zero, steeper, never, (level - own) / steeper)
+            next_level = simd.where_at_least(crossing, place, next_level, own)
+            next_slope = simd.where_at_least(crossing, place, next_slope, rise)
+            place = simd.minimum(crossing, place)
+        if simd.largest(end - place) <= 0.0:
             break
-        place = minimum(maximum(place, 0.0 - place), end)
+        place = simd.minimum(simd.maximum(place, 0.0 - place), end)
         total = total + (next_slope - slope) * expected_excess(place)
         level, slope = next_level, next_slope
     return total
@@ -109,9 +98,9 @@ def normals_by_lane(keys, ats, numbers, out):
     """
     count = out.shape[0]
     for pair in range((count + 1) // 2):
-        for g in range(0, LANES, WIDTH):
-            slot = mix(load(ats, g) + ((load(numbers, g) << S32) | np.uint64(pair)))
-            a, b = box_muller(load(keys, g) + slot)
-            store(out, 2 * pair * LANES + g, a)
+        for g in range(0, LANES, simd.WIDTH):
+            slot = mix(simd.load(ats, g) + ((simd.load(numbers, g) << S32) | np.uint64(pair)))
+            a, b = box_muller(simd.load(keys, g) + slot)
+            simd.store(out, 2 * pair * LANES + g, a)
             if 2 * pair + 1 < count:
-                store(out, (2 * pair + 1) * LANES + g, b)
+                simd.store(out, (2 * pair + 1) * LANES + g, b)

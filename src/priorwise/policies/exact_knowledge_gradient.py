@@ -10,20 +10,12 @@ from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray
-from priorwise.policies.shared import (
-    Alpha,
-    Scored,
-    alpha_at,
-    alphas_to,
-    check_alpha,
-    mean_sizes,
-    plain_tiles,
-)
+from priorwise.policies import shared
 
 
 @final
 @dataclass(frozen=True)
-class ExactKnowledgeGradient(Scored):
+class ExactKnowledgeGradient(shared.Scored):
     """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a'
     given r_a]]``, computed exactly.
 
@@ -39,19 +31,19 @@ class ExactKnowledgeGradient(Scored):
     needs: ClassVar[tuple[type, ...]] = (LookaheadBelief,)
     uses: ClassVar[frozenset[str]] = frozenset({"mean", "mean_size", "best_after"})
 
-    alpha: Alpha = "online"
+    alpha: shared.Alpha = "online"
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
+        shared.check_alpha(self.alpha)
 
     @by_step
     def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
         """Posterior means of the arms with the largest value, -inf for the others: where the
         look-ahead ties, the larger mean decides.
         """
-        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
+        alpha = shared.alpha_at(self.alpha, seen.step, seen.horizon)
         now = seen.masked(belief.mean(seen))
-        size = np.broadcast_to(mean_sizes(belief, seen), now.shape)
+        size = np.broadcast_to(shared.mean_sizes(belief, seen), now.shape)
         if alpha == 0.0:
             return level(now, size)
         ahead = belief.best_after(seen)
@@ -69,5 +61,5 @@ class ExactKnowledgeGradient(Scored):
 
         if family.best_after is None:
             return None
-        act, alphas = kernels.exact_knowledge_gradient, alphas_to(self.alpha, horizon)
-        return plain_tiles(act, family, masked, self.uses, alphas)
+        act, alphas = kernels.exact_knowledge_gradient, shared.alphas_to(self.alpha, horizon)
+        return shared.plain_tiles(act, family, masked, self.uses, alphas)

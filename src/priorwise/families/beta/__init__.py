@@ -27,33 +27,28 @@ def _models(*, binary: bool, new_arms: bool, context: int, **facts: Any) -> dict
     return {name: BetaMarginalLikelihood(name) for name in names if binary and not context}  # type: ignore[arg-type]
 
 
-def _measure(prior: Any, statistics: Any) -> str:
-    return "probabilities of rewards 0 and 1"
-
-
-BETA = register(
-    Family(
-        name="beta",
-        priors=(BetaPrior, ExchangeableBetaPrior),
-        homes={
-            "beta-statistics": "priorwise.families.beta.statistics",
-            "beta-moment-uncertainty": "priorwise.families.beta.moments",
-            "beta-uncertainty": "priorwise.families.beta.likelihood.estimator",
-        },
-        statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
-        blank=_blank,
-        log_marginal=Later("priorwise.families.beta.likelihood.arm:log_marginal_likelihood"),
-        measure=_measure,
-        moments=_moments,
-        models=_models,
-        widened=Later("priorwise.families.beta.moments:averaged"),
-        rate=Later("priorwise.families.beta.moments:rate"),
-        covered=Later("priorwise.families.beta.moments:covered"),
-        pair=Later("priorwise.families.beta.distance:BetaPair.of"),
-        posteriors=Later("priorwise.families.beta.distance:BetaPosteriors.start"),
-        parameters=("alpha", "beta"),
-        tail_conditions=Later("priorwise.families.beta.tails:tail_conditions"),
-        diameter=Later("priorwise.families.beta.tails:diameter"),
-        largest_diameter=Later("priorwise.families.beta.tails:largest_diameter"),
-    )
+BETA = Family(
+    name="beta",
+    priors=(BetaPrior, ExchangeableBetaPrior),
+    homes={
+        "beta-statistics": "priorwise.families.beta.statistics",
+        "beta-moment-uncertainty": "priorwise.families.beta.moments",
+        "beta-uncertainty": "priorwise.families.beta.likelihood.estimator",
+    },
+    statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
+    blank=_blank,
+    log_marginal=Later("priorwise.families.beta.likelihood.arm:log_marginal_likelihood"),
+    measure=lambda prior, statistics: "probabilities of rewards 0 and 1",
+    moments=_moments,
+    models=_models,
+    widened=Later("priorwise.families.beta.moments:averaged"),
+    rate=Later("priorwise.families.beta.moments:rate"),
+    covered=Later("priorwise.families.beta.moments:covered"),
+    pair=Later("priorwise.families.beta.distance:BetaPair.of"),
+    posteriors=Later("priorwise.families.beta.distance:BetaPosteriors.start"),
+    parameters=("alpha", "beta"),
+    tail_conditions=Later("priorwise.families.beta.tails:tail_conditions"),
+    diameter=Later("priorwise.families.beta.tails:diameter"),
+    largest_diameter=Later("priorwise.families.beta.tails:largest_diameter"),
 )
+register(BETA)

@@ -21,27 +21,24 @@ def _measure(prior: FinitePrior, statistics: Any) -> str:
     }[prior.noise]
 
 
-FINITE = register(
-    Family(
-        name="finite",
-        priors=(FinitePrior,),
-        homes={
-            "finite-statistics": "priorwise.families.finite.statistics",
-            "dirichlet-uncertainty": "priorwise.families.finite.counts",
-            "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
-        },
-        statistics=Later("priorwise.families.finite.statistics:FiniteStatistics"),
-        blank=_blank,
-        log_marginal=Later(
-            "priorwise.families.finite.likelihood.estimator:log_marginal_likelihood"
-        ),
-        measure=_measure,
-        moments=Later("priorwise.families.finite.counts:FiniteCounts"),
-        widened=Later("priorwise.families.finite.counts:averaged"),
-        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
-        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
-        parameters=("probs",),
-        tail_conditions=Later("priorwise.families.finite.distance:tail_conditions"),
-        diameter=Later("priorwise.families.finite.distance:diameter"),
-    )
+FINITE = Family(
+    name="finite",
+    priors=(FinitePrior,),
+    homes={
+        "finite-statistics": "priorwise.families.finite.statistics",
+        "dirichlet-uncertainty": "priorwise.families.finite.counts",
+        "simplex-uncertainty": "priorwise.families.finite.likelihood.estimator",
+    },
+    statistics=Later("priorwise.families.finite.statistics:FiniteStatistics"),
+    blank=_blank,
+    log_marginal=Later("priorwise.families.finite.likelihood.estimator:log_marginal_likelihood"),
+    measure=_measure,
+    moments=Later("priorwise.families.finite.counts:FiniteCounts"),
+    widened=Later("priorwise.families.finite.counts:averaged"),
+    pair=Later("priorwise.families.finite.distance:FinitePair.of"),
+    posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+    parameters=("probs",),
+    tail_conditions=Later("priorwise.families.finite.distance:tail_conditions"),
+    diameter=Later("priorwise.families.finite.distance:diameter"),
 )
+register(FINITE)

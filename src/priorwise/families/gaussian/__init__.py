@@ -50,26 +50,23 @@ def _measure(prior: Any, statistics: Any) -> str:
     return f"densities of mean rewards with noise variance {np.unique(prior.noise_var).tolist()}"
 
 
-GAUSSIAN = register(
-    Family(
-        name="gaussian",
-        priors=(GaussianPrior, ExchangeableGaussianPrior),
-        homes={
-            "gaussian-statistics": "priorwise.families.gaussian.statistics",
-            "gaussian-uncertainty": "priorwise.families.normal.likelihood.certainty",
-            "moment-uncertainty": "priorwise.families.normal.totals",
-        },
-        statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
-        blank=_blank,
-        log_marginal=Later(
-            "priorwise.families.gaussian.likelihood.estimator:log_marginal_likelihood"
-        ),
-        measure=_measure,
-        moments=_moments,
-        models=_models,
-        information=_information,
-        rate=Later("priorwise.families.gaussian.rates:rate"),
-        covered=Later("priorwise.families.gaussian.rates:covered"),
-        **PARTS,
-    )
+GAUSSIAN = Family(
+    name="gaussian",
+    priors=(GaussianPrior, ExchangeableGaussianPrior),
+    homes={
+        "gaussian-statistics": "priorwise.families.gaussian.statistics",
+        "gaussian-uncertainty": "priorwise.families.normal.likelihood.certainty",
+        "moment-uncertainty": "priorwise.families.normal.totals",
+    },
+    statistics=Later("priorwise.families.gaussian.statistics:GaussianStatistics"),
+    blank=_blank,
+    log_marginal=Later("priorwise.families.gaussian.likelihood.estimator:log_marginal_likelihood"),
+    measure=_measure,
+    moments=_moments,
+    models=_models,
+    information=_information,
+    rate=Later("priorwise.families.gaussian.rates:rate"),
+    covered=Later("priorwise.families.gaussian.rates:covered"),
+    **PARTS,
 )
+register(GAUSSIAN)

@@ -90,37 +90,20 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
         from priorwise.families.gaussian import tiles as kernels
         from priorwise.families.gaussian import tiles_exact as exact
         from priorwise.families.gaussian import tiles_wide as wide
-        from priorwise.kernels import bandit
+        from priorwise.kernels.bandit import bandit_tiles
 
         arms = self.arms
         short = wide.pays(arms, horizon) and uses <= {"draw", "mean", "mean_size", "certain"}
         short = short and not roots
         p, n = kernels.packed(self, np.empty((0, arms, arms)), np.empty(0))
-        return FamilyTiles(
-            p=p,
-            n=n,
-            arms=arms,
-            environment_rows=arms,
-            signal_rows=0,
+        return bandit_tiles(
+            p,
+            n,
+            *((kernels, exact, wide) if short else (kernels, exact)),
             belief_rows=wide.belief_rows(arms, horizon) if short else arms + arms * arms,
-            scratch_rows=kernels.arm_scratch_rows(arms, "look" in uses),
-            resets_row=-1,
-            sample=kernels.sample,
-            signal=bandit.no_signal,
-            values=bandit.arm_values,
-            reward=kernels.reward,
-            start=wide.start if short else kernels.start,
-            draw=wide.draw if short else kernels.arm_draw,
-            mean=wide.mean if short else kernels.arm_mean,
-            update=wide.update if short else kernels.arm_update,
-            look=exact.arm_look,
-            certain=bandit.never_certain,
-            mean_size=kernels.arm_mean_size,
+            scratch_rows=kernels.scratch_rows(arms, "look" in uses),
             means_tie=self._means_may_tie,
-            quantile=exact.arm_quantile,
-            best_after=exact.arm_best_after,
-            draw_each=exact.arm_draw_each,
-            redraw=None if short else kernels.arm_redraw,
+            redraw=None if short else kernels.redraw,
         )
 
 

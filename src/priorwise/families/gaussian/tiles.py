@@ -175,7 +175,7 @@ def reward(p, n, keys, step, environment, chosen, actions, spare, rewards):
 
 
 @tile(kinds.DRAW)
-def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
+def draw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw of the means."""
     arms = n[At.ARMS]
     normals(keys, at, draw, scratch[:arms])
@@ -183,13 +183,13 @@ def arm_draw(p, n, keys, at, draw, state, signal, scratch, values):
 
 
 @tile(kinds.DRAW)
-def arm_redraw(p, n, keys, at, draw, state, signal, scratch, values):
+def redraw(p, n, keys, at, draw, state, signal, scratch, values):
     """One posterior draw with the normals that the draw of another belief left."""
     affine(state, 0, state, n[At.ARMS], scratch, 1.0, n[At.ARMS], values, 0)
 
 
 @tile(kinds.MEAN)
-def arm_mean(p, n, state, signal, scratch, values):
+def mean(p, n, state, signal, scratch, values):
     """Posterior means."""
     for arm in range(n[At.ARMS]):
         for g in range(0, LANES, WIDTH):
@@ -197,7 +197,7 @@ def arm_mean(p, n, state, signal, scratch, values):
 
 
 @tile(kinds.MEAN)
-def arm_mean_size(p, n, state, signal, scratch, values):
+def mean_size(p, n, state, signal, scratch, values):
     """Write what the posterior means are sums of, but for the observations: the prior's mean, and a
     row of its root.
     """
@@ -211,7 +211,7 @@ def arm_mean_size(p, n, state, signal, scratch, values):
 
 
 @tile(kinds.UPDATE)
-def arm_update(p, n, state, signal, scratch, actions, rewards):
+def update(p, n, state, signal, scratch, actions, rewards):
     """Condition on the chosen arms' rewards; the direction x is the arm's unit vector, so f is a
     row of L.
     """
@@ -246,6 +246,6 @@ def packed(prior: Any, contexts: FloatArray, worth: FloatArray) -> tuple[FloatAr
     )
 
 
-def arm_scratch_rows(arms: int, looks_ahead: bool) -> int:
+def scratch_rows(arms: int, looks_ahead: bool) -> int:
     """Rows of scratch that arms with a joint prior need."""
     return arms * arms + 2 * arms + 2 if looks_ahead else arms + 2

@@ -24,7 +24,7 @@ def gains_of(state, dim, f, f_row, noise_var, gains):
 
 
 @tile(QUANTILE)
-def arm_quantile(p, n, level, normal, state, signal, scratch, values):
+def quantile(p, n, level, normal, state, signal, scratch, values):
     """Posterior quantiles: the mean plus so many deviations."""
     arms = n[At.ARMS]
     for arm in range(arms):
@@ -35,7 +35,7 @@ def arm_quantile(p, n, level, normal, state, signal, scratch, values):
 
 
 @tile(BEST_AFTER)
-def arm_best_after(p, n, state, signal, mask, scratch, values):
+def best_after(p, n, state, signal, mask, scratch, values):
     """Write E[max_b m_b + g_b Z] for each pulled arm; f = L'x is a row of L."""
     arms = n[At.ARMS]
     for arm in range(arms):
@@ -45,7 +45,7 @@ def arm_best_after(p, n, state, signal, mask, scratch, values):
 
 
 @tile(DRAW_EACH)
-def arm_draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
+def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
     """One posterior draw of the means, with a draw number of its own for each lane."""
     arms = n[At.ARMS]
     normals_by_lane(keys, ats, numbers, scratch[:arms])
@@ -81,7 +81,7 @@ def drawn_ahead(state, dim, shifted, shifted_row, gain_row, residual, z, scale, 
 
 
 @tile(LOOK)
-def arm_look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
+def look(p, n, keys, step, call, k1, k2, state, signal, mask, scratch, now, ahead, sizes):
     """Look one step past pulling each arm: the mean of k2 look-ahead draws is one draw with
     covariance S / k2 (exact in law).
     """

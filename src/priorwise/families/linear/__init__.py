@@ -57,31 +57,24 @@ def _models(*, context: int, contexts: Any, **facts: Any) -> dict[str, Any]:
     }
 
 
-def _measure(prior: LinearGaussianPrior, statistics: Any) -> str:
-    return "densities of real rewards"
-
-
 OF_FEATURES = {
     "tail_conditions": Later("priorwise.families.linear.tails:tail_conditions"),
     "largest_diameter": Later("priorwise.families.linear.tails:largest_diameter"),
 }
-LINEAR = register(
-    Family(
-        name="linear",
-        priors=(LinearGaussianPrior,),
-        homes={
-            "linear-statistics": "priorwise.families.linear.statistics",
-            "linear-uncertainty": "priorwise.families.linear.likelihood.earlier",
-        },
-        statistics=Later("priorwise.families.linear.statistics:LinearStatistics"),
-        blank=_blank,
-        log_marginal=Later(
-            "priorwise.families.linear.likelihood.estimator:log_marginal_likelihood"
-        ),
-        measure=_measure,
-        moments=_moments,
-        models=_models,
-        information=_information,
-        **PARTS | OF_FEATURES,
-    )
+LINEAR = Family(
+    name="linear",
+    priors=(LinearGaussianPrior,),
+    homes={
+        "linear-statistics": "priorwise.families.linear.statistics",
+        "linear-uncertainty": "priorwise.families.linear.likelihood.earlier",
+    },
+    statistics=Later("priorwise.families.linear.statistics:LinearStatistics"),
+    blank=_blank,
+    log_marginal=Later("priorwise.families.linear.likelihood.estimator:log_marginal_likelihood"),
+    measure=lambda prior, statistics: "densities of real rewards",
+    moments=_moments,
+    models=_models,
+    information=_information,
+    **PARTS | OF_FEATURES,
 )
+register(LINEAR)

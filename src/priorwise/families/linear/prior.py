@@ -116,7 +116,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         """Tile functions for the compiled loop; None with a user's own law of contexts."""
         from priorwise.families.gaussian import tiles as gaussian
         from priorwise.families.linear import tiles as linear
-        from priorwise.kernels import bandit
+        from priorwise.kernels.bandit import bandit_tiles
 
         if isinstance(self.contexts, GivenContexts):
             pool = self.contexts.features
@@ -127,29 +127,17 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         arms, dim = self.arms, self.dim
         worth = best_directions(arms, dim) if "best_after" in uses else np.empty(0)
         p, n = gaussian.packed(self, pool, worth)
-        return FamilyTiles(
-            p=p,
-            n=n,
-            arms=arms,
+        return bandit_tiles(
+            p,
+            n,
+            linear,
             environment_rows=dim,
             signal_rows=arms * dim,
             belief_rows=dim + dim * dim,
             scratch_rows=linear.scratch_rows(arms, dim, uses),
-            resets_row=-1,
             sample=gaussian.sample,
-            signal=linear.signal,
-            values=linear.values,
             reward=gaussian.reward,
             start=gaussian.start,
-            draw=linear.draw,
-            mean=linear.mean,
-            update=linear.update,
-            look=linear.look,
-            certain=bandit.never_certain,
-            redraw=linear.redraw,
-            quantile=linear.quantile,
-            best_after=linear.best_after,
-            draw_each=linear.draw_each,
         )
 
 

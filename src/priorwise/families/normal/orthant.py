@@ -13,22 +13,10 @@ from typing import Final
 import numpy as np
 from numba import types
 
+from priorwise.kernels import simd
 from priorwise.kernels.compiling import ROW, ROWS, F, entry, inline
 from priorwise.kernels.normal import exp, polynomial
 from priorwise.kernels.random import S52
-from priorwise.kernels.simd import (
-    WIDTH,
-    bits_of,
-    float_of,
-    load,
-    maximum,
-    minimum,
-    splat,
-    sqrt,
-    store,
-    sum_of,
-    where_at_least,
-)
 
 CUBE: Final = types.Array(F, 3, "C")
 REACH: Final = 9.0  # standard deviations beyond which a probability is taken for that at the end
@@ -70,22 +58,22 @@ LOG: Final = np.array([
 @inline
 def below(x):
     """Phi(x)."""
-    c = minimum(maximum(x, 0.0 - x), splat(REACH))
+    c = simd.minimum(simd.maximum(x, 0.0 - x), simd.splat(REACH))
     tail = polynomial(TAIL, c / (c + 6.0) * (10.0 / 3.0) - 1.0) * exp(c * c * -0.5)
-    return where_at_least(x, splat(0.0), 1.0 - tail, tail)
+    return simd.where_at_least(x, simd.splat(0.0), 1.0 - tail, tail)
 
 
 @inline
 def quantile(p):
     """Phi^-1(p)."""
-    m = maximum(minimum(p, 1.0 - p), splat(SMALLEST)) * 2.0
-    bits = bits_of(m)
-    power = float_of((bits >> S52) | LARGE_BITS) - (LARGE + 1023.0)
-    fraction = float_of((bits & FRACTION) | ONE_BITS)
+    m = simd.maximum(simd.minimum(p, 1.0 - p), simd.splat(SMALLEST)) * 2.0
+    bits = simd.bits_of(m)
+    power = simd.float_of((bits >> S52) | LARGE_BITS) - (LARGE + 1023.0)
+    fraction = simd.float_of((bits & FRACTION) | ONE_BITS)
     log = polynomial(LOG, fraction * 2.0 - 3.0) + power * LN2
-    w = sqrt(maximum(log * -2.0, splat(0.0)))
+    w = simd.sqrt(simd.maximum(log * -2.0, simd.splat(0.0)))
     z = w * polynomial(QUANTILE, w / (w + 1.5) * 2.25 - 1.0)
-    return where_at_least(p, splat(0.5), z, 0.0 - z)
+    return simd.where_at_least(p, simd.splat(0.5), z, 0.0 - z)
 
 
 @entry(types.void(ROWS, CUBE, ROWS, ROW, ROW))
@@ -94,20 +82,24 @@ def all_below(upper, root, nodes, weights, out):
     ``(n - 1, point)`` and their weights ``(point,)``, a multiple of WIDTH.
     """
     rows, n = upper.shape
-    flat, z = nodes.reshape(-1), np.empty(n * WIDTH)
+    flat, z = nodes.reshape(-1), np.empty(n * simd.WIDTH)
     points = weights.size
     for row in range(rows):
-        total = splat(0.0)
-        first = below(splat(upper[row, 0] / root[row, 0, 0]))
-        for at in range(0, points, WIDTH):
+        total = simd.splat(0.0)
+        first = below(simd.splat(upper[row, 0] / root[row, 0, 0]))
+        for at in range(0, points, simd.WIDTH):
             inside = first
             product = first
             for j in range(1, n):
-                store(z, (j - 1) * WIDTH, quantile(load(flat, (j - 1) * points + at) * inside))
-                rest = splat(upper[row, j])
+                simd.store(
+                    z,
+                    (j - 1) * simd.WIDTH,
+                    quantile(simd.load(flat, (j - 1) * points + at) * inside),
+                )
+                rest = simd.splat(upper[row, j])
                 for i in range(j):
-                    rest = rest - load(z, i * WIDTH) * root[row, j, i]
+                    rest = rest - simd.load(z, i * simd.WIDTH) * root[row, j, i]
                 inside = below(rest / root[row, j, j])
                 product = product * inside
-            total = total + product * load(weights, at)
-        out[row] = sum_of(total)
+            total = total + product * simd.load(weights, at)
+        out[row] = simd.sum_of(total)

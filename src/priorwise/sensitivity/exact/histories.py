@@ -20,15 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.enumeration import (
-    MOST_OUTCOMES,
-    EnumerablePrior,
-    Outcome,
-    Outcomes,
-    rounded_logs,
-    row_groups,
-)
+from priorwise.core import doors, enumeration, validation
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
@@ -80,12 +72,12 @@ class Histories:
         """Put histories with the same future together."""
         with np.errstate(divide="ignore"):
             logs = np.log(np.concatenate([self.likelihood, self.played], axis=1))
-        keys = [rounded_logs(logs), *(belief.key() for belief in self.beliefs)]
+        keys = [enumeration.rounded_logs(logs), *(belief.key() for belief in self.beliefs)]
         if self.signal is not None:
             keys.append(self.signal[:, None])
         if self.earned is not None:
             keys.append(np.rint(self.earned * 1e11).astype(np.int64))
-        first, group = row_groups(np.concatenate(keys, axis=1))
+        first, group = enumeration.row_groups(np.concatenate(keys, axis=1))
         mass = np.zeros(len(first))
         np.add.at(mass, group, self.mass)
         return replace(self._rows(first), mass=mass, actions=None, rewards=None, signals=None)
@@ -103,9 +95,9 @@ class Histories:
 class World:
     """Possible tasks, and what a policy that holds one prior or several does in them."""
 
-    possible: EnumerablePrior  # on all tasks that some prior deems possible
+    possible: enumeration.EnumerablePrior  # on all tasks that some prior deems possible
     policy: Any
-    held: tuple[EnumerablePrior, ...]
+    held: tuple[enumeration.EnumerablePrior, ...]
     horizon: int
     most: int
 
@@ -135,7 +127,7 @@ class World:
             None if signal is None else np.zeros(shape, dtype=np.int64),
         )
 
-    def outcomes(self, histories: Histories, step: int) -> Outcomes:
+    def outcomes(self, histories: Histories, step: int) -> enumeration.Outcomes:
         """For each action what it may show next, in each possible task."""
         shown = self.possible.outcomes(histories.signal, step)
         if shown is None:
@@ -152,14 +144,14 @@ class World:
                 "policy must have an exact action law, and "
                 f"{validation.shown(self.policy)} has none here: either it does not know it (give "
                 "it a method probabilities(belief, seen)), or its draws have more than "
-                f"{MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
+                f"{enumeration.MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
             )
         return known
 
     def grow(self, histories: Histories, laws: list[FloatArray], step: int) -> Histories:
         """Extend every history by every action and reward that may follow."""
         played = histories.played[:, None, :] * np.stack(laws, axis=2)  # (history, arm, held prior)
-        kept: list[tuple[int, Outcome, IntArray]] = []
+        kept: list[tuple[int, enumeration.Outcome, IntArray]] = []
         for arm, shown in enumerate(self.outcomes(histories, step)):
             may_play = played[:, arm].max(axis=1) > 0.0
             for outcome in shown:
@@ -237,10 +229,10 @@ def _appended(columns: Any, last: Any) -> Any:
 
 def can_be_enumerated(prior: Any) -> bool:
     """Whether a prior has finitely many tasks, and each of them shows finitely many things."""
-    return isinstance(prior, EnumerablePrior) and _shows_few(prior)
+    return isinstance(prior, enumeration.EnumerablePrior) and _shows_few(prior)
 
 
-def _shows_few(prior: EnumerablePrior) -> bool:
+def _shows_few(prior: enumeration.EnumerablePrior) -> bool:
     return prior.outcomes(prior.first_signals()[0], 1) is not None
 
 
@@ -254,7 +246,7 @@ def world_of(
     """
     doors.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *held.items()):
-        if not isinstance(value, EnumerablePrior):
+        if not isinstance(value, enumeration.EnumerablePrior):
             raise TypeError(
                 f"{name} must be a prior on finitely many tasks, such as a FinitePrior, to be "
                 f"enumerated, got a {type(value).__name__}"

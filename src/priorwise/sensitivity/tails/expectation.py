@@ -13,14 +13,7 @@ from priorwise.core import validation
 from priorwise.core.conditions import TailCondition, level, smallest, variants
 from priorwise.core.diameters import DiameterLaw
 from priorwise.core.influence import refuse_influence
-from priorwise.sensitivity.tails.diameter import (
-    DRAWS,
-    check_prior,
-    conditions_of,
-    exact_law,
-    largest_diameter,
-    sample_law,
-)
+from priorwise.sensitivity.tails import diameter
 
 EXACT: Final = "law of the diameter"
 
@@ -57,7 +50,7 @@ def tail_expectation(
     horizon: int = 1,
     condition: str | TailCondition = "auto",
     seed: int | None = None,
-    draws: int = DRAWS,
+    draws: int = diameter.DRAWS,
 ) -> TailExpectation:
     """Upper tail expectation ``Psi(p)`` of the diameter ``X = max_a mu_a - min_a mu_a`` under a
     prior.
@@ -97,7 +90,7 @@ def tail_expectation(
     0.6 (exact)
 
     """
-    check_prior(prior)
+    diameter.check_prior(prior)
     refuse_influence(prior, "tail_expectation", "reward_tails and pomdp_reward_bound")
     sampled: Any = {"seed": seed, "draws": draws}
     return tail_expectations(prior, [p], horizon=horizon, condition=condition, **sampled)[0]
@@ -111,12 +104,12 @@ def tail_expectations(
     condition: str | TailCondition = "auto",
     also: tuple[TailCondition, ...] = (),
     seed: int | None = None,
-    draws: int = DRAWS,
+    draws: int = diameter.DRAWS,
 ) -> list[TailExpectation]:
     """Tail expectations at several levels, from the same draws where they are estimated; ``also``:
     conditions that hold besides.
     """
-    check_prior(prior)
+    diameter.check_prior(prior)
     levels = [level(p) for p in levels]
     horizon = validation.count("horizon", horizon)
     draws = validation.count("draws", draws)
@@ -125,16 +118,16 @@ def tail_expectations(
     if not (isinstance(condition, str) and condition == "auto"):
         chosen = find_condition(prior, condition)
         return [_upper(chosen.tail(p), chosen.assumption) for p in levels]
-    known, law = (*conditions_of(prior), *also), exact_law(prior)
+    known, law = (*diameter.conditions_of(prior), *also), diameter.exact_law(prior)
     if law is None and seed is not None:
-        law = sample_law(prior, horizon, seed=seed, draws=draws)
+        law = diameter.sample_law(prior, horizon, seed=seed, draws=draws)
     return [_at(prior, p, smallest(known, p), law, draws) for p in levels]
 
 
 def _at(
     prior: Any, p: float, bound: tuple[float, str], law: DiameterLaw | None, draws: int
 ) -> TailExpectation:
-    (upper, assumption), largest = bound, largest_diameter(prior)
+    (upper, assumption), largest = bound, diameter.largest_diameter(prior)
     if p == 0.0 and law is None and largest is not None:
         return TailExpectation(largest, "exact", 0.0, largest, EXACT)
     if law is None:
@@ -169,7 +162,7 @@ def find_condition(
             wanted = "'auto', a name or a condition such as Bounded(1.0)"
             raise TypeError(f"{named} must be {wanted}, got {validation.shown(condition)}")
         return condition
-    known = {form.name: form for each in conditions_of(prior) for form in variants(each)}
+    known = {form.name: form for each in diameter.conditions_of(prior) for form in variants(each)}
     if condition not in known:
         names = ", ".join(known) or "none"
         raise ValueError(
