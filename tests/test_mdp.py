@@ -40,8 +40,11 @@ def step_prior(a: float, b: float) -> pw.DirichletMdpPrior:
     )
 
 
-def exact(true: tuple[float, float], held: tuple[float, float], *, kept: bool) -> Any:
-    """Law of all trajectories (state, action), and the expected total reward."""
+def exact(true: tuple[float, float], held: tuple[float, float], *, kept: bool, k: int = 1) -> Any:
+    """Law of all trajectories (state, action), and the expected total reward.
+
+    Values rise with p, so that the best of k draws is the one with the largest p.
+    """
     law: dict[Any, float] = defaultdict(float)
     earned = 0.0
 
@@ -59,9 +62,9 @@ def exact(true: tuple[float, float], held: tuple[float, float], *, kept: bool) -
             state = 0
             if kept and drawn is None:
                 edges = [0.0, THRESHOLDS[3], THRESHOLDS[2], 1.0]
-                masses = np.diff(betainc(held[0] + ups, held[1] + downs, edges))
-                for k, mass in enumerate(masses):
-                    middle = (edges[k] + edges[k + 1]) / 2
+                masses = np.diff(betainc(held[0] + ups, held[1] + downs, edges) ** k)
+                for place, mass in enumerate(masses):
+                    middle = (edges[place] + edges[place + 1]) / 2
                     walk(step, 0, ups, downs, middle, path, chance * mass)
                 return
         if state == 1:
@@ -69,7 +72,7 @@ def exact(true: tuple[float, float], held: tuple[float, float], *, kept: bool) -
         elif kept:
             options = [(int(drawn > THRESHOLDS[left]), 1.0)]
         else:
-            tail = 1.0 - betainc(held[0] + ups, held[1] + downs, min(THRESHOLDS[left], 1.0))
+            tail = 1.0 - betainc(held[0] + ups, held[1] + downs, min(THRESHOLDS[left], 1.0)) ** k
             options = [(0, 1.0 - tail), (1, tail)]
         for action, share in options:
             reward = 1.0 if state == 1 else W * (action == 0)
@@ -99,28 +102,30 @@ def distance(first: dict[Any, float], second: dict[Any, float]) -> float:
     return sum(abs(first[k] - second[k]) for k in {*first, *second}) / 2
 
 
-POLICIES = {False: pw.ThompsonSampling(), True: RoundSampling(steps=STEPS)}
-
-
 @pytest.mark.slow
+@pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("kept", [False, True])
-def test_posterior_sampling_earns_the_exact_reward(kept: bool, seed: int) -> None:
-    """Within 5 standard errors (false alarm 6e-7); the other kind of draw does not."""
+def test_posterior_sampling_earns_the_exact_reward(kept: bool, k: int, seed: int) -> None:
+    """Within 5 standard errors (false alarm 6e-7); the other kind of draw, or another number of
+    draws, does not.
+    """
     true, held = (1.0, 2.0), (0.6, 0.5)
     run = pw.simulate(
         step_prior(*true),
-        POLICIES[kept],
+        RoundSampling(k, steps=STEPS) if kept else pw.KShotThompson(k),
         believed=step_prior(*held),
         horizon=HORIZON,
         tasks=200_000,
         seed=seed,
     )
-    assert abs(run.mean_reward - exact(true, held, kept=kept)[1]) < 5 * run.std_error
-    assert abs(run.mean_reward - exact(true, held, kept=not kept)[1]) > 5 * run.std_error
+    assert abs(run.mean_reward - exact(true, held, kept=kept, k=k)[1]) < 5 * run.std_error
+    for other in ({"kept": not kept, "k": k}, {"kept": kept, "k": 4 - k}):
+        assert abs(run.mean_reward - exact(true, held, **other)[1]) > 5 * run.std_error
 
 
+@pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("kept", [False, True])
-def test_trajectories_differ_by_no_more_than_the_bound(kept: bool, seed: int) -> None:
+def test_trajectories_differ_by_no_more_than_the_bound(kept: bool, k: int, seed: int) -> None:
     """2 k R eps with draws kept for R rounds, 2 n H eps with draws at every step, on 40 random
     pairs of priors with the exact eps and the exact laws; a twelfth of the first is exceeded.
     """
@@ -132,15 +137,15 @@ def test_trajectories_differ_by_no_more_than_the_bound(kept: bool, seed: int) ->
         p, q = step_prior(*true), step_prior(*held)
         tv = pw.total_variation(p, q)
         assert tv.kind == "exact"
-        first, second = exact(true, true, kept=kept), exact(true, held, kept=kept)
+        first, second = (exact(true, each, kept=kept, k=k) for each in (true, held))
         redraws = RoundSampling(steps=STEPS).redraws(HORIZON) if kept else None
-        bound = pomdp_trajectory_bound(tv, 1, HORIZON, redraws=redraws)
+        bound = pomdp_trajectory_bound(tv, k, HORIZON, redraws=redraws)
         gap = distance(first[0], second[0])
         assert gap <= bound.value + 1e-12
-        worth = pomdp_reward_bound(tv, 1, HORIZON, redraws=redraws, reward_range=1.0)
+        worth = pomdp_reward_bound(tv, k, HORIZON, redraws=redraws, reward_range=1.0)
         assert abs(first[1] - second[1]) <= worth.value + 1e-12
         ratios.append(gap / (2 * (redraws or HORIZON) * tv.value))
-    if kept:
+    if kept and k == 1:
         assert max(ratios) > 1 / 12  # control
 
 
