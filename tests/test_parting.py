@@ -19,7 +19,7 @@ from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.ladder.ladder import COMMON, COUPLED, LIKELIHOOD, sensitivity_ladder
 from priorwise.sensitivity.ladder.parting import value_range
 from priorwise.sensitivity.ladder.walk import walk
-from priorwise.testing import base_seed
+from priorwise.testing import PriorContract, base_seed
 
 ROUNDING = 1e-10
 POLICIES = [
@@ -296,3 +296,17 @@ def test_largest_and_smallest_values_of_available_arms(seed):
             np.testing.assert_allclose(one, number, rtol=1e-12)
             assert abs(other.mean() - number) <= 5.0 * other.std() / np.sqrt(tasks)
         assert abs(drawn[0].mean() - exact[1]) > 5.0 * drawn[0].std() / np.sqrt(tasks)
+
+
+def test_the_contract_notices_extremes_of_the_means(monkeypatch, seed):
+    """The control: the largest posterior mean in place of the mean of the largest value."""
+    prior = pw.FinitePrior([[0.7, 0.3], [0.3, 0.7]], [0.5, 0.5], noise="bernoulli")
+    contract = PriorContract()
+    contract.test_largest_and_smallest_values_are_those_of_draws(prior, seed)
+
+    def wrong(belief, seen):
+        return belief.mean(seen).max(axis=1), belief.mean(seen).min(axis=1)
+
+    monkeypatch.setattr(type(prior.belief(1)), "extremes", wrong)
+    with pytest.raises(AssertionError):
+        contract.test_largest_and_smallest_values_are_those_of_draws(prior, seed)

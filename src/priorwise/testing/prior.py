@@ -9,7 +9,7 @@ import pytest
 
 import priorwise.testing.twins as runs
 from priorwise.core.influence import actions_influence_signals
-from priorwise.core.protocols import Prior, SeparableBelief
+from priorwise.core.protocols import Prior, RangeBelief, SeparableBelief
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Purpose, Streams
 from priorwise.simulate.loop import run_numpy
@@ -119,6 +119,25 @@ class PriorContract(Seeded):
             joined = draws(belief.take(index).join(belief.take(rest)), order, later)
             np.testing.assert_allclose(part, whole[index], rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(joined, whole[order], rtol=1e-9, atol=1e-12)
+
+    def test_largest_and_smallest_values_are_those_of_draws(self, prior: Prior, seed: int) -> None:
+        """What a belief with ``extremes`` says of its largest and smallest value are means over its
+        draws; six standard errors, and what may hide in values that none of 4,000 draws met, so
+        false alarms below 1e-8.
+        """
+        played = play(prior, tasks=8, pulls=self.pulls, seed=seed)
+        belief = played.belief
+        if not isinstance(belief, RangeBelief):
+            assert not hasattr(belief, "extremes"), "a belief with extremes has mean, too"
+            return
+        drawn = belief.sample(played.streams.at(Purpose.POLICY, 9), 4000, played.seen)
+        for known, each in zip(
+            belief.extremes(played.seen), (drawn.max(axis=2), drawn.min(axis=2)), strict=True
+        ):
+            error = each.std(axis=1) / np.sqrt(each.shape[1])
+            far = np.abs(known - each.mean(axis=1))
+            unmet = 20.0 / each.shape[1] * np.ptp(drawn)
+            assert (far <= 6.0 * error + unmet + 1e-9 * (1.0 + np.abs(known))).all()
 
     def test_actions_influence_signals_as_the_environment_says(
         self, prior: Prior, seed: int
