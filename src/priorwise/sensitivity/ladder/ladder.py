@@ -78,7 +78,7 @@ def sensitivity_ladder(
       enumerated;
     * ``likelihood ratio``: the same distance from the ratio of the two policies' probabilities
       along histories, and in reward units the width of the signed interval ``ladder.interval``;
-      where actions do not influence later signals;
+      in a problem with a state where the family knows the range of its rewards;
     * ``common random numbers``: how often two simulations with the same random numbers diverge; a
       coupling too, but not one of the chain.
 
