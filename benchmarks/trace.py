@@ -2,7 +2,9 @@
 
 A reader who follows a call has to read each function that does a step of the work. Counted are the
 functions of ours that a call enters, by module and name, compiled ones included. Not counted are
-the ground floor (checks of arguments, sizes and memory, the progress bar, the compiler's shell),
+the ground floor (checks of arguments, sizes and memory with all they call, the progress bar, the
+compiler's shell, how numbers and functions are laid out for it, and the hash behind random
+numbers),
 constructors, properties, and comprehensions, which belong to the function they stand in. Each line
 says how many functions there are with these, too.
 """
@@ -15,19 +17,20 @@ from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import priorwise as pw
 
 HOME = Path(pw.__file__).parent
-GROUND_FLOOR = {
-    "core.validation",
+CHECKS = {"core.validation", "core.doors", "core.sizes", "simulate.sizes"}
+GROUND_FLOOR = CHECKS | {
     "core.serial",
-    "core.doors",
-    "core.sizes",
     "core.progress",
-    "simulate.sizes",
+    "core.hashing",
+    "core.streams",
+    "core.tiles",
+    "kernels.bandit",
     "kernels.compiling",
 }
 Place = tuple[str, str]
@@ -48,12 +51,11 @@ def traced(
         code = frame.f_code
         if over or event != "call" or not code.co_filename.startswith(str(HOME)):
             return
-        module = ".".join(Path(code.co_filename).relative_to(HOME).with_suffix("").parts)
-        place = module, code.co_qualname
+        place = module_of(code), code.co_qualname
         if code.co_name in ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>", "<module>"):
             return
         over = until(place)
-        if not over:
+        if not over and place not in entered and not called_by_a_check(frame):
             entered[place] = None
 
     before = sys.getprofile()
@@ -65,6 +67,21 @@ def traced(
         sys.setprofile(before)
         threading.setprofile(None)
     return list(entered)
+
+
+def module_of(code: CodeType) -> str:
+    """Name of a module of ours; of others something that none has."""
+    path = Path(code.co_filename)
+    ours = path.is_relative_to(HOME)
+    return ".".join(path.relative_to(HOME).with_suffix("").parts) if ours else str(path)
+
+
+def called_by_a_check(frame: FrameType | None) -> bool:
+    """Whether a function runs because a check asked for it."""
+    while (frame := frame.f_back if frame else None) is not None:
+        if module_of(frame.f_code) in CHECKS:
+            return True
+    return False
 
 
 def step_of_work(place: Place) -> bool:

@@ -37,11 +37,11 @@ def test_a_tile_function_without_room_is_an_exception(
     rule = pw.ThompsonSampling().tiles(family, 2, False)
     assert rule is not None
     with pytest.raises(MemoryError, match=r"no room for its arrays: arms=2, horizon=2"):
-        run_compiled(enlarged(family, place), family, rule, available=None, keep=False, **BLOCK)
+        run_compiled(enlarged(family, place), [family], rule, **BLOCK)
     with pytest.raises(MemoryError, match="no room"):
         run_beliefs(enlarged(family, place), [family, family], rule, begins=[0, 0], **BLOCK)
     # nothing is broken by it
-    again = run_compiled(family, family, rule, available=None, keep=False, **BLOCK)
+    again = run_compiled(family, [family], rule, **BLOCK)
     assert np.isfinite(again.totals).all()
     assert capfd.readouterr() == ("", "")  # Numba's callbacks print what they ignore
 
@@ -54,9 +54,7 @@ def test_it_passes_through_the_policy_that_called(capfd: pytest.CaptureFixture[s
     places = np.flatnonzero(rule.n == 1021)
     assert places.size == 1  # the look-ahead draws, for which ``look`` keeps keys
     with pytest.raises(MemoryError, match="no room"):
-        run_compiled(
-            family, family, enlarged(rule, int(places[0])), available=None, keep=False, **BLOCK
-        )
+        run_compiled(family, [family], enlarged(rule, int(places[0])), **BLOCK)
     assert capfd.readouterr() == ("", "")
 
 
@@ -65,9 +63,7 @@ def test_the_loop_without_room_is_an_exception_too() -> None:
     rule = pw.ThompsonSampling().tiles(family, 2, False)
     assert rule is not None
     with pytest.raises(MemoryError, match="no room"):
-        run_compiled(
-            family, replace(family, scratch_rows=HUGE), rule, available=None, keep=False, **BLOCK
-        )
+        run_compiled(family, [replace(family, scratch_rows=HUGE)], rule, **BLOCK)
 
 
 BAD = (float("nan"), 0.0, -0.0, -1.0, -1e-3, float("inf"), float("-inf"))
@@ -89,4 +85,4 @@ def test_a_belief_of_nonsense_ends() -> None:
     rule = pw.ThompsonSampling().tiles(family, 3, False)
     assert rule is not None
     nonsense = replace(family, p=np.array([np.nan, 0.0, -1.0, np.inf]))
-    run_compiled(family, nonsense, rule, available=None, keep=False, **{**BLOCK, "horizon": 3})
+    run_compiled(family, [nonsense], rule, **{**BLOCK, "horizon": 3})

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.trace import gaussian_fit, step_of_work
+from benchmarks.trace import gaussian_fit, simulation, step_of_work
 from priorwise.core.fits import PriorFit
 from priorwise.core.newton import climb, climb_by_gradient, positive_root
 
@@ -94,3 +94,13 @@ def test_a_gaussian_fit_runs_through_few_functions() -> None:
     steps = [place for place in gaussian_fit() if step_of_work(place)]
     assert len(steps) <= 20, steps
     assert len({module for module, _ in steps}) <= 8, steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+def test_a_simulation_runs_through_few_functions_before_its_first_random_number(
+    engine: str,
+) -> None:
+    """At most 8 functions of ours; ``python -m benchmarks.trace`` lists them."""
+    steps = [place for place in simulation(engine) if step_of_work(place)]
+    assert len(steps) <= 8, steps

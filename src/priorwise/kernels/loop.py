@@ -1,7 +1,6 @@
 """The compiled loop: what ``priorwise.simulate.loop`` says in NumPy, over tiles of tasks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numba import types
 from priorwise.core.hashing import purpose_key
 from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Purpose
-from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles, Tile
+from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels import compiling as kinds
 from priorwise.kernels.compiling import INTS, KEYS, ROW, ROWS, F, I, U, caller, entry, inline
@@ -18,6 +17,9 @@ from priorwise.kernels.random import GOLDEN, mix
 from priorwise.kernels.simd import WIDTH, gather, iota, load, maximum, poke, store
 from priorwise.kernels.tally import note
 
+# tile functions of a belief that policies call
+ASKED = {"draw", "mean", "look", "look_many", "certain", "mean_size"}
+ASKED |= {"quantile", "best_after", "draw_each"}
 _SIZES = types.Array(I, 2, "C")
 _SIGNATURE = types.void(
     # purpose keys, first task, tasks, horizon
@@ -170,27 +172,13 @@ def run_tiles(
             fresh = False
 
 
-def run_compiled(
-    environment: FamilyTiles,
-    belief: FamilyTiles,
-    policy: PolicyTiles,
-    *,
-    available: BoolArray | None,
-    keep: bool,
-    **block: int,
-) -> Block:
-    """Run a block of tasks in the compiled loop; ``block`` is as in :func:`run_beliefs`."""
-    run = _run(environment, [belief], [0], policy, available, report=True, keep=keep, **block)
-    return replace(run, totals=run.totals[0])
-
-
 def run_beliefs(
     environment: FamilyTiles,
     beliefs: Sequence[FamilyTiles],
     policy: PolicyTiles,
     *,
     begins: Sequence[int],
-    **block: int,
+    **block: Any,
 ) -> FloatArray:
     """Total rewards ``(belief, task)`` of one policy under several beliefs that run alike, from
     each one's first task on; ``block`` says the seed, the first task, the tasks and the horizon.
@@ -198,26 +186,28 @@ def run_beliefs(
     What a belief earns is, bit for bit, what it earns alone. Work that does not depend on the
     belief is done once a task.
     """
-    run = _run(environment, beliefs, begins, policy, None, report=False, keep=False, **block)
+    run = run_compiled(environment, beliefs, policy, begins=begins, report=False, **block)
     return run.totals
 
 
-def _run(
+def run_compiled(
     environment: FamilyTiles,
     beliefs: Sequence[FamilyTiles],
-    begins: Sequence[int],
     policy: PolicyTiles,
-    available: BoolArray | None,
     *,
     seed: int,
     first: int,
     tasks: int,
     horizon: int,
-    report: bool,
-    keep: bool,
+    available: BoolArray | None = None,
+    keep: bool = False,
+    begins: Sequence[int] = (0,),
+    report: bool = True,
 ) -> Block:
-    """Run whole tiles and drop surplus tasks; total rewards are ``(belief, task)``."""
-    whole, steps = _whole_tiles(tasks), horizon if keep else 0
+    """Run a block of tasks: whole tiles, and drop surplus tasks. Total rewards are ``(task,)``, or
+    ``(belief, task)`` where nothing else is reported.
+    """
+    whole, steps = -(-tasks // LANES) * LANES, horizon if keep else 0
     means, squares = np.empty((2, whole // LANES if report else 0, 4 * horizon + 1))
     totals = np.empty((len(beliefs), whole))
     actions, rewards = np.empty((steps, whole), dtype=np.int32), np.empty((steps, whole))
@@ -232,7 +222,7 @@ def _run(
         run_tiles(
             np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64),
             np.uint64(first), tasks, horizon,
-            *_roles(environment, beliefs, begins, policy, tasks),
+            *_roles(environment, beliefs, begins, policy, tasks, whole),
             mask, means, squares, totals, actions, rewards, log, resets,
         )  # fmt: skip
     except MemoryError as error:
@@ -250,7 +240,8 @@ def _run(
     # where actions move what is shown, no action is known to be the best
     if moves:
         means, squares = means[:, : horizon + 1].copy(), squares[:, : horizon + 1].copy()
-    return Block(means, squares, totals[:, :tasks], resets[:tasks], columns)
+    earned = totals[0, :tasks] if report else totals[:, :tasks]
+    return Block(means, squares, earned, resets[:tasks], columns)
 
 
 def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
@@ -262,36 +253,30 @@ def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:
     return same and vars(one) | apart == vars(other) | apart
 
 
-def _whole_tiles(tasks: int) -> int:
-    return -(-tasks // LANES) * LANES
-
-
 def _roles(
     e: FamilyTiles,
     beliefs: Sequence[FamilyTiles],
     begins: Sequence[int],
     policy: PolicyTiles,
     tasks: int,
+    whole: int,
 ) -> tuple[Any, ...]:
     """Addresses, numbers and sizes of environment, beliefs and policy, as the loop takes them."""
     b = beliefs[0]
-
-    def asked(name: str) -> int:
-        called: Tile | None = getattr(b, name) if name in policy.uses else None
-        return 0 if called is None else called.address
-
+    called = {name: getattr(b, name) if name in policy.uses else None for name in ASKED}
+    look = called["look"] or called["look_many"]
     table = np.array([
-        *(each.address for each in (e.sample, e.signal, e.values, e.reward)),
-        b.start.address, asked("draw"), asked("mean"), b.update.address,
-        asked("look") or asked("look_many"), asked("certain"), policy.act.address,
-        asked("mean_size"), asked("quantile"), asked("best_after"), asked("draw_each"),
-        0 if e.move is None else e.move.address,
+        0 if each is None else each.address for each in (
+            e.sample, e.signal, e.values, e.reward, b.start, called["draw"], called["mean"],
+            b.update, look, called["certain"], policy.act, called["mean_size"],
+            called["quantile"], called["best_after"], called["draw_each"], e.move,
+        )
     ])  # fmt: skip
     later = table.copy()
     if len(beliefs) > 1 and policy.draws_once and b.redraw is not None:
         later[kinds.DRAW_AT] = b.redraw.address
     given = np.zeros((0, tasks)) if b.first_rows is None else b.first_rows
-    first_rows = np.zeros((len(given), _whole_tiles(tasks)))
+    first_rows = np.zeros((len(given), whole))
     first_rows[:, :tasks] = given
     return (
         np.stack([table, later]),

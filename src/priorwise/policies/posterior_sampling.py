@@ -70,15 +70,20 @@ class SamplingPolicy(ABC):
         return validation.count(f"{type(self).__name__}.draws", getattr(self, "draws", None))
 
 
-def sampling_tiles(family: FamilyTiles, draws: int, rule: NamedRule, masked: bool) -> PolicyTiles:
-    """Tile function of a named rule on some draws."""
+def sampling_tiles(
+    policy: Any, family: FamilyTiles, horizon: int, masked: bool
+) -> PolicyTiles | None:
+    """Tile function for the compiled loop, the method of policies with a named rule on their draws;
+    None for a rule of the user's.
+    """
     from priorwise.kernels import policies as kernels
 
-    kind = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[rule]
-    sizes = np.array([family.arms, draws, kind, masked])
-    return PolicyTiles(
-        np.zeros(1), sizes, kernels.posterior_sampling, SamplingPolicy.uses, draws_once=draws == 1
-    )
+    if callable(policy.rule):
+        return None
+    kind = {"max": kernels.MAX, "sum": kernels.SUM, "softmax": kernels.SOFTMAX}[policy.rule]
+    sizes = np.array([family.arms, policy.draws, kind, masked])
+    once = policy.draws == 1
+    return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, policy.uses, once)
 
 
 @final
@@ -138,9 +143,7 @@ class PosteriorSampling(SamplingPolicy):
         """
         return sampling_law(self.k, self.rule, belief, seen)
 
-    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
-        """Tile function for the compiled loop; None for a rule of the user's."""
-        return None if callable(self.rule) else sampling_tiles(family, self.k, self.rule, masked)
+    tiles = sampling_tiles
 
 
 def check_law(law: FloatArray, tasks: int, seen: Seen) -> None:

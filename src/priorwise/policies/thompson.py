@@ -1,14 +1,13 @@
 """Thompson sampling and its k-shot form, Algorithm 1 of the paper."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from priorwise.core import sizes, validation
 from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Stream
-from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import sampling_law
 from priorwise.policies.posterior_sampling import SamplingPolicy, sampling_tiles
@@ -27,6 +26,8 @@ class ThompsonSampling(SamplingPolicy):
     """
 
     draws = 1
+    rule: ClassVar = "max"
+    tiles = sampling_tiles
 
     def select(self, values: FloatArray, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a mu_a``."""
@@ -36,10 +37,6 @@ class ThompsonSampling(SamplingPolicy):
         """Law of the largest of one draw."""
         return sampling_law(1, "max", belief, seen)
 
-    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
-        """Tile function for the compiled loop."""
-        return sampling_tiles(family, 1, "max", masked)
-
 
 @final
 @dataclass(frozen=True)
@@ -47,6 +44,8 @@ class KShotThompson(SamplingPolicy):
     """Play the arm that looks best in any of k posterior draws; more optimistic with larger k."""
 
     k: int
+    rule: ClassVar = "max"
+    tiles = sampling_tiles
 
     def __post_init__(self) -> None:
         sizes.check_draws("k", validation.count("k", self.k))
@@ -63,7 +62,3 @@ class KShotThompson(SamplingPolicy):
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
         """Law of the largest of k draws."""
         return sampling_law(self.k, "max", belief, seen)
-
-    def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles:
-        """Tile function for the compiled loop."""
-        return sampling_tiles(family, self.k, "max", masked)

@@ -24,7 +24,7 @@ def run_blocks(
     literal = {name: each for name, each in runners.items() if each.engine == "numpy"}
     if threads == 1 or not compiled or len(parts) == 1:
         for part in parts:
-            yield _run(runners, part)
+            yield {name: each.run(**part) for name, each in runners.items()}
         return
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[tuple[dict[str, Any], Future[dict[str, Block]]]] = deque()

@@ -11,7 +11,7 @@ from priorwise.core import validation
 from priorwise.core.protocols import Prior, Seen
 from priorwise.core.runs import Block
 from priorwise.core.streams import Purpose, Streams
-from priorwise.core.tiles import CompiledPolicy, CompiledPrior, FamilyTiles
+from priorwise.core.tiles import CompiledPolicy, CompiledPrior
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.simulate.loop import run_numpy
 
@@ -54,15 +54,17 @@ def choose(
         return Runner("numpy", partial(run_numpy, prior, believed, policy))
     tiled = policy if isinstance(policy, CompiledPolicy) else None
     uses = frozenset() if tiled is None else tiled.uses
-    belief = environment = _tiles(believed, horizon, uses)
+    belief = believed.tiles(horizon, uses) if isinstance(believed, CompiledPrior) else None
+    environment = belief
     if believed is not prior:
-        environment = _tiles(prior, horizon, frozenset())
+        of = prior if isinstance(prior, CompiledPrior) else None
+        environment = None if of is None else of.tiles(horizon, frozenset())
     lacking = belief and any(getattr(belief, each, 0) is None for each in uses & {"mean", "look"})
     rule = tiled.tiles(belief, horizon, masked) if belief and tiled and not lacking else None
     if environment and environment.first_rows is None and belief and rule:
         from priorwise.kernels.loop import run_compiled
 
-        return Runner("compiled", partial(run_compiled, environment, belief, rule))
+        return Runner("compiled", partial(run_compiled, environment, [belief], rule))
     if engine == "compiled":
         role, value = "policy", policy
         if not (environment and belief):
@@ -72,10 +74,6 @@ def choose(
             "engine='auto' or 'numpy'"
         )
     return Runner("numpy", partial(run_numpy, prior, believed, policy))
-
-
-def _tiles(prior: Prior, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
-    return prior.tiles(horizon, uses) if isinstance(prior, CompiledPrior) else None
 
 
 def _after_first_pulls(

@@ -187,7 +187,16 @@ class Simulation:
             clock = Clock(self.runners) if bar.watched else None
             first = self.block if clock is None else clock.first_block(self.block)
             runners = self.runners if clock is None else clock.runners
-            for blocks in run_blocks(runners, self._parts(first), self.threads):
+            # blocks in the order of the tasks; a clock reads how long a small one takes, first
+            bounds = pairwise([0, *range(first, self.tasks, self.block), self.tasks])
+            shared = {"seed": self.seed, "horizon": self.horizon, "keep": self.keep}
+            mask = self.mask
+            parts: list[dict[str, Any]] = [
+                {"first": at, "tasks": end - at, **shared}
+                | {"available": None if mask is None else mask[at:end]}
+                for at, end in bounds
+            ]
+            for blocks in run_blocks(runners, parts, self.threads):
                 earned = {name: builders[name].add(each) for name, each in blocks.items()}
                 if pairs is not None:
                     pairs.add(earned)
@@ -197,15 +206,6 @@ class Simulation:
                     bar.expect(left, _why(slowest, self.policies[slowest], clock.share(slowest)))
                 bar.advance(len(next(iter(earned.values()))))
         return {name: builder.build() for name, builder in builders.items()}
-
-    def _parts(self, first: int) -> list[dict[str, Any]]:
-        """Blocks of tasks, in order; the first one may have fewer, to see how long it takes."""
-        shared = {"seed": self.seed, "horizon": self.horizon, "keep": self.keep}
-        parts = []
-        for at, end in pairwise([0, *range(first, self.tasks, self.block), self.tasks]):
-            mask = None if self.mask is None else self.mask[at:end]
-            parts.append({"first": at, "tasks": end - at, "available": mask, **shared})
-        return parts
 
 
 def _why(name: str, policy: Any, share: float) -> str:

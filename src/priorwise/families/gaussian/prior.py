@@ -93,15 +93,17 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
         from priorwise.kernels.bandit import bandit_tiles
 
         arms = self.arms
-        short = wide.pays(arms, horizon) and uses <= {"draw", "mean", "mean_size", "certain"}
-        short = short and not roots
-        p, n = kernels.packed(self, np.empty((0, arms, arms)), np.empty(0))
+        # the product form is cheaper than a root for each task
+        short = arms >= wide.FROM_ARMS and 2 * horizon <= arms and not roots
+        short = short and uses <= {"draw", "mean", "mean_size", "certain"}
+        none = np.empty(0)
+        p, n = kernels.At.pack(**self._numbers, pool=0, contexts=none, worth=none)
         return bandit_tiles(
             p,
             n,
             *((kernels, exact, wide) if short else (kernels, exact)),
             belief_rows=wide.belief_rows(arms, horizon) if short else arms + arms * arms,
-            scratch_rows=kernels.scratch_rows(arms, "look" in uses),
+            scratch_rows=arms + 2 + (arms * (arms + 1) if "look" in uses else 0),
             means_tie=self._means_may_tie,
             redraw=None if short else kernels.redraw,
         )

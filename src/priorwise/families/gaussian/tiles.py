@@ -7,12 +7,9 @@ keeps S positive semi-definite whatever the rounding:
     f = L'x,  s = f'f + v,  m += L f (r - x'm) / s,  L -= L f f' / (s + sqrt(v s)).
 """
 
-from typing import Any
-
 import numpy as np
 
 from priorwise.core.tiles import Layout
-from priorwise.core.types import FloatArray, IntArray
 from priorwise.kernels import compiling as kinds
 from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.random import ONE, call_key, normals, one_normal
@@ -226,26 +223,3 @@ def update(p, n, state, signal, scratch, actions, rewards):
         for j in range(arms):
             store(scratch, j * LANES + g, gather(state, row + np.uint64(j * LANES)))
     potter(state, arms, scratch, noise_var, residual)
-
-
-def packed(prior: Any, contexts: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return ``p`` and ``n`` of a normal prior; shapes as in the layout."""
-    mean, root, noise_var = prior.mean, prior._root, prior.noise_var
-    return At.pack(
-        arms=noise_var.size,
-        dim=mean.size,
-        pool=len(contexts),
-        lower_root=not np.triu(root, 1).any(),
-        same_noise=bool((noise_var == noise_var[0]).all()),
-        mean=mean,
-        root=root,
-        noise_var=noise_var,
-        noise_std=np.sqrt(noise_var),
-        contexts=contexts,
-        worth=worth,
-    )
-
-
-def scratch_rows(arms: int, looks_ahead: bool) -> int:
-    """Rows of scratch that arms with a joint prior need."""
-    return arms * arms + 2 * arms + 2 if looks_ahead else arms + 2

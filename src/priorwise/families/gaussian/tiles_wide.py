@@ -17,6 +17,9 @@ from priorwise.kernels.compiling import DRAW, LANES, MEAN, START, UPDATE, inline
 from priorwise.kernels.random import normals
 from priorwise.kernels.simd import WIDTH, fma, load, peek, poke, splat, sqrt, store
 
+FROM_ARMS = 12
+"""Arms from which on the product form pays, where there are at least twice as many as pulls."""
+
 
 @inline
 def reflect(state, arms, pull, y, y_row, g):
@@ -95,8 +98,3 @@ def update(p, n, state, signal, scratch, actions, rewards):
 def belief_rows(arms: int, horizon: int) -> int:
     """Rows of a belief that sees all pulls but the last."""
     return (arms + 1) * horizon
-
-
-def pays(arms: int, horizon: int) -> bool:
-    """Whether the product form is cheaper than a root for each task."""
-    return arms >= 12 and 2 * horizon <= arms

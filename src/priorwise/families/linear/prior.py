@@ -126,7 +126,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
             return None
         arms, dim = self.arms, self.dim
         worth = best_directions(arms, dim) if "best_after" in uses else np.empty(0)
-        p, n = gaussian.packed(self, pool, worth)
+        p, n = gaussian.At.pack(**self._numbers, pool=len(pool), contexts=pool, worth=worth)
         return bandit_tiles(
             p,
             n,

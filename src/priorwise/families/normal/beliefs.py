@@ -8,6 +8,7 @@ value is a weight, and L'x a row of L.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -58,6 +59,16 @@ class NormalPrior(Serializable, Generic[B]):
         each context that there is; None where these are not finitely many.
         """
         return self.mean[None], self.cov[None]
+
+    @cached_property
+    def _numbers(self) -> dict[str, Any]:
+        """What tile functions read of any normal prior, by the names of their layout."""
+        root, noise_var = self._root, self.noise_var
+        same = bool((noise_var == noise_var[0]).all())
+        sizes = {"arms": noise_var.size, "dim": self.mean.size, "same_noise": same}
+        noise = {"noise_var": noise_var, "noise_std": np.sqrt(noise_var)}
+        lower = not np.triu(root, 1).any()
+        return {**sizes, "lower_root": lower, "mean": self.mean, "root": root, **noise}
 
     def belief(self, tasks: int) -> B:
         """Start at the prior."""
