@@ -102,7 +102,6 @@ class EnumerablePrior(StartingPrior, Protocol):
         """Largest and smallest expected reward of a step in each possible environment, whatever
         the state and the action, ``(point,)`` each.
         """
-        ...
 
     def outcomes(self, signal: Any, step: int) -> Outcomes | None:
         """For each action what it may show next, in each possible environment, to tasks that see

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 BYTES_OF_A_PRIOR: Final = 1_000.0  # what a drawn prior takes at least
+PLAIN: Final = "; 0 is plain maximum likelihood"  # ends the error about a regulariser
 PLAUSIBLE_AVERAGED: Final = 64  # plausible priors that an average is taken over
 
 

@@ -269,7 +269,6 @@ class RewardRangeBelief(Belief, Protocol):
         """Posterior means of the largest and of the smallest expected reward of any state and
         action, and of that of ``actions`` now, ``(task,)`` each: exact, or over so many draws.
         """
-        ...
 
 
 @runtime_checkable

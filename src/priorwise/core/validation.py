@@ -111,11 +111,11 @@ def number(name: str, value: Any) -> float:
     return float(matrix(name, float(value), ()))
 
 
-def not_negative(name: str, value: Any) -> float:
-    """Return a number from 0."""
+def not_negative(name: str, value: Any, hint: str = "") -> float:
+    """Return a number from 0; ``hint`` ends the error."""
     checked = number(name, value)
     if checked < 0.0:
-        raise ValueError(f"{name} must not be negative, got {checked:g}")
+        raise ValueError(f"{name} must not be negative, got {checked:g}{hint}")
     return checked
 
 

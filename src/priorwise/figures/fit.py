@@ -26,7 +26,6 @@ class ManySizedPrior(Protocol):
 
     def for_arms(self, arms: int) -> Prior:
         """Return the prior of a task with this many arms."""
-        ...
 
 
 @runtime_checkable
@@ -36,7 +35,6 @@ class CoefficientPrior(Protocol):
     @property
     def coefficients(self) -> Prior:
         """Law of the coefficients, as if they were arms."""
-        ...
 
 
 def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:

@@ -52,10 +52,7 @@ def beta_constant(alpha: float, beta: float, radius: float = 0.0) -> float:
     """
     for name, value in (("alpha", alpha), ("beta", beta)):
         _parameters(name, validation.number(name, value))
-    radius = validation.number("radius", radius)
-    if radius < 0.0:
-        raise ValueError(f"radius must not be negative, got {radius:g}")
-    return _constant(alpha, beta, radius)
+    return _constant(alpha, beta, validation.not_negative("radius", radius))
 
 
 @dataclass(frozen=True, eq=False)

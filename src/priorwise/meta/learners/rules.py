@@ -23,7 +23,6 @@ class PriorRule(Protocol):
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """Return the prior; ``rng`` serves one task."""
-        ...
 
 
 @final
@@ -76,8 +75,7 @@ class Widened:
 
     def __post_init__(self) -> None:
         for name in ("raised", "widened"):
-            if validation.number(name, getattr(self, name)) < 0.0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name):g}")
+            validation.not_negative(name, getattr(self, name))
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """Return the widened prior."""

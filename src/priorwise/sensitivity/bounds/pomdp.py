@@ -225,9 +225,7 @@ def pomdp_reward_bound(
     near = pomdp_trajectory_bound(tv, n, horizon, redraws=redraws, estimate=estimate, seed=seed)
     level = near.value
     if reward_range is not None:
-        length = validation.number("reward_range", reward_range)
-        if length < 0.0:
-            raise ValueError(f"reward_range must not be negative, got {length:g}")
+        length = validation.not_negative("reward_range", reward_range)
         psi, trivial = Tail(length, 0.0, "exact"), horizon * length
         assumption = f"conditional mean rewards in an interval of length {psi.value:g}"
     else:

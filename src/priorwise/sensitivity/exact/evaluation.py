@@ -109,9 +109,7 @@ def exact_evaluation(
     1.82 (exact, 4 trajectories)
 
     """
-    world, weights = world_of(
-        prior, {"believed": prior if believed is None else believed}, policy, horizon, most
-    )
+    world, weights = world_of(prior, {"believed": believed}, policy, horizon, most)
     histories = world.start()
     for step in range(1, world.horizon + 1):
         histories = world.grow(histories, world.action_laws(histories, step), step)
@@ -140,9 +138,7 @@ def exact_rewards(
     With Bernoulli rewards the number of states grows like a power of the horizon instead of
     exponentially.
     """
-    world, weights = world_of(
-        prior, {"believed": prior if believed is None else believed}, policy, horizon, most
-    )
+    world, weights = world_of(prior, {"believed": believed}, policy, horizon, most)
     histories, by_step, states = world.start(), np.empty(world.horizon), 0
     for step in range(1, world.horizon + 1):
         law = world.action_laws(histories, step)[0]

@@ -167,9 +167,8 @@ class World:
         row = np.concatenate([rows for *_, rows in kept])
         arm_column = np.repeat([arm for arm, *_ in kept], sizes)
         reward_column = np.concatenate([_at(each.reward, rows) for _, each, rows in kept])
-        signal = histories.signal
         after = None
-        if signal is not None:
+        if histories.signal is not None:
             after = np.concatenate([_at(each.after, rows) for _, each, rows in kept])
         likelihood = np.concatenate(
             [
@@ -242,8 +241,10 @@ def world_of(
     """Possible tasks of the prior, and of the second held prior if there is one, with the task
     weights of both.
 
-    ``held`` maps the name of an argument to the prior that the policy holds.
+    ``held`` maps the name of an argument to the prior that the policy holds; None: that of the
+    tasks.
     """
+    held = {name: prior if value is None else value for name, value in held.items()}
     doors.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *held.items()):
         if not isinstance(value, enumeration.EnumerablePrior):

@@ -266,23 +266,20 @@ class Ladder(Tabular):
     def __str__(self) -> str:
         """What the wrong prior costs, and a table of the rungs."""
         width = max(len("measured gap"), *(len(rung.name) for rung in self.rungs))
-        lines = [f"{'':{width}}  {'diverge with prob.':>20}  {'reward at most':>18}  how"]
+
+        def row(name: str, delta: str, reward: str, how: str) -> str:
+            return f"{name:{width}}  {delta:>20}  {reward:>18}  {how}"
+
+        lines = [row("", "diverge with prob.", "reward at most", "how")]
         for rung in self.rungs:
-            delta = _number(rung.delta, rung.std_error)
-            lines.append(
-                f"{rung.name:{width}}  {delta:>20}  "
-                f"{_number(rung.reward, rung.reward_std_error):>18}  {rung.how}"
-            )
-        lines.append(
-            f"{'any two policies':{width}}  {'':>20}  {self.trivial:>18.4g}  {self.any_two}"
-        )
-        for name, end, said in self.ends:
-            value = _number(end.mean, end.std_error)
-            lines.append(f"{name:{width}}  {'':>20}  {value:>18}  {said}")
-        lines.append(
-            f"{'measured gap':{width}}  {'':>20}  {_number(self.gap.mean, self.gap.std_error):>18} "
-            f" {_said(self.gap, self.exact)}"
-        )
+            reward = _number(rung.reward, rung.reward_std_error)
+            lines.append(row(rung.name, _number(rung.delta, rung.std_error), reward, rung.how))
+        lines.append(row("any two policies", "", f"{self.trivial:.4g}", self.any_two))
+        for name, end, said in (
+            *self.ends,
+            ("measured gap", self.gap, _said(self.gap, self.exact)),
+        ):
+            lines.append(row(name, "", _number(end.mean, end.std_error), said))
         lines += [f"left out: {reason}" for reason in self.left_out]
         lines += [f"out of order: {each}" for each in self.disorders]
         return "\n".join([*self._sentences, *lines])

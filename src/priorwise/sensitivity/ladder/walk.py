@@ -17,7 +17,7 @@ itself, ``L_h = prod_(k <= h) q_k(a_k) / p_k(a_k)``, gives more: see
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
@@ -79,27 +79,18 @@ def walk(
     first block of them where action laws have to be sampled.
     """
     parts: list[Steps] = []
-    wanted = (
-        _affordable(p.arms, horizon)
-        if histories is None
-        else validation.count("histories", histories, least=2)
-    )
+    if histories is None:  # those whose walk takes seconds
+        wanted = int(np.clip(STEPS // (horizon * max(p.arms, 6)), BLOCK // 2, HISTORIES))
+    else:
+        wanted = validation.count("histories", histories, least=2)
     with progress_of(wanted * horizon, "pulls walked along", shown=progress) as bar:
         for first in range(0, wanted, BLOCK):
             if histories is None and parts and parts[0].actions_source == "sampled":
                 break
             tasks = np.arange(first, min(first + BLOCK, wanted), dtype=np.uint64)
-            parts.append(
-                _walk(
-                    p, q, policy, horizon, Streams(seed, tasks), Streams(mix(seed + 1), tasks), bar
-                )
-            )
+            streams = Streams(seed, tasks), Streams(mix(seed + 1), tasks)
+            parts.append(_walk(p, q, policy, horizon, *streams, bar))
     return _joined(parts)
-
-
-def _affordable(arms: int, horizon: int) -> int:
-    """Histories whose walk takes seconds: fewer where tasks are long or have many arms."""
-    return int(np.clip(STEPS // (horizon * max(arms, 6)), BLOCK // 2, HISTORIES))
 
 
 def _walk(
@@ -188,25 +179,20 @@ def _ratio(p: ActionLaw, q: ActionLaw, actions: IntArray) -> FloatArray:
 
 
 def _joined(parts: list[Steps]) -> Steps:
-    first = parts[0]
-    return Steps(
-        None
-        if first.posteriors is None
-        else np.concatenate([part.posteriors for part in parts if part.posteriors is not None]),
-        first.posteriors_exact,
-        ActionDistance(
-            *(
-                np.concatenate(each)
-                for each in zip(*(astuple(part.actions) for part in parts), strict=True)
-            )
-        ),
-        first.actions_source,
-        None
-        if first.shared is None
-        else np.concatenate([part.shared for part in parts if part.shared is not None]),
-        first.coupled,
-        None
-        if first.parting is None
-        else first.parting.join(*(part.parting for part in parts[1:] if part.parting is not None)),
-        float(np.mean([part.law_error for part in parts])),
+    def column(name: str) -> Any:
+        found = [each for part in parts if (each := getattr(part, name)) is not None]
+        return None if getattr(parts[0], name) is None else np.concatenate(found)
+
+    first, actions = parts[0], zip(*(astuple(part.actions) for part in parts), strict=True)
+    parting = None
+    if first.parting is not None:
+        others = [part.parting for part in parts[1:] if part.parting is not None]
+        parting = first.parting.join(*others)
+    return replace(
+        first,
+        posteriors=column("posteriors"),
+        actions=ActionDistance(*map(np.concatenate, actions)),
+        shared=column("shared"),
+        parting=parting,
+        law_error=float(np.mean([part.law_error for part in parts])),
     )

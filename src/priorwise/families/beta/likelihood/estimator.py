@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.fits import PriorFit, limits_in_words
+from priorwise.core.fits import PLAIN, PriorFit, limits_in_words
 from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.core.uncertainty import Uncertainty
@@ -82,11 +82,7 @@ class BetaMarginalLikelihood:
         validation.one_of("structure", self.structure, Structure)
         if self.arms is not None:
             validation.count("arms", self.arms)
-        if validation.number("regulariser", self.regulariser) < 0:
-            raise ValueError(
-                f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum "
-                "likelihood"
-            )
+        validation.not_negative("regulariser", self.regulariser, PLAIN)
 
     def for_tasks(self, known: KnownTasks) -> "BetaMarginalLikelihood":
         """Refuse tasks whose rewards are not 0 or 1, or with other arms."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, logsumexp, ndtr
 
 from priorwise.core import validation
-from priorwise.core.fits import PriorFit
+from priorwise.core.fits import PLAIN, PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.newton import Spot, climb
 from priorwise.core.types import BoolArray, FloatArray
@@ -68,11 +68,7 @@ class FiniteMarginalLikelihood:
     def __post_init__(self) -> None:
         """Check the candidates and the pseudo-count."""
         finite(self.candidates)
-        if validation.number("regulariser", self.regulariser) < 0:
-            raise ValueError(
-                f"regulariser must not be negative, got {self.regulariser:g}; 0 is plain maximum "
-                "likelihood"
-            )
+        validation.not_negative("regulariser", self.regulariser, PLAIN)
 
     def for_tasks(self, known: KnownTasks) -> "FiniteMarginalLikelihood":
         """Refuse tasks with other arms, another noise, or candidates other than these."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.fits import PriorFit
+from priorwise.core.fits import PLAIN, PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.newton import Climb, climb
 from priorwise.core.types import FloatArray
@@ -102,12 +102,7 @@ class LinearMarginalLikelihood:
                 raise ValueError(
                     f"noise_var must be positive, got {noise:g}; 'shared' estimates it"
                 )
-        regulariser = validation.number("regulariser", self.regulariser)
-        if regulariser < 0.0:
-            raise ValueError(
-                f"regulariser must not be negative, got {regulariser:g}; 0 is plain maximum "
-                "likelihood"
-            )
+        regulariser = validation.not_negative("regulariser", self.regulariser, PLAIN)
         law = law_of_contexts(self.contexts)
         validation.freeze(self, contexts=law, noise_var=noise, regulariser=regulariser)
 
