@@ -17,8 +17,7 @@ from priorwise.families.normal.orthant import all_below
 from priorwise.policies.laws import action_law, known_law
 from priorwise.policies.play_arms import PlayArms
 from priorwise.sensitivity.distance.measures import total_variation
-from priorwise.sensitivity.ladder.action_distance import sampled_distance
-from priorwise.sensitivity.ladder.walk import posterior_pair
+from priorwise.sensitivity.ladder.walk import posterior_pair, sampled_distance
 
 
 def test_two_normal_values_compare_in_closed_form():

@@ -27,7 +27,7 @@ from priorwise.sensitivity.bounds.pomdp import (
     reward_tails,
 )
 from priorwise.sensitivity.distance.measures import total_variation
-from priorwise.sensitivity.exact.tails import exact_reward_tails
+from priorwise.sensitivity.exact.evaluation import exact_reward_tails
 from priorwise.sensitivity.tails.expectation import tail_expectation
 
 TS = pw.ThompsonSampling()

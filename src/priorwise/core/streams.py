@@ -26,26 +26,8 @@ from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 
-from priorwise.core import sizes, validation
-from priorwise.core.hashing import (
-    GOLDEN,
-    HEADS,
-    PAIRED,
-    SLACK,
-    boost,
-    box_muller,
-    call_keys,
-    gamma_attempt,
-    invert,
-    mix_array,
-    pair_start,
-    slot_keys,
-    student,
-    task_keys,
-    unit,
-    until_accepted,
-    word_of,
-)
+from priorwise.core import hashing, sizes, validation
+from priorwise.core.hashing import boost, box_muller, gamma_attempt, invert, student, unit, word_of
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 
 LARGE: Final = 1 << 26  # numbers of a request that may be too many for the memory
@@ -113,7 +95,7 @@ class Stream:
             what = f"a request of shape {shape} for each of {self.tasks} tasks"
             cure = "ask for fewer numbers, or for fewer tasks at once"
             sizes.check_memory(what, 8.0 * sizes.ARRAYS * sizes.as_float(numbers), cure)
-        slots = slot_keys(self._step, self._call, draws, width).reshape(-1, *shape)
+        slots = hashing.slot_keys(self._step, self._call, draws, width).reshape(-1, *shape)
         self._call += 1
         return self._keys.reshape(-1, *(1,) * len(shape)) + slots
 
@@ -146,8 +128,10 @@ class Stream:
         the two halves of a pair.
         """
         if not shape:
-            start = pair_start(self._step)
-            slot = mix_array(call_keys(start, self._call) + np.uint64(PAIRED << 32))
+            start = hashing.pair_start(self._step)
+            slot = hashing.mix_array(
+                hashing.call_keys(start, self._call) + np.uint64(hashing.PAIRED << 32)
+            )
             self._call += 1
             first, second = box_muller(self._keys + slot, 0)
             halves = self._step == start
@@ -184,8 +168,8 @@ class Stream:
         # (draw, task), for speed
         heads = word_of(elements, 0).astype("<u8", copy=False).view("<u2")[:, :draws].T.copy()
         w = weights.T.copy()
-        shares = w * (HEADS / np.cumsum(w, axis=0)[-1])
-        owned = np.trunc(shares - SLACK)
+        shares = w * (hashing.HEADS / np.cumsum(w, axis=0)[-1])
+        owned = np.trunc(shares - hashing.SLACK)
         tops = np.cumsum(owned, axis=0).astype(np.uint16)  # below 2^16, by the slack
         below = np.add.reduce(
             (heads[:, None] < tops).view(np.uint8), axis=0, dtype=np.min_scalar_type(draws)
@@ -193,8 +177,8 @@ class Stream:
         counts = np.diff(below, axis=0, prepend=0)
         if (below[-1] < draws).any():
             places, rows = np.nonzero(heads >= tops[-1])
-            words = (places % 4 + 1).astype(np.uint64) * np.uint64(GOLDEN)
-            tails = unit(mix_array(elements[rows, places // 4] + words))
+            words = (places % 4 + 1).astype(np.uint64) * np.uint64(hashing.GOLDEN)
+            tails = unit(hashing.mix_array(elements[rows, places // 4] + words))
             np.add.at(counts, (invert((shares - owned).T[rows], tails[:, None])[:, 0], rows), 1)
         return counts.T
 
@@ -217,7 +201,7 @@ class Stream:
                 ratio = 1.0 / (1.0 + np.exp(np.minimum(log_v - log_u, 700.0)))
             return ratio, accept_u & accept_v
 
-        return until_accepted(slots, attempt)
+        return hashing.until_accepted(slots, attempt)
 
     def gamma(self, shape: FloatArray, draws: int = 1) -> FloatArray:
         """Gamma draws of scale 1, ``(task, draw, n)``, for shapes ``(task, n)``."""
@@ -244,7 +228,7 @@ class Stream:
             log, accept = gamma_attempt(a[left], x, unit(word_of(keys, word + 2)))
             return log + boost(a[left], word_of(keys, -1)), accept
 
-        return until_accepted(slots, attempt)
+        return hashing.until_accepted(slots, attempt)
 
     def _parameters(self, draws: int, **named: Any) -> list[Any]:
         """Return the keys of so many draws ``(task, draw, n)``, and the parameters ``(task, n)`` in
@@ -293,7 +277,7 @@ class Streams:
     def __init__(self, seed: int, tasks: UIntArray) -> None:
         """Hash the tasks' keys once for every purpose."""
         self.tasks = len(tasks)
-        self._keys = {purpose: task_keys(seed, purpose, tasks) for purpose in Purpose}
+        self._keys = {purpose: hashing.task_keys(seed, purpose, tasks) for purpose in Purpose}
 
     def at(self, purpose: Purpose, step: int | IntArray) -> Stream:
         """Return the stream of a purpose at a step, from its first call on."""

@@ -5,19 +5,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core.estimates import mean_estimate
-from priorwise.figures.style import (
-    BAND,
-    COLOURS,
-    DASHES,
-    INK,
-    EndLabel,
-    Picture,
-    draw_band,
-    label_ends,
-    label_room,
-    number_plainly,
-    sheet,
-)
+from priorwise.figures import style
 from priorwise.figures.tables import Table
 
 PANEL, TALL, LEFT = 3.4, 2.7, 0.75
@@ -25,35 +13,36 @@ PANEL, TALL, LEFT = 3.4, 2.7, 0.75
 
 def misspecification(
     rewards: Table, bounds: Table, title: str, axis: str, note: str = ""
-) -> Picture:
+) -> style.Picture:
     """Reward under the true prior, a vague one and wrong ones; and beside it what the wrong ones
     change of it, with the bound above.
     """
     grid = bounds["misspecification"]
     oracle, vague = (_earned(rewards, held) for held in ("true prior", "vague prior"))
     wrong = [_earned(rewards, "wrong prior", x) for x in grid]
-    margin = label_room(["any two policies"])
+    margin = style.label_room(["any two policies"])
     width = LEFT + 2 * (PANEL + margin) + 0.4
-    text = f"{note} Band: ±{BAND:g} standard errors. "
+    text = f"{note} Band: ±{style.BAND:g} standard errors. "
     text += "Triangles, where beyond noise: up, the wrong prior earns more; down, less."
-    with sheet(width, TALL, title, text, left=LEFT, top=0.84, bottom=0.6) as page:
+    with style.sheet(width, TALL, title, text, left=LEFT, top=0.84, bottom=0.6) as page:
         axes = page.axes(LEFT, PANEL, TALL)
         axes.set_xscale("log")
         means = np.array([mean_estimate(each).mean for each in wrong])
         errors = np.array([mean_estimate(each).std_error for each in wrong])
-        axes.plot(grid, means, color=COLOURS[1], marker="s", markersize=4)
-        draw_band(axes, grid, means, BAND * np.where(np.isfinite(errors), errors, 0.0), COLOURS[1])
-        ends = [EndLabel(grid[-1], means[-1], "wrong prior", COLOURS[1])]
+        axes.plot(grid, means, color=style.COLOURS[1], marker="s", markersize=4)
+        wide = style.BAND * np.where(np.isfinite(errors), errors, 0.0)
+        style.draw_band(axes, grid, means, wide, style.COLOURS[1])
+        ends = [style.EndLabel(grid[-1], means[-1], "wrong prior", style.COLOURS[1])]
         for values, name, colour in (
-            (oracle, "true prior", COLOURS[0]),
-            (vague, "vague prior", COLOURS[2]),
+            (oracle, "true prior", style.COLOURS[0]),
+            (vague, "vague prior", style.COLOURS[2]),
         ):
             height = float(values.mean())
             axes.plot(grid[[0, -1]], [height] * 2, color=colour)
-            ends.append(EndLabel(float(grid[-1]), height, name, colour))
+            ends.append(style.EndLabel(float(grid[-1]), height, name, colour))
         axes.set(title="What it earns", xlabel=axis, ylabel="reward of a task")
-        number_plainly(axes.xaxis)
-        label_ends(axes, ends)
+        style.number_plainly(axes.xaxis)
+        style.label_ends(axes, ends)
         beside = page.axes(LEFT + PANEL + margin + 0.4, PANEL, TALL)
         beside.loglog()
         order = np.argsort(bounds["tv"])
@@ -61,25 +50,25 @@ def misspecification(
         trivial = float(bounds["trivial"][0])
         gaps = [mean_estimate(wrong[place] - oracle) for place in order]
         seen = np.array([abs(g.mean) if abs(g.mean) > 2 * g.std_error else np.nan for g in gaps])
-        beside.plot(tv, bound, color=COLOURS[0], marker="o", markersize=4)
-        for more, marker, fill in ((True, "^", "none"), (False, "v", COLOURS[7])):
+        beside.plot(tv, bound, color=style.COLOURS[0], marker="o", markersize=4)
+        for more, marker, fill in ((True, "^", "none"), (False, "v", style.COLOURS[7])):
             rows = np.array([(g.mean > 0.0) == more for g in gaps])
-            look: Any = {"color": COLOURS[7], "markerfacecolor": fill, "markersize": 5}
+            look: Any = {"color": style.COLOURS[7], "markerfacecolor": fill, "markersize": 5}
             beside.plot(tv[rows], seen[rows], marker, **look)
-        beside.axhline(trivial, color=INK, linewidth=0.9, linestyle=DASHES)
+        beside.axhline(trivial, **style.REFERENCE)
         head = "What the wrong prior changes"
         labels = {"xlabel": "total variation of the two priors, at most", "title": head}
         beside.set(ylabel="size of the change", **labels)
-        number_plainly(beside.xaxis)
-        number_plainly(beside.yaxis)
+        style.number_plainly(beside.xaxis)
+        style.number_plainly(beside.yaxis)
         named = [
-            EndLabel(tv[-1], float(bound[-1]), "bound", COLOURS[0]),
-            EndLabel(tv[-1], trivial, "any two policies", INK),
+            style.EndLabel(tv[-1], float(bound[-1]), "bound", style.COLOURS[0]),
+            style.EndLabel(tv[-1], trivial, "any two policies", style.INK),
         ]
         if np.isfinite(seen).any():
             last = int(np.flatnonzero(np.isfinite(seen))[-1])
-            named.append(EndLabel(tv[last], float(seen[last]), "measured", COLOURS[7]))
-        label_ends(beside, named)
+            named.append(style.EndLabel(tv[last], float(seen[last]), "measured", style.COLOURS[7]))
+        style.label_ends(beside, named)
     return page.picture
 
 

@@ -4,19 +4,9 @@ the long way where it was not plainly accepted.
 
 import numpy as np
 
+from priorwise.kernels import random
 from priorwise.kernels.compiling import LANES, inline
-from priorwise.kernels.random import (
-    GOLDEN,
-    TWO,
-    WORDS_PER_ATTEMPT,
-    ZERO,
-    box_muller,
-    mix,
-    radius_of,
-    second,
-    turned,
-    unit,
-)
+from priorwise.kernels.random import GOLDEN, TWO, WORDS_PER_ATTEMPT, ZERO, box_muller, mix, unit
 from priorwise.kernels.simd import WIDTH, load, minimum, peek, store
 
 
@@ -62,9 +52,9 @@ def gamma_row(keys, slot, shape, work, out):
     d = shape - 1.0 / 3.0
     if shape >= 1.0:
         for g in range(0, LANES, WIDTH):
-            store(out, g, radius_of(mix(load(keys, g) + slot)))
+            store(out, g, random.radius_of(mix(load(keys, g) + slot)))
         for g in range(0, LANES, WIDTH):
-            x, _ = turned(load(out, g), second(mix(load(keys, g) + slot)))
+            x, _ = random.turned(load(out, g), random.second(mix(load(keys, g) + slot)))
             root = x * (1.0 / np.sqrt(9.0 * d)) + 1.0
             u = unit(mix(load(keys, g) + slot + TWO * GOLDEN))
             store(work, g, minimum(root, u - x * x * (x * x) * 0.0331))

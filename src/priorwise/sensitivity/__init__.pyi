@@ -22,9 +22,9 @@ from priorwise.sensitivity.distance.measures import total_variation as total_var
 from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy as BayesOptimalPolicy
 from priorwise.sensitivity.exact.bayes_optimal import bayes_optimal as bayes_optimal
 from priorwise.sensitivity.exact.evaluation import exact_evaluation as exact_evaluation
+from priorwise.sensitivity.exact.evaluation import exact_reward_tails as exact_reward_tails
 from priorwise.sensitivity.exact.evaluation import exact_rewards as exact_rewards
 from priorwise.sensitivity.exact.evaluation import exact_trajectory_tv as exact_trajectory_tv
-from priorwise.sensitivity.exact.tails import exact_reward_tails as exact_reward_tails
 from priorwise.sensitivity.ladder.ladder import sensitivity_ladder as sensitivity_ladder
 from priorwise.sensitivity.ladder.rungs import Interval as Interval
 from priorwise.sensitivity.ladder.rungs import Ladder as Ladder

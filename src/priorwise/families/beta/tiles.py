@@ -8,24 +8,10 @@ import numpy as np
 
 from priorwise.core.tiles import Layout
 from priorwise.kernels import compiling as kinds
+from priorwise.kernels import random
 from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.gamma import attempt
-from priorwise.kernels.random import (
-    GOLDEN,
-    THREE,
-    TWO,
-    WORDS_PER_ATTEMPT,
-    ZERO,
-    box_muller,
-    call_key,
-    mix,
-    radius_of,
-    second,
-    slot_key,
-    turned,
-    uniforms,
-    unit,
-)
+from priorwise.kernels.random import GOLDEN, THREE, TWO, call_key, mix, slot_key, uniforms, unit
 from priorwise.kernels.simd import WIDTH, fma, load, minimum, peek, splat, store
 
 ROWS_PER_ARM = 6
@@ -47,15 +33,15 @@ def one_beta(element, a, b):
     """
     if not (0.0 < a < np.inf and 0.0 < b < np.inf):
         return np.nan
-    word = ZERO
+    word = random.ZERO
     while True:
         at = element + word * GOLDEN
-        x, y = box_muller(at)
+        x, y = random.box_muller(at)
         log_u, accept_u = attempt(a, x, unit(mix(at + TWO * GOLDEN)))
         log_v, accept_v = attempt(b, y, unit(mix(at + THREE * GOLDEN)))
         if accept_u and accept_v:
             break
-        word += WORDS_PER_ATTEMPT
+        word += random.WORDS_PER_ATTEMPT
     if a < 1.0:
         log_u += np.log(1.0 - unit(mix(element - GOLDEN))) / a
     if b < 1.0:
@@ -95,9 +81,9 @@ def beta_row(keys, slot, arm, work, out):
     """
     rejected = LANES  # the second row of work is reused for whether the attempt failed
     for g in range(0, LANES, WIDTH):
-        store(work, g, radius_of(mix(load(keys, g) + slot)))
+        store(work, g, random.radius_of(mix(load(keys, g) + slot)))
     for g in range(0, LANES, WIDTH):
-        x, y = turned(load(work, g), second(mix(load(keys, g) + slot)))
+        x, y = random.turned(load(work, g), random.second(mix(load(keys, g) + slot)))
         store(work, g, x)
         store(work, LANES + g, y)
     for g in range(0, LANES, WIDTH):

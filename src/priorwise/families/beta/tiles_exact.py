@@ -9,20 +9,10 @@ the rows of the belief after its own, four numbers each: a, b, the level and the
 import numpy as np
 
 from priorwise.families.beta.tiles import ROWS_PER_ARM, At, beta_row
+from priorwise.kernels import simd
 from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, tile
 from priorwise.kernels.random import S32, ZERO, mix
-from priorwise.kernels.simd import (
-    WIDTH,
-    bits_of,
-    load,
-    maximum,
-    minimum,
-    peek,
-    poke,
-    splat,
-    store,
-    where_at_least,
-)
+from priorwise.kernels.simd import WIDTH, bits_of, load, maximum, minimum, peek, poke, splat, store
 from priorwise.kernels.special import FOUR, address_of_special, call_special
 
 
@@ -71,7 +61,7 @@ def best_after(p, n, state, signal, mask, scratch, values):
             a = load(state, ROWS_PER_ARM * arm * LANES + g)
             b = load(state, (ROWS_PER_ARM * arm + 1) * LANES + g)
             mean, more = a / (a + b), a + b + 1.0
-            others = where_at_least(mean, best, second, best)
+            others = simd.where_at_least(mean, best, second, best)
             success, failure = maximum(others, (a + 1.0) / more), maximum(others, a / more)
             store(values, arm * LANES + g, mean * success + (1.0 - mean) * failure)
 

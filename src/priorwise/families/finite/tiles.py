@@ -8,23 +8,10 @@ import numpy as np
 
 from priorwise.core.tiles import Layout
 from priorwise.kernels import compiling as kinds
+from priorwise.kernels import simd
 from priorwise.kernels.compiling import LANES, inline, tile
 from priorwise.kernels.random import call_key, mix, one_normal, slot_key, uniforms, unit
-from priorwise.kernels.simd import (
-    WIDTH,
-    fma,
-    gather,
-    iota,
-    largest,
-    load,
-    maximum,
-    peek,
-    poke,
-    splat,
-    store,
-    where_at_least,
-    zeros,
-)
+from priorwise.kernels.simd import WIDTH, gather, load, peek, poke, splat, store, where_at_least
 
 NONE, BERNOULLI, GAUSSIAN = 0, 1, 2
 
@@ -170,7 +157,7 @@ def averages(p, n, state, values, absolute):
             for s in range(support):
                 each = peek(p, means + s * arms + arm)
                 each = splat(abs(each) if absolute else each)
-                value = fma(load(state, (support + s) * LANES + g), each, value)
+                value = simd.fma(load(state, (support + s) * LANES + g), each, value)
             store(values, arm * LANES + g, value / total)
 
 
@@ -190,11 +177,11 @@ def mean_size(p, n, state, signal, scratch, values):
 def possible_tasks(state, support, g):
     """Return how many tasks are possible, and the last of them, for a group of lanes."""
     zero, one = splat(0.0), splat(1.0)
-    count, last = zero, zeros()
+    count, last = zero, simd.zeros()
     for s in range(support):
         weight = load(state, (support + s) * LANES + g)
         count = count + where_at_least(zero, weight, zero, one)
-        last = where_at_least(zero, weight, last, zeros() + np.uint64(s))
+        last = where_at_least(zero, weight, last, simd.zeros() + np.uint64(s))
     return count, last
 
 
@@ -220,19 +207,19 @@ def rule_out(p, n, state, actions, rewards, best):
         reward, most = load(rewards, g), never
         place = load(actions, g) + np.uint64(n[At.MEANS])
         count, last = possible_tasks(state, support, g)
-        if largest(count) <= 1.0:
+        if simd.largest(count) <= 1.0:
             apart = gather(p, last * np.uint64(arms) + place) - reward
-            own = gather(state, last * np.uint64(LANES) + iota() + np.uint64(g))
-            store(best, g, where_at_least(tolerance, maximum(apart, 0.0 - apart), own, never))
+            own = gather(state, last * np.uint64(LANES) + simd.iota() + np.uint64(g))
+            store(best, g, where_at_least(tolerance, simd.maximum(apart, 0.0 - apart), own, never))
             continue
         for s in range(support):
             apart = gather(p, place + np.uint64(s * arms)) - reward
-            apart = maximum(apart, 0.0 - apart)
+            apart = simd.maximum(apart, 0.0 - apart)
             row = where_at_least(tolerance, apart, load(state, s * LANES + g), never)
             store(state, s * LANES + g, row)
             weight = (support + s) * LANES + g
             store(state, weight, where_at_least(tolerance, apart, load(state, weight), zero))
-            most = maximum(most, row)
+            most = simd.maximum(most, row)
         store(best, g, most)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from priorwise.core import hashing
 from priorwise.families.finite.tiles_work import BATCH
+from priorwise.kernels import simd
 from priorwise.kernels.compiling import inline
 from priorwise.kernels.fields import (
     count_fields_below,
@@ -19,20 +20,7 @@ from priorwise.kernels.fields import (
     transposed,
 )
 from priorwise.kernels.random import GOLDEN, MAGIC_BITS, S16, S32, S48, mix, unit
-from priorwise.kernels.simd import (
-    WIDTH,
-    bits_of,
-    float_of,
-    load,
-    maximum,
-    peek,
-    poke,
-    splat,
-    store,
-    trunc,
-    where_at_least,
-    zeros,
-)
+from priorwise.kernels.simd import WIDTH, float_of, load, maximum, peek, splat, store, trunc, zeros
 
 HEADS = float(hashing.HEADS)
 SLACK = hashing.SLACK
@@ -75,8 +63,8 @@ def own_heads(work, active):
         c = trunc(load(after, k * BATCH + 2 * WIDTH) * c_scale - SLACK)
         d = trunc(load(after, k * BATCH + 3 * WIDTH) * d_scale - SLACK)
         # the fraction bits of 2^52 + x are the whole number x
-        low = bits_of((c * TWO_32 + (b * TWO_16 + a)) + TWO_52)
-        running = running + ((low & LOW_48) | (bits_of(d + TWO_52) << S48))
+        low = simd.bits_of((c * TWO_32 + (b * TWO_16 + a)) + TWO_52)
+        running = running + ((low & LOW_48) | (simd.bits_of(d + TWO_52) << S48))
         store(tops, k * WIDTH, running ^ SIGNS)
 
 
@@ -91,7 +79,7 @@ def keep_tops(work, active, words, table, record, size):
         c, d = load(work.tops, at + 2 * WIDTH), load(work.tops, at + 3 * WIDTH)
         store_four(words, 0, transposed(a, b, c, d))
         for i in range(BATCH):
-            poke(table, record + i * size + k // 4, peek(words, i))
+            simd.poke(table, record + i * size + k // 4, peek(words, i))
 
 
 @inline
@@ -282,7 +270,7 @@ def best_sums_and_sizes(work, listed, least, at):
                 total = count * splat(value) + total
                 size = count * splat(abs(value)) + size
                 entry += 1
-            most_size = where_at_least(total, most, size, most_size)
+            most_size = simd.where_at_least(total, most, size, most_size)
             most = maximum(most, total)
         store(work.best, at + v, most)
         store(work.best_sizes, at + v, most_size)

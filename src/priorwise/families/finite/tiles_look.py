@@ -11,21 +11,10 @@ import numpy as np
 from priorwise.families.finite import tiles_counts as counts
 from priorwise.families.finite.tiles import BERNOULLI, GAUSSIAN, NONE, At, possible_tasks
 from priorwise.families.finite.tiles_work import BATCH, begin, next_places, work_in
+from priorwise.kernels import simd
 from priorwise.kernels.compiling import LANES, LOOK, inline, tile
 from priorwise.kernels.random import box_muller, mix, pair_start, unit
-from priorwise.kernels.simd import (
-    WIDTH,
-    bits_of,
-    float_of,
-    gather,
-    load,
-    maximum,
-    peek,
-    poke,
-    splat,
-    store,
-    where_at_least,
-)
+from priorwise.kernels.simd import WIDTH, gather, load, peek, poke, splat, store, where_at_least
 from priorwise.kernels.spans import keep
 
 NO_SIGN = np.uint64(0x7FFFFFFFFFFFFFFF)
@@ -53,7 +42,7 @@ def settle(p, n, k1, state, mask, number, last, now, ahead):
         best = splat(-np.inf)
         for arm in range(arms):
             mean = gather(p, first + np.uint64(arm))
-            best = maximum(best, mean + load(mask, arm * LANES + g))
+            best = simd.maximum(best, mean + load(mask, arm * LANES + g))
             store(now, arm * LANES + g, mean * float(k1))
         for arm in range(arms):
             store(ahead, arm * LANES + g, best * float(k1))
@@ -163,7 +152,7 @@ def rule_out(work, p, starts, shown, at, tolerance, active):
         weight, row = splat(peek(work.weights, k)), peek(work.rows, k)
         for v in range(4):
             mean, reward = load(p, row + peek(starts, v)), load(shown, at + v * WIDTH)
-            apart = float_of(bits_of(mean - reward) & NO_SIGN)
+            apart = simd.float_of(simd.bits_of(mean - reward) & NO_SIGN)
             left = where_at_least(limit, apart, weight, zero)
             store(work.after, k * BATCH + v * WIDTH, left)
 

@@ -14,8 +14,8 @@ from priorwise.core.diameters import DiameterLaw
 from priorwise.core.influence import has_state
 from priorwise.core.protocols import Policy
 from priorwise.sensitivity.bounds.pomdp import reward_limits, reward_tails
+from priorwise.sensitivity.exact.evaluation import exact_reward_tails
 from priorwise.sensitivity.exact.histories import TooManyHistories
-from priorwise.sensitivity.exact.tails import exact_reward_tails
 from priorwise.sensitivity.tails.diameter import DRAWS, diameter_law
 
 TASKS: Final = 20_000
