@@ -117,6 +117,14 @@ def test_structures_are_chosen_by_held_out_tasks(seed: int) -> None:
         assert pw.fit_prior(pulls_of(run), seed=seed).chosen == best
 
 
+@pytest.mark.slow
+def test_variances_that_differ_between_tasks_are_found(seed: int) -> None:
+    """Arms with noise of their own in every task. Control: the paper's problem, above, has one."""
+    prior = pw.NormalGammaPrior(mean=[0.0, 1.0, 2.0], pulls=1.0, shape=2.0, rate=2.0)
+    run = pw.simulate(prior, pw.Uniform(), horizon=12, tasks=600, seed=seed, keep=True)
+    assert pw.fit_prior(pulls_of(run), seed=seed).chosen.startswith("normal-gamma:")
+
+
 def test_a_strangers_family_is_fitted_from_a_log(seed: int) -> None:
     """Its statistics are no sums of rewards and squares, and still read from the rows."""
     prior = PoissonPrior([4.0, 8.0], [2.0, 2.0])

@@ -95,8 +95,8 @@ class Family:
     measure: Any = None
 
     # -- learning
-    # (*, binary, new_arms, arms, context, contexts, asked) -> estimators by the name of their
-    # structure, for a log with such rewards and arms; none where the family does not fit
+    # (*, binary, squares, new_arms, arms, context, contexts, asked) -> estimators by the name of
+    # their structure, for a log with such rewards and arms; none where the family does not fit
     models: Any = None
     # (prior) -> the estimator of such priors that explores uniformly
     moments: Any = None

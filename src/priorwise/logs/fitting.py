@@ -198,6 +198,7 @@ def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[
     new = log.new_arms if arms == "auto" else arms == "new"
     facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
     facts |= {"binary": log.not_binary is None, "contexts": contexts, "asked": asked != "auto"}
+    facts["squares"] = log.squares is not None
     found: dict[str, Any] = {}
     readers: dict[type, Family] = {}
     for name, each in known.items():

@@ -18,11 +18,13 @@ def _measure(prior: Any, statistics: Any) -> str:
     return "densities of real rewards"
 
 
-def _models(*, new_arms: bool, context: int, asked: bool, **facts: Any) -> dict[str, Any]:
-    """Estimators for a log without features; where this family is asked for."""
+def _models(
+    *, binary: bool, squares: bool, new_arms: bool, context: int, asked: bool, **facts: Any
+) -> dict[str, Any]:
+    """Estimators for a log of real rewards with their squares, without features."""
     from priorwise.families.normal_gamma.likelihood.estimator import NormalGammaMarginalLikelihood
 
-    if context or not asked:
+    if context or not squares or (binary and not asked):
         return {}
     words: tuple[Any, ...] = ("exchangeable",) if new_arms else ("separate", "exchangeable")
     return {word: NormalGammaMarginalLikelihood(word) for word in words}
