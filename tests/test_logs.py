@@ -21,7 +21,8 @@ from priorwise.cli import app
 from priorwise.experiments import problems
 from priorwise.experiments.headlines import headline_log
 from priorwise.logs import read_log
-from priorwise.logs.predictive import predictive_check
+from priorwise.logs.predictive import PredictiveCheck, predictive_check
+from priorwise.meta.selection.models import ModelComparison
 
 GAUSSIAN = problems.gaussian().prior
 
@@ -203,6 +204,48 @@ def test_what_a_prior_is_worth_in_pulls() -> None:
     found = worth(pw.GaussianPrior([0.0, 1.0], np.diag([1.0, 4.0]), noise_var=2.0))
     np.testing.assert_allclose(found, [2.0, 0.5], rtol=0.06)
 
+    found = worth(pw.GaussianPrior([1.0, 1.0], np.diag([0.0, 1.0])))
+    assert found is not None
+    assert np.isinf(found).tolist() == [True, False]
+
+
+def test_the_simplest_of_the_models_that_are_as_good_is_taken(seed: int) -> None:
+    """Gaps to the best against their standard errors, by hand. Covariances that a structure holds
+    at zero are no parameters: independent arms are simpler than correlated ones.
+    """
+    from priorwise.logs.fitting import _simplest
+
+    alone = pw.GaussianPrior(np.arange(2.0), np.eye(2))
+    run = pw.simulate(alone, pw.Uniform(), horizon=8, tasks=40, seed=seed, keep=True)
+    structures = ("full", "diagonal", "exchangeable")
+    fits: Any = {s: pw.GaussianMarginalLikelihood(s).fit(run) for s in structures}  # type: ignore[arg-type]
+    wiggle = np.tile([1.0, -1.0], 20)  # a standard error of 1 / sqrt(39)
+    for diagonal, exchangeable, wanted in (
+        (0.17, 0.17, "full"),
+        (0.15, 0.17, "diagonal"),
+        (0.17, 0.15, "exchangeable"),
+        (0.15, 0.15, "exchangeable"),
+    ):
+        gaps = {"full": 0.0 * wiggle, "diagonal": wiggle + diagonal}
+        gaps["exchangeable"] = wiggle + exchangeable
+        scores = {name: -gap for name, gap in gaps.items()}
+        assert _simplest(ModelComparison(scores, fits)) == wanted
+
+
+def test_a_number_is_doubted_where_all_generated_logs_lie_on_one_side() -> None:
+    """A right prior puts the log anywhere among 200 generated ones, so that the outermost two
+    places of 201 have a chance of 1 %; the next two would double it.
+    """
+    drawn = {name: np.arange(1.0, 201.0) for name in ("mean", "between arms", "between tasks")}
+    ends = {"mean": 0.5, "between arms": 1.5, "between tasks": 200.5}
+    found = PredictiveCheck(ends, drawn)
+    assert found.doubts == ("mean", "between tasks")
+    assert "move together" in found.verdict
+    single = {**drawn, "between arms": np.zeros(200)}
+    alone = PredictiveCheck({**ends, "between arms": 0.0}, single)
+    assert "tasks that differ more" in alone.verdict
+    assert "move together" not in alone.verdict
+
 
 def changed(frame: pd.DataFrame, column: str, value: Any) -> pd.DataFrame:
     out = frame.astype({column: object}) if isinstance(value, str) else frame.copy()
@@ -223,7 +266,11 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "not binary": (lambda f: f, {"family": "beta"}, r"rewards are not 0 or 1: row 1 .*2,999 more"),
     "no such column": (lambda f: f, {"reward": "clicks"}, "reward='clicks' is no column"),
     "two roles": (lambda f: f, {"reward": "task", "task": "task"}, "'task' is asked for in two"),
-    "words": (lambda f: changed(f, "reward", "oops"), {}, "column reward|and not numbers"),
+    "words": (
+        lambda f: changed(f, "reward", "oops"),
+        {},
+        "row 5 of the column 'reward' has 'oops'",
+    ),
     "no task": (
         lambda f: changed(f.astype({"task": float}), "task", np.nan),
         {},
@@ -253,7 +300,7 @@ def test_clicks_above_impressions_name_their_row(seed: int) -> None:
     log = pd.DataFrame(
         {"test": [1, 1, 2], "arm": [1, 2, 1], "clicks": [1, 9, 2], "pulls": [5, 5, 5]}
     )
-    with pytest.raises(ValueError, match=r"row 2 .*'clicks' that is not between 0 and 'pulls'"):
+    with pytest.raises(ValueError, match=r"row 2 .*'clicks' that is not a whole number between 0"):
         pw.fit_prior(log, "beta", seed=seed)
 
 

@@ -73,6 +73,8 @@ class Columns:
             taken.append(found)
             if found != role:
                 said.append(f"the column {found!r} is taken for {role}=")
+        if squares is not None and asked["pulls"] is None:
+            raise ValueError("squares: sums of squared rewards need pulls=, the number of pulls")
         twice = sorted({name for name in taken if taken.count(name) > 1})
         if twice:
             raise ValueError(f"log: the column {twice[0]!r} is asked for in two roles")
@@ -86,7 +88,7 @@ class Columns:
 
 
 def _guess(role: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
-    free = {name.lower(): name for name in names if name not in taken}
+    free = {name.strip().lower(): name for name in names if name not in taken}
     likely = [guess for guess in GUESSES[role] if len(guess) > 1 or role == "reward"]
     return next((free[guess] for guess in likely if guess in free), None)
 

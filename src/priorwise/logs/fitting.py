@@ -31,6 +31,8 @@ CHOICES: Final = (
 )
 DRAWS: Final = 20_000
 """Environments that tell what a prior is worth."""
+EXACT: Final = 1e-14
+"""Spread of a mean, as a share of its size, that is rounding only."""
 
 
 @final
@@ -86,7 +88,10 @@ class LogFit(Tabular):
     def __str__(self) -> str:
         """A readable summary."""
         log = self.log
-        arms = "new in every task" if self.fit.statistics.names is None else "the same in all tasks"
+        arms = "told by their features"
+        if log.gram is None:
+            new = self.fit.statistics.names is None
+            arms = "new in every task" if new else "the same in all tasks"
         head = (
             f"{log.rows:,} rows: {len(log.tasks):,} tasks, {log.pulls.sum():,.0f} pulls; arms are "
             f"{arms}."
@@ -236,7 +241,8 @@ def _simplest(models: ModelComparison) -> str:
     best = models.best
 
     def size(name: str) -> int:
-        return sum(np.size(error) for error in models.fits[name].std_errors.values())
+        # what a structure holds fixed, as covariances of independent arms, has an error of zero
+        return sum(int(np.count_nonzero(e)) for e in models.fits[name].std_errors.values())
 
     near = [best]
     for name in models.scores:
@@ -248,7 +254,8 @@ def _simplest(models: ModelComparison) -> str:
 
 def worth(prior: Any) -> FloatArray | None:
     """``E[Var(r | mu)] / Var(mu)`` of each arm: pulls after which the prior and the mean of the
-    rewards tell as much (for a Beta law alpha + beta, for a normal one noise over variance).
+    rewards tell as much (for a Beta law alpha + beta, for a normal one noise over variance);
+    infinite where an arm's mean does not vary between tasks.
     """
     whole = for_arms(prior, 1)
     streams = Streams(0, np.arange(DRAWS, dtype=np.uint64))
@@ -258,9 +265,12 @@ def worth(prior: Any) -> FloatArray | None:
     noise, means = environment.reward_variances(), environment.values(None)
     if noise is None:
         return None
-    return np.asarray(noise.mean(axis=0) / np.maximum(means.var(axis=0), 1e-300))
+    variances = means.var(axis=0)
+    known = variances <= (EXACT * np.abs(means).max(axis=0)) ** 2  # a mean that does not vary
+    return np.where(known, np.inf, noise.mean(axis=0) / np.where(known, 1.0, variances))
 
 
 def _range(values: FloatArray) -> str:
-    low, high = (f"{each:.3g}" for each in (values.min(), values.max()))
+    ends = (values.min(), values.max())
+    low, high = ("infinitely many" if np.isinf(each) else f"{each:.3g}" for each in ends)
     return low if low == high else f"{low} to {high}"

@@ -2,45 +2,77 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-import gzip
+import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from priorwise.core import validation
+from priorwise.logs.checking import EngineError, first_row, reason
 
 MISSING: Final = (
     "reading a log needs Ibis with DuckDB: pip install 'ibis-framework[duckdb]' (or the extra "
     "'logs' of priorwise)"
 )
+ENDINGS: Final = {
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
+}
+TABLES: Final = ("columns", "column_names", "__arrow_c_stream__")
+"""What tables in memory have, one or the other."""
+LONGEST_HEAD: Final = 1 << 20
+ZONE: Final = r":[0-9.]+ *(Z|z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+"""How a time ends that says its zone."""
+ZONES: Final = (
+    "log: {row} of {where} has a time in the column {name!r} that has no zone while others have "
+    "one, or has one while others have none; write all of them alike"
+)
 
 
-def open_log(log: Any) -> tuple[Any, str]:
+def open_log(log: Any, *, every_row: bool = False) -> tuple[Any, str]:
     """Return a log as an Ibis table, and what to call it in errors.
 
-    Files are read by an embedded DuckDB, which streams them: they may be larger than memory. A
-    table that is an Ibis table already stays in its own engine.
+    Files are read by an embedded DuckDB, which streams them: they may be larger than memory. It
+    tells the types of a CSV's columns from the first rows, or, slowly, from ``every_row``. A table
+    that is an Ibis table already stays in its own engine.
     """
     ibis = _ibis()
     if isinstance(log, ibis.Table):
         return log, "the table"
     if isinstance(log, (str, Path)):
-        return _file(ibis, Path(log)), str(log)
-    if not any(hasattr(log, name) for name in ("columns", "column_names")):
+        return _file(ibis, Path(log), every_row), str(log)
+    if hasattr(log, "collect") and not hasattr(log, "__arrow_c_stream__"):
+        log = log.collect()  # a lazy frame
+    series = hasattr(log, "iloc") and not hasattr(log, "columns")
+    if series or not any(hasattr(log, name) for name in TABLES):
         raise TypeError(
             "log must be a path of a Parquet, CSV or Arrow file, a pandas or Polars frame, an "
             f"Arrow table or an Ibis table, got {type(log).__name__}"
         )
-    names: Any = getattr(log, "column_names", None)
-    _once(log.columns if names is None else names, "the frame")
-    import pyarrow as pa
+    return ibis.memtable(_arrow_table(log)), "the frame"
 
-    try:
-        return ibis.memtable(pa.table(log)), "the frame"
-    except (TypeError, ValueError) as error:  # a column of words and numbers
-        raise ValueError(f"log: the frame cannot be read: {error}") from error
+
+def is_text(log: Any) -> bool:
+    """Whether a log is a file of text, whose columns have no types."""
+    return isinstance(log, (str, Path)) and _kind(Path(log)) == "csv"
+
+
+def one_kind_of_time(log: Any, column: str) -> None:
+    """Refuse a column of a text file where some times say their zone and others do not: which of
+    them are equal would depend on where the file is read.
+    """
+    table = _csv(_ibis(), Path(log), all_varchar=True)
+    text = table[column].strip()
+    bare = text.notnull() & (text != "") & ~text.re_search(ZONE)
+    row = first_row(table, bare)
+    if row is not None:
+        raise ValueError(ZONES.format(row=row, where=log, name=column))
 
 
 def _ibis() -> Any:
@@ -52,48 +84,137 @@ def _ibis() -> Any:
     return ibis
 
 
-def _file(ibis: Any, path: Path) -> Any:
+def _arrow_table(log: Any) -> Any:
+    import pyarrow as pa
+
+    if hasattr(log, "iloc"):  # pandas keeps two columns of one name apart by their place only
+        _once(log.columns, "the frame")
+    try:
+        table = pa.table(log)
+    except (TypeError, ValueError) as error:  # a column of words and numbers
+        raise ValueError(f"log: the frame cannot be read: {_mixed(log) or error}") from error
+    _once(table.column_names, "the frame")
+    if hasattr(log, "iloc"):
+        for name in log.columns:
+            if log[name].dtype == object and pa.types.is_timestamp(table[str(name)].type):
+                _one_zone(name, log[name])
+    return table
+
+
+def _mixed(log: Any) -> str:
+    """Say which column of a pandas frame holds things of several types, and where; "" if none."""
+    for name in log.columns if hasattr(log, "iloc") else ():
+        first = None
+        for row, each in enumerate(log[name] if log[name].dtype == object else ()):
+            first = first or (None if each is None else type(each))
+            if each is not None and type(each) is not first:
+                return (
+                    f"row {row + 1:,} of the column {name!r} has {validation.shown(each)}, which "
+                    "is of another type than the rows above; make them one type"
+                )
+    return ""
+
+
+def _one_zone(name: Any, column: Iterable[Any]) -> None:
+    """Refuse times of which some say their zone and others do not."""
+    first = None
+    for row, each in enumerate(column):
+        if isinstance(each, datetime):
+            first = each if first is None else first
+            if (each.tzinfo is None) != (first.tzinfo is None):
+                raise ValueError(ZONES.format(row=f"row {row + 1:,}", where="the frame", name=name))
+
+
+def _kind(path: Path) -> str | None:
     suffixes = [each.lower() for each in path.suffixes if each.lower() not in (".gz", ".zst")]
-    kind = suffixes[-1] if suffixes else ""
-    readers: dict[str, Callable[[Any, Path], Any]] = {
-        **dict.fromkeys((".parquet", ".pq"), _parquet),
-        **dict.fromkeys((".csv", ".tsv", ".txt"), _csv),
-        **dict.fromkeys((".arrow", ".feather", ".ipc"), _arrow),
-    }
-    many = path.is_dir() or any(sign in path.name for sign in "*?[")
-    if kind not in readers and not many:
+    return ENDINGS.get(suffixes[-1]) if suffixes else None
+
+
+def _file(ibis: Any, path: Path, every_row: bool) -> Any:
+    kind = _kind(path)
+    many = path.is_dir() or (not path.exists() and any(sign in path.name for sign in "*?["))
+    if kind is None and not many:
         raise ValueError(
-            f"log must be a file ending in {', '.join(readers)}, or a folder of Parquet files, got "
+            f"log must be a file ending in {', '.join(ENDINGS)}, or a folder of Parquet files, got "
             f"{validation.shown(str(path))}"
         )
     if not many and not path.is_file():
         raise FileNotFoundError(f"log: there is no file {str(path)!r}")
     if not many and path.stat().st_size == 0:
         raise ValueError(f"log: the file {str(path)!r} is empty")
+    readers: dict[str, Callable[..., Any]] = {"parquet": _parquet, "csv": _csv, "arrow": _arrow}
+    options = {"sample_size": -1} if every_row and kind == "csv" else {}
     try:
-        return _parquet(ibis, path) if many else readers[kind](ibis, path)
-    except (OSError, ValueError):
+        return readers["parquet" if path.is_dir() else kind or "parquet"](ibis, path, **options)
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"log: {str(path)!r} is no text in UTF-8 ({error.reason}); save it as UTF-8"
+        ) from error
+    except _TwiceError:
         raise
     except Exception as error:  # each engine has errors of its own
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(f"log: {str(path)!r} cannot be read: {reason}") from error
+        why = (_ragged(path) if kind == "csv" else "") or reason(error)
+        raise EngineError(f"log: {str(path)!r} cannot be read: {why}") from error
+
+
+def _duckdb(ibis: Any) -> Any:
+    """An engine that reads what is there: by default it trusts the extremes that Parquet files
+    state of a column, which leave NaN out, and never looks for NaN.
+    """
+    engine = ibis.duckdb.connect()
+    engine.con.execute("SET disabled_optimizers = 'statistics_propagation'")
+    return engine
 
 
 def _parquet(ibis: Any, path: Path) -> Any:
+    from pyarrow import parquet
+
+    if path.is_file():
+        _once(parquet.read_schema(path).names, str(path))  # DuckDB would rename the second
     where = str(path / "**" / "*.parquet") if path.is_dir() else str(path)
-    return ibis.duckdb.connect().read_parquet(where)
+    return _duckdb(ibis).read_parquet(where)
 
 
-def _csv(ibis: Any, path: Path) -> Any:
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        head = file.readline()
+def _csv(ibis: Any, path: Path, **options: Any) -> Any:
+    if path.is_file():
+        options["delim"], names = _head(path)
+        _once(names, str(path))
+    return _duckdb(ibis).read_csv(str(path), header=True, **options)
+
+
+def _head(path: Path) -> tuple[str, list[str]]:
+    """The sign between the columns of a file of text, and their names: the sign that is often in
+    the first two lines, outside quotes.
+    """
+    import pyarrow as pa
+
+    with pa.input_stream(str(path), compression="detect") as file:
+        start = file.read(LONGEST_HEAD).removeprefix(codecs.BOM_UTF8).splitlines()
+    bare = [re.sub(rb'"[^"]*"', b"", line) for line in [*start, b"", b""][:2]]
+    counts = {sign: [line.count(sign.encode()) for line in bare] for sign in ",;\t|"}
+    sign = max(counts, key=lambda each: (min(counts[each]), counts[each][0]))
+    names = start[0].decode("utf-8") if start else ""
+    return sign, next(csv.reader([names], delimiter=sign), [])
+
+
+def _ragged(path: Path) -> str:
+    """Name the first line of a text file with more or fewer fields than its head; "" if none."""
+    import pyarrow as pa
+
     try:
-        delimiter = csv.Sniffer().sniff(head, ",;\t|").delimiter
-    except csv.Error:
-        delimiter = ","
-    _once(next(csv.reader([head], delimiter=delimiter)), str(path))
-    return ibis.duckdb.connect().read_csv(str(path), header=True, delim=delimiter)
+        sign, _ = _head(path)
+        with pa.input_stream(str(path), compression="detect") as file:
+            lines = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=sign)
+            fields = len(next(lines))
+            for row in lines:
+                if row and len(row) != fields:
+                    line = f"line {lines.line_num:,} has {len(row)} fields"
+                    return f"{line}, and the head of the file has {fields}"
+    except (OSError, UnicodeError, csv.Error):
+        return ""
+    return ""
 
 
 def _arrow(ibis: Any, path: Path) -> Any:
@@ -104,9 +225,14 @@ def _arrow(ibis: Any, path: Path) -> Any:
     return ibis.memtable(table)
 
 
+class _TwiceError(ValueError):
+    """Two columns have one name."""
+
+
 def _once(names: Iterable[Any], where: str) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
+    """Refuse two columns of one name, also where only the case differs, which engines overlook."""
+    twice = [name for name, count in Counter(str(n).lower() for n in names).items() if count > 1]
     if twice:
-        raise ValueError(
+        raise _TwiceError(
             f"log: {where} has the column {validation.shown(twice[0])} more than once; rename one"
         )

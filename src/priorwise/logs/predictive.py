@@ -74,8 +74,9 @@ class PredictiveCheck(Tabular):
         return tuple(
             name
             for name in self.observed
-            if self.p_value(name) <= LEVEL
-            and abs(self.observed[name] / np.median(self.drawn[name]) - 1.0) > MATTERS
+            if self.p_value(name) < LEVEL
+            and abs(self.observed[name] - np.median(self.drawn[name]))
+            > MATTERS * abs(np.median(self.drawn[name]))
         )
 
     @property
@@ -91,7 +92,8 @@ class PredictiveCheck(Tabular):
             for name in self.doubts
         ]
         text = f"The log has {', and '.join(found)}."
-        if more.get("between tasks") and not more.get("between arms"):
+        several = self.observed["between arms"] > 0.0
+        if several and more.get("between tasks") and not more.get("between arms"):
             text += (
                 " The arms of one task move together, which this prior does not know: it will "
                 "overstate what choosing between them is worth. Take a family with correlated arms."

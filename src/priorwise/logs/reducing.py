@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core import validation
+from priorwise.core.sizes import check_memory
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.logs.checking import EngineError, checked, fetch, numbers_of, unknown
 from priorwise.logs.columns import Columns
-from priorwise.logs.opening import open_log
+from priorwise.logs.opening import is_text, one_kind_of_time, open_log
 
 Arms = Literal["auto", "same", "new"]
 MOST_ARMS: Final = 500
@@ -82,9 +84,19 @@ class Log:
     def grid(self, values: FloatArray, arms: Arms) -> FloatArray:
         """Return a column of rows as a table, ``(task, arm)``; 0 where a task did not pull."""
         place, width, _ = self.places(arms)
+        self._check_size(width)
         made = np.zeros((len(self.tasks), width))
         made[self.task, place] = values
         return made
+
+    def _check_size(self, width: int) -> None:
+        tasks, rows = len(self.tasks), np.bincount(self.task)
+        widest = f"the task {validation.shown(str(self.tasks[rows.argmax()]))} has {rows.max():,}"
+        check_memory(
+            f"action: a table of {tasks:,} tasks with {width:,} arms each ({widest})",
+            8.0 * 8.0 * tasks * width,
+            "leave out the tasks with the most arms",
+        )
 
     def statistics(self, kind: Any, arms: Arms) -> Any:
         """Return statistics of a class, from the sums or, where these do not tell all, from how
@@ -99,7 +111,10 @@ class Log:
                 }
             )
         place, width, names = self.places(arms)
-        if kind.weights() is not None:
+        weights = kind.weights()
+        if weights is not None:
+            if self.squares is None and any(square for *_, square in weights.values()):
+                self._lack_squares()
             squares = None if self.squares is None else self.grid(self.squares, arms)
             sums = {name: self.grid(getattr(self, name), arms) for name in ("pulls", "sums")}
             return kind.from_sums(**sums, squares=squares, names=names)
@@ -111,7 +126,7 @@ class Log:
         table = self.source.group_by(["task", "action", "reward"]).aggregate(
             count=self.source.count()
         )
-        found = _fetch(table)
+        found = fetch(table)
         row_of = {pair: row for row, pair in enumerate(zip(self.task, self.arm, strict=True))}
         pairs = zip(
             np.searchsorted(self.tasks, found["task"]),
@@ -123,6 +138,16 @@ class Log:
             self.task[rows], place[rows], found["reward"], found["count"].astype(np.float64),
             shape=(len(self.tasks), width), names=names,
         )  # fmt: skip
+
+    def _lack_squares(self) -> None:
+        reward, pulls = self.columns.reward, self.columns.pulls
+        clicks = "" if self.not_binary is None else f" Clicks they are not: {self.not_binary}."
+        guessed = "".join(f" ({each})" for each in self.said if each.endswith("pulls="))
+        raise ValueError(
+            f"squares: real rewards in {reward!r}, summed over {pulls!r}{guessed}, do not tell how "
+            f"much single rewards vary; name a column of sums of squared rewards, or give one row "
+            f"per pull.{clicks}"
+        )
 
 
 def read_log(
@@ -158,19 +183,31 @@ def read_log(
     """
     if missing not in ("refuse", "drop"):
         raise ValueError(f"missing must be 'refuse' or 'drop', got {validation.shown(missing)}")
-    table, where = open_log(log)
-    columns = Columns.of(
-        table.columns, where, task=task, action=action, reward=reward, pulls=pulls,
-        squares=squares, context=context,
-    )  # fmt: skip
+    asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
+    asked |= {"squares": squares, "context": context}
+    try:
+        return _read(log, *open_log(log), asked, missing)
+    except EngineError:
+        if not is_text(log):
+            raise
+    # a later row of a file of text is not of the type that the first ones have
+    return _read(log, *open_log(log, every_row=True), asked, missing)
+
+
+def _read(log: Any, table: Any, where: str, asked: Any, missing: str) -> Log:
+    columns = Columns.of(table.columns, where, **asked)
     if columns.context and columns.summed:
         raise ValueError(
             "context: features need one row per pull, but pulls= says that rows are sums"
         )
-    numbers = _numeric(table, columns, where)
-    rows, dropped, not_binary = _checked(numbers, columns, where, missing)
-    source = numbers.filter(~_unknown(numbers.reward))
-    found = _fetch(_reduced(source, columns))
+    for name in (columns.task, columns.action):
+        kind = table[name].type()
+        if is_text(log) and kind.is_timestamp() and kind.timezone is not None:
+            one_kind_of_time(log, name)
+    numbers, texts = numbers_of(table, columns, where)
+    rows, dropped, not_binary = checked(numbers, texts, columns, where, missing)
+    source = numbers.filter(~unknown(numbers.reward))
+    found = fetch(_reduced(source, columns))
     tasks, task_of = _places(found["task"])
     arms, arm_of = _places(found["action"])
     order = np.lexsort([arm_of, task_of])
@@ -191,84 +228,6 @@ def read_log(
     )  # fmt: skip
 
 
-def _numeric(table: Any, columns: Columns, where: str) -> Any:
-    """Columns by role, numbers as doubles; refuse columns that are not numbers."""
-    wanted = {"reward": columns.reward, "pulls": columns.pulls, "squares": columns.squares}
-    wanted |= {f"x{i}": name for i, name in enumerate(columns.context)}
-    picked = {"task": table[columns.task], "action": table[columns.action]}
-    for role, name in wanted.items():
-        if name is None:
-            continue
-        column = table[name]
-        if not (column.type().is_numeric() or column.type().is_boolean()):
-            raise ValueError(
-                f"{'context' if role[0] == 'x' else role}: the column {name!r} of {where} has "
-                f"{column.type()} and not numbers; a word or an empty text in one row makes a "
-                "whole column text"
-            )
-        picked[role] = column.cast("float64")
-    return table.select(**picked)
-
-
-def _checked(table: Any, columns: Columns, where: str, missing: str) -> tuple[int, int, str | None]:
-    """Count rows and those without a reward, refuse impossible ones by their number, and say why
-    rewards are not 0 or 1; None if they are.
-    """
-    reward, lost = table.reward, _unknown(table.reward)
-    bad = [
-        ("task", columns.task, table.task.isnull(), "no task"),
-        ("action", columns.action, table.action.isnull(), "no action"),
-    ]
-    if missing == "refuse":
-        words = "no finite reward (missing='drop' leaves rows without one out)"
-        bad.append(("reward", columns.reward, lost, words))
-    else:
-        bad.append(("reward", columns.reward, reward.isinf(), "an infinite reward"))
-    if columns.summed:
-        n = table.pulls
-        wrong = _unknown(n) | (n < 0) | (n % 1.0 != 0)
-        bad.append(("pulls", str(columns.pulls), wrong, "pulls that are no whole number from 0 on"))
-        none = (n == 0) & (reward != 0)
-        bad.append(("reward", columns.reward, none, "a reward without a pull"))
-    for i, name in enumerate(columns.context):
-        bad.append(("context", name, _unknown(table[f"x{i}"]), "no finite number"))
-    # sums of 0s and 1s are whole numbers from 0 to the number of pulls
-    most = table.pulls if columns.summed else 1.0
-    odd = (reward < 0) | (reward > most) | (reward % 1.0 != 0)
-    tests = {f"bad{i}": test.sum() for i, (*_, test, _) in enumerate(bad)}
-    facts = _fetch(table.aggregate(rows=table.count(), lost=lost.sum(), odd=odd.sum(), **tests))
-    # sums over no rows are null
-    count = {name: int(np.nan_to_num(values[0])) for name, values in facts.items()}
-    if not count["rows"]:
-        raise ValueError(f"log: {where} has no rows")
-    for i, (role, name, test, words) in enumerate(bad):
-        if count[f"bad{i}"]:
-            place = _first(table, test, count[f"bad{i}"])
-            raise ValueError(f"{role}: {place} of {where} has {words} in the column {name!r}")
-    if count["lost"] == count["rows"]:
-        raise ValueError(f"reward: no row of {where} has a reward in the column {columns.reward!r}")
-    why = None
-    if count["odd"]:
-        place = _first(table, odd, count["odd"])
-        limit = f"between 0 and {columns.pulls!r}" if columns.summed else "0 or 1"
-        why = f"{place} of {where} has a value in {columns.reward!r} that is not {limit}"
-    return count["rows"], count["lost"], why
-
-
-def _unknown(column: Any) -> Any:
-    return column.isnull() | column.isnan() | column.isinf()
-
-
-def _first(table: Any, test: Any, count: int) -> str:
-    """Name the first row that fails a test; rows count from 1, after the head of a file."""
-    import ibis
-
-    rows = table.mutate(_row=ibis.row_number(), _bad=test)
-    (row,) = _fetch(rows.filter(rows._bad).aggregate(row=rows._row.min()))["row"]
-    more = f" (and {count - 1:,} more)" if count > 1 else ""
-    return f"row {int(row) + 1:,}{more}"
-
-
 def _reduced(table: Any, columns: Columns) -> Any:
     """The expression: sums for each task and arm."""
     reward = table.reward
@@ -283,12 +242,6 @@ def _reduced(table: Any, columns: Columns) -> Any:
     for i, x in enumerate(features):
         sums[f"_xr{i}"] = (x * reward).sum()
     return table.group_by(["task", "action"]).aggregate(**sums)
-
-
-def _fetch(expression: Any) -> dict[str, NDArray[Any]]:
-    """Run an expression on the engine of its table; columns by name."""
-    table = expression.to_pyarrow()
-    return {name: table[name].to_numpy() for name in table.column_names}
 
 
 def _places(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
