@@ -54,6 +54,7 @@ class Word:
 _K: Final[Settings] = {"k": _integer}
 _KK: Final[Settings] = {"k1": _integer, "k2": _integer}
 _TIES: Final[Settings] = {"ties": str, "when_certain": str}
+_BY_RULE: Final = ("PosteriorSampling", _K, 1)
 
 WORDS: Final[dict[str, Word]] = {
     "ts": Word(
@@ -63,22 +64,10 @@ WORDS: Final[dict[str, Word]] = {
         "kshot:K", "kshot:3", "the arm that looks best in any of K draws", "KShotThompson", _K, 1
     ),
     "sum": Word(
-        "sum:K",
-        "sum:8",
-        "the arm with the largest sum over K draws",
-        "PosteriorSampling",
-        _K,
-        1,
-        {"rule": "sum"},
+        "sum:K", "sum:8", "the arm with the largest sum over K draws", *_BY_RULE, {"rule": "sum"}
     ),
     "softmax": Word(
-        "softmax:K",
-        "softmax:4",
-        "softmax of the sum over K draws",
-        "PosteriorSampling",
-        _K,
-        1,
-        {"rule": "softmax"},
+        "softmax:K", "softmax:4", "softmax of the sum over K draws", *_BY_RULE, {"rule": "softmax"}
     ),
     "rhc": Word(
         "rhc:K1,K2,ALPHA",

@@ -12,14 +12,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from priorwise.core.protocols import (
-    Belief,
-    PlannedEnvironment,
-    Prior,
-    Seen,
-    Signal,
-    ValuedEnvironment,
-)
+from priorwise.core import protocols
+from priorwise.core.protocols import Belief, PlannedEnvironment, Prior, Seen, Signal
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.testing.laws import bonferroni, randomised_ranks, uniform_p_value
@@ -85,7 +79,7 @@ def _values_of(environment: Any) -> Callable[[Seen], FloatArray]:
     """Return the true values of the actions as a function of what is seen."""
     if isinstance(environment, PlannedEnvironment):
         return environment.planned
-    if not isinstance(environment, ValuedEnvironment):
+    if not isinstance(environment, protocols.ValuedEnvironment):
         lacks = f"{type(environment).__name__} has no method values(signal)"
         raise TypeError(f"calibration needs the true values: {lacks}")
     return lambda seen: environment.values(seen.signal)

@@ -7,15 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from priorwise.core.protocols import (
-    Belief,
-    MemoryPolicy,
-    Policy,
-    Prior,
-    Seen,
-    SeparableBelief,
-    monte_carlo_n,
-)
+from priorwise.core import protocols
+from priorwise.core.protocols import Belief, MemoryPolicy, Policy, Prior, Seen, SeparableBelief
 from priorwise.core.runs import Run
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
@@ -139,7 +132,7 @@ class PolicyContract(_PolicyTests):
         """``monte_carlo_n(arms)`` is None for any number of arms, or a whole number, 0 or more,
         that does not fall with it.
         """
-        constants = [monte_carlo_n(policy, arms) for arms in (1, 2, 6)]
+        constants = [protocols.monte_carlo_n(policy, arms) for arms in (1, 2, 6)]
         known = [n for n in constants if n is not None]
         assert len(known) in (0, len(constants))
         assert known == sorted(known)

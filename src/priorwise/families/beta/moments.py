@@ -296,12 +296,7 @@ def averaged(fit: PriorFit, how: Any, rng: np.random.Generator) -> BetaPrior:
 
 
 def rate(
-    prior: BetaPrior,
-    eps: float,
-    delta: float,
-    *,
-    known_mean: bool = False,
-    known_cov: bool = False,
+    prior: BetaPrior, eps: float, delta: float, *, known_mean: bool = False, known_cov: bool = False
 ) -> Rate:
     """How many tasks the theorem on Beta priors asks for, up to a constant."""
     if known_mean or known_cov:

@@ -19,13 +19,8 @@ from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
-from priorwise.families.beta.likelihood.arm import (
-    ArmCounts,
-    BetaObjective,
-    alpha_beta,
-    fit_arm,
-    std_errors,
-)
+from priorwise.families.beta.likelihood import arm
+from priorwise.families.beta.likelihood.arm import ArmCounts, alpha_beta, fit_arm, std_errors
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 
@@ -108,7 +103,7 @@ class BetaMarginalLikelihood:
             prior = ExchangeableBetaPrior(*parameters[0].tolist())
             errors = errors[0]
         found = zip(counts, fits, strict=True)
-        values = [BetaObjective(count, 0.0).log_likelihood(*each.at) for count, each in found]
+        values = [arm.BetaObjective(count, 0.0).log_likelihood(*each.at) for count, each in found]
         reasons = [each.reason for each in fits]
         names = ("alpha", "beta", "mean", "concentration")
         law = ([each.centre for each in fits], [each.covariance for each in fits])
