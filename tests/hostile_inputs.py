@@ -412,6 +412,35 @@ def doors() -> list[Door]:
                 "regulariser": (None, "x", nan, -1.0),
             },
         ),
+        door(
+            "LogitNormalPrior",
+            pw.LogitNormalPrior,
+            {"mean": [0.0, 1.0], "cov": [[1.0, 0.5], [0.5, 1.0]]},
+            {
+                "mean": (*NOT_NUMBERS, [], [0.0, nan], [[0.0, 1.0]], [0.0, 1e3]),
+                "cov": (*NOT_NUMBERS, 1.0, [1.0, 1.0], [[1.0, 2.0], [2.0, 1.0]], np.eye(2) * 1e3),
+            },
+        ),
+        door(
+            "ExchangeableLogitNormalPrior",
+            pw.ExchangeableLogitNormalPrior,
+            {"mean": -4.0, "var": 0.2, "correlation": 0.9},
+            {
+                "mean": (*numbers, 1e3),
+                "var": (*numbers, -1.0, 1e3),
+                "correlation": (*numbers, 1.5, -2.0),
+            },
+        ),
+        door(
+            "LogitNormalMarginalLikelihood",
+            pw.LogitNormalMarginalLikelihood,
+            {"structure": "full", "arms": 2, "regulariser": 1.0},
+            {
+                "structure": (None, "separate", 3),
+                "arms": (*NOT_COUNTS[1:], 0),
+                "regulariser": (None, "x", nan, -1.0),
+            },
+        ),
         door("for_arms, Beta", ARMS_OPEN.for_arms, {"arms": 3}, {"arms": (*NOT_COUNTS, 0)}),
         door(
             "for_arms, normal",

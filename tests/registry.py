@@ -81,6 +81,14 @@ PRIORS = {
         pw.families.ExchangeableNormalGammaPrior(0.1, 0.5, 2.0, 1.0).for_arms(3),
         pw.families.ExchangeableNormalGammaPrior(0.0, 2.0, 5.0, 9.0).for_arms(3),
     ),
+    "logit-normal": (
+        pw.LogitNormalPrior([-1.0, 0.0, 0.5], BLOCK),
+        pw.LogitNormalPrior(np.zeros(3), 2.0 * np.eye(3)),
+    ),
+    "exchangeable-logit-normal": (
+        pw.ExchangeableLogitNormalPrior(-1.5, 0.8, 0.7).for_arms(3),
+        pw.ExchangeableLogitNormalPrior(0.0, 2.0, 0.0).for_arms(3),
+    ),
     "exchangeable-beta": (
         pw.ExchangeableBetaPrior(0.8, 1.6).for_arms(3),
         pw.ExchangeableBetaPrior(1.0, 1.0).for_arms(3),
@@ -127,6 +135,8 @@ VALUES = {
     ),
     "named-normal-gamma": pw.NormalGammaPrior([0.1, 0.2], 1.0, 2.0, 1 / 3, names=["a", "b"]),
     "exchangeable-beta-any-arms": pw.ExchangeableBetaPrior(1 / 3, 1e11 / 7),
+    "exchangeable-logit-normal-any-arms": pw.ExchangeableLogitNormalPrior(0.1 + 0.2, 1 / 3, -0.2),
+    "named-logit-normal": pw.LogitNormalPrior([1 / 3, -4.0], np.eye(2), names=["a", "b"]),
     "awkward-floats": pw.GaussianPrior(
         [0.1 + 0.2, -0.0, 5e-324], np.diag([1 / 3, 1e-300, 1e99]), [1e-99, np.pi, 2**-52]
     ),
@@ -212,6 +222,9 @@ POLICIES = {
 
 COMPILED = {*SAMPLING_POLICIES, *POLICIES} - {"own-rule"}
 """Policies that must run compiled with every prior above; all others run in NumPy."""
+
+IN_NUMPY = {"logit-normal", "exchangeable-logit-normal"}
+"""Priors without tile functions."""
 
 COMPILED_WITH_A_STATE = {*SAMPLING_POLICIES, "uniform", "uniform-then"} - {"own-rule"}
 """Those that must with every prior over problems with a state, but for normal rewards."""

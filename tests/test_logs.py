@@ -99,7 +99,7 @@ def test_arms_keep_their_names_or_are_new(seed: int) -> None:
     log = read_log(pd.read_csv(io.StringIO(text)))
     assert log.new_arms
     fit = pw.fit_prior(pd.read_csv(io.StringIO(text)), seed=seed)
-    assert fit.chosen == "beta:exchangeable"
+    assert fit.chosen == "logit-normal:exchangeable"
     shared = pd.DataFrame(
         {"task": np.repeat(np.arange(40), 2), "action": ["red", "blue"] * 40, "n": 20, "k": 3}
     )
@@ -347,9 +347,9 @@ def test_the_command_line_goes_from_example_to_prior(tmp_path: Path) -> None:
     assert "'impressions' is taken for pulls=" in done.output
     names = {"prior.json", "prior.png", "prior.svg", "prior.check.png", "prior.check.svg"}
     assert {each.name for each in out.iterdir()} == names
-    assert isinstance(pw.load_prior(out / "prior.json"), pw.ExchangeableBetaPrior)
+    assert isinstance(pw.load_prior(out / "prior.json"), pw.ExchangeableLogitNormalPrior)
     told = runner.invoke(app, [*command[:-2], "--json"])
-    assert json.loads(told.output)["chosen"] == "beta:exchangeable"
+    assert json.loads(told.output)["chosen"] == "logit-normal:exchangeable"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from priorwise.families import BetaStatistics as BetaStatistics
 from priorwise.families import DirichletMdpPrior as DirichletMdpPrior
 from priorwise.families import ExchangeableBetaPrior as ExchangeableBetaPrior
 from priorwise.families import ExchangeableGaussianPrior as ExchangeableGaussianPrior
+from priorwise.families import ExchangeableLogitNormalPrior as ExchangeableLogitNormalPrior
 from priorwise.families import FiniteCounts as FiniteCounts
 from priorwise.families import FiniteMarginalLikelihood as FiniteMarginalLikelihood
 from priorwise.families import FinitePrior as FinitePrior
@@ -34,6 +35,8 @@ from priorwise.families import LinearGaussianPrior as LinearGaussianPrior
 from priorwise.families import LinearMarginalLikelihood as LinearMarginalLikelihood
 from priorwise.families import LinearMoments as LinearMoments
 from priorwise.families import LinearStatistics as LinearStatistics
+from priorwise.families import LogitNormalMarginalLikelihood as LogitNormalMarginalLikelihood
+from priorwise.families import LogitNormalPrior as LogitNormalPrior
 from priorwise.families import NormalGammaPrior as NormalGammaPrior
 from priorwise.families import SphereContexts as SphereContexts
 from priorwise.families import load_prior as load_prior

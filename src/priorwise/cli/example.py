@@ -20,6 +20,8 @@ class Kind(StrEnum):
     headlines = "headlines"
     finite_mdp = "finite-mdp"
     dirichlet_mdp = "dirichlet-mdp"
+    logit_normal = "logit-normal"
+    exchangeable_logit_normal = "exchangeable-logit-normal"
     normal_gamma = "normal-gamma"
     exchangeable_normal_gamma = "exchangeable-normal-gamma"
 
@@ -48,6 +50,14 @@ OTHERS: Final[dict[Kind, tuple[str, dict[str, Any]]]] = {
         },
     ),
     Kind.dirichlet_mdp: ("riverswim", {}),
+    Kind.logit_normal: (
+        "LogitNormalPrior",
+        {"mean": [-4, -4, -3.5], "cov": [[0.2, 0.18, 0.1], [0.18, 0.2, 0.1], [0.1, 0.1, 0.3]]},
+    ),
+    Kind.exchangeable_logit_normal: (
+        "ExchangeableLogitNormalPrior",
+        {"mean": -4, "var": 0.2, "correlation": 0.9},
+    ),
     Kind.normal_gamma: (
         "NormalGammaPrior",
         {"mean": [0.5, 0.0, 0.0], "pulls": 1, "shape": 3, "rate": 3},

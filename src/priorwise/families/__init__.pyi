@@ -30,6 +30,13 @@ from priorwise.families.linear.likelihood.estimator import (
 from priorwise.families.linear.moments import LinearMoments as LinearMoments
 from priorwise.families.linear.prior import LinearGaussianPrior as LinearGaussianPrior
 from priorwise.families.linear.statistics import LinearStatistics as LinearStatistics
+from priorwise.families.logit_normal.exchangeable import (
+    ExchangeableLogitNormalPrior as ExchangeableLogitNormalPrior,
+)
+from priorwise.families.logit_normal.likelihood.estimator import (
+    LogitNormalMarginalLikelihood as LogitNormalMarginalLikelihood,
+)
+from priorwise.families.logit_normal.prior import LogitNormalPrior as LogitNormalPrior
 from priorwise.families.normal_gamma.exchangeable import (
     ExchangeableNormalGammaPrior as ExchangeableNormalGammaPrior,
 )

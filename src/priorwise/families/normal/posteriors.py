@@ -29,13 +29,13 @@ class NormalPosteriors(BothBeliefs):
     conditioning maps the shift of the means by ``L L' S^-1``.
     """
 
-    ratio: "_NormalRatio"
+    ratio: "NormalRatio"
     evidence: FloatArray  # (task,): log p(tau) / q(tau)
 
     @classmethod
     def start(cls, p: Any, q: Any, tasks: int) -> "NormalPosteriors":
         """Start both beliefs at their priors."""
-        return cls(p.belief(tasks), q.belief(tasks), _NormalRatio.of(p, q), np.zeros(tasks))
+        return cls(p.belief(tasks), q.belief(tasks), NormalRatio.of(p, q), np.zeros(tasks))
 
     @property
     def exact(self) -> bool:
@@ -76,7 +76,7 @@ class NormalPosteriors(BothBeliefs):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _NormalRatio:
+class NormalRatio:
     """``log q(x) / p(x)`` of two normal laws on one affine subspace; ``shift = S^-1 (m_q - m_p)``
     where they share S.
     """
@@ -88,7 +88,7 @@ class _NormalRatio:
     apart: bool
 
     @classmethod
-    def of(cls, p: Any, q: Any) -> "_NormalRatio":
+    def of(cls, p: Any, q: Any) -> "NormalRatio":
         """Invert both covariances in their common range."""
         apart = GaussianPair.of(p, q).singular
         scale = np.sqrt((np.diag(p.cov) + np.diag(q.cov)) / 2.0)

@@ -1,0 +1,62 @@
+"""Bernoulli arms that move together: log odds with a joint normal prior."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
+from priorwise.families.logit_normal.prior import LogitNormalPrior
+
+MOST_ARMS: Final = 40
+"""Arms up to which a log is fitted with any covariance."""
+
+
+def _blank(prior: LogitNormalPrior) -> LogitNormalPrior:
+    """Independent arms with log odds of mean 0 and variance 3: near to uniform rates."""
+    return prior.replaced(mean=np.zeros(prior.arms), cov=3.0 * np.eye(prior.arms))
+
+
+def _models(
+    *, binary: bool, new_arms: bool, arms: int, context: int, **facts: Any
+) -> dict[str, Any]:
+    from priorwise.families.logit_normal.likelihood.estimator import LogitNormalMarginalLikelihood
+
+    names = ("exchangeable",) if new_arms else ("full", "diagonal", "exchangeable")
+    if arms > MOST_ARMS:
+        names = names[-1:]
+    return {
+        name: LogitNormalMarginalLikelihood(name)  # type: ignore[arg-type]
+        for name in names
+        if binary and not context
+    }
+
+
+def _measure(prior: Any, statistics: Any) -> str:
+    return "probabilities of rewards 0 and 1"
+
+
+LOGIT_NORMAL = register(
+    Family(
+        name="logit-normal",
+        priors=(LogitNormalPrior, ExchangeableLogitNormalPrior),
+        homes={
+            "logit-normal-uncertainty": "priorwise.families.logit_normal.likelihood.uncertainty"
+        },
+        statistics=Later("priorwise.families.beta.statistics:BetaStatistics"),
+        blank=_blank,
+        log_marginal=Later(
+            "priorwise.families.logit_normal.likelihood.estimator:log_marginal_likelihood"
+        ),
+        measure=_measure,
+        models=_models,
+        pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
+        posteriors=Later("priorwise.families.logit_normal.posteriors:LogitNormalPosteriors.start"),
+        parameters=("mean", "cov"),
+        tail_conditions=Later("priorwise.families.logit_normal.tails:tail_conditions"),
+        diameter=Later("priorwise.families.logit_normal.tails:diameter"),
+        largest_diameter=Later("priorwise.families.logit_normal.tails:largest_diameter"),
+    )
+)

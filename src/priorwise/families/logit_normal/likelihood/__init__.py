@@ -1,0 +1,1 @@
+"""The marginal likelihood of logit-normal priors and its maximum."""

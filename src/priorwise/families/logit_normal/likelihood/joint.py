@@ -1,0 +1,122 @@
+"""Log likelihood of arms with any covariance, by expectation propagation.
+
+At its fixed point the approximate log likelihood depends on the prior as if each arm had shown
+``y = b / t`` with normal noise of variance ``1 / t``: with ``V = S + T^-1`` and ``g = V^-1 (y -
+m)`` its derivatives are g in the mean and ``(g g' - V^-1) / 2`` in the covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from priorwise.core.newton import Climb, climb
+from priorwise.core.types import FloatArray
+from priorwise.families.logit_normal.likelihood.objective import FURTHEST, TOLERANCE, Point
+from priorwise.families.logit_normal.propagation import propagated
+from priorwise.families.logit_normal.tilted import rates
+
+LEAST_LOG: Final = float(np.log(1e-3))
+MOST_LOG: Final = float(np.log(8.0))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class JointObjective:
+    """Log likelihood of arms with any covariance plus a weak penalty: ``r / 2`` times ``log p (1 -
+    p)`` of each mean's rate, and ``log det S - 2 sum log(1 + S_aa)``.
+
+    Coordinates are the mean, and the root of the covariance row by row, its diagonal in logarithms.
+    """
+
+    s: FloatArray
+    n: FloatArray
+    regulariser: float
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.s.shape[1]
+
+    def at(self, x: FloatArray) -> Point:
+        """Value, gradient and information."""
+        arms = self.arms
+        mean, root = law(x, arms)
+        sites = propagated(self.s, self.n, mean, root)
+        _, values = sites.tilted(self.s, self.n, mean, root)
+        t, b = sites.precision, sites.shift
+        half = np.sqrt(t)
+        scaled = half[:, :, None] * root
+        inner = scaled @ scaled.transpose(0, 2, 1) + np.eye(arms)
+        inverse = half[:, :, None] * np.linalg.inv(inner) * half[:, None, :]  # V^-1
+        y = np.where(t > 0.0, b / np.where(t > 0.0, t, 1.0) - mean, 0.0)
+        g = np.einsum("tij,tj->ti", inverse, y)
+        slope = (g[:, :, None] * g[:, None, :] - inverse) / 2.0
+        scores = np.concatenate([g, self._to_root(slope, root)], axis=1)
+        r, cov = self.regulariser / 2.0, root @ root.T
+        p, v = rates(mean), np.diag(cov)
+        penalty = np.log(p * (1.0 - p)).sum() + 2.0 * np.log(np.diag(root)).sum()
+        penalty -= 2.0 * np.log1p(v).sum()
+        pull = np.linalg.inv(cov) - 2.0 * np.diag(1.0 / (1.0 + v))
+        weak = np.append(1.0 - 2.0 * p, self._to_root(pull[None], root)[0])
+        likelihood = float(values.sum())
+        held = np.append(2.0 * p * (1.0 - p), np.ones(x.size - arms))  # about that of the penalty
+        information = scores.T @ scores + r * np.diag(held)
+        return Point(
+            x,
+            likelihood + r * float(penalty),
+            scores.sum(axis=0) + r * weak,
+            information,
+            likelihood,
+        )
+
+    def _to_root(self, slope: FloatArray, root: FloatArray) -> FloatArray:
+        """Derivatives in the coordinates of the root, from those in the covariance."""
+        by_root = 2.0 * slope @ root
+        diagonal = np.arange(self.arms)
+        by_root[:, diagonal, diagonal] *= np.diag(root)
+        return by_root[:, *np.tril_indices(self.arms)]
+
+    def climbed(self, start: FloatArray) -> Climb[Point]:
+        """Climb from somewhere."""
+        low, high = self.ends()
+        return climb(self.at, start, tolerance=TOLERANCE, limit=50, longest=1.0, low=low, high=high)
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the range of the coordinates."""
+        rows, columns = np.tril_indices(self.arms)
+        low = np.where(rows == columns, LEAST_LOG, -8.0)
+        high = np.where(rows == columns, MOST_LOG, 8.0)
+        ones = np.full(self.arms, FURTHEST)
+        return np.append(-ones, low), np.append(ones, high)
+
+
+def law(x: FloatArray, arms: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and root of the covariance."""
+    root = np.zeros((arms, arms))
+    root[np.tril_indices(arms)] = x[arms:]
+    root[np.arange(arms), np.arange(arms)] = np.exp(np.diag(root))
+    return x[:arms], root
+
+
+def coordinates(mean: FloatArray, cov: FloatArray) -> FloatArray:
+    """Where a law stands."""
+    arms = len(mean)
+    root = np.linalg.cholesky(cov + 1e-9 * np.eye(arms))
+    root[np.arange(arms), np.arange(arms)] = np.log(np.diag(root))
+    return np.append(mean, root[np.tril_indices(arms)])
+
+
+def to_covariance(x: FloatArray, arms: int) -> FloatArray:
+    """Derivatives of mean and covariance, row by row, in the coordinates."""
+    _, root = law(x, arms)
+    out = np.zeros((arms + arms * arms, len(x)))
+    out[:arms, :arms] = np.eye(arms)
+    for k, (i, j) in enumerate(zip(*np.tril_indices(arms), strict=True)):
+        step = np.zeros((arms, arms))
+        step[i, j] = root[i, i] if i == j else 1.0
+        moved = step @ root.T
+        out[arms:, arms + k] = (moved + moved.T).ravel()
+    return out

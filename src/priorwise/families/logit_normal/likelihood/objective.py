@@ -1,0 +1,109 @@
+"""Log likelihood of logit-normal priors in coordinates without constraints, and its maximum.
+
+Exchangeable arms have the mean and the standard deviations of level and deviation as coordinates,
+exact up to quadrature (``story``); independent arms are such arms without a level, one by one; arms
+with any covariance have the mean and the logarithm of the covariance's root (``joint``). The
+information is that of the scores of the tasks, ``sum score score'``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from priorwise.core.newton import Climb, climb
+from priorwise.core.types import FloatArray
+from priorwise.families.logit_normal.likelihood.story import Rows, evaluated
+from priorwise.families.logit_normal.tilted import rates
+
+FURTHEST: Final = 16.0  # log odds of the mean
+LEAST_STD: Final = 1e-3
+MOST_STD: Final = 8.0
+TOLERANCE: Final = 1e-8  # rise of the log likelihood that a step has to promise
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The objective at some coordinates: see :class:`priorwise.core.newton.Place`."""
+
+    x: FloatArray
+    value: float
+    gradient: FloatArray
+    scored: FloatArray
+    log_likelihood: float
+
+    def information(self) -> FloatArray:
+        """That of the scores."""
+        return self.scored
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StoryObjective:
+    """Log likelihood of exchangeable arms plus a weak penalty that keeps it off its edges.
+
+    ``free`` are the coordinates that move, of mean, shared and own standard deviation; others are
+    0. The penalty is ``r / 2`` times ``log p (1 - p)`` of the mean's rate and, for each standard
+    deviation, ``log v / (1 + v)^2`` of its square.
+    """
+
+    rows: Rows
+    regulariser: float
+    free: tuple[int, ...] = (0, 1, 2)
+
+    def whole(self, x: FloatArray) -> FloatArray:
+        """Mean, shared and own standard deviation."""
+        at = np.zeros(3)
+        at[list(self.free)] = x
+        return at
+
+    def at(self, x: FloatArray) -> Point:
+        """Value, gradient and information."""
+        free, weights = list(self.free), self.rows.tasks
+        at = self.whole(x)
+        values, scores = evaluated(self.rows.s, self.rows.n, at)
+        scores = scores[:, free]
+        likelihood = float(weights @ values)
+        penalty, slope, curve = _penalty(at, self.regulariser)
+        gradient = weights @ scores + slope[free]
+        information = (scores * weights[:, None]).T @ scores + np.diag(curve[free])
+        value = likelihood + float(penalty[free].sum())
+        return Point(x, value, gradient, information, likelihood)
+
+    def climbed(self, start: FloatArray) -> Climb[Point]:
+        """Climb from somewhere."""
+        low, high = self.ends()
+        return climb(
+            self.at, start, tolerance=TOLERANCE, limit=100, longest=1.0, low=low, high=high
+        )
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the range of the free coordinates."""
+        free = list(self.free)
+        low = np.array([-FURTHEST, LEAST_STD, LEAST_STD])
+        return low[free], np.array([FURTHEST, MOST_STD, MOST_STD])[free]
+
+    def curvature(self, x: FloatArray) -> FloatArray:
+        """Observed information, from differences of the gradient."""
+        size = len(x)
+        out = np.empty((size, size))
+        for k, step in enumerate(1e-3 * np.maximum(np.abs(x), 0.05)):
+            move = np.zeros(size)
+            move[k] = min(step, 0.5 * abs(x[k])) if self.free[k] else step
+            out[k] = -(self.at(x + move).gradient - self.at(x - move).gradient) / (2.0 * move[k])
+        return (out + out.T) / 2.0
+
+
+def _penalty(at: FloatArray, r: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Penalty of each coordinate, its derivative, and minus the second one, where that bends
+    down.
+    """
+    p, std = float(rates(at[:1])[0]), np.maximum(at[1:], 1e-9)
+    v = std * std
+    value = np.append(np.log(max(p * (1.0 - p), 1e-300)), np.log(v) - 2.0 * np.log1p(v))
+    slope = np.append(1.0 - 2.0 * p, 2.0 / std - 4.0 * std / (1.0 + v))
+    curve = np.append(2.0 * p * (1.0 - p), 2.0 / v)
+    return r / 2.0 * value, r / 2.0 * slope, r / 2.0 * curve

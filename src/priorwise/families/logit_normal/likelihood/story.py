@@ -1,0 +1,69 @@
+"""Likelihood of exchangeable arms: a level of the task and a deviation of the arm, by nested
+quadrature, as a function of the mean and the two standard deviations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, final
+
+import numpy as np
+
+from priorwise.core.types import FloatArray
+from priorwise.families.beta.statistics import BetaStatistics
+
+NODES: Final = 13
+"""Of each of the two integrals: log likelihoods of tasks are right to about 1e-6 for
+standard deviations up to 1, and 1e-3 at 3.
+"""
+
+
+@lru_cache(maxsize=4)
+def _hermite(size: int) -> tuple[FloatArray, FloatArray]:
+    x, w = np.polynomial.hermite_e.hermegauss(size)
+    return x, np.log(w) + 0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
+
+
+def evaluated(
+    s: FloatArray, n: FloatArray, at: FloatArray, nodes: int = NODES
+) -> tuple[FloatArray, FloatArray]:
+    """Log likelihood of each task ``(task,)`` and its derivatives ``(task, 3)``, at mean, standard
+    deviation of the level and of the deviations.
+    """
+    from priorwise.families.logit_normal.likelihood.kernel import evaluate
+
+    values, scores = np.empty(len(s)), np.empty((len(s), 3))
+    evaluate(s, n, *(float(each) for each in at), *_hermite(nodes), values, scores)
+    return values, scores
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Distinct tasks up to the order of their arms, and how many there are of each."""
+
+    s: FloatArray  # (row, arm)
+    n: FloatArray  # (row, arm)
+    tasks: FloatArray  # (row,)
+
+    @classmethod
+    def of(cls, successes: Any, pulls: Any) -> Rows:
+        """Sort the arms of each task, and gather equal tasks; arms without pulls come first."""
+        codes = np.sort(pulls * (1 << 31) + successes, axis=1)
+        codes = codes[:, codes.any(axis=0)] if codes.any() else codes[:, :1]
+        rows, counts = np.unique(codes, axis=0, return_counts=True)
+        kept = rows.any(axis=1)
+        rows, counts = rows[kept], counts[kept]
+        return cls(
+            np.ascontiguousarray(rows % (1 << 31)).astype(np.float64),
+            np.ascontiguousarray(rows >> 31).astype(np.float64),
+            counts.astype(np.float64),
+        )
+
+
+def log_marginal(mean: float, var: float, correlation: float, data: BetaStatistics) -> FloatArray:
+    """Log probability of each task's rewards, ``(task,)``; for correlations from 0."""
+    at = np.array([mean, np.sqrt(var * correlation), np.sqrt(var * (1.0 - correlation))])
+    s, n = (np.ascontiguousarray(each.astype(np.float64)) for each in (data.successes, data.pulls))
+    return evaluated(s, n, at)[0]

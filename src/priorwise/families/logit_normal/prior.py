@@ -1,0 +1,254 @@
+"""Bernoulli arms that move together: log odds eta ~ N(mean, cov), r ~ Bernoulli(1 / (1 +
+e^-eta_a)).
+
+A belief is a function of the prior and the counts. It is found by expectation propagation
+(``propagation``), which every update does anew: the state is the counts. Draws and quantiles are
+those of the normal approximation of the log odds; means and variances of rates come from better
+laws of single arms (``marginals``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.action_laws import ActionLaw
+from priorwise.core.enumeration import Outcome, Outcomes
+from priorwise.core.family import seen_by
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
+from priorwise.core.separable import SeparableTasks
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.logit_normal.marginals import marginals
+from priorwise.families.logit_normal.propagation import Sites, propagated
+from priorwise.families.logit_normal.tilted import rates
+
+MOST_MEAN: Final = 40.0
+MOST_VAR: Final = 100.0
+"""Log odds, and their variance, beyond which rates are 0 or 1 to all digits, or all but."""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class LogitNormalPrior(Serializable):
+    """Joint normal prior over the log odds of the arms' success probabilities, with rewards 0 or 1.
+
+    Parameters
+    ----------
+    mean
+        Mean of each arm's log odds, ``(arm,)``.
+    cov
+        Their covariance, ``(arm, arm)``, symmetric positive semi-definite; may be singular.
+    names
+        Names of the arms.
+
+    Examples
+    --------
+    >>> prior = LogitNormalPrior(mean=[-4.0, -4.0], cov=[[0.2, 0.18], [0.18, 0.2]])
+    >>> prior.arms
+    2
+
+    """
+
+    family: ClassVar[str] = "logit-normal"
+
+    mean: FloatArray
+    cov: FloatArray
+    names: tuple[str, ...] | None = field(repr=False)
+    _root: FloatArray = field(repr=False)
+
+    def __init__(self, mean: ArrayLike, cov: ArrayLike, *, names: Any = None) -> None:
+        """Check and freeze the parameters."""
+        centre = validation.vector("mean", mean)
+        check_sizes(centre, np.zeros(1))
+        law = validation.covariance("cov", cov, centre.size)
+        check_sizes(centre, np.diag(law))
+        words, root = validation.names(names, centre.size), validation.square_root(law)
+        validation.freeze(self, mean=centre, cov=law, names=words, _root=root)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.mean.size
+
+    @property
+    def reward_law(self) -> BernoulliRewards:
+        """How rewards scatter around their means."""
+        return BernoulliRewards()
+
+    def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
+        """``eta ~ N(mean, cov)``."""
+        doors.batch(rng, tasks)
+        eta = self.mean + np.einsum("tj,ij->ti", rng.normal(self.arms), self._root)
+        return BanditEnvironment(rates(eta), self.reward_law)
+
+    def belief(self, tasks: int) -> LogitNormalBelief:
+        """Start at the prior."""
+        nothing = np.zeros((doors.tasks_of(tasks), self.arms))
+        return LogitNormalBelief(self, nothing, nothing, nothing, nothing)
+
+    def belief_given(self, statistics: Any) -> LogitNormalBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics."""
+        seen = seen_by(self, statistics)
+        return LogitNormalBelief.of(
+            self, seen.successes.astype(np.float64), seen.pulls.astype(np.float64)
+        )
+
+
+def check_sizes(mean: FloatArray, var: FloatArray, name: str = "cov") -> None:
+    """Refuse log odds at which rates are 0 or 1 to all digits."""
+    if np.abs(mean).max() > MOST_MEAN:
+        raise ValueError(
+            f"mean is in log odds and must not exceed {MOST_MEAN:g} in size, got "
+            f"{mean[np.abs(mean).argmax()]:g}; log odds of a rate p are log(p / (1 - p))"
+        )
+    if var.max() > MOST_VAR:
+        raise ValueError(
+            f"{name} is of log odds, whose variances must not exceed {MOST_VAR:g}, got "
+            f"{var.max():g}"
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LogitNormalBelief(SeparableTasks):
+    """Posterior of each task: its counts, and the normal factors that stand for them."""
+
+    prior: LogitNormalPrior
+    successes: FloatArray  # (task, arm)
+    pulls: FloatArray  # (task, arm)
+    precision: FloatArray  # (task, arm), of the factors
+    shift: FloatArray  # (task, arm)
+
+    @classmethod
+    def of(cls, prior: LogitNormalPrior, s: FloatArray, n: FloatArray) -> LogitNormalBelief:
+        """Return the belief after so many successes and pulls, ``(task, arm)`` each."""
+        sites = propagated(s, n, prior.mean, prior._root)
+        return cls(prior, s, n, sites.precision, sites.shift)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return self.pulls.shape[0]
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.pulls.shape[1]
+
+    @property
+    def sites(self) -> Sites:
+        """The factors."""
+        return Sites(self.precision, self.shift, np.zeros(self.tasks))
+
+    @cached_property
+    def normal(self) -> tuple[FloatArray, FloatArray]:
+        """Mean ``(task, arm)`` and root of the covariance, ``(task, arm, arm)``, of the log
+        odds.
+        """
+        return self.sites.normal(self.prior.mean, self.prior._root)
+
+    @cached_property
+    def rates(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each arm's rate, ``(task, arm)`` each."""
+        return marginals(self.successes, self.pulls, self.sites, *self.normal).rate_moments()
+
+    def std(self) -> FloatArray:
+        """Standard deviations of the log odds, ``(task, arm)``."""
+        root = self.normal[1]
+        return np.asarray(np.sqrt(np.einsum("taj,taj->ta", root, root)))
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Rates with ``eta ~ N(m, S)``, ``(task, draw, arm)``."""
+        m, root = self.normal
+        z = rng.normal(doors.drawing(self, rng, draws), self.arms)
+        return rates(m[:, None, :] + z @ root.transpose(0, 2, 1))
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``draws`` draws."""
+        return self.sample(rng, draws, seen).mean(axis=1)
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means of the rates."""
+        return self.rates[0]
+
+    def variance(self) -> FloatArray:
+        """Posterior variances of the rates, ``(task, arm)``."""
+        return self.rates[1]
+
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
+        """Posterior quantiles of the rates, by the normal approximation of the log odds."""
+        from scipy.special import ndtri
+
+        return rates(self.normal[0] + self.std() * ndtri(doors.level(level)))
+
+    def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
+        """Law of the arm with the largest log odds in one draw, by quadrature; None for more."""
+        from priorwise.families.normal.argmax import argmax_law
+
+        if draws > 1:
+            return None
+        m, root = self.normal
+        cov = root @ root.transpose(0, 2, 1)
+        return argmax_law(m, cov, self.prior.cov, draws, rule, seen)
+
+    def outcomes(self, seen: Seen) -> Outcomes:
+        """Success and failure of each arm, with their probabilities ``(task,)``."""
+        return [
+            [Outcome(1.0, None, mean), Outcome(0.0, None, 1.0 - mean)] for mean in self.mean(seen).T
+        ]
+
+    def key(self) -> IntArray:
+        """Bits of the counts."""
+        return np.concatenate([self.successes, self.pulls], axis=1).view(np.int64)
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a
+        success.
+        """
+        return self._given(*doors.played(self, seen, actions, rewards, low=0.0, high=1.0))
+
+    def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
+        chosen = np.arange(self.arms) == actions[:, None]
+        s, n = self.successes + chosen * rewards[:, None], self.pulls + chosen
+        return type(self).of(self.prior, s, n)
+
+    def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
+        """``r log m_a + (1 - r) log(1 - m_a)`` at the posterior mean m, ``(task,)``."""
+        mean = self.mean(seen)[np.arange(len(actions)), actions]
+        return np.asarray(rewards * np.log(mean) + (1.0 - rewards) * np.log1p(-mean))
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw ``mu_a`` and its reward; the other rates of the drawn environment are never looked
+        at.
+        """
+        rows = np.arange(len(actions))
+        eta = self.normal[0][rows, actions] + self.std()[rows, actions] * rng.normal(1)[:, 0]
+        value = rates(eta)
+        reward = (rng.uniform() < value).astype(np.float64)
+        return Imagined(value, self._given(actions, reward), seen)
+
+    def best_after(self, seen: Seen) -> FloatArray:
+        """Average the best posterior mean over the two rewards an arm may show, each with a belief
+        of its own.
+        """
+        mean = self.mean(seen)
+        best = []
+        for reward in (1.0, 0.0):
+            # (task, pulled arm, arm)
+            s = self.successes[:, None, :] + reward * np.eye(self.arms)
+            n = self.pulls[:, None, :] + np.eye(self.arms)
+            shape = (-1, self.arms)
+            then = type(self).of(self.prior, s.reshape(shape), n.reshape(shape)).rates[0]
+            then = then.reshape(s.shape)
+            if seen.mask is not None:
+                then = np.where(seen.mask[:, None, :], then, -np.inf)
+            best.append(then.max(axis=2))
+        return seen.masked(mean * best[0] + (1.0 - mean) * best[1])
