@@ -252,7 +252,7 @@ def test_every_extra_is_used() -> None:
     imported = "\n".join(path.read_text() for path in (root / "src").rglob("*.py"))
     for extra, packages in extras.items():
         for package in packages if extra not in ("dev", "all") else ():
-            name = re.split(r"[\[<>=~ ]", package)[0].replace("-", "_")
+            name = re.split(r"[\[<>=~ ]", package)[0].replace("-", "_").removesuffix("_framework")
             used = re.search(rf"^\s*(?:import|from) {name}\b", imported, re.MULTILINE)
             # distributed needs dask
             assert used or name == "dask", f"{extra} installs {package}, which nothing imports"

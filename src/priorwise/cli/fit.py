@@ -89,7 +89,7 @@ def fit(
         if found.check is not None:
             pictures |= {f"check.{suffix}": each for suffix, each in found.check.figure().items()}
 
-    def show(console: Console) -> None:
+    def show(console: "Console") -> None:
         console.print(str(found), markup=False, soft_wrap=True)
 
     finish("prior", directory, pictures, text, None if as_json or quiet else show)
