@@ -368,6 +368,7 @@ def test_bound_writes_a_table_and_whole_files(prior: Path) -> None:
         "coupled trajectories",
         "measured gap",
         "any two policies",
+        "H E[diam]",
         "bound.svg",
     ):
         assert word in result.stdout

@@ -477,3 +477,33 @@ def test_other_states_cannot_be_believed(seed: int) -> None:
         belief.sample(streams(seed, 2)(1), 1, pw.core.Seen(1, 2, 2, np.array([0, 6])))
     with pytest.raises(ValueError, match="the state of each task"):
         belief.sample(streams(seed, 2)(1), 1, pw.core.Seen(1, 2, 2))
+
+
+def test_tables_of_rewards_have_two_axes() -> None:
+    """A row of numbers is no table, and a number alone says not how many."""
+    for alpha in ([1.0, 2.0], 1.0, np.ones((2, 2, 2))):
+        with pytest.raises(ValueError, match="alpha must have shape"):
+            pw.families.BernoulliRewardPrior(alpha, 1.0)
+    with pytest.raises(ValueError, match="var must have shape"):
+        pw.families.NormalRewardPrior([[1.0, 2.0]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="beta must have shape"):
+        pw.families.BernoulliRewardPrior(1.0, [1.0, 2.0])
+    assert pw.families.BernoulliRewardPrior(1.0, [[1.0, 2.0]]).alpha.tolist() == [[1.0, 1.0]]
+
+
+def test_kept_draws_are_told_which_bound_is_theirs() -> None:
+    river = pw.families.riverswim()
+    near = river.replaced(transitions=river.transitions * 1.0001)
+    policy = RoundSampling(steps=20)
+    with pytest.raises(TypeError, match="keeps its draws; pass it to pomdp_trajectory_bound"):
+        pw.trajectory_bound(river, near, policy, 20)
+    assert "drawn once" in str(pw.sensitivity.pomdp_trajectory_bound((river, near), policy, 20))
+
+
+def test_tails_say_what_they_are(seed: int) -> None:
+    river = pw.families.riverswim()
+    options: Any = {"horizon": 20, "tasks": 50, "seed": seed, "centre": 0.5}
+    tails = pw.sensitivity.reward_tails(river, river, pw.Uniform(), **options)
+    mean = f"{tails.true.values.mean():.4g}"
+    said = "conditional average rewards over 50 simulated tasks; mean size minus 0.5"
+    assert str(tails) == f"{said} {mean}, believed {mean}"

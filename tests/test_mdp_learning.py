@@ -101,9 +101,22 @@ def test_the_prior_is_found_again(name: str, seed: int) -> None:
         np.testing.assert_allclose(fit.prior.rewards.mean, EARNED, atol=0.15)
 
 
+def test_warnings_name_every_place_in_good_english(seed: int) -> None:
+    """In rounds of one step every move is a reset: nothing is seen to lead anywhere."""
+    clicks = pw.families.BernoulliRewardPrior(np.ones((2, 2)), 1.0)
+    short = pw.DirichletMdpPrior(np.ones((2, 2, 2)), clicks, round_steps=1)
+    run = pw.simulate(short, pw.ThompsonSampling(), horizon=4, tasks=50, seed=seed, keep=True)
+    fit = pw.families.DirichletMdpMarginalLikelihood(short).fit(run)
+    moves, rewards = fit.warnings
+    where = "action 0 in state 0, action 1 in state 0, action 0 in state 1 and 1 more"
+    assert moves.startswith(f"each of {where} was never seen to lead anywhere: ")
+    where = "action 0 in state 1, action 1 in state 1"
+    assert rewards.startswith(f"each of {where} was never played: ")
+
+
 def test_rows_without_a_maximum_say_so(seed: int) -> None:
     never = fit_row(np.zeros((5, 3), dtype=np.int64), 1.0)
-    assert never.reason == "was never played"
+    assert never.reason == "was never seen to lead anywhere"
     np.testing.assert_allclose(never.alpha, 1 / 3, rtol=1e-6)
     one_sided = fit_row(np.array([[3, 0], [5, 0]]), 1.0)
     assert one_sided.reason == "never led to some of its possible states"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import priorwise as pw
+from priorwise.core.estimates import Estimate, plus_minus
 from priorwise.figures.curves import Curve, learning_curves
 from priorwise.figures.style import Picture
 
@@ -254,6 +255,12 @@ def test_printing_a_fit_shows_its_numbers() -> None:
     assert str(again) == said
 
 
+def test_tiny_numbers_keep_their_digits() -> None:
+    assert plus_minus(1.0123e-21, 2.34e-22) == "1.01e-21 ± 2.3e-22"
+    assert plus_minus(1.0123e-6, 2.34e-7) == "0.00000101 ± 0.00000023"
+    assert plus_minus(2.0, 1e-9) == "2.0000000000 ± 0.0000000010"
+
+
 def test_an_exchangeable_correlation_is_read_back_in_words(seed: int) -> None:
     fit = moving(0.8, seed)
     number = f"correlation {fit.prior.correlation:.2f} ± {fit.std_errors['correlation']:.2f}"
@@ -392,6 +399,9 @@ def test_a_ladder_sums_up_its_best_bound(seed: int) -> None:
     assert ladder.summary.startswith(
         "Believing the wrong prior, ThompsonSampling earns the same in 3 pulls. "
     )
+    wide = pw.sensitivity.Interval(Estimate(-9.0, 0.0), Estimate(0.01, 0.0))
+    ends = f"it lies between {-least.reward:.4g} and 0.01."  # no wider than the bound itself
+    assert replace(ladder, interval=wide).summary.endswith(ends)
     frame = ladder.to_frame().set_index("rung")
     assert frame.loc["actions", "delta"] == ladder["actions"].delta
     assert frame.loc["actions", "reward"] == ladder["actions"].reward

@@ -113,14 +113,14 @@ def _show(ladder: Ladder, certified: Bound | None, word: str, console: Console) 
     console.print(_table(ladder, certified, word))
     console.print(f"Total variation between the priors: {ladder.tv}.")
     for reason in ladder.left_out:
-        console.print(f"[yellow]Left out: {reason}.[/]")
+        console.print(f"Left out: {reason}.", style="yellow", markup=False)
     for each in ladder.disorders:
-        console.print(
-            f"[red]Out of order: {each}; with more --tasks and --histories this should go away.[/]"
-        )
+        told = f"Out of order: {each}; with more --tasks and --histories this should go away."
+        console.print(told, style="red", markup=False)
 
 
 def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
     how = "exact" if ladder.exact else "± standard error"
@@ -133,13 +133,13 @@ def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
     if certified is not None:
         numbers = _value(certified.delta), _value(certified.value)
         style = "dim" if certified.vacuous else None
-        table.add_row("certified bound", *numbers, certified.assumption, style=style)
+        table.add_row("certified bound", *numbers, escape(certified.assumption), style=style)
     for rung in ladder.rungs:
         numbers = _value(rung.delta, rung.std_error), _value(rung.reward, rung.reward_std_error)
         style = None if rung.name in ladder.informative else "dim"
-        table.add_row(rung.name, *numbers, rung.how, style=style)
+        table.add_row(rung.name, *numbers, escape(rung.how), style=style)
     table.add_section()
-    table.add_row("any two policies", "", _value(ladder.trivial), ladder.any_two)
+    table.add_row("any two policies", "", _value(ladder.trivial), escape(ladder.any_two))
     for name, end, words in ladder.ends:
         table.add_row(name, "", _value(end.mean, end.std_error, sign="+"), words)
     gap = ladder.gap

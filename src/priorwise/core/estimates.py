@@ -9,6 +9,7 @@ import numpy as np
 from priorwise.core.types import FloatArray
 
 SHOWN: Final = 8  # rows and columns of a parameter that are printed
+TINY: Final = 1e-6  # smaller numbers are written with a power of ten
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ def plus_minus(value: float, error: float) -> str:
     """Write a number to two digits of its standard error."""
     if not math.isfinite(error) or error <= 0.0:
         return f"{value:.4g}" + (" ± inf" if math.isinf(error) else "")
+    if max(abs(value), error) < TINY:
+        return f"{value:.3g} ± {error:.2g}"
     digits = digits_of(error)
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 

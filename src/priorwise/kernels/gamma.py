@@ -25,8 +25,10 @@ def attempt(shape, x, u):
 
 
 @inline
-def one_gamma(element, shape):
-    """One gamma of scale 1: attempts until one is accepted; NaN for a shape of no gamma law."""
+def one_log_gamma(element, shape):
+    """Logarithm of one gamma of scale 1: attempts until one is accepted; NaN for a shape of no
+    gamma law.
+    """
     if not 0.0 < shape < np.inf:
         return np.nan
     word = ZERO
@@ -39,7 +41,7 @@ def one_gamma(element, shape):
         word += WORDS_PER_ATTEMPT
     if shape < 1.0:
         log += np.log(1.0 - unit(mix(element - GOLDEN))) / shape
-    return np.exp(log)
+    return log
 
 
 @inline
@@ -47,7 +49,7 @@ def gamma_row(keys, slot, shape, work, out):
     """Gammas of one shape for a tile; ``work`` is a row.
 
     An attempt is accepted here by the squeeze, which implies the full test; other lanes start over
-    from the same numbers, so the draw is that of :func:`one_gamma` in every lane.
+    from the same numbers, so the draw is that of :func:`one_log_gamma` in every lane.
     """
     d = shape - 1.0 / 3.0
     if shape >= 1.0:
@@ -61,4 +63,4 @@ def gamma_row(keys, slot, shape, work, out):
             store(out, g, root * root * root * d)
     for lane in range(LANES):
         if shape < 1.0 or not peek(work, lane) > 0.0:
-            out[lane] = one_gamma(keys[lane] + slot, shape)
+            out[lane] = np.exp(one_log_gamma(keys[lane] + slot, shape))

@@ -134,12 +134,12 @@ def _why_boundary(
     sums: FloatArray, outcomes: tuple[RisingSums, ...], total: RisingSums
 ) -> str | None:
     if sums.sum() == 0:
-        return "was never played"
+        return "was never seen to lead anywhere"
     if (sums == 0).any():
         return "never led to some of its possible states"
     pairs = total.pairs()
     if pairs == 0:
-        return "was never played twice in a task, which leaves its concentration open"
+        return "was not seen to lead anywhere twice in a task, which leaves its concentration open"
     shares = sums / sums.sum()
     within = sum(each.pairs() / share for each, share in zip(outcomes, shares, strict=True))
     if within <= pairs * (1.0 + 1e-13):
@@ -261,7 +261,9 @@ def _fit_rewards(model: Any, data: MdpStatistics, regulariser: float) -> tuple[A
             s, n = (each[:, state, action].astype(np.int64) for each in (data.sums, data.pulls))
             fit = fit_arm(ArmCounts.of(s, n), regulariser, None)
             parameters[state, action] = alpha_beta(fit.at)
-            reasons += [] if fit.reason is None else [(f"earns what {fit.reason}", (state, action))]
+            if fit.reason is not None:
+                said = f"earns what {fit.reason}" if n.any() else "was never played"
+                reasons.append((said, (state, action)))
         return BernoulliRewardPrior(parameters[..., 0], parameters[..., 1]), reasons
     if isinstance(model, NormalRewardPrior):
         from priorwise.families.tabular_mdp.normal_means import fit_means
@@ -281,7 +283,6 @@ def _warnings(reasons: list[Any]) -> list[str]:
     for reason in dict.fromkeys(each for each, _ in reasons):
         places = [f"action {a} in state {s}" for each, (s, a) in reasons if each == reason]
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        lines.append(
-            f"{', '.join(places[:3])}{more} {reason}: the likelihood has no maximum in the interior"
-        )
+        who = "each of " * (len(places) > 1) + ", ".join(places[:3]) + more
+        lines.append(f"{who} {reason}: the likelihood has no maximum in the interior")
     return lines

@@ -21,11 +21,10 @@ from priorwise.core.types import FloatArray
 def _tables(**named: ArrayLike) -> list[FloatArray]:
     """Return tables (state, action) of one shape; a number stands for all entries of the others."""
     arrays = {name: validation.numbers(name, value) for name, value in named.items()}
-    shape = next((each.shape for each in arrays.values() if each.ndim), (None, None))
+    tables = [name for name, each in arrays.items() if each.ndim] or list(arrays)[:1]
+    shape = validation.matrix(tables[0], arrays[tables[0]]).shape
     return [
-        validation.matrix(
-            name, np.full(shape, each) if each.ndim == 0 and shape[0] else each, shape
-        )
+        validation.matrix(name, np.full(shape, each) if each.ndim == 0 else each, shape)
         for name, each in arrays.items()
     ]
 

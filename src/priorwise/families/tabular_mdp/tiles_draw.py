@@ -6,13 +6,10 @@ import numpy as np
 
 from priorwise.core.tiles import Layout
 from priorwise.kernels.compiling import LANES, inline
-from priorwise.kernels.gamma import attempt
+from priorwise.kernels.gamma import one_log_gamma
 from priorwise.kernels.random import (
     GOLDEN,
     TWO,
-    WORDS_PER_ATTEMPT,
-    ZERO,
-    box_muller,
     mix,
     radius_of,
     second,
@@ -44,30 +41,12 @@ class At(Layout):
 
 
 @inline
-def log_gamma(element, shape):
-    """Logarithm of one gamma draw: attempts until one is accepted."""
-    if not 0.0 < shape < np.inf:
-        return np.nan
-    word = ZERO
-    while True:
-        at = element + word * GOLDEN
-        x, _ = box_muller(at)
-        log, accept = attempt(shape, x, unit(mix(at + TWO * GOLDEN)))
-        if accept:
-            break
-        word += WORDS_PER_ATTEMPT
-    if shape < 1.0:
-        log += np.log(1.0 - unit(mix(element - GOLDEN))) / shape
-    return log
-
-
-@inline
 def gammas(keys, slot, shapes, work, out):
     """Gammas of each lane's own shape; ``work`` is a row.
 
     An attempt is accepted here by the squeeze, which implies the full test; other lanes start over
-    from the same numbers, so that the draw is that of :func:`log_gamma` in every lane whose shape
-    is not small.
+    from the same numbers, so that the draw is that of :func:`one_log_gamma` in every lane whose
+    shape is not small.
     """
     for g in range(0, LANES, WIDTH):
         store(out, g, radius_of(mix(load(keys, g) + slot)))
@@ -83,7 +62,7 @@ def gammas(keys, slot, shapes, work, out):
         store(out, g, root * root * root * d)
     for lane in range(LANES):
         if not peek(work, lane) > 0.0 and shapes[lane] >= SMALL:
-            out[lane] = np.exp(log_gamma(keys[lane] + slot, shapes[lane]))
+            out[lane] = np.exp(one_log_gamma(keys[lane] + slot, shapes[lane]))
 
 
 @inline
@@ -92,7 +71,7 @@ def shares_by_logs(keys, at, draw, index, state, begin, end, lane, table):
     most = -np.inf
     for cell in range(begin, end):
         slot = slot_key(at, draw, index + cell - begin)
-        table[cell, lane] = log_gamma(keys[lane] + slot, state[cell, lane])
+        table[cell, lane] = one_log_gamma(keys[lane] + slot, state[cell, lane])
         most = max(most, table[cell, lane])
     total = 0.0
     for cell in range(begin, end):
@@ -136,6 +115,6 @@ def drawn(n, keys, at, draw, state, work, table):
             index += 2
             row = cells + 2 * pair
             for lane in range(LANES):
-                u = log_gamma(keys[lane] + success, state[row, lane])
-                v = log_gamma(keys[lane] + failure, state[row + 1, lane])
+                u = one_log_gamma(keys[lane] + success, state[row, lane])
+                v = one_log_gamma(keys[lane] + failure, state[row + 1, lane])
                 table[cells + pair, lane] = 1.0 / (1.0 + np.exp(min(v - u, 700.0)))

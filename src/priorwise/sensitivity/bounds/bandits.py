@@ -211,6 +211,11 @@ def required_n(policy: Any, prior: Any) -> int:
 
 def no_bound(policy: Any) -> str:
     """Say that a policy has no Monte-Carlo constant, and which have."""
+    if hasattr(policy, "redraws"):
+        return (
+            f"no bound by steps is known for {type(policy).__name__}, which keeps its draws; "
+            "pass it to pomdp_trajectory_bound or pomdp_reward_bound with both priors"
+        )
     return (
         f"no bound is known for {type(policy).__name__}, which has no Monte-Carlo constant as it "
         "is set (its choice looks at the posterior itself, not only at a number of draws from it); "

@@ -63,6 +63,12 @@ class RewardTails:
             return f"{self.rewards} average rewards over {len(self.true.values):,} simulated tasks"
         return f"{self.rewards} average rewards, exact"
 
+    def __str__(self) -> str:
+        """Where the laws come from, and their means."""
+        about = f" minus {self.centre:g}" if self.centre else ""
+        means = f"{self.true.tail(1.0).value:.4g}, believed {self.believed.tail(1.0).value:.4g}"
+        return f"{self.source}; mean size{about} {means}"
+
     def tail(self, p: float) -> Tail:
         """Sum of the two tail expectations; its standard error treats them as fully dependent,
         which is safe.
@@ -181,7 +187,8 @@ def pomdp_trajectory_bound(
     n = validation.count("n", n, least=0)
     if redraws is None:
         return trajectory_of(distance, n, horizon)
-    kept = f"{n} environment{'' if n == 1 else 's'} drawn {redraws} times, shared reward law"
+    often = "once" if redraws == 1 else f"{redraws} times"
+    kept = f"{n} environment{'' if n == 1 else 's'} drawn {often}, shared reward law"
     return replace(trajectory_of(distance, n, redraws), horizon=horizon, assumption=kept)
 
 

@@ -198,7 +198,10 @@ class Ladder(Tabular):
         if best.reward < TELLING * self.trivial:
             said = f"The smallest bound on the difference is {best.reward:.4g} ({best.name})."
             if self.interval is not None:
-                ends = self.interval.low.mean + 0.0, self.interval.high.mean + 0.0
+                ends = (  # no wider than the bound, and no minus nought
+                    max(self.interval.low.mean, -best.reward) + 0.0,
+                    min(self.interval.high.mean, best.reward) + 0.0,
+                )
                 said = f"{said[:-1]}; it lies between {ends[0]:.4g} and {ends[1]:.4g}."
         else:
             said = (
