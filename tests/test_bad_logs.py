@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import json
 import sqlite3
 from decimal import Decimal
 from pathlib import Path
@@ -208,6 +209,14 @@ def test_bad_sums_are_refused_by_column_and_row(name: str, sums: pd.DataFrame, s
         pw.fit_prior(change(sums), seed=seed)
 
 
+def test_a_known_noise_needs_no_squares(sums: pd.DataFrame) -> None:
+    """As the page on logs says; without them sums and means tell as much."""
+    known = pw.GaussianMarginalLikelihood("diagonal", noise_var=1.0)
+    one = known.fit(read_log(sums).statistics(pw.GaussianStatistics, "auto")).prior
+    other = read_log(sums.drop(columns="squares")).statistics(pw.GaussianStatistics, "auto")
+    np.testing.assert_allclose(known.fit(other).prior.cov, one.cov, rtol=1e-6, atol=1e-9)
+
+
 def test_squares_without_pulls_and_wide_tables_are_refused(frame: pd.DataFrame, seed: int) -> None:
     with pytest.raises(ValueError, match=r"squares: .*need pulls="):
         read_log(frame.assign(q=1.0), squares="q")
@@ -260,6 +269,22 @@ def test_bad_files_end_the_command_with_a_line(name: str, tmp_path: Path) -> Non
     assert not out.exists()
 
 
+def test_a_log_of_ones_own_is_fitted_by_the_command(clicks: pd.DataFrame, tmp_path: Path) -> None:
+    own = clicks.rename(columns={"task": "Kampagne, Nr.", "action": "Bänner", "reward": "kauft?"})
+    own.to_csv(tmp_path / "own.csv", index=False, sep=";")
+    names = ["--task", "Kampagne, Nr.", "--action", "Bänner", "--reward", "kauft?"]
+    command = ["fit", str(tmp_path / "own.csv"), "--seed", "0", "--json"]
+    done = CliRunner().invoke(app, [*command, *names])
+    assert done.exit_code == 0
+    found = json.loads(done.output)
+    assert (found["chosen"].partition(":")[0], found["fit"]["tasks"]) == ("beta", 20)
+    lost = CliRunner().invoke(app, command)
+    assert lost.exit_code == 2
+    assert "it has 'Kampagne, Nr.', 'Bänner', 'kauft?'" in lost.output
+    empty = CliRunner().invoke(app, ["fit", "", *command[2:]])
+    assert (empty.exit_code, "the path is empty" in empty.output) == (2, True)
+
+
 def test_bad_folders_end_the_command_with_a_line(frame: pd.DataFrame, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "other").mkdir()
@@ -267,7 +292,7 @@ def test_bad_folders_end_the_command_with_a_line(frame: pd.DataFrame, tmp_path: 
     frame.rename(columns={"reward": "r"}).to_parquet(tmp_path / "other" / "b.parquet")
     twice = pa.table([[1], [2], [3.0], [4.0]], names=["task", "action", "reward", "reward"])
     parquet.write_table(twice, tmp_path / "twice.parquet")
-    for name, words in (("none", "No files"), ("other", "mismatch"), ("twice.parquet", "once")):
+    for name, words in (("none", "no file that"), ("other", "mismatch"), ("twice.parquet", "once")):
         done = CliRunner().invoke(app, ["fit", str(tmp_path / name), "--seed", "0", "--json"])
         assert done.exit_code == 2
         assert words in done.output

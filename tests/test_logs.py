@@ -213,12 +213,15 @@ def test_the_simplest_of_the_models_that_are_as_good_is_taken(seed: int) -> None
     """Gaps to the best against their standard errors, by hand. Covariances that a structure holds
     at zero are no parameters: independent arms are simpler than correlated ones.
     """
-    from priorwise.logs.fitting import _simplest
+    from priorwise.logs.fitting import _free, _simplest
 
     alone = pw.GaussianPrior(np.arange(2.0), np.eye(2))
     run = pw.simulate(alone, pw.Uniform(), horizon=8, tasks=40, seed=seed, keep=True)
     structures = ("full", "diagonal", "exchangeable")
     fits: Any = {s: pw.GaussianMarginalLikelihood(s).fit(run) for s in structures}  # type: ignore[arg-type]
+    assert [_free(fits[s]) for s in structures] == [2 + 3 + 1, 2 + 2 + 1, 4]
+    shown = pw.BetaStatistics(successes=[[1, 4], [7, 2], [3, 3]], pulls=[[9, 9]] * 3)
+    assert _free(pw.BetaMarginalLikelihood("exchangeable").fit(shown)) == 2
     wiggle = np.tile([1.0, -1.0], 20)  # a standard error of 1 / sqrt(39)
     for diagonal, exchangeable, wanted in (
         (0.17, 0.17, "full"),

@@ -94,7 +94,7 @@ def _guess(role: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
 
 
 def _unknown(role: str, name: str | None, names: Sequence[str], where: str) -> None:
-    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    listed = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
     lacking = (
         f"no column of {where} looks like the {role}: pass {role}=..."
         if name is None

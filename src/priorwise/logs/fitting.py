@@ -223,6 +223,7 @@ def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[
             "statistics and cannot be compared; name one of them"
         )
     (kind,) = readers
+    log.check_squares(kind)
     return found, log.statistics(kind, arms)
 
 
@@ -239,17 +240,28 @@ def _nothing_fits(log: Log, family: str, new: bool) -> None:
 def _simplest(models: ModelComparison) -> str:
     """Return the model with the fewest parameters among those as good as the best."""
     best = models.best
-
-    def size(name: str) -> int:
-        # what a structure holds fixed, as covariances of independent arms, has an error of zero
-        return sum(int(np.count_nonzero(e)) for e in models.fits[name].std_errors.values())
-
     near = [best]
     for name in models.scores:
         gap = models.difference(best, name)
         if name != best and gap.mean <= gap.std_error:
             near.append(name)
-    return min(near, key=size)
+    return min(near, key=lambda name: _free(models.fits[name]))
+
+
+def _free(fit: PriorFit) -> int:
+    """How many numbers a fit chose: entries of the prior's own parameters, not those that a
+    structure holds at zero, and once what is one number for all arms, or stands in a covariance
+    twice.
+    """
+    known = getattr(fit.prior, "__dict__", {})
+    own = {name: each for name, each in fit.std_errors.items() if name in known}
+    count = 0
+    for error in (own or fit.std_errors).values():
+        each = np.asarray(error)
+        each = np.triu(each) if each.ndim == 2 else each
+        shared = each.ndim == 1 and np.ptp(each) == 0.0
+        count += 1 if shared else int(np.count_nonzero(each))
+    return count
 
 
 def worth(prior: Any) -> FloatArray | None:

@@ -46,6 +46,8 @@ def open_log(log: Any, *, every_row: bool = False) -> tuple[Any, str]:
     if isinstance(log, ibis.Table):
         return log, "the table"
     if isinstance(log, (str, Path)):
+        if not str(log).strip():
+            raise ValueError("log: the path is empty, as an unset variable of the shell is")
         return _file(ibis, Path(log), every_row), str(log)
     if hasattr(log, "collect") and not hasattr(log, "__arrow_c_stream__"):
         log = log.collect()  # a lazy frame
@@ -142,6 +144,8 @@ def _file(ibis: Any, path: Path, every_row: bool) -> Any:
         raise FileNotFoundError(f"log: there is no file {str(path)!r}")
     if not many and path.stat().st_size == 0:
         raise ValueError(f"log: the file {str(path)!r} is empty")
+    if path.is_dir() and not any(path.rglob("*.parquet")):
+        raise ValueError(f"log: the folder {str(path)!r} has no file that ends in .parquet")
     readers: dict[str, Callable[..., Any]] = {"parquet": _parquet, "csv": _csv, "arrow": _arrow}
     options = {"sample_size": -1} if every_row and kind == "csv" else {}
     try:

@@ -111,10 +111,7 @@ class Log:
                 }
             )
         place, width, names = self.places(arms)
-        weights = kind.weights()
-        if weights is not None:
-            if self.squares is None and any(square for *_, square in weights.values()):
-                self._lack_squares()
+        if kind.weights() is not None:
             squares = None if self.squares is None else self.grid(self.squares, arms)
             sums = {name: self.grid(getattr(self, name), arms) for name in ("pulls", "sums")}
             return kind.from_sums(**sums, squares=squares, names=names)
@@ -139,7 +136,12 @@ class Log:
             shape=(len(self.tasks), width), names=names,
         )  # fmt: skip
 
-    def _lack_squares(self) -> None:
+    def check_squares(self, kind: Any) -> None:
+        """Refuse sums that do not tell the noise, which statistics of a class read from squares."""
+        if not self.columns.summed or self.squares is not None:
+            return
+        if not any(square for *_, square in (kind.weights() or {}).values()):
+            return
         reward, pulls = self.columns.reward, self.columns.pulls
         clicks = "" if self.not_binary is None else f" Clicks they are not: {self.not_binary}."
         guessed = "".join(f" ({each})" for each in self.said if each.endswith("pulls="))
