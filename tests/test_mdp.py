@@ -20,7 +20,7 @@ import priorwise as pw
 from priorwise.core.streams import Streams, streams
 from priorwise.families import MdpStatistics, riverswim
 from priorwise.families.tabular_mdp.evidence import log_marginal
-from priorwise.families.tabular_mdp.planning import optimal_value, plan, q_values
+from priorwise.families.tabular_mdp.planning import backward_values, optimal_value, q_values
 from priorwise.families.tabular_mdp.riverswim import riverswim_transitions
 from priorwise.policies import EnvironmentSampling, RoundSampling
 from priorwise.sensitivity import pomdp_reward_bound, pomdp_trajectory_bound
@@ -182,7 +182,7 @@ def brute(transitions: Any, rewards: Any, state: int, left: int) -> float:
 def test_value_iteration_is_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     transitions, rewards = rng.dirichlet(np.ones(3), size=(4, 3, 2)), rng.normal(size=(4, 3, 2))
-    plans = plan(transitions, rewards, 4)
+    plans = backward_values(transitions, rewards, 4)
     for task in range(4):
         expected = [brute(transitions[task], rewards[task], 1, n) for n in (1, 2, 3, 4)]
         np.testing.assert_allclose(plans[task, :, 1].max(axis=1), expected, rtol=1e-12)

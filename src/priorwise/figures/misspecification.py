@@ -1,4 +1,4 @@
-"""What a policy earns that holds a wrong prior, against how wrong it is, from the tables."""
+"""What a policy earns that believes a wrong prior, against how wrong it is, from the tables."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def misspecification(
     change of it, with the bound above.
     """
     grid = bounds["misspecification"]
-    oracle, vague = (_earned(rewards, held) for held in ("true prior", "vague prior"))
+    oracle, vague = (_earned(rewards, believed) for believed in ("true prior", "vague prior"))
     wrong = [_earned(rewards, "wrong prior", x) for x in grid]
     margin = style.label_room(["any two policies"])
     width = LEFT + 2 * (PANEL + margin) + 0.4
@@ -72,8 +72,8 @@ def misspecification(
     return page.picture
 
 
-def _earned(rewards: Table, held: str, x: float | None = None) -> np.ndarray:
-    chosen = rewards["held"] == held
+def _earned(rewards: Table, believed: str, x: float | None = None) -> np.ndarray:
+    chosen = rewards["believed"] == believed
     if x is not None:
         chosen &= rewards["misspecification"] == x
     return np.asarray(rewards["reward"][chosen][np.argsort(rewards["replicate"][chosen])])

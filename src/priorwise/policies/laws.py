@@ -22,7 +22,7 @@ from priorwise.core.protocols import ScoredPolicy, Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 
-BLOCK: Final = 1 << 22  # probabilities held at a time
+BLOCK: Final = 1 << 22  # probabilities kept at a time
 DRAWS: Final = 4096  # decisions from which a law is sampled
 DrawnRule = Callable[[FloatArray, Seen], FloatArray]
 """Probability of each arm, ``(outcome, arm)``, for drawn values ``(outcome, draw, arm)``."""

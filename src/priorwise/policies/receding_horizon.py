@@ -37,7 +37,7 @@ from priorwise.policies.shared import Alpha, alpha_at, alphas_to, check_alpha
 
 Ties = Literal["draws", "random"]
 WhenCertain = Literal["draws", "best"]
-BLOCK: Final = 1 << 21  # probabilities held at a time
+BLOCK: Final = 1 << 21  # probabilities kept at a time
 
 
 @final

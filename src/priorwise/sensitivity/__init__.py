@@ -1,4 +1,4 @@
-"""How far apart two priors are, and what it costs to hold the wrong one."""
+"""How far apart two priors are, and what it costs to believe the wrong one."""
 
 from priorwise._lazy import lazily
 

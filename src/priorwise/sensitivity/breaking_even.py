@@ -1,7 +1,7 @@
 """How far a prior may be off before something simpler earns more.
 
-Along a path of held priors ``theta'(s)`` with ``theta'(0) = theta``, the advantage over a fallback
-is
+Along a path of believed priors ``theta'(s)`` with ``theta'(0) = theta``, the advantage over a
+fallback is
 
     advantage(s) = R(theta, alg(theta'(s))) - R(theta, fallback),
 
@@ -104,26 +104,26 @@ def break_even(
     tasks: int = 50_000,
     progress: bool | None = None,
 ) -> BreakEven:
-    """Find how far the held prior may be off before the fallback earns more.
+    """Find how far the believed prior may be off before the fallback earns more.
 
     Parameters
     ----------
     prior
         The true prior.
     direction
-        Which way the held prior is wrong: a function from the scale to a prior; or another prior of
-        the family, reached at scale 1 (normal and Beta priors by mixing their parameters, finite
-        ones by mixing their probabilities); or a shift of the mean, ``(arm,)`` or ``(dim,)``, for
-        normal priors; or shifts by name, such as ``{"alpha": ..., "beta": ...}``.
+        Which way the believed prior is wrong: a function from the scale to a prior; or another
+        prior of the family, reached at scale 1 (normal and Beta priors by mixing their parameters,
+        finite ones by mixing their probabilities); or a shift of the mean, ``(arm,)`` or
+        ``(dim,)``, for normal priors; or shifts by name, such as ``{"alpha": ..., "beta": ...}``.
     policy
-        The policy that holds it.
+        The policy that believes it.
     horizon
         Pulls in a task.
     seed
         All simulations share tasks and noise.
     fallback
         What would be played instead: a policy that needs no good prior (uniform play by default),
-        or a prior, such as a vague one, that the same policy would hold.
+        or a prior, such as a vague one, that the same policy would believe.
     largest
         Scale up to which to look.
     tasks
@@ -155,10 +155,13 @@ def break_even(
 
     def advantage(scale: float) -> Estimate:
         if scale not in seen:
-            held = _at(path, scale)
-            policies = {"held": (policy, held), "fallback": rival, "true": (policy, prior)}
+            believed = _at(path, scale)
+            policies = {"believed": (policy, believed), "fallback": rival, "true": (policy, prior)}
             result = compare(prior, policies, horizon=horizon, tasks=tasks, seed=seed)
-            seen[scale] = result.difference("held", "fallback"), result.difference("held", "true")
+            seen[scale] = (
+                result.difference("believed", "fallback"),
+                result.difference("believed", "true"),
+            )
         return seen[scale][0]
 
     grid = [float(scale) for scale in np.linspace(0.0, largest, GRID)]
@@ -192,14 +195,14 @@ def break_even(
 
 
 def _at(path: Path, scale: float) -> Any:
-    """Return the held prior at a scale; say where a path leaves the family."""
+    """Return the believed prior at a scale; say where a path leaves the family."""
     try:
-        held = path(scale)
+        believed = path(scale)
     except ValueError as error:
         where = f"direction leads out of the family at scale {scale:g}"
         raise ValueError(f"{where} ({error}); pass a smaller largest=...") from None
-    doors.prior(f"direction({scale:g})", held)
-    return held
+    doors.prior(f"direction({scale:g})", believed)
+    return believed
 
 
 def _bisect(advantage: Callable[[float], Estimate], low: float, high: float) -> float:

@@ -28,8 +28,8 @@ class Runner:
 
 @runtime_checkable
 class FollowsFirstPulls(Protocol):
-    """A prior that consecutive tasks hold, each its own: it follows from the first pulls of the
-    tasks before, which must not read it.
+    """A prior of which consecutive tasks believe each their own version: it follows from the first
+    pulls of the tasks before, which must not read it.
     """
 
     before: Prior  # what first pulls, which do not read it, are played with
@@ -38,7 +38,7 @@ class FollowsFirstPulls(Protocol):
         """Return a belief that refuses to be read."""
 
     def given_first_pulls(self, actions: IntArray, rewards: FloatArray) -> Prior:
-        """Return what the tasks hold, one first pull each, in order."""
+        """Return what the tasks believe, one first pull each, in order."""
 
 
 def choose(
@@ -86,13 +86,13 @@ def _after_first_pulls(
     seen, rng = Seen(1, horizon, prior.arms), Streams(0, np.zeros(1, np.uint64))
     policy.act(believed.belief(1), seen, rng.at(Purpose.POLICY, 1))
 
-    def chosen(held: Prior, pulls: int) -> Runner:
-        return choose(prior, held, policy, pulls, **how)
+    def chosen(learned: Prior, pulls: int) -> Runner:
+        return choose(prior, learned, policy, pulls, **how)
 
     def run(**block: Any) -> Block:
         first = chosen(believed.before, 1).run(**block | {"horizon": 1, "keep": True}).columns
         assert first is not None
-        held = believed.given_first_pulls(first.actions[0], first.rewards[0])
-        return chosen(held, horizon).run(**block)
+        learned = believed.given_first_pulls(first.actions[0], first.rewards[0])
+        return chosen(learned, horizon).run(**block)
 
     return Runner(chosen(believed.before, horizon).engine, run)

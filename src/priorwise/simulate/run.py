@@ -47,7 +47,7 @@ def simulate(
         The same seed gives the same numbers, whatever the threads, blocks and engine; two policies
         on one seed meet the same environments and the same reward noise.
     believed
-        The prior the policy holds, if it is not the true one: ``R(theta, alg(theta'))``.
+        The prior the policy believes, if it is not the true one: ``R(theta, alg(theta'))``.
     available
         Which arms may be pulled, boolean, ``(arm,)`` or ``(task, arm)``.
     keep
@@ -72,9 +72,9 @@ def simulate(
     True
 
     """
-    held = {type(policy).__name__: (policy, prior if believed is None else believed)}
+    pairs = {type(policy).__name__: (policy, prior if believed is None else believed)}
     how = horizon, tasks, seed, available, keep, engine, threads, block
-    (run,) = Simulation(prior, held, *how).runs(progress).values()
+    (run,) = Simulation(prior, pairs, *how).runs(progress).values()
     return run
 
 
@@ -149,7 +149,7 @@ class Simulation:
             doors.policy("policy", policy, memory=True)
             if isinstance(believed, FollowsFirstPulls):
                 raise ValueError(
-                    f"{type(believed).__name__} is held by tasks one after the other, which "
+                    f"{type(believed).__name__} is learned by tasks one after the other, which "
                     "simulate does not play: use simulate_meta"
                 )
         self.policies = {name: policy for name, (policy, _) in policies.items()}

@@ -99,8 +99,8 @@ def entries(believed: Any, belief: Any) -> int:
     """
     most = max(believed.arms**2, 1)
     for each in (believed, belief):
-        held = vars(each).values() if hasattr(each, "__dict__") else ()
-        most = max(most, sum(value.size for value in held if isinstance(value, np.ndarray)))
+        arrays = vars(each).values() if hasattr(each, "__dict__") else ()
+        most = max(most, sum(value.size for value in arrays if isinstance(value, np.ndarray)))
     return most
 
 

@@ -39,8 +39,8 @@ def run_together(
         from priorwise.kernels.loop import run_alike, run_beliefs
 
         environment = prior.tiles(horizon, frozenset())
-        held = [each for each in believed if isinstance(each, CompiledPrior)]
-        beliefs = [each.tiles(horizon, policy.uses) for each in held]
+        compiled = [each for each in believed if isinstance(each, CompiledPrior)]
+        beliefs = [each.tiles(horizon, policy.uses) for each in compiled]
         alike = [each for each in beliefs if each and beliefs[0] and run_alike(beliefs[0], each)]
         rule = None
         if environment and environment.first_rows is None and len(alike) == len(believed):

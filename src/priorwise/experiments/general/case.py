@@ -1,4 +1,4 @@
-"""What a case is: tasks of one prior, played by a policy that holds wrong ones."""
+"""What a case is: tasks of one prior, played by a policy that believes wrong ones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Limit:
     trivial: float
 
 
-def bandit_limit(true: Any, held: Any, policy: Policy, horizon: int, seed: int) -> Limit:
+def bandit_limit(true: Any, believed: Any, policy: Policy, horizon: int, seed: int) -> Limit:
     """Theorem on bandits, with the certified distance of the priors."""
-    bound = reward_bound(true, held, policy, horizon)
+    bound = reward_bound(true, believed, policy, horizon)
     return Limit(bound.tv.upper, bound.value, bound.trivial)
 
 
@@ -36,7 +36,7 @@ class Case:
     axis
         What the misspecification is, as the horizontal axis says it.
     true
-        Makes the prior that tasks are drawn from, and that the oracle holds.
+        Makes the prior that tasks are drawn from, and that the oracle believes.
     wrong
         Makes the prior at a misspecification.
     vague
@@ -50,7 +50,7 @@ class Case:
     note
         What the figure says of the problem.
     limit
-        ``(true, held, policy, horizon, seed)`` to the theorem's bound.
+        ``(true, believed, policy, horizon, seed)`` to the theorem's bound.
 
     """
 

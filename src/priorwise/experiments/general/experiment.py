@@ -35,7 +35,7 @@ MASK: Final = (1 << 64) - 1
 @final
 @dataclass(frozen=True)
 class General:
-    """One figure per case: what a policy earns that holds the true prior, a wrong one, a vague
+    """One figure per case: what a policy earns that believes the true prior, a wrong one, a vague
     one.
     """
 
@@ -79,7 +79,7 @@ class General:
                 rewards += _rows(name, case, earned["rewards"])
             for x, numbers in zip(case.grid, limits.get("limits", ()), strict=False):
                 bounds.append((name, x, *numbers))
-        titles = ("case", "held", "misspecification", "replicate", "reward")
+        titles = ("case", "believed", "misspecification", "replicate", "reward")
         return {
             "rewards": _table(titles, rewards),
             "bounds": _table(("case", "misspecification", "tv", "bound", "trivial"), bounds),
@@ -122,10 +122,10 @@ class General:
         return out
 
 
-def earned_by(rewards: Table, held: str, misspecification: float = np.nan) -> FloatArray:
+def earned_by(rewards: Table, believed: str, misspecification: float = np.nan) -> FloatArray:
     """Mean reward of each replicate under a prior, in order."""
-    chosen = rewards["held"] == held
-    if held == WRONG:
+    chosen = rewards["believed"] == believed
+    if believed == WRONG:
         chosen &= rewards["misspecification"] == misspecification
     order = np.argsort(rewards["replicate"][chosen])
     return np.asarray(rewards["reward"][chosen][order])
@@ -156,11 +156,11 @@ def _limits(case: Case, block: Block, seed: int) -> Arrays:
 
 
 def _rows(name: str, case: Case, rewards: FloatArray) -> list[tuple[Any, ...]]:
-    held = [(ORACLE, np.nan), (VAGUE, np.nan), *((WRONG, x) for x in case.grid)]
+    believed = [(ORACLE, np.nan), (VAGUE, np.nan), *((WRONG, x) for x in case.grid)]
     return [
         (name, *each, replicate, value)
         for replicate, row in enumerate(rewards)
-        for each, value in zip(held, row.tolist(), strict=True)
+        for each, value in zip(believed, row.tolist(), strict=True)
     ]
 
 

@@ -11,7 +11,7 @@ from priorwise.policies.thompson import ThompsonSampling
 MEAN: Final = (0.5, 0.0, 0.0, 0.1, 0.0, 0.0)  # as in the paper's Gaussian problem
 
 
-def held(factor: float) -> NormalGammaPrior:
+def believed(factor: float) -> NormalGammaPrior:
     """Return the prior under which variances are ``factor`` times the true ones."""
     return NormalGammaPrior(MEAN, pulls=1.0, shape=3.0, rate=3.0 * factor)
 
@@ -19,8 +19,8 @@ def held(factor: float) -> NormalGammaPrior:
 CASE: Final = Case(
     title="Unknown mean and variance",
     axis="variance believed, as a multiple of the true one",
-    true=lambda: held(1.0),
-    wrong=held,
+    true=lambda: believed(1.0),
+    wrong=believed,
     vague=lambda: NormalGammaPrior([0.0] * len(MEAN), pulls=1.0, shape=1.0, rate=1.0),
     grid=(
         0.05,

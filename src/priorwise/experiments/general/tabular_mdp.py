@@ -19,7 +19,7 @@ ROUND_STEPS: Final = 20
 ROUNDS: Final = 2
 
 
-def held(factor: float) -> DirichletMdpPrior:
+def believed(factor: float) -> DirichletMdpPrior:
     """Return the prior under which moving up is ``factor`` times as likely, at the cost of staying
     where one is; each row is worth as many moves as before.
     """
@@ -35,21 +35,21 @@ def held(factor: float) -> DirichletMdpPrior:
 
 def vague() -> DirichletMdpPrior:
     """Every move is possible, Dirichlet(1)."""
-    true = held(1.0)
+    true = believed(1.0)
     return true.replaced(transitions=np.ones(true.transitions.shape))
 
 
-def limit(true: Any, held: Any, policy: Policy, horizon: int, seed: int) -> Limit:
+def limit(true: Any, believed: Any, policy: Policy, horizon: int, seed: int) -> Limit:
     """Theorem on general decision problems, with the certified distance of the priors."""
-    bound = pomdp_reward_bound((true, held), policy, horizon)
+    bound = pomdp_reward_bound((true, believed), policy, horizon)
     return Limit(bound.tv.upper, bound.value, bound.trivial)
 
 
 CASE: Final = Case(
     title="Tabular MDP",
     axis="chance to move up believed, as a multiple of the true one",
-    true=lambda: held(1.0),
-    wrong=held,
+    true=lambda: believed(1.0),
+    wrong=believed,
     vague=vague,
     grid=(0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 0.95, 0.99, 0.999, 0.9999, 1.001, 1.1, 1.5),
     named=(0.1, "a river thought ten times as hard to climb"),

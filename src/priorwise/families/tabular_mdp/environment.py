@@ -13,7 +13,8 @@ from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import RewardLaw
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.families.tabular_mdp.planning import optimal_value, plan, q_values, steps_left
+from priorwise.families.tabular_mdp import planning
+from priorwise.families.tabular_mdp.planning import optimal_value, q_values, steps_left
 
 
 @final
@@ -138,7 +139,9 @@ class DrawnMdps:
         """Plan for the longest time that a round may have left from now on."""
         steps = int(np.max(seen.horizon - seen.step + 1))
         steps = steps if rounds.round_steps is None else min(steps, rounds.round_steps)
-        return cls(transitions, rewards, rounds, plan(transitions, rewards, steps))
+        return cls(
+            transitions, rewards, rounds, planning.backward_values(transitions, rewards, steps)
+        )
 
     def values(self, seen: Seen) -> FloatArray:
         """Value of each action now in each of them, ``(task, draw, arm)``."""

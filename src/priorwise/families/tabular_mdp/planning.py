@@ -32,7 +32,7 @@ def q_values(transitions: FloatArray, rewards: FloatArray, left: int | IntArray)
     return q
 
 
-def plan(transitions: FloatArray, rewards: FloatArray, steps: int) -> FloatArray:
+def backward_values(transitions: FloatArray, rewards: FloatArray, steps: int) -> FloatArray:
     """``Q_1, ..., Q_steps``, ``(..., step, state, action)``."""
     out = [rewards]
     for _ in range(steps - 1):
@@ -62,6 +62,6 @@ def optimal_value(
     rounds from a law of first states: ``E V_n(s_1)`` summed over rounds.
     """
     length = horizon if round_steps is None else min(round_steps, horizon)
-    best = plan(transitions, rewards, length).max(axis=-1) @ start  # (..., step)
+    best = backward_values(transitions, rewards, length).max(axis=-1) @ start  # (..., step)
     whole, rest = divmod(horizon, length)
     return whole * best[..., -1] + (best[..., rest - 1] if rest else 0.0)

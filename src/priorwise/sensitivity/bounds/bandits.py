@@ -80,7 +80,8 @@ def trajectory_bound(
     Parameters
     ----------
     p, q
-        The true prior and the one the policy holds instead; ``q`` may be None if ``tv`` is given.
+        The true prior and the one the policy believes instead; ``q`` may be None if ``tv`` is
+        given.
     policy
         A policy with a Monte-Carlo constant: ``policy.monte_carlo_n(arms)`` is not None. Where it
         is 0, so is the bound.
@@ -268,7 +269,7 @@ def distance_of(
         return given_distance(tv, estimate=estimate)
     if q is None:
         raise TypeError(
-            "q must be the prior that the policy holds; it may be None only if tv=... gives its "
+            "q must be the prior that the policy believes; it may be None only if tv=... gives its "
             "distance from p"
         )
     return total_variation(p, q, seed=seed) if estimate else total_variation(p, q, draws=0)

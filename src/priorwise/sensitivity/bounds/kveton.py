@@ -61,7 +61,7 @@ def kveton_comparison(p: Any, q: Any, horizon: int) -> KvetonComparison:
     ----------
     p, q
         Normal priors with one covariance ``s^2 I`` and the same reward noise: the true one and the
-        one held.
+        one believed.
     horizon
         Pulls in a task.
 

@@ -7,7 +7,7 @@ Bernoulli(eps):
     mu_a = 1 - delta,   the other N - 1 arms delta,   mu_{N+1} = 1 if b = 1, else delta a / (2 N).
 
 The last arm may be the best of all, and when it is not it tells which one is. k-shot Thompson
-sampling that holds eps = 0 never pulls it, and searches one arm after the other.
+sampling that believes eps = 0 never pulls it, and searches one arm after the other.
 
 *Trajectories* (Proposition "simple converse"). Two arms, Bernoulli rewards: mu = (1/2, 0) for sure,
 or (1/2, 1) with probability eps. Which arm is pulled differs with probability 1 - (1 - eps)^(H k).

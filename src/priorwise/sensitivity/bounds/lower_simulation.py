@@ -49,14 +49,14 @@ def simulated_rewards(
         streams = Streams(seed, numbers)
         rng = streams.at(Purpose.ENVIRONMENT, 0)
         drawn = _Tasks(arms, delta, rng.integers(arms), (rng.uniform() < eps).astype(np.float64))
-        for row, held in zip(totals, (eps, 0.0), strict=True):
-            row[start : start + BLOCK] = _run(drawn, k, horizon, held, streams)
+        for row, believed in zip(totals, (eps, 0.0), strict=True):
+            row[start : start + BLOCK] = _run(drawn, k, horizon, believed, streams)
     return totals[0], totals[1]
 
 
-def _run(drawn: _Tasks, k: int, horizon: int, held: float, streams: Streams) -> FloatArray:
-    """Total rewards of k-shot Thompson sampling that holds probability ``held`` for the last arm
-    being best.
+def _run(drawn: _Tasks, k: int, horizon: int, believed: float, streams: Streams) -> FloatArray:
+    """Total rewards of k-shot Thompson sampling that believes probability ``believed`` for the last
+    arm being best.
     """
     tasks, arms = len(drawn.best), drawn.arms
     total = np.zeros(tasks)
@@ -65,7 +65,7 @@ def _run(drawn: _Tasks, k: int, horizon: int, held: float, streams: Streams) -> 
     certain = np.full(tasks, UNKNOWN)  # best of all arms, once the last one was pulled
     for step in range(1, horizon + 1):
         rng = streams.at(Purpose.POLICY, step)
-        hoped = (rng.uniform(k) < held).any(axis=1)  # some draw has b = 1
+        hoped = (rng.uniform(k) < believed).any(axis=1)  # some draw has b = 1
         guess = _guess(rng, k, arms, searched[:, : step - 1])
         searching = np.where(hoped, arms, np.where(found != UNKNOWN, found, guess))
         actions = np.where(certain != UNKNOWN, certain, searching)

@@ -97,7 +97,7 @@ def reward_tails(
     Parameters
     ----------
     prior, believed
-        The law the tasks are drawn from, and the prior that the second policy holds.
+        The law the tasks are drawn from, and the prior that the second policy believes.
     policy
         The algorithm.
     horizon, tasks

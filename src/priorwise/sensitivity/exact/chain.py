@@ -79,7 +79,7 @@ def exact_chain(
     *,
     most: int = MOST_HISTORIES,
 ) -> ExactChain:
-    """Compute every link of the chain for a policy that holds ``prior`` or ``other``, on tasks
+    """Compute every link of the chain for a policy that believes ``prior`` or ``other``, on tasks
     drawn from ``prior``.
     """
     world, weights = world_of(prior, {"prior": prior, "other": other}, policy, horizon, most)
@@ -90,7 +90,7 @@ def exact_chain(
     trajectory_tv, ends, stepwise = 0.0, np.zeros(2), 0.0
     match, extremes = _points(prior, other), world.possible.extremes()
     for step in range(1, world.horizon + 1):
-        mine, others, both = (histories.probability(weights[0], held) for held in range(3))
+        mine, others, both = (histories.probability(weights[0], believed) for believed in range(3))
         first, second = (
             belief.probabilities() @ m for belief, m in zip(histories.beliefs, match, strict=True)
         )

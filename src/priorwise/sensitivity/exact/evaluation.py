@@ -1,8 +1,8 @@
 """Exact evaluation of a policy on a finite prior with noiseless or Bernoulli rewards, by
 enumeration of histories.
 
-Every number here is a finite sum. A history that the held prior deems impossible makes the belief
-start again from that prior, as it does in a simulation.
+Every number here is a finite sum. A history that the believed prior deems impossible makes the
+belief start again from that prior, as it does in a simulation.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class ExactRewards:
 class TrajectoryDistance:
     """Total variation between laws of whole trajectories.
 
-    ``value`` is ``TV(P_{theta, alg(theta)}, P_{theta, alg(theta')})``: the same tasks, another held
-    prior. This is the distance of the theorem, at most ``2 n H eps``. (The theorem's laws include
-    the means; given a trajectory these have the same law, the posterior under theta, so the
+    ``value`` is ``TV(P_{theta, alg(theta)}, P_{theta, alg(theta')})``: the same tasks, another
+    believed prior. This is the distance of the theorem, at most ``2 n H eps``. (The theorem's laws
+    include the means; given a trajectory these have the same law, the posterior under theta, so the
     distance is that of the trajectories alone.) ``own_tasks`` is ``TV(P_{theta, alg(theta)},
-    P_{theta', alg(theta')})``: the tasks move with the held prior, which adds at most ``eps``.
+    P_{theta', alg(theta')})``: the tasks move with the believed prior, which adds at most ``eps``.
     """
 
     value: float
@@ -87,7 +87,7 @@ def exact_evaluation(
     believed: EnumerablePrior | None = None,
     most: int = MOST_HISTORIES,
 ) -> ExactEvaluation:
-    """Law of the trajectories of ``policy``, which holds ``believed``, on tasks drawn from
+    """Law of the trajectories of ``policy``, which believes ``believed``, on tasks drawn from
     ``prior``.
 
     Parameters
@@ -99,7 +99,7 @@ def exact_evaluation(
     horizon
         Pulls in a task.
     believed
-        The prior the policy holds, if it is not the true one.
+        The prior the policy believes, if it is not the true one.
     most
         Trajectories to enumerate at most; an error says when there are more. :func:`exact_rewards`
         goes further.
@@ -163,8 +163,8 @@ def exact_trajectory_tv(
     *,
     most: int = MOST_HISTORIES,
 ) -> TrajectoryDistance:
-    """Total variation between the trajectories of ``policy`` when it holds ``prior`` and when it
-    holds ``other``.
+    """Total variation between the trajectories of ``policy`` when it believes ``prior`` and when it
+    believes ``other``.
 
     The tasks are drawn from ``prior`` under both laws; ``own_tasks`` of the result draws them from
     ``other`` under the second.
@@ -173,7 +173,7 @@ def exact_trajectory_tv(
     histories = world.start()
     for step in range(1, world.horizon):
         histories = world.grow(histories, world.action_laws(histories, step), step).merged()
-    # (history, arm, held prior)
+    # (history, arm, believed prior)
     laws = np.stack(world.action_laws(histories, world.horizon), axis=2)
     apart = np.zeros(2)
     # the last pull need not be laid out
@@ -201,7 +201,7 @@ def exact_reward_tails(
     most: int = MOST_HISTORIES,
 ) -> RewardTails:
     """Compute the laws of ``|(1/H) sum_h E[r_h | a_h, s_h, environment] - centre|`` for a policy
-    that holds the true prior, and one that holds ``believed``, in tasks of the true prior.
+    that believes the true prior, and one that believes ``believed``, in tasks of the true prior.
 
     Histories with the same future and the same expected reward so far, in each possible task, are
     one.
@@ -227,6 +227,6 @@ def exact_reward_tails(
     values = np.abs(histories.earned / world.horizon - centre).ravel()
     joint = histories.mass[:, None] * histories.likelihood * weights  # of history and task
     first, second = (
-        FiniteLaw.of(values, (joint * histories.played[:, [held]]).ravel()) for held in (0, 1)
+        FiniteLaw.of(values, (joint * histories.played[:, [which]]).ravel()) for which in (0, 1)
     )
     return RewardTails(first, second, "conditional", centre)

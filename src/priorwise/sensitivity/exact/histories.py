@@ -7,8 +7,8 @@ what the policy does,
     a_i)] * [prod_i alg(theta')(a_i | history)],
 
 with y the state that is shown (a bandit shows nothing), so one tree carries the likelihood of each
-possible task and, for each held prior, the probability of the actions. Histories that lead to the
-same likelihoods (up to a factor), the same state and beliefs and the same ratio of action
+possible task and, for each believed prior, the probability of the actions. Histories that lead to
+the same likelihoods (up to a factor), the same state and beliefs and the same ratio of action
 probabilities have the same future and may be merged: their masses add up. (Same: their logarithms
 agree to 1e-11.)
 """
@@ -26,7 +26,7 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
 
 MOST_HISTORIES: Final = 200_000
-"""Histories of one length that are held at most, unless told otherwise."""
+"""Histories of one length that are kept at most, unless told otherwise."""
 
 
 class NoActionLaw(ValueError):  # noqa: N818
@@ -41,14 +41,14 @@ class TooManyHistories(ValueError):  # noqa: N818
 class Histories:
     """Histories of one length; the task axis is the history.
 
-    The probability of history i under task weights w and held prior j is ``mass[i] * (likelihood[i]
-    @ w) * played[i, j]``.
+    The probability of history i under task weights w and believed prior j is ``mass[i] *
+    (likelihood[i] @ w) * played[i, j]``.
     """
 
     mass: FloatArray  # (history,)
     likelihood: FloatArray  # (history, support), largest 1
-    played: FloatArray  # (history, held prior), largest 1
-    beliefs: tuple[Any, ...]  # one for each held prior
+    played: FloatArray  # (history, believed prior), largest 1
+    beliefs: tuple[Any, ...]  # one for each believed prior
     actions: IntArray | None  # (history, step), None once merged
     rewards: FloatArray | None  # (history, step)
     signal: Any = None  # (history,): the state that is shown now; None where there is none
@@ -56,12 +56,12 @@ class Histories:
     # (history, support): expected reward so far in each possible task, where somebody asks
     earned: FloatArray | None = None
 
-    def probability(self, weights: FloatArray, held: int) -> FloatArray:
+    def probability(self, weights: FloatArray, believed: int) -> FloatArray:
         """Probability of each history, ``(history,)``, under these task weights ``(support,)`` and
-        held prior.
+        believed prior.
         """
         return np.asarray(
-            self.mass * np.einsum("is,s->i", self.likelihood, weights) * self.played[:, held]
+            self.mass * np.einsum("is,s->i", self.likelihood, weights) * self.played[:, believed]
         )
 
     def under(self, weights: FloatArray) -> Histories:
@@ -93,11 +93,11 @@ class Histories:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Possible tasks, and what a policy that holds one prior or several does in them."""
+    """Possible tasks, and what a policy that believes one prior or several does in them."""
 
     possible: enumeration.EnumerablePrior  # on all tasks that some prior deems possible
     policy: Any
-    held: tuple[enumeration.EnumerablePrior, ...]
+    believed: tuple[enumeration.EnumerablePrior, ...]
     horizon: int
     most: int
 
@@ -119,8 +119,8 @@ class World:
         return Histories(
             chances,
             np.ones((starts, self.support)),
-            np.ones((starts, len(self.held))),
-            tuple(prior.belief(starts) for prior in self.held),
+            np.ones((starts, len(self.believed))),
+            tuple(prior.belief(starts) for prior in self.believed),
             np.zeros(shape, dtype=np.int64),
             np.zeros(shape),
             signal,
@@ -135,7 +135,7 @@ class World:
         return shown
 
     def action_laws(self, histories: Histories, step: int) -> list[FloatArray]:
-        """Probability of each arm after each history, ``(history, arm)``, for each held prior."""
+        """Probability of each arm after each history, ``(history, arm)``, by believed prior."""
         seen = Seen(step, self.horizon, self.arms, histories.signal)
         laws = [known_law(self.policy, belief, seen) for belief in histories.beliefs]
         known = [law.probs for law in laws if law is not None and law.source == "exact"]
@@ -150,7 +150,9 @@ class World:
 
     def grow(self, histories: Histories, laws: list[FloatArray], step: int) -> Histories:
         """Extend every history by every action and reward that may follow."""
-        played = histories.played[:, None, :] * np.stack(laws, axis=2)  # (history, arm, held prior)
+        played = histories.played[:, None, :] * np.stack(
+            laws, axis=2
+        )  # (history, arm, believed prior)
         kept: list[tuple[int, enumeration.Outcome, IntArray]] = []
         for arm, shown in enumerate(self.outcomes(histories, step)):
             may_play = played[:, arm].max(axis=1) > 0.0
@@ -236,17 +238,17 @@ def _shows_few(prior: enumeration.EnumerablePrior) -> bool:
 
 
 def world_of(
-    prior: Any, held: dict[str, Any], policy: Any, horizon: int, most: int
+    prior: Any, believed: dict[str, Any], policy: Any, horizon: int, most: int
 ) -> tuple[World, tuple[FloatArray, ...]]:
-    """Possible tasks of the prior, and of the second held prior if there is one, with the task
+    """Possible tasks of the prior, and of the second believed prior if there is one, with the task
     weights of both.
 
-    ``held`` maps the name of an argument to the prior that the policy holds; None: that of the
-    tasks.
+    ``believed`` maps the name of an argument to the prior that the policy believes; None: that of
+    the tasks.
     """
-    held = {name: prior if value is None else value for name, value in held.items()}
+    believed = {name: prior if value is None else value for name, value in believed.items()}
     doors.role("policy", policy, "a policy")
-    for name, value in (("prior", prior), *held.items()):
+    for name, value in (("prior", prior), *believed.items()):
         if not isinstance(value, enumeration.EnumerablePrior):
             raise TypeError(
                 f"{name} must be a prior on finitely many tasks, such as a FinitePrior, to be "
@@ -264,7 +266,7 @@ def world_of(
                 f"{name} has another reward law than the tasks, {value.reward_law} and not "
                 f"{prior.reward_law}"
             )
-    priors = (prior, *list(held.values())[1:])
+    priors = (prior, *list(believed.values())[1:])
     ends = np.cumsum([0, *(len(each.probs) for each in priors)])
     weights = np.zeros((len(priors), ends[-1]))
     for i, each in enumerate(priors):
@@ -272,5 +274,5 @@ def world_of(
     possible = weights.any(axis=0)
     pool = prior.pooled(priors[1:], possible)
     horizon, most = validation.count("horizon", horizon), validation.count("most", most)
-    world = World(pool, policy, tuple(held.values()), horizon, most)
+    world = World(pool, policy, tuple(believed.values()), horizon, most)
     return world, tuple(weights[:, possible])

@@ -62,8 +62,8 @@ def sensitivity_ladder(
     tv: float | Distance | None = None,
     progress: bool | None = None,
 ) -> Ladder:
-    """Compare a policy that holds ``q`` with one that holds the true prior ``p``, from the worst
-    case down to the measured gap.
+    """Compare a policy that believes ``q`` with one that believes the true prior ``p``, from the
+    worst case down to the measured gap.
 
     The rungs, each a probability that trajectories diverge (see the page on sensitivity for when to
     trust which):
@@ -82,13 +82,13 @@ def sensitivity_ladder(
     * ``common random numbers``: how often two simulations with the same random numbers diverge; a
       coupling too, but not one of the chain.
 
-    Expectations are over histories of the policy that holds p, on tasks of p.
+    Expectations are over histories of the policy that believes p, on tasks of p.
 
     Parameters
     ----------
     p, q
-        The true prior and the one that is held instead, with the same reward law and contexts, or
-        states and rounds.
+        The true prior and the one that is believed instead, with the same reward law and contexts,
+        or states and rounds.
     policy
         Any policy. Without a Monte-Carlo constant the first two rungs are left out.
     horizon

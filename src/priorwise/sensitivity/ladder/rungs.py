@@ -1,4 +1,4 @@
-"""What a sensitivity ladder holds, and whether its rungs are in order."""
+"""What a sensitivity ladder has, and whether its rungs are in order."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ class Interval:
 @final
 @dataclass(frozen=True)
 class Ladder(Tabular):
-    """How much a policy that holds ``q`` may differ from one that holds the true prior ``p``, rung
-    by rung.
+    """How much a policy that believes ``q`` may differ from one that believes the true prior ``p``,
+    rung by rung.
 
     ``gap`` is ``R(p, alg(q)) - R(p, alg(p))``, signed: positive where the wrong prior earns more.
     ``trivial`` is ``H E[diam]``, which holds for any two policies (in a problem with a state what
     ``any_two`` says). ``left_out`` says which rungs
     are missing, and why. ``n`` is the policy's Monte-Carlo constant, None where none is proved.
-    ``interval`` holds the gap, by likelihood ratios; None where they are not known.
+    ``interval`` contains the gap, by likelihood ratios; None where they are not known.
     """
 
     rungs: tuple[Rung, ...]
