@@ -578,3 +578,15 @@ def test_logarithmic_axes_are_numbered_plainly(drawn: list[Figure]) -> None:
             ticks = [*axes.get_xticklabels(which="both"), *axes.get_yticklabels(which="both")]
             assert any(each.get_text() for each in axes.get_xticklabels())
             assert not [each for each in ticks if "$" in each.get_text()]
+
+
+def test_small_numbers_of_an_axis_have_no_powers(drawn: list[Figure]) -> None:
+    """Beside 0.0001 stands 0.00001, not 1e-05; what is smaller still may be a power."""
+    with style.sheet(3.0, 2.0, "Title", "", left=1.0, top=0.5, bottom=0.5) as page:
+        axes = page.axes(1.0, 1.5, 2.0)
+        axes.set_yscale("log")
+        axes.set_yticks([1e-7, 1e-6, 1e-5, 1e-4, 1.0])
+        style.number_plainly(axes.yaxis)
+    drawn[0].canvas.draw()
+    said = [each.get_text() for each in axes.get_yticklabels()]
+    assert said == ["1e-07", "0.000001", "0.00001", "0.0001", "1"]

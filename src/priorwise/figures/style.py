@@ -207,12 +207,15 @@ def name_rows(axes: Axes, names: Sequence[str], places: Sequence[float]) -> None
 
 
 def number_plainly(axis: Axis) -> None:
-    """Write the numbers of a logarithmic axis as they are: powers would need mathematical text,
-    which is off because a name may have dollars.
+    """Write the numbers of a logarithmic axis as they are, down to a millionth: powers would need
+    mathematical text, which is off because a name may have dollars.
     """
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    def written(value: float, _: object) -> str:
+        return f"{value:.6f}".rstrip("0") if 9e-7 < value < 1e-4 else f"{value:,g}"
+
+    axis.set_major_formatter(FuncFormatter(written))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -142,7 +142,7 @@ def tasks_needed(table: Table) -> style.Picture:
             power = 4 if name.endswith("unknown") else 2
             axes.plot(arms, 0.4 * tasks[0] * (arms / arms[0]) ** power, **style.REFERENCE)
             at = (float(arms[1]), float(0.4 * tasks[0] * (arms[1] / arms[0]) ** power))
-            style.write(axes, f"A^{power}", at, (6, -10), fontsize=8)
+            style.write(axes, "A⁴" if power == 4 else "A²", at, (6, -10), fontsize=8)
             axes.set_ylim(100.0, 1e10)
             _plain_ticks(axes, arms.tolist())
             axes.set_yticks(list(MANY), list(MANY.values()))
