@@ -209,6 +209,18 @@ def test_bad_sums_are_refused_by_column_and_row(name: str, sums: pd.DataFrame, s
         pw.fit_prior(change(sums), seed=seed)
 
 
+def test_rewards_far_from_zero_are_read_or_refused(frame: pd.DataFrame, seed: int) -> None:
+    """Squares of numbers near 1e8 have no digits left for a spread of 1; near 1e5 they have."""
+    with pytest.raises(ValueError, match=r"reward: rounding hides .*'reward'.* near 1e\+08"):
+        pw.fit_prior(frame.assign(reward=frame.reward + 1e8), seed=seed)
+    near, far = (
+        pw.fit_prior(frame.assign(reward=frame.reward + add), "gaussian:exchangeable", seed=seed)
+        for add in (0.0, 1e5)
+    )
+    np.testing.assert_allclose(far.prior.mean - 1e5, near.prior.mean, atol=1e-6)
+    np.testing.assert_allclose(far.prior.noise_var, near.prior.noise_var, rtol=1e-3)
+
+
 def test_a_known_noise_needs_no_squares(sums: pd.DataFrame) -> None:
     """As the page on logs says; without them sums and means tell as much."""
     known = pw.GaussianMarginalLikelihood("diagonal", noise_var=1.0)

@@ -20,6 +20,8 @@ from priorwise.logs.opening import is_text, one_kind_of_time, open_log
 Arms = Literal["auto", "same", "new"]
 MOST_ARMS: Final = 500
 """Arms of a prior that tells them apart."""
+LOST: Final = 1e-13
+"""Share of the squares below which what is left of them within arms is mostly rounding."""
 FEW: Final = 3
 """Tasks per arm below which arms are taken for new ones in every task."""
 
@@ -136,11 +138,22 @@ class Log:
             shape=(len(self.tasks), width), names=names,
         )  # fmt: skip
 
+    def _check_rounding(self, squares: FloatArray) -> None:
+        n = np.maximum(self.pulls, 1.0)
+        within, total = float((squares - self.sums**2 / n).sum()), float(squares.sum())
+        if np.any(self.pulls > 1) and 0.0 < abs(within) < LOST * total:
+            raise ValueError(
+                f"reward: rounding hides how much the values in {self.columns.reward!r} differ "
+                f"within an arm; they are near {np.sqrt(total / self.pulls.sum()):.3g} in size: "
+                "subtract a number near their mean first"
+            )
+
     def check_squares(self, kind: Any) -> None:
         """Refuse sums that do not tell the noise, which statistics of a class read from squares."""
-        if not self.columns.summed or self.squares is not None:
+        if self.gram is not None or not any(w[2] for w in (kind.weights() or {}).values()):
             return
-        if not any(square for *_, square in (kind.weights() or {}).values()):
+        if self.squares is not None:
+            self._check_rounding(self.squares)
             return
         reward, pulls = self.columns.reward, self.columns.pulls
         clicks = "" if self.not_binary is None else f" Clicks they are not: {self.not_binary}."
