@@ -123,3 +123,25 @@ def test_a_policy_that_keeps_draws_knows_its_redraws() -> None:
     eps = pw.total_variation(p, q).value
     assert bound.delta == pytest.approx(2 * 2 * 3 * eps)  # k = 2, R = 3
     assert pomdp_trajectory_bound((p, q), pw.KShotThompson(2), 6).delta == pytest.approx(24 * eps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["known", "bernoulli", "normal"])
+def test_actions_that_a_state_lacks_do_not_count(name: str, seed: int) -> None:
+    """A ladder has numbers throughout, and equal posteriors are at no distance."""
+    rewards: Any = {
+        "known": np.array([[0.3, 0.6], [1.0, 0.9]]),
+        "bernoulli": pw.families.BernoulliRewardPrior([[1.0, 2.0], [3.0, 1.0]], 2.0),
+        "normal": pw.families.NormalRewardPrior([[0.0, 0.2], [1.0, 0.5]], 1.0),
+    }[name]
+    moves = np.array([[[1.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 1.0]]])
+    lacks = pw.DirichletMdpPrior(moves, rewards, round_steps=3)
+    guess = lacks.replaced(transitions=moves * [1.0, 1.3])
+    options: Any = {"seed": seed, "tasks": 200, "histories": 10}
+    ladder = pw.sensitivity_ladder(lacks, guess, pw.ThompsonSampling(), 6, **options)
+    assert ladder.in_order
+    assert ladder.interval is not None
+    assert ladder.interval.low.mean <= 0.0 <= ladder.interval.high.mean < np.inf
+    assert all(0.0 < rung.delta < np.inf for rung in ladder.rungs)
+    both = MdpPosteriors.start(lacks, lacks, 5)
+    assert (both.total_variation(streams(seed, 5).at(Purpose.WORLD, 1)) == 0.0).all()

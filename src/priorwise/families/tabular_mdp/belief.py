@@ -72,7 +72,8 @@ class MdpBelief(SeparableTasks):
         _, means = self.drawn(rng, draws)
         now = means[np.arange(self.tasks), :, np.asarray(seen.signal), actions]
         pairs = means.reshape(self.tasks, draws, -1)
-        return pairs.max(axis=2).mean(axis=1), pairs.min(axis=2).mean(axis=1), now.mean(axis=1)
+        low = np.where(np.isneginf(pairs), np.inf, pairs).min(axis=2)  # absent actions earn nothing
+        return pairs.max(axis=2).mean(axis=1), low.mean(axis=1), now.mean(axis=1)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on the reward and, unless a reset followed, on the move.

@@ -48,12 +48,14 @@ class MdpPosteriors(BothBeliefs):
         there, total = self.p.prior.possible, np.zeros(self.p.tasks)
         for belief, sign in ((self.p, 1.0), (self.q, -1.0)):
             cells = gammaln(np.where(there, belief.alpha, 1.0)).sum(axis=(1, 2, 3))
-            rows = gammaln(belief.alpha.sum(axis=3)).sum(axis=(1, 2))
+            known = belief.alpha.sum(axis=3)  # 0 for actions that a state lacks
+            rows = gammaln(np.where(known > 0.0, known, 1.0)).sum(axis=(1, 2))
             total += sign * (cells - rows)
         return total
 
     def _rewards(self, means: FloatArray) -> Any:
         """``log q / p`` of mean rewards ``(task, draw, state, action)``."""
+        means = np.where(np.isfinite(means), means, 0.5)  # of absent actions, left out below
         models = [belief.prior.reward_model for belief in (self.p, self.q)]
         if not isinstance(models[0], BernoulliRewardPrior | NormalRewardPrior):
             return 0.0
@@ -68,7 +70,8 @@ class MdpPosteriors(BothBeliefs):
 
             inner = np.clip(means, TINY, 1.0 - 1e-16)
             out = betaln(a, b) - betaln(c, d) + (c - a) * np.log(inner) + (d - b) * np.log1p(-inner)
-        return out.sum(axis=(2, 3))
+        there = self.p.prior.possible.any(axis=2)
+        return np.where(there, out, 0.0).sum(axis=(2, 3))
 
     def total_variation(self, rng: Stream) -> FloatArray:
         """``E |tanh(log(q / p) / 2)|`` under the mixture of both, one draw from each."""
