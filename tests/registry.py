@@ -223,8 +223,5 @@ POLICIES = {
 COMPILED = {*SAMPLING_POLICIES, *POLICIES} - {"own-rule"}
 """Policies that must run compiled with every prior above; all others run in NumPy."""
 
-IN_NUMPY = {"logit-normal", "exchangeable-logit-normal"}
-"""Priors without tile functions."""
-
 COMPILED_WITH_A_STATE = {*SAMPLING_POLICIES, "uniform", "uniform-then"} - {"own-rule"}
 """Those that must with every prior over problems with a state, but for normal rewards."""

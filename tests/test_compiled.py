@@ -11,7 +11,6 @@ import pytest
 from registry import (
     COMPILED,
     COMPILED_WITH_A_STATE,
-    IN_NUMPY,
     POLICIES,
     PRIORS,
     SAMPLING_POLICIES,
@@ -26,7 +25,7 @@ EVERY: dict[str, Any] = {**SAMPLING_POLICIES, **POLICIES}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
-@pytest.mark.parametrize("family", sorted(set(PRIORS) - IN_NUMPY))
+@pytest.mark.parametrize("family", PRIORS)
 @pytest.mark.parametrize("name", EVERY)
 def test_the_engine_is_the_one_in_the_table(
     name: str, family: str, masked: bool, seed: int

@@ -25,6 +25,7 @@ from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
+from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.logit_normal.marginals import marginals
 from priorwise.families.logit_normal.propagation import Sites, propagated
@@ -99,6 +100,36 @@ class LogitNormalPrior(Serializable):
         seen = seen_by(self, statistics)
         return LogitNormalBelief.of(
             self, seen.successes.astype(np.float64), seen.pulls.astype(np.float64)
+        )
+
+    def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
+        """Tile functions for the compiled loop."""
+        from priorwise.families.gaussian.tiles import At
+        from priorwise.families.logit_normal import tiles as kernels
+        from priorwise.families.logit_normal import tiles_exact as exact
+        from priorwise.kernels.bandit import bandit_tiles
+
+        arms, none = self.arms, np.zeros(self.arms)
+        p, n = At.pack(
+            arms=arms,
+            dim=arms,
+            pool=0,
+            lower_root=not np.triu(self._root, 1).any(),
+            same_noise=True,
+            mean=self.mean,
+            root=self._root,
+            noise_var=none,
+            noise_std=none,
+            contexts=np.empty(0),
+            worth=np.empty(0),
+        )
+        return bandit_tiles(
+            p,
+            n,
+            kernels,
+            exact,
+            belief_rows=5 * arms + arms * arms,
+            scratch_rows=kernels.scratch_rows(arms, bool(uses & {"look", "best_after"})),
         )
 
 

@@ -15,7 +15,7 @@ from typing import Final, final
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.families.logit_normal.tilted import Tilted, tilted
+from priorwise.families.logit_normal.tilted import MIDDLE, Tilted, tilted
 
 TOLERANCE: Final = 1e-11
 MOST_ROUNDS: Final = 300
@@ -141,7 +141,7 @@ def _matched(
     """Factors that give each arm the moments of its tilted law."""
     centre, wide = without(m, var, t, b)
     pulled = (n > 0.0) & (wide > 0.0)
-    mean, narrow = tilted(s, n, centre, wide, m).moments()
+    mean, narrow = tilted(s, n, centre, wide, m, MIDDLE).moments()
     with np.errstate(divide="ignore", invalid="ignore"):
         to_t = np.maximum(1.0 / narrow - 1.0 / wide, 0.0)
         to_b = mean / narrow - centre / wide

@@ -31,6 +31,8 @@ def _nodes(size: int) -> FloatArray:
 
 FINE: Final = _nodes(20)
 """Nodes of a side, from 0 to 1, and their weights."""
+MIDDLE: Final = _nodes(12)
+"""Where 1e-5 is enough: for the factors, which are an approximation anyway."""
 COARSE: Final = _nodes(10)
 """Where 1e-4 is enough."""
 
@@ -154,11 +156,11 @@ def _reach(
     curve: FloatArray,
     level: FloatArray,
 ) -> FloatArray:
-    """How far it is to where the log density has fallen by :data:`DROP`: Newton's method for the
-    logarithm of the fall in that of the distance.
+    """How far it is to where the log density has fallen by :data:`DROP` or somewhat more: Newton's
+    method for the square root of the fall, in a bracket.
     """
     p0 = rates(at)
-    far = np.sqrt(2.0 * DROP / curve)
+    far = np.sqrt(2.0 * AIM / curve)
     low, high = np.zeros_like(far), np.full_like(far, np.inf)
     for _ in range(STRETCHES):
         eta = at + side * far
@@ -170,8 +172,7 @@ def _reach(
         fall = np.maximum(fall, 1e-3)
         low, high = np.where(fall < AIM, far, low), np.where(fall < AIM, high, far)
         steep = precision * far + side * (n * (rates(eta) - p0) - slope)
-        power = np.clip(far * steep / fall, 1.0, 1e3)
-        there = far * (AIM / fall) ** (1.0 / power)
+        there = far - 2.0 * (fall - np.sqrt(AIM * fall)) / np.maximum(steep, 1e-300)
         middle = np.where(high < np.inf, np.sqrt(np.maximum(low, 0.01 * high) * high), 4.0 * far)
         there = np.where((there > low) & (there < high), there, middle)
         far = np.where(off, there, far)
