@@ -247,7 +247,7 @@ def test_a_known_distance() -> None:
     for tv in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="tv must"):
             trajectory_bound(p, None, TS, 5, tv=tv)
-    with pytest.raises(TypeError, match="q must be the prior that the policy holds"):
+    with pytest.raises(TypeError, match="q must be the prior that the policy believes"):
         reward_bound(p, None, TS, 5)
 
 

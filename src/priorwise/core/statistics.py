@@ -302,8 +302,15 @@ class PerArm(PerTask):
     def from_trajectory(cls, actions: ArrayLike, rewards: ArrayLike, *, arms: int) -> Self:
         """Sum up actions and rewards ``(task, step)``."""
         chosen, earned = checked.trajectory(actions, rewards, arms)
-        added = {name: np.broadcast_to(x, chosen.shape) for name, x in cls.addends(earned).items()}
-        return cls._made({name: checked.by_arm(chosen, each, arms) for name, each in added.items()})
+        columns: dict[str, Any] = {}
+        for name, each in cls.addends(earned).items():
+            added = np.asarray(each)
+            sums = checked.by_arm(chosen, added if added.ndim else None, arms)
+            sums = sums if added.ndim or each == 1 else sums * added
+            columns[name] = sums.astype(added.dtype, copy=False)
+        made = object.__new__(cls)  # sums of checked pulls need no check
+        made._set(**columns, **dict.fromkeys(cls.shared))
+        return made
 
     def _add(self, columns: dict[str, Any], pulls: checked.Pulls) -> None:
         pulls.check(self.arms)

@@ -41,7 +41,7 @@ class PriorContract(Seeded):
 
     @pytest.fixture
     def believed(self, prior: Prior) -> Prior:
-        """Prior that a policy holds although tasks come from ``prior``."""
+        """Prior that a policy believes although tasks come from ``prior``."""
         return prior
 
     def test_posterior_is_calibrated(self, prior: Prior, seed: int) -> None:

@@ -64,10 +64,11 @@ def prepare(arm, lane):
 @inline
 def prior_rows(p, n, arm, rows):
     """Write the rows of an arm at the prior."""
-    for lane in range(LANES):
-        rows[0, lane] = p[n[At.ALPHA] + arm]
-        rows[1, lane] = p[n[At.BETA] + arm]
-        prepare(rows, lane)
+    rows[0, 0] = p[n[At.ALPHA] + arm]
+    rows[1, 0] = p[n[At.BETA] + arm]
+    prepare(rows, 0)
+    for row in range(ROWS_PER_ARM):
+        rows[row, :] = rows[row, 0]
 
 
 @inline

@@ -47,8 +47,10 @@ def second_moments(
     pairs = arms**2 / (total * (total - 1.0))
     z = pairs[:, :, None] * products
     diagonal = np.arange(arms)
-    own = pairs * (products[:, diagonal, diagonal] - squares)
-    z[:, diagonal, diagonal] = own if noise is None else arms / total * squares - noise
+    if noise is None:
+        z[:, diagonal, diagonal] = pairs * (products[:, diagonal, diagonal] - squares)
+    else:
+        z[:, diagonal, diagonal] = arms / total * squares - noise
     return z
 
 

@@ -112,6 +112,7 @@ def exact_evaluation(
     1.82 (exact, 4 trajectories)
 
     """
+    believed = prior if believed is None else believed
     world, weights = world_of(prior, {"believed": believed}, policy, horizon, most)
     histories = world.start()
     for step in range(1, world.horizon + 1):
@@ -141,6 +142,7 @@ def exact_rewards(
     With Bernoulli rewards the number of states grows like a power of the horizon instead of
     exponentially.
     """
+    believed = prior if believed is None else believed
     world, weights = world_of(prior, {"believed": believed}, policy, horizon, most)
     histories, by_step, states = world.start(), np.empty(world.horizon), 0
     for step in range(1, world.horizon + 1):

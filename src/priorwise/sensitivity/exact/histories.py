@@ -243,10 +243,8 @@ def world_of(
     """Possible tasks of the prior, and of the second believed prior if there is one, with the task
     weights of both.
 
-    ``believed`` maps the name of an argument to the prior that the policy believes; None: that of
-    the tasks.
+    ``believed`` maps the name of an argument to the prior that the policy believes.
     """
-    believed = {name: prior if value is None else value for name, value in believed.items()}
     doors.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *believed.items()):
         if not isinstance(value, enumeration.EnumerablePrior):

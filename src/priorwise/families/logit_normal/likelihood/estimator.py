@@ -58,7 +58,7 @@ class LogitNormalMarginalLikelihood:
     >>> data = BetaStatistics([[3, 4], [0, 1], [9, 8], [1, 0]], [[20, 20]] * 4)
     >>> fit = LogitNormalMarginalLikelihood().fit(data)
     >>> round(fit.prior.mean, 1), round(fit.prior.correlation, 1)
-    (-1.7, 0.8)
+    (-2.0, 0.9)
 
     """
 
