@@ -21,6 +21,7 @@ from benchmarks.files import replace_file
 from benchmarks.gaussian import beta, gaussian, threads
 from benchmarks.growth import families, growth
 from benchmarks.knowledge_gradient import knowledge_gradient
+from benchmarks.logs import logs
 from benchmarks.report import Section, SectionMaker, goal_table
 from benchmarks.reproduce import reproduce
 from priorwise.kernels.compiling import sources_stamp
@@ -34,6 +35,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "growth": growth,
     "start": start,
     "reproduce": reproduce,
+    "logs": logs,
 }
 FIGURES = (".png", ".svg", ".pdf")
 

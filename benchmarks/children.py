@@ -18,10 +18,8 @@ KEPT = 4  # bytes: half of one number per task
 
 # The peak is reset where the system allows it: compiling and importing may have needed more than
 # the run does.
-PEAK = """
+PEAK_OF = """
 import resource, sys
-import priorwise as pw
-from priorwise.experiments import problems
 def peak():
     try:
         with open("/proc/self/status") as status:
@@ -29,16 +27,23 @@ def peak():
     except OSError:
         unit = 2**20 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+def reset():
+    try:
+        with open("/proc/self/clear_refs", "w") as control:
+            control.write("5")
+    except OSError:
+        pass
+"""
+PEAK = f"""
+{PEAK_OF}
+import priorwise as pw
+from priorwise.experiments import problems
 def run(tasks):
     prior, policy = problems.gaussian().prior, pw.ThompsonSampling()
-    how = {"engine": "compiled", "threads": int(sys.argv[2])}
+    how = {{"engine": "compiled", "threads": int(sys.argv[2])}}
     pw.simulate(prior, policy, horizon=10, tasks=tasks, seed=1, **how)
 run(64)
-try:
-    with open("/proc/self/clear_refs", "w") as control:
-        control.write("5")
-except OSError:
-    pass
+reset()
 before = peak()
 run(int(sys.argv[1]))
 print(before, peak() - before)

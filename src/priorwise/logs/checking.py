@@ -7,6 +7,7 @@ between engines, or are missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -74,9 +75,9 @@ def numbers_of(table: Any, columns: Columns, where: str) -> tuple[Any, dict[str,
 
 def checked(
     table: Any, texts: dict[str, str], columns: Columns, where: str, missing: str
-) -> tuple[int, int, str | None]:
-    """Count rows and those without a reward, refuse impossible ones by their number, and say why
-    rewards are not 0 or 1; None if they are.
+) -> tuple[int, int, Callable[[], str] | None]:
+    """Count rows and those without a reward, refuse impossible ones by their number, and return
+    what says where a reward is not 0 or 1, which takes a pass; None if all are.
     """
     reward, lost = table.reward, unknown(table.reward)
     tests = [*_words(table, texts), *_tests(table, columns, missing)]
@@ -97,14 +98,15 @@ def checked(
             )
     if count["lost"] == count["rows"]:
         raise ValueError(f"reward: no row of {where} has a reward in the column {columns.reward!r}")
-    why = None
-    if count["odd"]:
-        place = _first(table, odd, count["odd"])
+
+    def why() -> str:
         limit = "0 or 1"
         if columns.summed:
             limit = f"a whole number between 0 and {columns.pulls!r}"
-        why = f"{place} of {where} has a value in {columns.reward!r} that is not {limit}"
-    return count["rows"], count["lost"], why
+        place = _first(table, odd, count["odd"])
+        return f"{place} of {where} has a value in {columns.reward!r} that is not {limit}"
+
+    return count["rows"], count["lost"], why if count["odd"] else None
 
 
 def _words(table: Any, texts: dict[str, str]) -> list[_Test]:
@@ -205,11 +207,16 @@ def first_row(table: Any, test: Any) -> str | None:
 
 def fetch(expression: Any) -> dict[str, NDArray[Any]]:
     """Run an expression on the engine of its table; columns by name."""
+    table = fetch_table(expression)
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def fetch_table(expression: Any) -> Any:
+    """Run an expression on the engine of its table; an Arrow table."""
     try:
-        table = expression.to_pyarrow()
+        return expression.to_pyarrow()
     except Exception as error:  # each engine has errors of its own
         raise EngineError(f"log: the engine cannot read it: {reason(error)}") from error
-    return {name: table[name].to_numpy() for name in table.column_names}
 
 
 def reason(error: Exception) -> str:

@@ -202,7 +202,7 @@ def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[
         )
     new = log.new_arms if arms == "auto" else arms == "new"
     facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
-    facts |= {"binary": log.not_binary is None, "contexts": contexts, "asked": asked != "auto"}
+    facts |= {"binary": log.odd is None, "contexts": contexts, "asked": asked != "auto"}
     facts["squares"] = log.squares is not None
     found: dict[str, Any] = {}
     readers: dict[type, Family] = {}
@@ -229,7 +229,7 @@ def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[
 
 def _nothing_fits(log: Log, family: str, new: bool) -> None:
     reasons = []
-    if log.not_binary is not None:
+    if log.odd is not None:
         reasons.append(f"its rewards are not 0 or 1: {log.not_binary}")
     if new:
         reasons.append("its arms are new in every task, so that only exchangeable structures fit")

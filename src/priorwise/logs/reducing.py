@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any, Final, Literal, final
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from priorwise.core import validation
 from priorwise.core.sizes import check_memory
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.logs.checking import EngineError, checked, fetch, numbers_of, unknown
+from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, numbers_of, unknown
 from priorwise.logs.columns import Columns
 from priorwise.logs.opening import is_text, one_kind_of_time, open_log
 
@@ -46,11 +46,16 @@ class Log:
     squares: FloatArray | None  # (row,)
     gram: FloatArray | None
     moments: FloatArray | None
-    not_binary: str | None  # where a reward is not 0 or 1; None: all are
+    odd: Callable[[], str] | None = field(repr=False)  # see not_binary
     rows: int  # of the log
     dropped: int  # rows without a reward
     said: tuple[str, ...]
     source: Any = field(repr=False)  # rows with a reward, as an Ibis table
+
+    @property
+    def not_binary(self) -> str | None:
+        """Where a reward is not 0 or 1, which takes a pass to find; None if all are."""
+        return None if self.odd is None else self.odd()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,7 +161,7 @@ class Log:
             self._check_rounding(self.squares)
             return
         reward, pulls = self.columns.reward, self.columns.pulls
-        clicks = "" if self.not_binary is None else f" Clicks they are not: {self.not_binary}."
+        clicks = "" if self.odd is None else f" Clicks they are not: {self.not_binary}."
         guessed = "".join(f" ({each})" for each in self.said if each.endswith("pulls="))
         raise ValueError(
             f"squares: real rewards in {reward!r}, summed over {pulls!r}{guessed}, do not tell how "
@@ -220,13 +225,14 @@ def _read(log: Any, table: Any, where: str, asked: Any, missing: str) -> Log:
         if is_text(log) and kind.is_timestamp() and kind.timezone is not None:
             one_kind_of_time(log, name)
     numbers, texts = numbers_of(table, columns, where)
-    rows, dropped, not_binary = checked(numbers, texts, columns, where, missing)
+    rows, dropped, odd = checked(numbers, texts, columns, where, missing)
     source = numbers.filter(~unknown(numbers.reward))
-    found = fetch(_reduced(source, columns))
+    found = fetch_table(_reduced(source, columns))
     tasks, task_of = _places(found["task"])
     arms, arm_of = _places(found["action"])
     order = np.lexsort([arm_of, task_of])
-    sums = {name: np.asarray(found[name], np.float64)[order] for name in found if name[0] == "_"}
+    names = [name for name in found.column_names if name[0] == "_"]
+    sums = {name: np.asarray(found[name].to_numpy(), np.float64)[order] for name in names}
     dim = len(columns.context)
     gram = moments = None
     if dim:
@@ -237,7 +243,7 @@ def _read(log: Any, table: Any, where: str, asked: Any, missing: str) -> Log:
             moments[:, i] = sums[f"_xr{i}"]
     return Log(
         columns, tasks, arms, task_of[order], arm_of[order],
-        sums["_pulls"], sums["_sums"], sums.get("_squares"), gram, moments, not_binary, rows,
+        sums["_pulls"], sums["_sums"], sums.get("_squares"), gram, moments, odd, rows,
         dropped,
         columns.said, source,
     )  # fmt: skip
@@ -259,7 +265,16 @@ def _reduced(table: Any, columns: Columns) -> Any:
     return table.group_by(["task", "action"]).aggregate(**sums)
 
 
-def _places(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Distinct values in order, and the place of each among them."""
-    distinct, place = np.unique(values, return_inverse=True)
-    return distinct, place.reshape(-1)
+def _places(values: Any) -> tuple[NDArray[Any], IntArray]:
+    """Distinct values of an Arrow column in order, and the place of each among them."""
+    import pyarrow as pa
+
+    try:  # sorting the distinct values alone is many times faster where they are words
+        coded = values.combine_chunks().dictionary_encode()
+    except pa.ArrowNotImplementedError:
+        distinct, place = np.unique(values.to_numpy(), return_inverse=True)
+        return distinct, place.reshape(-1)
+    distinct, place = np.unique(
+        coded.dictionary.to_numpy(zero_copy_only=False), return_inverse=True
+    )
+    return distinct, place.reshape(-1)[coded.indices.to_numpy()]
