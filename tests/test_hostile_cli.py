@@ -242,14 +242,15 @@ def test_what_is_not_installed_is_named_with_its_cure(missing: str, code: str, s
 
 
 def test_every_extra_is_used() -> None:
-    """An extra installs what some file of the package imports; ``dev`` is for those who work on
-    it.
+    """An extra installs what some file of the package imports, or, where it brings the engine of
+    a table that users hand over, some test; ``dev`` is for those who work on it.
     """
     root = Path(__file__).parent.parent
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    imported = "\n".join(path.read_text() for path in (root / "src").rglob("*.py"))
+    files = [*(root / "src").rglob("*.py"), *(root / "tests").glob("test_*.py")]
+    imported = "\n".join(path.read_text() for path in files)
     for extra, packages in extras.items():
         for package in packages if extra not in ("dev", "all") else ():
             name = re.split(r"[\[<>=~ ]", package)[0].replace("-", "_").removesuffix("_framework")
