@@ -125,13 +125,9 @@ def test_spark_gives_the_same_prior(
     clicks = frame.assign(n=1, clicks=(frame.reward > 0.0).astype(int)).drop(columns="reward")
     sums = clicks.groupby(["task", "action"], as_index=False).sum()
     table = on(spark, sums, tmp_path, "sums")
-    one, other = (
-        pw.fit_prior(log, "beta:separate", pulls="n", seed=seed) for log in (table, sums)
-    )
+    one, other = (pw.fit_prior(log, "beta:separate", pulls="n", seed=seed) for log in (table, sums))
     for name in ("alpha", "beta"):
-        np.testing.assert_allclose(
-            getattr(one.prior, name), getattr(other.prior, name), rtol=1e-9
-        )
+        np.testing.assert_allclose(getattr(one.prior, name), getattr(other.prior, name), rtol=1e-9)
 
 
 def test_spark_refuses_and_leaves_out_what_duckdb_does(
