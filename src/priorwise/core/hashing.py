@@ -31,10 +31,17 @@ def mix(value: int) -> int:
 
 def mix_array(values: UIntArray) -> UIntArray:
     """Apply :func:`mix` to each element."""
-    values = values + np.uint64(GOLDEN)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(MIX_1)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(MIX_2)
-    return values ^ (values >> np.uint64(31))
+    return _mixed(values + np.uint64(GOLDEN))
+
+
+def _mixed(values: UIntArray) -> UIntArray:
+    """Mix in place."""
+    values ^= values >> np.uint64(30)
+    values *= np.uint64(MIX_1)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(MIX_2)
+    values ^= values >> np.uint64(31)
+    return values
 
 
 def purpose_key(seed: int, purpose: int) -> int:
@@ -72,7 +79,11 @@ def pair_start(step: int | IntArray) -> Any:
 
 def unit(bits: UIntArray) -> FloatArray:
     """Uniform on [0, 1) from the top 52 bits."""
-    return ((bits >> np.uint64(12)) | np.uint64(ONE_BITS)).view(np.float64) - 1.0
+    fraction = bits >> np.uint64(12)
+    fraction |= np.uint64(ONE_BITS)
+    numbers = fraction.view(np.float64)
+    numbers -= 1.0
+    return numbers
 
 
 def invert(weights: FloatArray, uniform: FloatArray) -> IntArray:
@@ -89,7 +100,7 @@ def invert(weights: FloatArray, uniform: FloatArray) -> IntArray:
 
 def word_of(elements: UIntArray, word: int) -> UIntArray:
     """One of the words of 64 bits that each element has."""
-    return mix_array(elements + np.uint64((word * GOLDEN) & MASK_64))
+    return _mixed(elements + np.uint64(((word + 1) * GOLDEN) & MASK_64))
 
 
 def log_unit(bits: UIntArray) -> FloatArray:
@@ -121,10 +132,14 @@ def student(elements: UIntArray, freedom: FloatArray) -> FloatArray:
 
 def _angle(first: UIntArray) -> FloatArray:
     """Return a uniform angle from the word of the radius."""
-    turn = (first ^ (first >> np.uint64(32))) * np.uint64(MIX_1)
-    turn = turn ^ (turn >> np.uint64(29))
-    quarter = (turn & np.uint64(3)).astype(np.float64)  # low bits, apart from those of the fraction
-    return (unit(turn) - 0.5 + quarter) * (np.pi / 2)
+    turn = first ^ (first >> np.uint64(32))
+    turn *= np.uint64(MIX_1)
+    turn ^= turn >> np.uint64(29)
+    angle = unit(turn)
+    angle -= 0.5
+    angle += turn & np.uint64(3)  # a quarter: low bits, apart from those of the fraction
+    angle *= np.pi / 2
+    return angle
 
 
 def gamma_attempt(shape: FloatArray, x: FloatArray, u: FloatArray) -> tuple[FloatArray, BoolArray]:

@@ -28,10 +28,12 @@ def run_numpy(
     """Run tasks ``first``, ``first + 1``, ... to their horizon."""
     streams = Streams(seed, np.arange(first, first + tasks, dtype=np.uint64))
     environment = environments(prior, streams)
-    rewards = np.empty((horizon, tasks))
+    # rewards, their total, what was done is worth, regrets and their sums: see Block
+    curves = np.empty((4 * horizon + 1, tasks))
+    rewards, totals = curves[:horizon], curves[horizon]
+    worth, regrets, sums = curves[horizon + 1 :].reshape(3, horizon, tasks)
+    used = horizon + 1
     actions: list[Any] = []
-    worth: list[FloatArray] = []
-    regrets: list[FloatArray] = []
     log: list[FloatArray] = []
     has_best = True
     for step in steps(
@@ -52,8 +54,11 @@ def run_numpy(
             if at == 0 or (shown is None and step.after is not None):
                 shown = step.after if shown is None else shown
                 has_best = not actions_influence_signals(environment, shown)
-            worth.append(step.worth)
-            regrets += [step.best - step.worth] if has_best else []
+            worth[at] = step.worth
+            used = 2 * horizon + 1
+            if has_best:
+                np.subtract(step.best, step.worth, out=regrets[at])
+                used = len(curves)
         if keep:
             of_arms = step.seen.actions is None
             actions.append(step.actions.astype(np.int32) if of_arms else step.actions)
@@ -63,11 +68,13 @@ def run_numpy(
         belief.resets if isinstance(belief, roles.ResettingBelief) else np.zeros(tasks, np.int64)
     )
     # pull by pull: the same bits whatever the number of tasks
-    totals = np.cumsum(rewards, axis=0)[-1:].copy()
-    curves = [rewards, totals, *([np.stack(worth)] if worth else [])]
-    if regrets:
-        regret = np.stack(regrets)
-        curves += [regret, np.cumsum(regret, axis=0)]
-    means, squares = report(np.concatenate(curves))
-    columns = Columns(np.stack(actions), rewards, np.stack(log) if log else None) if keep else None
-    return Block(means, squares, totals[0], resets, columns)
+    totals[:] = rewards[0]
+    for earned in rewards[1:]:
+        totals += earned
+    if used == len(curves):
+        np.cumsum(regrets, axis=0, out=sums)
+    means, squares = report(curves[:used])
+    columns = None
+    if keep:
+        columns = Columns(np.stack(actions), rewards.copy(), np.stack(log) if log else None)
+    return Block(means, squares, totals.copy(), resets, columns)

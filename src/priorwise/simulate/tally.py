@@ -20,7 +20,8 @@ def report(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
             tiles = part.reshape(rows, -1, min(part.shape[1], LANES))
             centre = tiles.mean(axis=2)
             means[at] = centre.T
-            squares[at] = np.square(tiles - centre[:, :, None]).sum(axis=2).T
+            apart = tiles - centre[:, :, None]
+            squares[at] = np.square(apart, out=apart).sum(axis=2).T
     return means, squares
 
 

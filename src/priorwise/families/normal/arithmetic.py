@@ -16,7 +16,8 @@ def condition(
     s = np.einsum("tj,tj->t", f, f) + noise_var
     k = np.einsum("tij,tj->ti", root, f)
     shrink = k / (s + np.sqrt(noise_var * s))[:, None]
-    return m + k * (residual / s)[:, None], root - shrink[:, :, None] * f[:, None, :]
+    less = shrink[:, :, None] * f[:, None, :]
+    return m + k * (residual / s)[:, None], np.subtract(root, less, out=less)
 
 
 def given(

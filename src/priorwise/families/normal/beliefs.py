@@ -125,7 +125,8 @@ class NormalBelief(SeparableTasks):
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Values of the arms with ``w ~ N(m, S)``, ``(task, draw, arm)``."""
         z = rng.normal(doors.drawing(self, rng, draws), self.m.shape[1])
-        weights = self.m[:, None, :] + z @ self.root.transpose(0, 2, 1)
+        weights = z @ self.root.transpose(0, 2, 1)
+        weights += self.m[:, None, :]
         return np.asarray(self.prior.values(weights, seen))
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
