@@ -14,7 +14,7 @@ rounds.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
@@ -163,15 +163,8 @@ class GaussianMoments(MomentEstimator):
         return *data.within(), "their rewards never differ", single
 
     def _reader(self, data: Any, statistics: GaussianStatistics) -> Callable[[slice], Contribution]:
-        setup, read = self._setup(statistics.arms), READERS[self.variant]
+        setup, read = _setup(self, statistics.arms), READERS[self.variant]
         return lambda rows: read(setup, *rows_of(statistics, rows))
-
-    def _setup(self, arms: int) -> Setup:
-        assert self.noise_var is not None
-        noise = validation.per_arm("noise_var", self.noise_var, arms)
-        mean = np.zeros(arms) if self.mean is None else validation.vector("mean", self.mean, arms)
-        cov = np.eye(arms) if self.cov is None else validation.covariance("cov", self.cov, arms)
-        return Setup(noise, mean, cov)
 
     def _statistics(self, data: Any) -> GaussianStatistics:
         statistics = GaussianStatistics.of(data, arms=self.arms, steps=self.steps)
@@ -199,7 +192,7 @@ class GaussianMoments(MomentEstimator):
 
     def _group_totals(self, groups: GaussianGroups) -> Totals:
         """Sums over tasks from sums over groups: every estimate is linear in S, S S' and Q."""
-        setup, n, t = self._setup(groups.arms), groups.pulls, groups.tasks
+        setup, n, t = _setup(self, groups.arms), groups.pulls, groups.tasks
         sums, squares = groups.sums, groups.squares
         squares = np.zeros_like(sums) if squares is None else squares
         shift = n * setup.mean
@@ -222,7 +215,7 @@ class GaussianMoments(MomentEstimator):
         return Totals(rows, int(t.sum()), *sums_of, (), design_sums(n, t))
 
     def _finish(self, totals: Totals, data: Any) -> PriorFit:
-        setup, arms = self._setup(totals.x.size), totals.x.size
+        setup, arms = _setup(self, totals.x.size), totals.x.size
         tasks = int(totals.rows) * (2 if self.variant == "difference" else 1)
         unseen = totals.design[:arms] == 0
         subtract = self.variant in ("two-round", "full")
@@ -257,6 +250,19 @@ class GaussianMoments(MomentEstimator):
         found.cov[blind, blind] = setup.noise_var[blind]
         prior_of = partial(GaussianPrior, noise_var=setup.noise_var)
         return moment_fit(prior_of, found, guessed=bool(blind.any() or unseen.any()), **report)
+
+
+@lru_cache(maxsize=16)
+def _setup(estimator: GaussianMoments, arms: int) -> Setup:
+    """What an estimator knows of tasks with so many arms: noise, mean and covariance."""
+    assert estimator.noise_var is not None
+    noise = validation.per_arm("noise_var", estimator.noise_var, arms)
+    mean, cov = np.zeros(arms), np.eye(arms)
+    if estimator.mean is not None:
+        mean = validation.vector("mean", estimator.mean, arms)
+    if estimator.cov is not None:
+        cov = validation.covariance("cov", estimator.cov, arms)
+    return Setup(noise, mean, cov)
 
 
 def _as_value(array: FloatArray) -> Any:
