@@ -50,7 +50,16 @@ def numbers_of(table: Any, columns: Columns, where: str) -> tuple[Any, dict[str,
                 "numbers nor dates"
             )
         picked[role] = column
+    if columns.time is not None:
+        column, kind = table[columns.time], table[columns.time].type()
+        if not (kind.is_temporal() or kind.is_numeric()) or kind.is_time():
+            raise ValueError(
+                f"time: the column {columns.time!r} of {where} has {kind}, and neither times, "
+                "dates nor numbers"
+            )
+        picked["time"] = column
     wanted = {"reward": columns.reward, "pulls": columns.pulls, "squares": columns.squares}
+    wanted["propensity"] = columns.propensity
     wanted |= {f"x{i}": name for i, name in enumerate(columns.context)}
     texts = {}
     for role, given in wanted.items():
@@ -140,6 +149,15 @@ def _tests(table: Any, columns: Columns, missing: str) -> list[_Test]:
     large = (reward > SQUARED) | (reward < -SQUARED)
     words = f"a reward above {SQUARED:g} in size (take a larger unit)"
     found.append(_Test("reward", columns.reward, large & ~unknown(reward), words))
+    if columns.time is not None:
+        when = table.time
+        none = unknown(when) if when.type().is_floating() else when.isnull()
+        found.append(_Test("time", columns.time, none, "no time"))
+    if columns.propensity is not None:
+        chance = table.propensity
+        wrong = unknown(chance) | (chance <= 0.0) | (chance > 1.0)
+        words = "no probability above 0 and up to 1"
+        found.append(_Test("propensity", columns.propensity, wrong, words))
     for i, name in enumerate(columns.context):
         found.append(_Test("context", name, unknown(table[f"x{i}"]), "no finite number"))
     return found + (_sums(table, columns) if columns.summed else [])

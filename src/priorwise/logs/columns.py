@@ -29,6 +29,8 @@ class Columns:
     squares: str | None
     context: tuple[str, ...]
     said: tuple[str, ...]
+    time: str | None = None
+    propensity: str | None = None
 
     @classmethod
     def of(
@@ -42,6 +44,8 @@ class Columns:
         pulls: str | None,
         squares: str | None,
         context: Sequence[str] | str | None,
+        time: str | None = None,
+        propensity: str | None = None,
     ) -> Columns:
         """Take what was asked for, and guess what was not.
 
@@ -53,11 +57,14 @@ class Columns:
         if context is not None and not isinstance(context, (str, Sequence)):
             raise TypeError(f"context must be a list of columns, got {validation.shown(context)}")
         features = (context,) if isinstance(context, str) else tuple(context or ())
-        for role, name in (*asked.items(), *(("context", each) for each in features)):
+        # never guessed: what they say changes what is done
+        others = {"time": time, "propensity": propensity}
+        roles = (*asked.items(), *others.items(), *(("context", each) for each in features))
+        for role, name in roles:
             if name is not None and name not in names:
                 _unknown(role, name, names, where)
         said: list[str] = []
-        taken = [*(name for name in asked.values() if name is not None), *features]
+        taken = [name for _, name in roles if name is not None]
         for role in ("task", "action", "reward", "pulls", "squares"):
             if asked[role] is not None:
                 continue
@@ -78,7 +85,9 @@ class Columns:
         twice = sorted({name for name in taken if taken.count(name) > 1})
         if twice:
             raise ValueError(f"log: the column {twice[0]!r} is asked for in two roles")
-        made: Any = cls(**asked, context=features, said=tuple(said))  # type: ignore[arg-type]
+        if propensity is not None and asked["pulls"] is not None:
+            raise ValueError("propensity: each pull has its own; the log needs one row per pull")
+        made: Any = cls(**asked, context=features, said=tuple(said), **others)  # type: ignore[arg-type]
         return made
 
     @property

@@ -162,13 +162,20 @@ def fit_prior(
     3
 
     """
-    seed = validation.seed(seed)
-    if arms not in ("auto", "same", "new"):
-        raise ValueError(f"arms must be 'auto', 'same' or 'new', got {validation.shown(arms)}")
     read = read_log(
         log, task=task, action=action, reward=reward, pulls=pulls, squares=squares,
         context=context, missing=missing,
     )  # fmt: skip
+    return fit_read(read, family, seed=seed, contexts=contexts, arms=arms)
+
+
+def fit_read(
+    read: Log, family: str = "auto", *, seed: int, contexts: Any = None, arms: Arms = "auto"
+) -> LogFit:
+    """Learn a prior from a log that was read: see :func:`fit_prior`."""
+    seed = validation.seed(seed)
+    if arms not in ("auto", "same", "new"):
+        raise ValueError(f"arms must be 'auto', 'same' or 'new', got {validation.shown(arms)}")
     if len(read.tasks) < 2:
         raise ValueError(
             f"task: the column {read.columns.task!r} has one task only; a prior is learned from "

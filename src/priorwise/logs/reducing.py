@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import Any, Final, Literal, final
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from priorwise.core import validation
 from priorwise.core.sizes import check_memory
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, numbers_of, unknown
 from priorwise.logs.columns import Columns
 from priorwise.logs.opening import is_text, one_kind_of_time, open_log
@@ -22,6 +22,8 @@ MOST_ARMS: Final = 500
 """Arms of a prior that tells them apart."""
 LOST: Final = 1e-13
 """Share of the squares below which what is left of them within arms is mostly rounding."""
+SOMETIMES: Final = ("squares", "gram", "moments")
+"""Sums that a log may lack."""
 FEW: Final = 3
 """Tasks per arm below which arms are taken for new ones in every task."""
 
@@ -50,7 +52,8 @@ class Log:
     rows: int  # of the log
     dropped: int  # rows without a reward
     said: tuple[str, ...]
-    source: Any = field(repr=False)  # rows with a reward, as an Ibis table
+    # rows with a reward, as an Ibis table; also those of other tasks where this is a part of a log
+    source: Any = field(repr=False)
 
     @property
     def not_binary(self) -> str | None:
@@ -87,6 +90,23 @@ class Log:
                 "prior that tells arms apart; pass arms='new' for one that does not"
             )
         return self.arm, len(self.arms), self.names
+
+    def part(self, tasks: BoolArray) -> Log:
+        """Return the log of some tasks, True for those wanted; arms keep their places."""
+        of = tasks[self.task]
+        sums = {name: getattr(self, name) for name in ("arm", "pulls", "sums", *SOMETIMES)}
+        kept = {name: None if each is None else each[of] for name, each in sums.items()}
+        chosen = self.tasks[tasks]
+        rows = int(of.sum() if self.columns.summed else self.pulls[of].sum())
+        place = np.cumsum(tasks) - 1
+        return replace(self, tasks=chosen, task=place[self.task[of]], rows=rows, **kept)
+
+    def rows_of(self, tasks: NDArray[Any], arms: NDArray[Any]) -> IntArray:
+        """Return the row of each pair of a task and an arm; -1 for those of other tasks."""
+        task = np.minimum(np.searchsorted(self.tasks, tasks), len(self.tasks) - 1)
+        place = task * len(self.arms) + np.searchsorted(self.arms, arms)
+        row = np.searchsorted(self.task * len(self.arms) + self.arm, place)
+        return np.where(self.tasks[task] == tasks, row, -1)
 
     def grid(self, values: FloatArray, arms: Arms) -> FloatArray:
         """Return a column of rows as a table, ``(task, arm)``; 0 where a task did not pull."""
@@ -131,13 +151,9 @@ class Log:
             count=self.source.count()
         )
         found = fetch(table)
-        row_of = {pair: row for row, pair in enumerate(zip(self.task, self.arm, strict=True))}
-        pairs = zip(
-            np.searchsorted(self.tasks, found["task"]),
-            np.searchsorted(self.arms, found["action"]),
-            strict=True,
-        )
-        rows = np.array([row_of[pair] for pair in pairs])
+        rows = self.rows_of(found["task"], found["action"])
+        here = rows >= 0
+        rows, found = rows[here], {name: each[here] for name, each in found.items()}
         return kind.from_counts(
             self.task[rows], place[rows], found["reward"], found["count"].astype(np.float64),
             shape=(len(self.tasks), width), names=names,
@@ -179,6 +195,8 @@ def read_log(
     pulls: str | None = None,
     squares: str | None = None,
     context: Sequence[str] | str | None = None,
+    time: str | None = None,
+    propensity: str | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
 ) -> Log:
     """Reduce a log to its sums, in one pass of its engine.
@@ -196,6 +214,8 @@ def read_log(
         Column of the sum of squared rewards of such a row, from which the noise is estimated.
     context
         Columns of features of the pulled arm, for a log with one row per pull.
+    time, propensity
+        Columns of when a row was, and of how likely its action was when it was chosen.
     missing
         What to do with rows without a reward, such as those whose reward has not come yet: refuse,
         or leave them out, which the result counts. They are never taken for zeros.
@@ -204,7 +224,7 @@ def read_log(
     if missing not in ("refuse", "drop"):
         raise ValueError(f"missing must be 'refuse' or 'drop', got {validation.shown(missing)}")
     asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
-    asked |= {"squares": squares, "context": context}
+    asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
     try:
         return _read(log, *open_log(log), asked, missing)
     except EngineError:
@@ -220,7 +240,7 @@ def _read(log: Any, table: Any, where: str, asked: Any, missing: str) -> Log:
         raise ValueError(
             "context: features need one row per pull, but pulls= says that rows are sums"
         )
-    for name in (columns.task, columns.action):
+    for name in filter(None, (columns.task, columns.action, columns.time)):
         kind = table[name].type()
         if is_text(log) and kind.is_timestamp() and kind.timezone is not None:
             one_kind_of_time(log, name)
