@@ -64,6 +64,10 @@ def fit(
     arms: Annotated[
         ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
     ] = ArmsAre.auto,
+    noise_var: Annotated[
+        float | None,
+        word("Variance of a single reward, where it is known.", "NUMBER", shown="learned"),
+    ] = None,
     drop_missing: Annotated[
         bool,
         typer.Option("--drop-missing", help="Leave out rows without a reward, and count them."),
@@ -79,7 +83,8 @@ def fit(
     try:
         found = fit_prior(
             log, family, seed=seed, task=task, action=action, reward=reward, pulls=pulls,
-            squares=squares, arms=arms.value, missing="drop" if drop_missing else "refuse",
+            squares=squares, arms=arms.value, noise_var=noise_var,
+            missing="drop" if drop_missing else "refuse",
         )  # fmt: skip
     except (ModuleNotFoundError, OSError, TypeError, ValueError) as error:
         fail("LOG", error)

@@ -99,7 +99,7 @@ class PriorFit(Serializable, Tabular):
         errors = {} if self.std_errors is None else self.std_errors
         checked["std_errors"] = serial.errors("std_errors", errors)
         if (names := getattr(self.statistics, "names", None)) is not None:
-            checked["prior"] = _named(self.prior, names)
+            checked["prior"] = named(self.prior, names)
         for name in ("tasks", "left_out", "iterations"):
             checked[name] = validation.count(name, getattr(self, name), least=0)
         for name in ("at_boundary", "converged"):
@@ -126,7 +126,7 @@ class PriorFit(Serializable, Tabular):
         sizes.check_memory(f"n={sizes.amount(n)}", BYTES_OF_A_PRIOR * sizes.as_float(n), "lower n")
         names = getattr(self.prior, "names", None)
         drawn = self.uncertainty.draw(self.prior, rng, n)
-        return drawn if names is None else [_named(each, names) for each in drawn]
+        return drawn if names is None else [named(each, names) for each in drawn]
 
     def _fields(self) -> dict[str, Any]:
         if self.statistics is not None:
@@ -227,7 +227,7 @@ class PriorFit(Serializable, Tabular):
         return out
 
 
-def _named(prior: Any, names: tuple[str, ...]) -> Any:
+def named(prior: Any, names: tuple[str, ...]) -> Any:
     """Return a prior with the names of the arms, if it has so many arms and no names yet."""
     open_ = getattr(prior, "names", names) is None and prior.arms == len(names)
     return prior.replaced(names=names) if open_ else prior

@@ -1,5 +1,5 @@
-"""The figure of a fitted prior: where it puts the mean reward of each arm. It reads priors and
-never simulates a task.
+"""The figure of a fitted prior: where it puts the mean reward of each arm, and which arms move
+together. It reads priors and never simulates a task.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,16 @@ import numpy as np
 from priorwise.core.protocols import MeanBelief, Prior, QuantileBelief, Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
-from priorwise.figures.style import COLOURS, INK, Picture, name_rows, sheet, write
+from priorwise.figures.heat_maps import heat
+from priorwise.figures.style import (
+    COLOURS,
+    INK,
+    Picture,
+    name_rows,
+    sheet,
+    short_label,
+    write,
+)
 
 DRAWS: Final = 4000
 LEVELS: Final = (0.05, 0.25, 0.75, 0.95)
@@ -18,6 +27,10 @@ PLAUSIBLE: Final = 20
 """Plausible priors that are drawn beside the fitted one."""
 LABELLED: Final = 12
 """Rows up to which numbers are written."""
+CELL: Final = 0.46
+"""Inches of a column of correlations."""
+MOST_CELLS: Final = 40
+"""Arms up to which correlations are drawn."""
 
 
 @runtime_checkable
@@ -39,7 +52,8 @@ class CoefficientPrior(Protocol):
 
 def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
     """Draw a line for each arm: 90 % and 50 % of its law and its mean, with those of plausible
-    priors behind.
+    priors behind, and beside them the correlations of the arms of one task where these move
+    together.
     """
     names, axis = _names(prior)
     fitted = _summary(prior)
@@ -49,11 +63,17 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
     text = "Line: the middle 90 % of tasks, thick 50 %. Dot: mean."
     if len(others):
         text += f" Orange: the same for {len(others)} priors that the data leave plausible."
-    width = 7.2
+    together, told = _correlations(prior)
+    text += told
+    cell = CELL if rows <= LABELLED else 0.2
+    beside = 0.0 if together is None else cell * rows + 0.25
+    top = 0.62 if together is None else 0.72 + 0.058 * max(len(short_label(each)) for each in names)
+    lines = 7.2
+    width = lines + beside
     bold: Any = {"color": COLOURS[0], "zorder": 2, "solid_capstyle": "butt"}
     dot: Any = {"color": "white", "markeredgecolor": COLOURS[0], "markeredgewidth": 1.6}
-    with sheet(width, tall, title, text, left=left, top=0.62, bottom=0.75, title_left=0.12) as page:
-        axes = page.axes(left, width - left - 0.45, tall)
+    with sheet(width, tall, title, text, left=left, top=top, bottom=0.75, title_left=0.12) as page:
+        axes = page.axes(left, lines - left - 0.45, tall)
         for row in range(rows):
             low, quarter, three, high, mean = fitted[row]
             axes.plot([low, high], [row, row], linewidth=1.4, **bold)
@@ -71,7 +91,44 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
         name_rows(axes, names, range(rows))
         axes.set_ylim(rows - 0.3, -0.5)
         axes.set(xlabel=axis)
+        if together is not None:  # rows beside the lines of their arms, which leave 0.2 rows below
+            row_tall = tall / (rows + 0.2)
+            cells = page.axes(lines - 0.2, cell * rows, rows * row_tall, up=0.2 * row_tall)
+            _draw_correlations(cells, together, names)
     return page.picture
+
+
+def _correlations(prior: Any) -> tuple[FloatArray | None, str]:
+    """Correlations between the arms of one task, None where there is nothing to draw, and what to
+    say of them.
+    """
+    if isinstance(prior, ManySizedPrior):
+        one = getattr(prior, "correlation", None)
+        return None, "" if one is None else f" Correlation of the arms of one task: {one:.2f}."
+    cov = getattr(_bandit(prior), "cov", None)
+    if cov is None or len(cov) < 2 or len(cov) > MOST_CELLS:
+        return None, ""
+    std = np.sqrt(np.diag(cov))
+    scale = np.outer(std, std)
+    found = np.divide(cov, scale, out=np.zeros_like(cov), where=scale > 0.0)
+    np.fill_diagonal(found, 1.0)
+    if not np.any(np.triu(np.abs(found) > 5e-3, 1)):
+        return None, " They do not correlate."
+    return found, " Right: correlations of one task, from -1 (blue) to 1 (red)."
+
+
+def _draw_correlations(axes: Any, values: FloatArray, names: Sequence[str]) -> None:
+    from matplotlib.colors import Normalize
+
+    few = len(names) <= LABELLED
+    texts = [[f"{each:.2f}" if few else "" for each in row] for row in values]
+    for place in range(len(names)):
+        texts[place][place] = ""
+    heat(axes, values, Normalize(-1.0, 1.0), texts, palette="RdBu_r")
+    axes.xaxis.tick_top()
+    places = np.arange(len(names)) + 0.5
+    axes.set_xticks(places, [short_label(each) for each in names], rotation=90, fontsize=7.5)
+    axes.set_yticks([])
 
 
 def _bandit(prior: Any) -> Prior:
@@ -90,7 +147,8 @@ def _names(prior: Any) -> tuple[list[str], str]:
     if hasattr(prior, "coefficient_names"):
         return [*prior.coefficient_names], "probability of the move"
     word, axis = ("feature", "coefficient") if features else ("arm", reward)
-    return [f"{word} {index}" for index in range(_bandit(prior).arms)], axis
+    known = None if features else getattr(prior, "names", None)
+    return [*(known or (f"{word} {index}" for index in range(_bandit(prior).arms)))], axis
 
 
 def _summary(prior: Any) -> FloatArray:

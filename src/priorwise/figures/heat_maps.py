@@ -153,7 +153,11 @@ def grid(name: str, table: Table, row: str, value: str) -> FloatArray:
 
 
 def heat(
-    axes: style.Axes, values: FloatArray, scale: Normalize, texts: Sequence[Sequence[str]]
+    axes: style.Axes,
+    values: FloatArray,
+    scale: Normalize,
+    texts: Sequence[Sequence[str]],
+    palette: str = PALETTE,
 ) -> ScalarMappable:
     """Draw a matrix as coloured cells, the first row on top, with a text in each cell that is read
     on its colour.
@@ -161,13 +165,13 @@ def heat(
     import matplotlib as mpl
 
     edges: Any = {"edgecolors": "#dddddd", "linewidth": 0.6, "clip_on": False}
-    cells = axes.pcolormesh(values, cmap=PALETTE, norm=scale, **edges)
+    cells = axes.pcolormesh(values, cmap=palette, norm=scale, **edges)
     axes.set_ylim(values.shape[0], 0)
     axes.grid(visible=False)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    colours = mpl.colormaps[PALETTE](scale(values))
+    colours = mpl.colormaps[palette](scale(values))
     light = colours[..., :3] ** 2.2 @ [0.2126, 0.7152, 0.0722] > EVEN
     for (row, column), pale in np.ndenumerate(light):
         if texts[row][column]:

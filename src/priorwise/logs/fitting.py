@@ -13,26 +13,20 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.family import Family, families, for_arms
-from priorwise.core.fits import PriorFit
+from priorwise.core.fits import PriorFit, named
 from priorwise.core.frames import Table, Tabular
-from priorwise.core.protocols import NoisyEnvironment
-from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import Picture
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.logs.reducing import Arms, Log, read_log
+from priorwise.logs.worth import in_words, worth
 from priorwise.meta.selection.models import ModelComparison, compare_models
-from priorwise.simulate.steps import environments
 
 FOLDS: Final = 5
 CHOICES: Final = (
     "which arm was pulled may depend on anything that is in the log, and on nothing else that "
     "tells about rewards."
 )
-DRAWS: Final = 20_000
-"""Environments that tell what a prior is worth."""
-EXACT: Final = 1e-14
-"""Spread of a mean, as a share of its size, that is rounding only."""
 
 
 @final
@@ -55,12 +49,16 @@ class LogFit(Tabular):
 
     @property
     def prior(self) -> Any:
-        """The fitted prior."""
-        return self.fit.prior
+        """The fitted prior; where all tasks share their arms, of these arms with their names."""
+        return self._of_arms(self.fit.prior)
 
     def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` priors that the log leaves plausible."""
-        return self.fit.draw(rng, n)
+        return [self._of_arms(each) for each in self.fit.draw(rng, n)]
+
+    def _of_arms(self, prior: Any) -> Any:
+        names = getattr(self.fit.statistics, "names", None)
+        return prior if names is None else named(for_arms(prior, len(names)), names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit as JSON; every command that takes a prior file takes it."""
@@ -98,7 +96,7 @@ class LogFit(Tabular):
         )
         lines = [head, *(f"({each})" for each in log.said), "", str(self.fit)]
         if self.worth is not None:
-            lines.append(f"  as good as {_range(self.worth)} pulls of each arm")
+            lines.append(f"  as good as {in_words(self.worth)} pulls of each arm")
         if self.models is not None:
             lines += ["", f"Chosen by held-out likelihood of tasks: {self.chosen}"]
             lines += [f"  {line}" for line in str(self.models).splitlines()]
@@ -121,6 +119,7 @@ def fit_prior(
     context: Sequence[str] | str | None = None,
     contexts: Any = None,
     arms: Arms = "auto",
+    noise_var: float | None = None,
     missing: Literal["refuse", "drop"] = "refuse",
 ) -> LogFit:
     """Learn a prior from a log of past tasks, by marginal likelihood.
@@ -146,6 +145,9 @@ def fit_prior(
         Where the features of future tasks come from, for a fit with ``context``.
     arms
         ``"same"`` arms in all tasks, or ``"new"`` ones in every task; ``"auto"`` looks.
+    noise_var
+        Variance of a single reward around the mean of its arm, where it is known; by default it is
+        learned, from arms that a task pulled more than once or from ``squares``.
 
     Examples
     --------
@@ -166,11 +168,17 @@ def fit_prior(
         log, task=task, action=action, reward=reward, pulls=pulls, squares=squares,
         context=context, missing=missing,
     )  # fmt: skip
-    return fit_read(read, family, seed=seed, contexts=contexts, arms=arms)
+    return fit_read(read, family, seed=seed, contexts=contexts, arms=arms, noise_var=noise_var)
 
 
 def fit_read(
-    read: Log, family: str = "auto", *, seed: int, contexts: Any = None, arms: Arms = "auto"
+    read: Log,
+    family: str = "auto",
+    *,
+    seed: int,
+    contexts: Any = None,
+    arms: Arms = "auto",
+    noise_var: float | None = None,
 ) -> LogFit:
     """Learn a prior from a log that was read: see :func:`fit_prior`."""
     seed = validation.seed(seed)
@@ -181,7 +189,9 @@ def fit_read(
             f"task: the column {read.columns.task!r} has one task only; a prior is learned from "
             "several"
         )
-    models, statistics = _candidates(read, family, arms, contexts)
+    if noise_var is not None:
+        (noise_var,) = validation.positive("noise_var", validation.vector("noise_var", [noise_var]))
+    models, statistics = _candidates(read, family, arms, contexts, noise_var)
     comparison = None
     chosen = next(iter(models))
     if len(models) > 1:
@@ -198,7 +208,9 @@ def fit_read(
     return LogFit(fit, chosen, comparison, check, worth(fit.prior), read)
 
 
-def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[str, Any], Any]:
+def _candidates(
+    log: Log, family: str, arms: Arms, contexts: Any, noise_var: float | None
+) -> tuple[dict[str, Any], Any]:
     """Estimators by name, and the statistics that all of them read."""
     asked, colon, structure = validation.word("family", family).partition(":")
     known = {each.name: each for each in families() if each.models is not None}
@@ -210,33 +222,40 @@ def _candidates(log: Log, family: str, arms: Arms, contexts: Any) -> tuple[dict[
     new = log.new_arms if arms == "auto" else arms == "new"
     facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
     facts |= {"binary": log.odd is None, "contexts": contexts, "asked": asked != "auto"}
-    facts["squares"] = log.squares is not None
+    facts |= {"squares": log.squares is not None, "noise_var": noise_var}
     found: dict[str, Any] = {}
     readers: dict[type, Family] = {}
     for name, each in known.items():
         if asked not in ("auto", name):
             continue
         offered = each.ask("models", "fit_prior")(**facts)
+        if noise_var is not None:  # those that learn it, or have none
+            offered = {
+                w: m for w, m in offered.items() if getattr(m, "noise_var", None) is not None
+            }
         found |= {f"{name}:{word}": made for word, made in offered.items()}
         if offered:
             readers[each.ask("statistics", "fit_prior")] = each
     if structure:
         found = {name: made for name, made in found.items() if name == family}
     if not found:
-        _nothing_fits(log, family, new)
+        _nothing_fits(log, family, new, noise_var)
     if len(readers) > 1:
         raise ValueError(
             f"family: {', '.join(each.name for each in readers.values())} read different "
             "statistics and cannot be compared; name one of them"
         )
     (kind,) = readers
-    log.check_squares(kind)
+    if noise_var is None:
+        log.check_squares(kind)
     return found, log.statistics(kind, arms)
 
 
-def _nothing_fits(log: Log, family: str, new: bool) -> None:
+def _nothing_fits(log: Log, family: str, new: bool, noise_var: float | None) -> None:
     reasons = []
-    if log.odd is not None:
+    if noise_var is not None:
+        reasons.append("noise_var= is for families of real rewards with a known noise")
+    elif log.odd is not None:
         reasons.append(f"its rewards are not 0 or 1: {log.not_binary}")
     if new:
         reasons.append("its arms are new in every task, so that only exchangeable structures fit")
@@ -269,27 +288,3 @@ def _free(fit: PriorFit) -> int:
         shared = each.ndim == 1 and np.ptp(each) == 0.0
         count += 1 if shared else int(np.count_nonzero(each))
     return count
-
-
-def worth(prior: Any) -> FloatArray | None:
-    """``E[Var(r | mu)] / Var(mu)`` of each arm: pulls after which the prior and the mean of the
-    rewards tell as much (for a Beta law alpha + beta, for a normal one noise over variance);
-    infinite where an arm's mean does not vary between tasks.
-    """
-    whole = for_arms(prior, 1)
-    streams = Streams(0, np.arange(DRAWS, dtype=np.uint64))
-    environment = environments(whole, streams)
-    if not isinstance(environment, NoisyEnvironment):
-        return None
-    noise, means = environment.reward_variances(), environment.values(None)
-    if noise is None:
-        return None
-    variances = means.var(axis=0)
-    known = variances <= (EXACT * np.abs(means).max(axis=0)) ** 2  # a mean that does not vary
-    return np.where(known, np.inf, noise.mean(axis=0) / np.where(known, 1.0, variances))
-
-
-def _range(values: FloatArray) -> str:
-    ends = (values.min(), values.max())
-    low, high = ("infinitely many" if np.isinf(each) else f"{each:.3g}" for each in ends)
-    return low if low == high else f"{low} to {high}"

@@ -95,7 +95,7 @@ class Log:
         """Return the log of some tasks, True for those wanted; arms keep their places."""
         of = tasks[self.task]
         sums = {name: getattr(self, name) for name in ("arm", "pulls", "sums", *SOMETIMES)}
-        kept = {name: None if each is None else each[of] for name, each in sums.items()}
+        kept: Any = {name: None if each is None else each[of] for name, each in sums.items()}
         chosen = self.tasks[tasks]
         rows = int(of.sum() if self.columns.summed else self.pulls[of].sum())
         place = np.cumsum(tasks) - 1

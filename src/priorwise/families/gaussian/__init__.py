@@ -26,7 +26,14 @@ def _moments(prior: GaussianPrior) -> Any:
 
 
 def _models(
-    *, binary: bool, new_arms: bool, arms: int, context: int, asked: bool, **facts: Any
+    *,
+    binary: bool,
+    new_arms: bool,
+    arms: int,
+    context: int,
+    asked: bool,
+    noise_var: Any = None,
+    **facts: Any,
 ) -> dict[str, Any]:
     from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
 
@@ -34,7 +41,11 @@ def _models(
         return {}
     names = ("exchangeable",) if new_arms else ("full", "diagonal", "exchangeable")
     few = arms <= MOST_CORRELATED
-    return {name: GaussianMarginalLikelihood(name) for name in names if few or name != "full"}  # type: ignore[arg-type]
+    return {
+        name: GaussianMarginalLikelihood(name, noise_var=noise_var)  # type: ignore[arg-type]
+        for name in names
+        if few or name != "full"
+    }
 
 
 def _information(prior: GaussianPrior, statistics: Any) -> tuple[FloatArray, FloatArray]:

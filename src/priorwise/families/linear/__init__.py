@@ -41,7 +41,7 @@ def _information(prior: LinearGaussianPrior, statistics: Any) -> tuple[FloatArra
     return statistics.gram / noise, statistics.moments / noise
 
 
-def _models(*, context: int, contexts: Any, **facts: Any) -> dict[str, Any]:
+def _models(*, context: int, contexts: Any, noise_var: Any = None, **facts: Any) -> dict[str, Any]:
     from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
 
     if not context:
@@ -52,7 +52,7 @@ def _models(*, context: int, contexts: Any, **facts: Any) -> dict[str, Any]:
             "contexts=SphereContexts(arms=6) or a table of each arm's features"
         )
     return {
-        name: LinearMarginalLikelihood(contexts=contexts, structure=name)
+        name: LinearMarginalLikelihood(contexts=contexts, structure=name, noise_var=noise_var)
         for name in ("full", "diagonal")
     }
 
