@@ -24,7 +24,7 @@ from priorwise.families.beta.statistics import BetaStatistics
 from priorwise.families.finite.counts import FiniteCounts
 from priorwise.families.finite.statistics import FiniteStatistics
 from priorwise.families.gaussian.moment_variants import READERS, rows_of
-from priorwise.families.gaussian.moments import GaussianMoments
+from priorwise.families.gaussian.moments import GaussianMoments, setup_of
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.linear.moments import LinearMoments
 from priorwise.families.linear.statistics import LinearStatistics
@@ -61,7 +61,7 @@ def raw(fit):
 
 
 def unprojected(variant, statistics):
-    setup = estimator(variant)._setup(3)
+    setup = setup_of(estimator(variant), 3)
     (totals,) = moment_totals.prefix_totals(
         lambda rows: READERS[variant](setup, *rows_of(statistics, rows)), [len(statistics)]
     )

@@ -163,7 +163,7 @@ class GaussianMoments(MomentEstimator):
         return *data.within(), "their rewards never differ", single
 
     def _reader(self, data: Any, statistics: GaussianStatistics) -> Callable[[slice], Contribution]:
-        setup, read = _setup(self, statistics.arms), READERS[self.variant]
+        setup, read = setup_of(self, statistics.arms), READERS[self.variant]
         return lambda rows: read(setup, *rows_of(statistics, rows))
 
     def _statistics(self, data: Any) -> GaussianStatistics:
@@ -192,7 +192,7 @@ class GaussianMoments(MomentEstimator):
 
     def _group_totals(self, groups: GaussianGroups) -> Totals:
         """Sums over tasks from sums over groups: every estimate is linear in S, S S' and Q."""
-        setup, n, t = _setup(self, groups.arms), groups.pulls, groups.tasks
+        setup, n, t = setup_of(self, groups.arms), groups.pulls, groups.tasks
         sums, squares = groups.sums, groups.squares
         squares = np.zeros_like(sums) if squares is None else squares
         shift = n * setup.mean
@@ -215,7 +215,7 @@ class GaussianMoments(MomentEstimator):
         return Totals(rows, int(t.sum()), *sums_of, (), design_sums(n, t))
 
     def _finish(self, totals: Totals, data: Any) -> PriorFit:
-        setup, arms = _setup(self, totals.x.size), totals.x.size
+        setup, arms = setup_of(self, totals.x.size), totals.x.size
         tasks = int(totals.rows) * (2 if self.variant == "difference" else 1)
         unseen = totals.design[:arms] == 0
         subtract = self.variant in ("two-round", "full")
@@ -253,7 +253,7 @@ class GaussianMoments(MomentEstimator):
 
 
 @lru_cache(maxsize=16)
-def _setup(estimator: GaussianMoments, arms: int) -> Setup:
+def setup_of(estimator: GaussianMoments, arms: int) -> Setup:
     """What an estimator knows of tasks with so many arms: noise, mean and covariance."""
     assert estimator.noise_var is not None
     noise = validation.per_arm("noise_var", estimator.noise_var, arms)
