@@ -92,6 +92,18 @@ def test_numbers_are_those_of_the_library(prior: Path) -> None:
     assert not Path("out").exists()  # --json alone writes nothing
 
 
+def test_batches_are_those_of_the_library(prior: Path) -> None:
+    result = call("simulate", prior, "-p", "greedy", *RUN, "--batch", "3", "--json")
+    assert result.exit_code == 0, result.output
+    content, tasks = json.loads(result.stdout), problems.gaussian().prior
+    size = {"horizon": 4, "tasks": 300, "seed": SEED}
+    run = pw.simulate(tasks, pw.Greedy(), batch=3, **size)
+    assert content["batch"] == 3
+    assert content["policies"][0]["mean_reward"] == pytest.approx(run.mean_reward, rel=1e-12)
+    assert run.mean_reward != pytest.approx(pw.simulate(tasks, pw.Greedy(), **size).mean_reward)
+    assert call("simulate", prior, "-p", "greedy", *RUN, "--batch", "0").exit_code == 2
+
+
 def test_table_and_whole_files(prior: Path) -> None:
     result = call(
         "simulate",

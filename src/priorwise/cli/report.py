@@ -37,23 +37,23 @@ class Line:
     ns_per_pull: float
 
 
-def lines(prior: Prior, entries: Sequence[Entry], result: Comparison) -> list[Line]:
+def lines(prior: Prior, entries: Sequence[Entry], result: Comparison, batch: int = 1) -> list[Line]:
     """Gather the lines, best first."""
     out = []
     for entry in entries:
         run, short = result.runs[entry.name], result.difference(entry.name, result.best)
         gain = None if entry.true_prior else result.difference(entry.name, entry.word)
         known = monte_carlo_n(entry.policy, prior.arms)
-        out.append(Line(entry, run, short, gain, known, ns_per_pull(prior, entry, run)))
+        out.append(Line(entry, run, short, gain, known, ns_per_pull(prior, entry, run, batch)))
     return sorted(out, key=lambda line: -line.run.mean_reward)
 
 
-def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
+def ns_per_pull(prior: Prior, entry: Entry, run: Run, batch: int) -> float:
     """Time a short separate run on one thread, everything compiled already."""
     tasks = 64
     while True:
         # of the run itself there is a progress bar
-        alone: Any = {"believed": entry.believed, "threads": 1, "progress": False}
+        alone: Any = {"believed": entry.believed, "batch": batch, "threads": 1, "progress": False}
         start = time.perf_counter()
         simulate(prior, entry.policy, horizon=run.horizon, tasks=tasks, seed=run.seed, **alone)
         seconds = time.perf_counter() - start
@@ -62,12 +62,13 @@ def ns_per_pull(prior: Prior, entry: Entry, run: Run) -> float:
         tasks *= 4
 
 
-def as_json(prior: Prior, believed: Prior | None, lines: Sequence[Line]) -> str:
+def as_json(prior: Prior, believed: Prior | None, lines: Sequence[Line], batch: int = 1) -> str:
     """Return all numbers as JSON text; None where a number does not exist."""
     content = {
         "priorwise": 1,
         "command": "simulate",
         **data(lines[0].run, "horizon", "tasks", "seed"),
+        "batch": batch,
         "prior": _prior(prior),
         "believed": _prior(believed),
         "policies": [_line(line) for line in lines],

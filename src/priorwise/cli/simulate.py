@@ -13,6 +13,7 @@ from priorwise.cli.output import fail, finish, results_directory
 from priorwise.cli.policies import WORDS
 
 TASKS: Final = "Number of tasks; four times as many halve the standard errors."
+BATCH: Final = "Rewards are seen after every so many pulls."
 
 _WORDS: Final = "\n".join(
     f"[cyan]{each.usage:<17}[/] {each.meaning}".replace("[:", "\\[:") for each in WORDS.values()
@@ -33,6 +34,8 @@ priorwise simulate prior.json -p ts -p sum:8 -p greedy --horizon 10 --seed 0
 priorwise example gaussian --misspecified > wrong.json
 priorwise simulate prior.json --believed wrong.json \\
     -p ts -p sum:8 --horizon 10 --seed 0
+[dim]# rewards come in after every 50 impressions[/]
+priorwise simulate prior.json -p ts -p greedy --horizon 1000 --batch 50 --seed 0
 [dim]# arms that are new in every task; numbers for another program[/]
 priorwise example exchangeable-beta | priorwise simulate - --arms 4 \\
     -p ts --horizon 50 --seed 0 --json
@@ -64,6 +67,7 @@ def simulate(
         word("Prior file, or saved fit, to believe instead; the true one is run too.", "PRIOR"),
     ] = None,
     arms: inputs.Arms = None,
+    batch: Annotated[int, number(BATCH, inputs.at_least_one, True)] = 1,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
     threads: Annotated[
@@ -81,13 +85,13 @@ def simulate(
     size: Any = {"horizon": horizon, "tasks": tasks}
     chosen = inputs.entries(policy, priors, **size)
     players = {entry.name: (entry.policy, entry.believed) for entry in chosen}
-    size |= {"threads": threads, "progress": False if quiet else None}
+    size |= {"batch": batch, "threads": threads, "progress": False if quiet else None}
     try:
         result = compare(truth, players, seed=seed, **size)
     except (TypeError, ValueError) as error:
-        fail("--horizon, --tasks", error)
-    lines = report.lines(truth, chosen, result)
-    text = report.as_json(truth, wrong, lines)
+        fail("--horizon, --tasks, --batch", error)
+    lines = report.lines(truth, chosen, result, batch)
+    text = report.as_json(truth, wrong, lines, batch)
     picture = report.as_figure(lines) if directory else {}
     show = None if as_json or quiet else partial(report.show, lines)
     finish("simulate", directory, picture, text, show)

@@ -4,7 +4,7 @@ A tile is :data:`LANES` tasks in lockstep. These are plain values: nothing here 
 compiler, and priors and policies import their tile functions when they are asked for them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 from typing import Any, Final, Protocol, runtime_checkable
@@ -106,6 +106,8 @@ class FamilyTiles:
     first_rows: FloatArray | None = None
     # ``look`` keeps a key for every four look-ahead draws after each imagined pull
     look_keeps_keys: bool = False
+    # ``update`` for a pull whose batch goes on: what follows from the counts may wait
+    count: Tile | None = None
     # the next signal, where actions influence it; its first row, the state, is logged
     move: Tile | None = None
 
@@ -119,6 +121,17 @@ class PolicyTiles:
     act: Tile
     uses: frozenset[str]  # which of the belief's tile functions it calls; others are not compiled
     draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
+    # plays the largest of the scores that it leaves in ``values``; ``p`` has as many for each step
+    scored: bool = False
+
+    def in_batches(self, batch: int, horizon: int) -> "PolicyTiles":
+        """Return the policy as it decides in batches: a scored one with what ``p`` has for the
+        first pull of the batch.
+        """
+        if not self.scored or self.p.size < horizon:
+            return self
+        steps = np.arange(horizon)
+        return replace(self, p=self.p.reshape(horizon, -1)[steps - steps % batch].ravel())
 
 
 @runtime_checkable

@@ -13,7 +13,8 @@ from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels import compiling as kinds
 from priorwise.kernels.compiling import INTS, KEYS, ROW, ROWS, F, I, U, caller, entry, inline
-from priorwise.kernels.random import GOLDEN, mix
+from priorwise.kernels.policies import pick
+from priorwise.kernels.random import GOLDEN, call_key, mix
 from priorwise.kernels.simd import WIDTH, gather, iota, load, maximum, poke, store
 from priorwise.kernels.tally import note
 
@@ -22,8 +23,8 @@ ASKED = {"draw", "mean", "look", "look_many", "certain", "mean_size"}
 ASKED |= {"quantile", "best_after", "draw_each"}
 _SIZES = types.Array(I, 2, "C")
 _SIGNATURE = types.void(
-    # purpose keys, first task, tasks, horizon
-    KEYS, U, I, I,
+    # purpose keys, first task, tasks, horizon, pulls of a batch, whether scores serve a batch
+    KEYS, U, I, I, I, I,
     _SIZES,  # tables of addresses: of the first belief of a tile, and of those that follow it
     ROW, INTS, INTS,  # environment: p, n, sizes
     # beliefs: p and n of each, sizes of all, first task of each, first rows by task or no rows
@@ -53,7 +54,7 @@ def _best_available(values, mask, arms, out):
 
 @entry(_SIGNATURE)
 def run_tiles(
-    purposes, first, tasks, horizon, tables,
+    purposes, first, tasks, horizon, batch, scored, tables,
     ep, en, esize,
     bps, bns, bsize, begins, first_rows,
     pp, pn,
@@ -63,10 +64,12 @@ def run_tiles(
     belief may skip the first of them.
 
     Signals, values and the policy's normals of a tile are kept, step by step, for the beliefs after
-    the first. Reports and columns are of tasks that count, and of one belief.
+    the first. Reports and columns are of tasks that count, and of one belief. Rewards are seen
+    after every batch; where nothing is shown, scores of its first pull serve all of it.
     """
     arms, signal_rows, beliefs = esize[0], esize[2], bps.shape[0]
-    slots = horizon if beliefs > 1 else 1
+    slots = horizon if beliefs > 1 else batch
+    repeats = scored != 0 and signal_rows == 0
     keys = np.empty((4, LANES), np.uint64)
     environment = np.empty((esize[1], LANES))
     signals = np.empty((slots, max(signal_rows, 1), LANES))
@@ -80,9 +83,9 @@ def run_tiles(
     values = np.empty((arms, LANES))
     acc = np.empty((4 * arms + 3, LANES))
     mask = np.zeros((arms, LANES))
-    rewards, regrets = np.empty(LANES), np.empty(LANES)
+    batch_rewards, regrets = np.empty((batch, LANES)), np.empty(LANES)
     chosen, spare = np.empty(LANES), np.empty(LANES)
-    actions = np.empty(LANES, np.int64)
+    batch_actions = np.empty((batch, LANES), np.int64)
     totals = np.empty((2, LANES))
     reported, kept = means.shape[0] > 0, actions_out.shape[0] > 0
     whole = totals_out.shape[1]
@@ -117,7 +120,9 @@ def run_tiles(
                 for g in range(0, LANES, WIDTH):
                     store(state, row * LANES + g, load(first_rows, row * whole + offset + g))
             for step in range(1, horizon + 1):
-                slot = step - 1 if beliefs > 1 else 0
+                since = (step - 1) % batch  # pulls of the batch before this one
+                slot = step - 1 if beliefs > 1 else since
+                actions, rewards = batch_actions[since], batch_rewards[since]
                 of_values = slot if signal_rows > 0 else 0
                 signal, truth, best = signals[slot], truths[of_values], bests[of_values]
                 draft = scratches[slot if redraws else 0]
@@ -126,10 +131,14 @@ def run_tiles(
                         signal_of(table[kinds.SIGNAL_AT], ep, en, world_keys, step, signal)
                     values_of(table[kinds.VALUES_AT], ep, en, environment, signal, truth)
                     _best_available(truth, mask, arms, best)
-                act(
-                    table[kinds.ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state, signal,
-                    mask, draft, values, acc, actions,
-                )  # fmt: skip
+                if repeats and since > 0:
+                    at = call_key(step, 0)
+                    pick(values, arms, policy_keys, at, acc[0], acc[1], actions)
+                else:
+                    act(
+                        table[kinds.ACT_AT], pp, pn, policy_keys, step, table, bp, bn, state,
+                        signal, mask, draft, values, acc, actions,
+                    )  # fmt: skip
                 for g in range(0, LANES, WIDTH):
                     place = load(actions, g) * np.uint64(LANES) + iota() + np.uint64(g)
                     store(chosen, g, gather(truth, place))
@@ -160,8 +169,13 @@ def run_tiles(
                         log_out[step - 1, k, offset + lane] = signal[row, lane]
                 if moves:
                     move(moves, ep, en, world_keys, step, environment, actions, signal)
-                if step < horizon:
-                    update(table[kinds.UPDATE_AT], bp, bn, state, signal, scratch, actions, rewards)
+                if step < horizon and since == batch - 1:
+                    for k in range(batch):
+                        learn = table[kinds.UPDATE_AT if k == since else kinds.COUNT_AT]
+                        update(
+                            learn, bp, bn, state, signals[slot - since + k], scratch,
+                            batch_actions[k], batch_rewards[k],
+                        )  # fmt: skip
             if reported:
                 note(means, squares, tile, horizon, totals, 0, lanes)
             for g in range(0, LANES, WIDTH):
@@ -201,6 +215,7 @@ def run_compiled(
     horizon: int,
     available: BoolArray | None = None,
     keep: bool = False,
+    batch: int = 1,
     begins: Sequence[int] = (0,),
     report: bool = True,
 ) -> Block:
@@ -218,11 +233,12 @@ def run_compiled(
     mask = np.ones((0 if available is None else whole, environment.arms), dtype=np.bool_)
     if available is not None:
         mask[:tasks] = available
+    policy = policy.in_batches(batch, horizon)
     try:
         run_tiles(
             np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64),
-            np.uint64(first), tasks, horizon,
-            *_roles(environment, beliefs, begins, policy, tasks, whole),
+            np.uint64(first), tasks, horizon, min(batch, horizon), policy.scored,
+            *_roles(environment, beliefs, begins, policy, tasks, whole, batch),
             mask, means, squares, totals, actions, rewards, log, resets,
         )  # fmt: skip
     except MemoryError as error:
@@ -260,6 +276,7 @@ def _roles(
     policy: PolicyTiles,
     tasks: int,
     whole: int,
+    batch: int,
 ) -> tuple[Any, ...]:
     """Addresses, numbers and sizes of environment, beliefs and policy, as the loop takes them."""
     b = beliefs[0]
@@ -270,6 +287,7 @@ def _roles(
             e.sample, e.signal, e.values, e.reward, b.start, called["draw"], called["mean"],
             b.update, look, called["certain"], policy.act, called["mean_size"],
             called["quantile"], called["best_after"], called["draw_each"], e.move,
+            b.update if batch == 1 else b.count or b.update,
         )
     ])  # fmt: skip
     later = table.copy()

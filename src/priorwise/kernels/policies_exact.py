@@ -64,7 +64,9 @@ def exact_knowledge_gradient(
         policies.level(values, total_sizes, arms)
         policies.keep_ties(values, now, arms, most)
     policies.level(now, sizes, arms)
-    policies.pick(now, arms, keys, call_key(step, 0), most, count, actions)
+    for place in range(0, arms * LANES, WIDTH):
+        store(values, place, load(now, place))
+    policies.pick(values, arms, keys, call_key(step, 0), most, count, actions)
 
 
 @inline

@@ -37,4 +37,4 @@ class BayesUCB(Scored):
             return None
         levels = 1.0 - 1.0 / np.arange(2, horizon + 2)
         p = np.stack([levels, ndtri(levels)], axis=1).ravel()
-        return plain_tiles(kernels.bayes_ucb, family, masked, self.uses, p)
+        return plain_tiles(kernels.bayes_ucb, family, masked, self.uses, p, scored=True)

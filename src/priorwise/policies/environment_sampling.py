@@ -12,6 +12,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, sizes, validation
+from priorwise.core.allocation import Allocates
 from priorwise.core.protocols import EnvironmentBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -20,7 +21,7 @@ from priorwise.policies.posterior_sampling import check_law
 
 @final
 @dataclass(frozen=True)
-class EnvironmentSampling:
+class EnvironmentSampling(Allocates):
     """Any rule on k drawn environments.
 
     Parameters

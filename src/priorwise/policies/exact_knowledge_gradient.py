@@ -62,4 +62,4 @@ class ExactKnowledgeGradient(shared.Scored):
         if family.best_after is None:
             return None
         act, alphas = kernels.exact_knowledge_gradient, shared.alphas_to(self.alpha, horizon)
-        return shared.plain_tiles(act, family, masked, self.uses, alphas)
+        return shared.plain_tiles(act, family, masked, self.uses, alphas, scored=True)

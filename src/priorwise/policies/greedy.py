@@ -26,4 +26,4 @@ class Greedy(Scored):
         from priorwise.kernels import policies as kernels
 
         uses = self.uses if family.means_tie else self.uses - {"mean_size"}
-        return plain_tiles(kernels.greedy, family, masked, uses)
+        return plain_tiles(kernels.greedy, family, masked, uses, scored=True)

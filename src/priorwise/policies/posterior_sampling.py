@@ -14,6 +14,7 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.allocation import Allocates
 from priorwise.core.choosing import level, pick
 from priorwise.core.enumeration import EnumerableBelief
 from priorwise.core.protocols import Belief, Seen, offers
@@ -27,7 +28,7 @@ NamedRule = Literal["max", "sum", "softmax"]
 Rule = Callable[[FloatArray, Seen], FloatArray]
 
 
-class SamplingPolicy(ABC):
+class SamplingPolicy(Allocates, ABC):
     """A policy that declares how many posterior draws it needs and chooses from their values
     alone.
     """

@@ -26,6 +26,7 @@ import numpy as np
 
 from priorwise.core import doors, enumeration, sizes, validation
 from priorwise.core.action_laws import ActionLaw, tied_law
+from priorwise.core.allocation import Allocates
 from priorwise.core.choosing import TIE_TOLERANCE, level, pick, sizes_of, ties
 from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, SizedDrawsBelief, offers
 from priorwise.core.seen import Seen
@@ -42,7 +43,7 @@ BLOCK: Final = 1 << 21  # probabilities kept at a time
 
 @final
 @dataclass(frozen=True)
-class RecedingHorizon:
+class RecedingHorizon(Allocates):
     """Two-step receding-horizon control.
 
     Parameters

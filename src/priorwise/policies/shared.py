@@ -8,6 +8,7 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.action_laws import ActionLaw, tied_law
+from priorwise.core.allocation import Allocates
 from priorwise.core.choosing import level, pick
 from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
 from priorwise.core.streams import Stream
@@ -63,15 +64,20 @@ def levelled(values: FloatArray, belief: Any, seen: Seen) -> FloatArray:
 
 
 def plain_tiles(
-    act: Tile, family: FamilyTiles, masked: bool, uses: frozenset[str], p: FloatArray | None = None
+    act: Tile,
+    family: FamilyTiles,
+    masked: bool,
+    uses: frozenset[str],
+    p: FloatArray | None = None,
+    *,
+    scored: bool = False,
 ) -> PolicyTiles:
     """Tile function that needs no sizes but the number of arms and whether some are missing."""
-    return PolicyTiles(
-        np.zeros(1) if p is None else p, np.array([family.arms, 0, 0, masked]), act, uses
-    )
+    sizes = np.array([family.arms, 0, 0, masked])
+    return PolicyTiles(np.zeros(1) if p is None else p, sizes, act, uses, scored=scored)
 
 
-class Scored(ABC):
+class Scored(Allocates, ABC):
     """Plays the arm with the largest score, any of them where several tie.
 
     It reads the posterior exactly and has no Monte-Carlo constant: posteriors however close may
@@ -99,7 +105,7 @@ class Scored(ABC):
         return ActionLaw(tied_law(self.scores(belief, seen)))
 
 
-class Then(ABC):
+class Then(Allocates, ABC):
     """Rounds that do not look at the posterior, then a policy, if there is one: what it needs and
     takes is what that one does.
     """

@@ -8,6 +8,7 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.allocation import Allocates
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen, SeparableBelief, offers
 from priorwise.core.streams import Stream
@@ -18,7 +19,7 @@ from priorwise.policies.laws import sampling_law
 
 @final
 @dataclass(frozen=True)
-class TopTwoThompson:
+class TopTwoThompson(Allocates):
     """Play the best arm of a posterior draw, or with probability 1 - share that of a draw which
     disagrees (Russo 2016).
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import ActionLaw, tied_law
+from priorwise.core.allocation import Allocates
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
@@ -18,7 +19,7 @@ from priorwise.policies.shared import plain_tiles
 
 @final
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Allocates):
     """Play any available arm."""
 
     uses: ClassVar[frozenset[str]] = frozenset()

@@ -24,6 +24,7 @@ def run_numpy(
     horizon: int,
     available: BoolArray | None,
     keep: bool,
+    batch: int = 1,
 ) -> Block:
     """Run tasks ``first``, ``first + 1``, ... to their horizon."""
     streams = Streams(seed, np.arange(first, first + tasks, dtype=np.uint64))
@@ -45,6 +46,7 @@ def run_numpy(
         arms=prior.arms,
         available=available,
         actions=getattr(prior, "actions", None),
+        batch=batch,
     ):
         shown, at = step.seen.signal, step.seen.step - 1
         rewards[at] = step.rewards

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from priorwise.core import doors, validation
+from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import MemoryPolicy, Policy, Prior
 from priorwise.core.runs import Run
@@ -26,6 +27,7 @@ def simulate(
     seed: int,
     believed: Prior | None = None,
     available: Any = None,
+    batch: int = 1,
     keep: bool = False,
     engine: Engine = "auto",
     threads: int | None = None,
@@ -50,6 +52,9 @@ def simulate(
         The prior the policy believes, if it is not the true one: ``R(theta, alg(theta'))``.
     available
         Which arms may be pulled, boolean, ``(arm,)`` or ``(task, arm)``.
+    batch
+        Rewards are seen after every so many pulls; the last batch may be shorter. All pulls of a
+        batch are chosen from one belief, as ``policy.allocate`` does; curves are by pull as ever.
     keep
         Return actions and rewards of every task too, ``(task, step)``.
     engine
@@ -73,7 +78,7 @@ def simulate(
 
     """
     pairs = {type(policy).__name__: (policy, prior if believed is None else believed)}
-    how = horizon, tasks, seed, available, keep, engine, threads, block
+    how = horizon, tasks, seed, available, batch, keep, engine, threads, block
     (run,) = Simulation(prior, pairs, *how).runs(progress).values()
     return run
 
@@ -87,6 +92,7 @@ def compare(
     seed: int,
     believed: Prior | None = None,
     available: Any = None,
+    batch: int = 1,
     keep: bool = False,
     engine: Engine = "auto",
     threads: int | None = None,
@@ -116,7 +122,7 @@ def compare(
         name: value if isinstance(value, tuple) else (value, default)
         for name, value in policies.items()
     }
-    how = horizon, tasks, seed, available, keep, engine, threads, block
+    how = horizon, tasks, seed, available, batch, keep, engine, threads, block
     simulation = Simulation(prior, pairs, *how)
     differences = PairTally({name: each.engine for name, each in simulation.runners.items()})
     return Comparison(simulation.runs(progress, differences), differences.build())
@@ -133,6 +139,7 @@ class Simulation:
         tasks: int,
         seed: int,
         available: Any,
+        batch: int,
         keep: bool,
         engine: Engine,
         threads: int | None,
@@ -143,7 +150,10 @@ class Simulation:
         self.tasks = tasks = validation.count("tasks", tasks)
         self.seed = validation.seed(seed)
         self.keep = keep = validation.flag("keep", keep)
+        self.batch = validation.count("batch", batch)
         doors.fixed_prior("prior", prior)
+        if self.batch > 1:
+            refuse_influence(prior, f"batch={batch}", "batch=1")
         for policy, believed in policies.values():
             doors.believed(prior, believed)
             doors.policy("policy", policy, memory=True)
@@ -190,6 +200,7 @@ class Simulation:
             # blocks in the order of the tasks; a clock reads how long a small one takes, first
             bounds = pairwise([0, *range(first, self.tasks, self.block), self.tasks])
             shared = {"seed": self.seed, "horizon": self.horizon, "keep": self.keep}
+            shared |= {"batch": min(self.batch, self.horizon)}
             mask = self.mask
             parts: list[dict[str, Any]] = [
                 {"first": at, "tasks": end - at, **shared}

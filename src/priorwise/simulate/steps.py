@@ -16,6 +16,7 @@ from priorwise.core import protocols as roles
 from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.simulate.deciding import Decisions, pair
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,13 +34,21 @@ class Step:
     worth: FloatArray | None
     best: FloatArray | None
     log: FloatArray | None  # (task, entry): what else the environment logs
+    before: "Step | None" = None  # the pull before this one, if its reward was not seen yet
 
     def learned(self) -> roles.Belief:
-        """Return the belief after the pull; after the last one only who asks computes it."""
-        belief: roles.Belief = self.belief.update(self.seen, self.actions, self.rewards, self.after)
-        if not hasattr(belief, "update"):
-            name = f"the return value of {type(self.belief).__name__}.update"
-            doors.role(name, belief, "a belief", "update")
+        """Return the belief after the pull and those before it whose rewards were not seen; after
+        the last one only who asks computes it.
+        """
+        belief: roles.Belief = self.belief
+        unseen = [self]
+        while (earlier := unseen[-1].before) is not None:
+            unseen.append(earlier)
+        for each in reversed(unseen):
+            belief = belief.update(each.seen, each.actions, each.rewards, each.after)
+            if not hasattr(belief, "update"):
+                name = f"the return value of {type(self.belief).__name__}.update"
+                doors.role(name, belief, "a belief", "update")
         return belief
 
 
@@ -61,6 +70,7 @@ def steps(
     arms: int,
     available: BoolArray | None = None,
     actions: RealActions | None = None,
+    batch: int = 1,
 ) -> Iterator[Step]:
     """Yield each step of a batch of tasks, in order; stop asking to stop early.
 
@@ -69,7 +79,7 @@ def steps(
     environment
         The tasks, as :func:`environments` draws them.
     belief
-        What the policy is shown, updated after each pull but the last; None where nobody learns.
+        What the policy is shown, updated after each batch but the last; None where nobody learns.
     policy
         Whose actions are played; what it remembers is kept here.
     streams
@@ -80,6 +90,8 @@ def steps(
         Which arms may be pulled, ``(task, arm)``; None: all that the environment has.
     actions
         What may be played where there are no arms.
+    batch
+        Rewards are seen, and the belief is updated, after every so many pulls.
 
     """
     tasks, rows = streams.tasks, np.arange(streams.tasks)
@@ -87,8 +99,8 @@ def steps(
     graded = environment if isinstance(environment, roles.RealValuedEnvironment) else None
     masking = environment if isinstance(environment, roles.MaskingEnvironment) else None
     logged = environment if isinstance(environment, roles.LoggedEnvironment) else None
-    remembering = policy if isinstance(policy, roles.MemoryPolicy) else None
-    memory = None if remembering is None else remembering.begin(tasks)
+    decisions = Decisions(policy, tasks, batch)
+    unseen: Step | None = None
     signal = environment.start(streams.world(0))
     name = f"the return value of {type(environment).__name__}.available"
     what = f"True or False for each task and arm, shape {(tasks, arms)}"
@@ -98,13 +110,7 @@ def steps(
             mask = validation.shaped(name, masking.available(signal), (tasks, arms), "b", what)
             mask = mask if available is None else mask & available
         seen = Seen(step, horizon, arms, signal, mask, actions)
-        rng = streams.at(Purpose.POLICY, step)
-        if remembering is None:
-            chosen = _actions(policy.act(belief, seen, rng), policy, "act", seen, tasks)  # type: ignore[union-attr]
-        else:
-            decided = remembering.decide(belief, seen, rng, memory)
-            chosen, memory = _pair(policy, "decide", "actions and memory", decided)
-            chosen = _actions(chosen, policy, "decide", seen, tasks)
+        chosen = decisions.choose(belief, seen, streams.at(Purpose.POLICY, step))
         values = worth = best = None
         if actions is None and valued is not None:
             values = _valued("values", valued.values(signal), valued, (tasks, arms))
@@ -114,12 +120,14 @@ def steps(
             best = _valued("best_value", graded.best_value(signal), graded, (tasks,))
         log = None if logged is None else logged.log(signal, chosen)
         outcome = environment.step(seen, chosen, streams.world(step))
-        rewards, after = _pair(environment, "step", "rewards and the next signal", outcome)
+        rewards, after = pair(environment, "step", "rewards and the next signal", outcome)
         rewards = _rewards(environment, rewards, tasks, step)
-        done = Step(seen, belief, chosen, rewards, after, values, worth, best, log)
+        done = Step(seen, belief, chosen, rewards, after, values, worth, best, log, unseen)
         yield done
-        if step < horizon and belief is not None:
-            belief = done.learned()
+        if belief is not None:
+            unseen = done if step % batch else None
+            if step < horizon and unseen is None:
+                belief = done.learned()
         signal = after
 
 
@@ -135,14 +143,6 @@ def _valued(method: str, values: Any, environment: Any, shape: tuple[int, ...]) 
     return values
 
 
-def _pair(whose: Any, method: str, what: str, value: Any) -> tuple[Any, Any]:
-    """Refuse what is not a pair."""
-    if not isinstance(value, tuple) or len(value) != 2:
-        name = f"{type(whose).__name__}.{method}"
-        raise TypeError(f"{name} must return a pair of {what}, got {validation.shown(value)}")
-    return value
-
-
 def _rewards(environment: roles.Environment, earned: Any, tasks: int, step: int) -> FloatArray:
     """Refuse what is not a finite reward for each task."""
     earned = np.asarray(earned)
@@ -152,22 +152,3 @@ def _rewards(environment: roles.Environment, earned: Any, tasks: int, step: int)
             f"a finite number, and did not at step {step}"
         )
     return earned.astype(np.float64, copy=False)
-
-
-def _actions(actions: Any, policy: Any, method: str, seen: Seen, tasks: int) -> Any:
-    """Refuse what is not one available arm, or one real action, for each task."""
-    name = f"{type(policy).__name__}.{method}"
-    value = f"the return value of {name}"
-    if seen.actions is not None:
-        return seen.actions.checked(value, actions, tasks)
-    what = f"one integer for each of {tasks} tasks"
-    actions = validation.shaped(value, actions, (tasks,), "iu", what)
-    if actions.min() < 0 or actions.max() >= seen.arms:
-        raise ValueError(
-            f"{name} must return arms 0..{seen.arms - 1}, got {actions.min()} to {actions.max()}"
-        )
-    if seen.mask is not None and not seen.mask[np.arange(tasks), actions].all():
-        raise ValueError(
-            f"{name} chose an arm that is not available at step {seen.step}; use seen.masked(...)"
-        )
-    return actions.astype(np.int64, copy=False)

@@ -73,13 +73,24 @@ def mean(p, n, state, signal, scratch, values):
         rate_means(p, n, state, scratch, values, g)
 
 
-@tile(kinds.UPDATE)
-def update(p, n, state, signal, scratch, actions, rewards):
-    """Count, and propagate anew."""
-    arms = n[At.ARMS]
+@inline
+def counted(arms, state, actions, rewards):
+    """Count a pull."""
     for lane in range(LANES):
         state[actions[lane], lane] += rewards[lane]
         state[arms + actions[lane], lane] += 1.0
+
+
+@tile(kinds.UPDATE)
+def count(p, n, state, signal, scratch, actions, rewards):
+    """Count a pull whose batch goes on."""
+    counted(n[At.ARMS], state, actions, rewards)
+
+
+@tile(kinds.UPDATE)
+def update(p, n, state, signal, scratch, actions, rewards):
+    """Count, and propagate anew."""
+    counted(n[At.ARMS], state, actions, rewards)
     for g in range(0, LANES, WIDTH):
         propagate(p, n, state, scratch, g)
 
