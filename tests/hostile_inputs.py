@@ -1464,6 +1464,23 @@ def doors() -> list[Door]:
             policies=("policies", "policy"),
         ),
         door(
+            "certify",
+            pw.certify,
+            {"fit": FIT, "policy": TS, "horizon": 2, "seed": SEED, "draws": 20, "tasks": 4},
+            {
+                "fit": (None, BETA, "x", COUNTED),
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "draws": (*NOT_COUNTS, 0, 19),
+                "tasks": (*NOT_COUNTS, 0, 1),
+                "bootstrap": ("x", -1, 1.5, 19, 20),
+                "estimator": ("x", TS, BETA),
+                "arms": (5, 0, "x"),
+                "progress": ("yes", 1),
+            },
+        ),
+        door(
             "log_marginal_likelihood",
             pw.meta.log_marginal_likelihood,
             {"prior": BETA, "statistics": COUNTED},

@@ -88,7 +88,8 @@ def test_a_case_can_fail() -> None:
 
 def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
     results = {
-        "BayesUCB", "Bound", "BreakEven", "Comparison", "Distance", "Estimate", "Greedy", "Ladder",
+        "BayesUCB", "Bound", "BreakEven", "Certificate", "Comparison", "Distance", "Estimate",
+        "Greedy", "Ladder",
         "Interval", "FormalLowerBound",
         "MetaLearner", "MetaRun",
         "ModelComparison", "PolicyComparison", "Run", "Rung", "SampleComplexity", "SamplingPolicy",
@@ -101,7 +102,7 @@ def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
         # a record of what a family has; what asks it names its parts
         "Family", "Later", "family_of",
     }  # fmt: skip
-    packages = (pw.core, pw.families, pw.meta, pw.policies, pw.sensitivity)
+    packages = (pw.advise, pw.core, pw.families, pw.meta, pw.policies, pw.sensitivity)
     folders = {each for each in pw.__all__ if isinstance(getattr(pw, each), ModuleType)}
     public = {*pw.__all__, *(name for package in packages for name in package.__all__)} - folders
     tried = {door.name.split(".")[0].split(",")[0] for door in doors()}

@@ -99,6 +99,12 @@ CALLS: dict[str, tuple[str, Callable[[int], Any]]] = {
             clicks(), {"ts": pw.ThompsonSampling()}, horizon=2, tasks=64, draws=3, seed=s
         ),
     ),
+    "certify": (
+        "plausible truths",
+        lambda s: pw.certify(
+            clicks(), pw.ThompsonSampling(), horizon=2, tasks=64, draws=20, seed=s
+        ),
+    ),
     "sample_complexity": (
         "replicates of 64 tasks",
         lambda s: pw.sample_complexity(PRIOR, 0.5, 0.5, horizon=4, seed=s, replicates=3, most=64),
@@ -115,7 +121,7 @@ def test_long_calls_show_how_far_they_are(name: str, seed: int) -> None:
     shown = stream.getvalue()
     assert unit in shown
     # the calls within have no bars of their own
-    if name in ("break_even", "compare_policies", "sample_complexity"):
+    if name in ("break_even", "certify", "compare_policies", "sample_complexity"):
         assert " tasks " not in shown.replace(unit, "")
 
 

@@ -13,7 +13,7 @@ import pytest
 import priorwise as pw
 from priorwise._lazy import STUB, names_in
 
-PACKAGES = ("core", "families", "meta", "policies", "sensitivity")
+PACKAGES = ("advise", "core", "families", "meta", "policies", "sensitivity")
 HEAVY = ("matplotlib", "numba", "pandas", "pyarrow", "rich", "scipy", "typer")
 
 

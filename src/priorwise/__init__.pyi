@@ -1,6 +1,7 @@
 # The names on top of the package, by area. `pw.sensitivity`, `pw.meta`, `pw.families`,
 # `pw.policies` and `pw.core` have all of theirs. Each is imported when it is first used.
 
+from priorwise import advise as advise
 from priorwise import core as core
 from priorwise import experiments as experiments
 from priorwise import families as families
@@ -10,6 +11,7 @@ from priorwise import meta as meta
 from priorwise import policies as policies
 from priorwise import sensitivity as sensitivity
 from priorwise import testing as testing
+from priorwise.advise import certify as certify
 from priorwise.core import Family as Family
 from priorwise.core import PriorFit as PriorFit
 from priorwise.core import Run as Run

@@ -2,11 +2,12 @@
 
 import json
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from priorwise.cli.inputs import AsJson, Out, Quiet, Seed, argument, word
+from priorwise.cli import columns
+from priorwise.cli.inputs import AsJson, Out, Quiet, Seed, argument
 from priorwise.cli.output import fail, finish, results_directory
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ priorwise fit visits.parquet --task campaign --action banner --reward bought \\
     --family beta:exchangeable --seed 0
 [dim]# what would policies earn on tasks like these?[/]
 priorwise simulate out/prior.json --arms 4 -p ts -p greedy --horizon 200 --seed 0
+[dim]# what may be lost because the prior is only learned?[/]
+priorwise certify out/prior.json --arms 4 -p ts --horizon 50 --tasks 500 --seed 0
 """
 
 
@@ -41,37 +44,20 @@ class ArmsAre(StrEnum):
     new = "new"
 
 
-def _column(words: str) -> Any:
-    return word(words, "COLUMN", shown="guessed")
-
-
 def fit(
     log: Annotated[str, argument("Parquet, CSV or Arrow file of past tasks.", "LOG")],
     seed: Seed,
-    family: Annotated[
-        str,
-        word(
-            "A family, or family:structure, such as beta:exchangeable; auto compares.",
-            "NAME",
-            shown=True,
-        ),
-    ] = "auto",
-    task: Annotated[str | None, _column("Which task a row belongs to.")] = None,
-    action: Annotated[str | None, _column("Which arm was pulled.")] = None,
-    reward: Annotated[str | None, _column("What it earned, or the sum over the pulls.")] = None,
-    pulls: Annotated[str | None, _column("How many pulls a row sums up.")] = None,
-    squares: Annotated[str | None, _column("Sum of squared rewards of a row.")] = None,
+    family: columns.FamilyName = "auto",
+    task: columns.Task = None,
+    action: columns.Action = None,
+    reward: columns.Reward = None,
+    pulls: columns.Pulls = None,
+    squares: columns.Squares = None,
     arms: Annotated[
         ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
     ] = ArmsAre.auto,
-    noise_var: Annotated[
-        float | None,
-        word("Variance of a single reward, where it is known.", "NUMBER", shown="learned"),
-    ] = None,
-    drop_missing: Annotated[
-        bool,
-        typer.Option("--drop-missing", help="Leave out rows without a reward, and count them."),
-    ] = False,
+    noise_var: columns.NoiseVar = None,
+    drop_missing: columns.DropMissing = False,
     out: Out = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

@@ -80,18 +80,30 @@ def seed_range(value: int) -> int:
 def read_prior(option: str, path: str) -> Any:
     """Read a prior file, the prior of a saved fit, or standard input for ``-``."""
     from priorwise.core.serial import load_prior
+
+    return _read(load_prior, option, path, HOW_TO)
+
+
+def read_fit(option: str, path: str) -> Any:
+    """Read a saved fit, or standard input for ``-``."""
+    from priorwise.core.fits import PriorFit
+
+    return _read(PriorFit.load, option, path, "priorwise fit log.csv --seed 0 writes one")
+
+
+def _read(load: Callable[[Any], Any], option: str, path: str, cure: str) -> Any:
     from priorwise.core.validation import SHOWN_PATH, shown
 
     if not path:
-        fail(option, f"is empty, as an unset variable of the shell is; pass a prior file; {HOW_TO}")
+        fail(option, f"is empty, as an unset variable of the shell is; pass a prior file; {cure}")
     try:
-        return load_prior(Path(path)) if path != "-" else load_prior(_standard_input())
+        return load(Path(path)) if path != "-" else load(_standard_input())
     except FileNotFoundError as error:
         folder = os.path.isdir(path)  # noqa: PTH112 - unlike Path's, it also answers for names that cannot be
         name = shown(path, quoted=False, most=SHOWN_PATH)
-        fail(option, f"{error if folder else f'no such file: {name}'}; {HOW_TO}")
+        fail(option, f"{error if folder else f'no such file: {name}'}; {cure}")
     except (OSError, TypeError, ValueError) as error:
-        fail(option, f"{'standard input: ' if path == '-' else ''}{error}; {HOW_TO}")
+        fail(option, f"{'standard input: ' if path == '-' else ''}{error}; {cure}")
 
 
 def _standard_input() -> str:

@@ -37,7 +37,7 @@ class LogFit(Tabular):
     ``models`` has the held-out likelihood of every structure that was tried, None where there was
     nothing to choose. ``check`` compares the log with what the prior generates; None where that is
     not known for the family. ``worth`` says how many pulls of an arm tell as much about it as the
-    prior does, ``(arm,)``; None where the family does not say.
+    prior does, ``(arm,)``; None where the family does not say. ``estimator`` made the fit.
     """
 
     fit: PriorFit
@@ -46,6 +46,7 @@ class LogFit(Tabular):
     check: PredictiveCheck | None
     worth: FloatArray | None
     log: Log = field(repr=False)
+    estimator: Any = field(default=None, repr=False)
 
     @property
     def prior(self) -> Any:
@@ -205,7 +206,7 @@ def fit_read(
         if statistics.names is not None:
             exists[:] = True
         check = predictive_check(fit.prior, statistics, exists, seed=seed)
-    return LogFit(fit, chosen, comparison, check, worth(fit.prior), read)
+    return LogFit(fit, chosen, comparison, check, worth(fit.prior), read, models[chosen])
 
 
 def _candidates(

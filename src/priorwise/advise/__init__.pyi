@@ -1,0 +1,2 @@
+from priorwise.advise.certificate import Certificate as Certificate
+from priorwise.advise.certifying import certify as certify

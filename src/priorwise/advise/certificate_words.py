@@ -1,0 +1,87 @@
+"""A certificate in plain words."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from priorwise.advise.losses import upper
+from priorwise.core.estimates import plus_minus
+
+SOURCES: Final = {"law": "the law of the fit", "bootstrap": "refits of resampled tasks"}
+NOISY: Final = 0.5
+"""Share of the losses' variance that may be noise of the simulation before it is spoken of."""
+
+
+def in_words(found: Any) -> Iterator[str]:
+    """Sentences about a certificate."""
+    prior, tasks = type(found.prior).__name__, f"{found.fitted_tasks:,} tasks"
+    yield f"{found.policy} with a {prior} learned from {tasks}, {found.horizon:,} pulls a task:"
+    mean, most = found.expected_loss, found.loss_95
+    mean_text = plus_minus(mean, found.expected_loss_std_error)
+    most_text = plus_minus(most, found.loss_95_std_error)
+    what = "Deciding with it instead of the truth loses"
+    yield f"{what} {mean_text} a task on average{_shares(found, mean)},"
+    yield f"and no more than {most_text} with 95 % confidence{_shares(found, most)}."
+    sources = [
+        f"{len(each.losses)} from {SOURCES[name]} ({upper(each.clear):.2g})"
+        for name, each in found.measured.items()
+    ]
+    larger = "; the larger 95 % loss counts" if len(sources) > 1 else ""
+    yield f"Plausible truths: {' and '.join(sources)}{larger}."
+    yield _of_bound(found)
+    if math.isfinite(found.vague_loss):
+        yield _of_vague(found)
+    if found.more_tasks is not None:
+        yield f"Halving the 95 % loss takes about {_rounded(found.more_tasks)} more past tasks."
+    yield _of_promise(found)
+    if found.noise > NOISY:
+        share = f"{100 * found.noise:.0f} % of the spread of these losses"
+        yield f"warning: {share} is noise of the simulation; more tasks make them more exact"
+    for each in found.warnings:
+        yield f"warning: {each}"
+
+
+def _shares(found: Any, loss: float) -> str:
+    """A loss in percent."""
+    shares = []
+    if found.reward > 0.0:
+        shares.append(f"{100 * loss / found.reward:.2g} % of the reward")
+    if found.gain > max(loss, 0.0):
+        shares.append(f"{100 * loss / found.gain:.2g} % of what the policy adds to uniform play")
+    return f" ({', '.join(shares)})" if shares else ""
+
+
+def _of_bound(found: Any) -> str:
+    bound = found.bound
+    if bound is None:
+        return f"The theorem gives no bound here: {found.without_bound}."
+    if bound.vacuous:
+        any_two = "no less than what holds for any two policies"
+        return f"The theorem's bound, {bound.value:.3g}, is vacuous: {any_two}."
+    return f"The theorem's bound: no more than {bound.value:.3g} with 95 % confidence."
+
+
+def _of_vague(found: Any) -> str:
+    gap, share = found.beats_vague, 100 * found.beats_vague_share
+    more = "more" if gap.mean >= 0.0 else "less"
+    text = f"It earns {plus_minus(abs(gap.mean), gap.std_error)} {more} than a vague prior"
+    if more == "more":
+        text += f", and more under {share:.0f} % of the plausible truths"
+    least = found.break_even_tasks
+    if least is not None and least < found.fitted_tasks:
+        text += f"; break-even at about {_rounded(least)} past tasks"
+    return f"{text}."
+
+
+def _of_promise(found: Any) -> str:
+    off = found.promise_error_95
+    text = f"The reward that it promises, {found.promised.mean:.4g}, may be off by {off:.2g} (95 %)"
+    if 0.0 < found.loss_95 < off:
+        times = f"{off / found.loss_95:.2g} times what choices lose"
+        text += f", {times}: choosing is easier than estimating"
+    return f"{text}."
+
+
+def _rounded(tasks: int) -> str:
+    """Two digits: more are not known."""
+    return f"{round(tasks, 2 - len(str(tasks))) if tasks > 99 else tasks:,}"

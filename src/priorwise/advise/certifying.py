@@ -1,0 +1,197 @@
+"""``certify``: what deciding with a fitted prior may lose, because it is not the truth.
+
+Truths theta that the data leave plausible are drawn around the fit theta^. Under each, the same
+policy plays the same tasks with the truth and with the fit for its prior:
+
+    loss(theta) = R(theta, alg(theta)) - R(theta, alg(theta^)).
+
+Its mean and its 95 % quantile over truths are certified: how far theta lies from theta^ is how far
+the truth does, up to the skew of both laws. Losses are signed, as a wrong prior may earn more.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.advise.certificate import Certificate
+from priorwise.advise.losses import Losses
+from priorwise.advise.plausible import LEAST, fixed, plausible, towards, vague, whole_fit
+from priorwise.core import doors, validation
+from priorwise.core.estimates import Estimate
+from priorwise.core.family import offers
+from priorwise.core.fits import PriorFit
+from priorwise.core.hashing import mix
+from priorwise.core.influence import has_state
+from priorwise.core.progress import progress_of
+from priorwise.core.protocols import Policy, monte_carlo_n
+from priorwise.policies.uniform import Uniform
+from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
+from priorwise.simulate.results import Comparison
+from priorwise.simulate.run import compare, simulate
+from priorwise.simulate.sizes import check_run
+
+BOUNDED: Final = 20
+"""Truths among which the theorem's bound is for the farthest: the truth is farther with 5 %."""
+PROMISE: Final = 20
+"""How many times as many tasks tell what the fitted prior promises."""
+TWICE: Final = math.sqrt(0.5)
+"""How far truths lie from a fit to twice as many tasks, in units of how far they do now."""
+
+
+def certify(
+    fit: Any,
+    policy: Policy,
+    *,
+    horizon: int,
+    seed: int,
+    draws: int = 100,
+    tasks: int = 4_000,
+    bootstrap: int | None = None,
+    estimator: Any = None,
+    arms: int | None = None,
+    progress: bool | None = None,
+) -> Certificate:
+    """Say what a policy may lose by believing a fitted prior instead of the true one.
+
+    Parameters
+    ----------
+    fit
+        What :func:`priorwise.fit_prior` or an estimator returns, or a fit that was saved.
+    policy
+        The policy that will decide.
+    horizon
+        Pulls in a task to come.
+    seed
+        The same seed gives the same numbers.
+    draws
+        Plausible truths from the law of the fit's parameters, at least 20.
+    tasks
+        Tasks simulated under each truth. The noise of the simulation is taken out of the spread of
+        the losses; more tasks make them more exact.
+    bootstrap
+        Plausible truths by refitting resampled tasks, at least 20, or 0 for none. By default half
+        as many as ``draws`` where the fit has its statistics and whoever made it is known.
+    estimator
+        Who made the fit, for the bootstrap; a fit from a log knows it.
+    arms
+        Number of arms of the tasks to come, for a prior of exchangeable arms.
+    progress
+        Show a progress bar: True always, False never, None on a terminal if it takes long.
+
+    Examples
+    --------
+    >>> import priorwise as pw
+    >>> truth = pw.GaussianPrior([0.5, 0.0], [[0.3, 0.1], [0.1, 0.3]])
+    >>> past = pw.simulate(truth, pw.Uniform(), horizon=10, tasks=200, seed=0, keep=True)
+    >>> fit = pw.GaussianMarginalLikelihood("full").fit(past)
+    >>> found = pw.certify(fit, pw.ThompsonSampling(), horizon=10, tasks=500, draws=20, seed=0)
+    >>> found.expected_loss < found.loss_95
+    True
+
+    """
+    fitted, estimator = whole_fit(fit, estimator)
+    doors.policy("policy", policy, memory=True)
+    horizon = validation.count("horizon", horizon)
+    tasks = validation.count("tasks", tasks, least=2)
+    draws = validation.count("draws", draws, least=LEAST)
+    if bootstrap is not None and validation.count("bootstrap", bootstrap, least=0):
+        bootstrap = validation.count("bootstrap", bootstrap, least=LEAST)
+    seed = validation.seed(seed)
+    believed = fixed(fitted.prior, arms)
+    doors.fixed_prior("the fitted prior", believed)
+    size: Any = {"horizon": horizon, "tasks": tasks}
+    most = max(draws, bootstrap or 0)
+    check_run(believed, [policy] * 6, **size, times=most, times_named="draws")
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    sources = plausible(fitted, estimator, draws, bootstrap, rng)
+    pair: Any = {"truth": policy, "fitted": (policy, believed)}
+    instead = vague(believed)
+    rivals = {**pair, "uniform": Uniform()}
+    rivals |= {} if instead is None else {"vague": (policy, instead)}
+    size |= {"progress": False}
+    counts = [count for count, _ in sources.values()]
+    measured: dict[str, Losses] = {}
+    with progress_of(sum(counts) + counts[0] / 2, "plausible truths", shown=progress) as bar:
+        own_size = {**size, "tasks": PROMISE * tasks}
+        promised = simulate(believed, policy, **own_size, seed=_seed(seed, len(sources), 0))
+        for kind, (source, (_, priors)) in enumerate(sources.items()):
+            truths: list[Any] = []
+            rows = []
+            for number, prior in enumerate(priors):
+                truths.append(fixed(prior, arms))
+                own = _seed(seed, kind, number)
+                rows.append(_row(compare(truths[-1], rivals, **size, seed=own)))
+                bar.advance(1)
+            measured[source] = Losses(truths, *np.array(rows).T)
+        first = next(iter(measured.values())).truths
+        near = []
+        for number, truth in enumerate(first):
+            nearer = towards(believed, truth, TWICE)
+            if nearer is not None:
+                result = compare(nearer, pair, **size, seed=_seed(seed, 0, number))
+                gap = result.difference("truth", "fitted")
+                near.append((gap.mean, gap.std_error))
+            bar.advance(0.5)
+    bound, without = _bound(believed, first[:BOUNDED], policy, horizon)
+    return Certificate(
+        policy=type(policy).__name__,
+        prior=believed,
+        horizon=horizon,
+        fitted_tasks=fitted.tasks,
+        measured=measured,
+        promised=Estimate(promised.mean_reward, promised.std_error),
+        nearer=np.array(near) if near else None,
+        bound=bound,
+        without_bound=without,
+        warnings=_warnings(fitted),
+    )
+
+
+def _seed(seed: int, kind: int, number: int) -> int:
+    """Fresh tasks for each truth, so that their errors are independent."""
+    return mix(mix(mix(seed) ^ kind) ^ number)
+
+
+def _row(result: Comparison) -> list[float]:
+    """What was measured under one truth, in the order of :class:`Losses`."""
+    loss, run = result.difference("truth", "fitted"), result.runs["fitted"]
+    other = Estimate(np.nan, np.nan)
+    if "vague" in result.runs:
+        other = result.difference("truth", "vague")
+    gain = result.difference("truth", "uniform").mean
+    numbers = (loss.mean, loss.std_error, other.mean, other.std_error)
+    return [*numbers, run.mean_reward, run.std_error, gain]
+
+
+def _bound(
+    fitted: Any, truths: Sequence[Any], policy: Any, horizon: int
+) -> tuple[Bound | None, str]:
+    """The theorem's bound for the farthest of some truths, or why there is none."""
+    if has_state(fitted):
+        return None, "it is for problems without a state"
+    if not offers(fitted, "pair") or not offers(fitted, "parameters"):
+        return None, f"no distance between two {type(fitted).__name__}s is known"
+    if hasattr(policy, "decide") or monte_carlo_n(policy, fitted.arms) is None:
+        return None, f"{type(policy).__name__} has no Monte-Carlo constant"
+    farthest, most = fitted, -1.0
+    for truth in truths:
+        # with the fitted law of rewards, which the theorem takes as known
+        shared = towards(fitted, truth, 1.0)
+        near = trajectory_bound(shared, fitted, policy, horizon)
+        if near.delta > most:
+            farthest, most = shared, near.delta
+        if near.vacuous:
+            break  # farther ones are so too
+    return reward_bound(farthest, fitted, policy, horizon), ""
+
+
+def _warnings(fit: PriorFit) -> tuple[str, ...]:
+    """What of the fit makes its plausible truths doubtful."""
+    said = [*fit.warnings]
+    if fit.at_boundary:
+        said.append("the fit lies at the boundary of the model, where its law is a guess")
+    if not fit.converged:
+        said.append("the fit has not converged")
+    return tuple(said)

@@ -1,0 +1,91 @@
+"""What the truth may be, given a fit: priors from the law of the fit's parameters, and fits of
+resampled tasks.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.core import doors, validation
+from priorwise.core.family import ask, for_arms, offers
+from priorwise.core.fits import PriorFit
+
+LEAST: Final = 20
+"""Truths of one kind below which there is no 95 % of them."""
+
+
+def whole_fit(fit: Any, estimator: Any) -> tuple[PriorFit, Any]:
+    """Return the fit itself, also of one that was made from a log, and who can make it again."""
+    inner = getattr(fit, "fit", fit)
+    if not isinstance(inner, PriorFit):
+        raise TypeError(
+            f"fit must be what fit_prior or an estimator returns, got {type(fit).__name__}"
+        )
+    if estimator is not None:
+        doors.estimator("estimator", estimator)
+        return inner, estimator
+    return inner, getattr(fit, "estimator", None) if inner is not fit else None
+
+
+def fixed(prior: Any, arms: int | None) -> Any:
+    """Return the fitted prior, one without a fixed number of arms for ``arms`` of them."""
+    if hasattr(prior, "for_arms"):
+        if arms is None:
+            raise ValueError(
+                "arms=... is missing: the fitted prior is for any number of arms; say how many the "
+                "tasks to come have"
+            )
+        return for_arms(prior, validation.count("arms", arms))
+    if arms is not None and validation.count("arms", arms) != prior.arms:
+        raise ValueError(f"arms={arms} was asked for, but the fitted prior has {prior.arms} arms")
+    return prior
+
+
+def plausible(
+    fit: PriorFit, estimator: Any, draws: int, bootstrap: int | None, rng: np.random.Generator
+) -> dict[str, tuple[int, Iterable[Any]]]:
+    """Priors that may be the truth and their number, by where they come from: ``"law"``, ``draws``
+    of the law of the fit's parameters; ``"bootstrap"``, so many fits of as many tasks, drawn with
+    replacement, each made when it is asked for.
+    """
+    found: dict[str, tuple[int, Iterable[Any]]] = {}
+    if fit.uncertainty is not None:
+        found["law"] = draws, fit.draw(rng, draws)
+    data, possible = fit.statistics, estimator is not None and fit.statistics is not None
+    if bootstrap and not possible:
+        lacks = "statistics, which files do not keep" if data is None else "estimator=..."
+        wrong = f"bootstrap={bootstrap} refits resampled tasks, but there is no {lacks}"
+        raise ValueError(f"{wrong}; leave bootstrap out, or certify the fit of the log itself")
+    if possible and bootstrap != 0:
+        refits = max(draws // 2, LEAST) if bootstrap is None else bootstrap
+        rows = rng.integers(data.tasks, size=(refits, data.tasks))
+        found["bootstrap"] = (
+            refits,
+            (estimator.fit(data.take(each), start=fit).prior for each in rows),
+        )
+    if not found:
+        raise ValueError(
+            f"fit: one by {fit.estimator} has no law of plausible priors, and no bootstrap without "
+            "its statistics and estimator=...; take a likelihood fit, or pass who made it"
+        )
+    return found
+
+
+def towards(fitted: Any, truth: Any, share: float) -> Any:
+    """Return the prior that lies ``share`` of the way from the fitted one to a truth, with the
+    fitted law of rewards; None where the family does not name its parameters.
+    """
+    if not offers(fitted, "parameters"):
+        return None
+    names = ask(fitted, "parameters", "certify")
+    moved = {}
+    for name in names:
+        here, there = getattr(fitted, name), getattr(truth, name)
+        moved[name] = here + share * (there - here)
+    return fitted.replaced(**moved)
+
+
+def vague(fitted: Any) -> Any:
+    """Return the family's vague prior for the same tasks; None where it has none."""
+    return ask(fitted, "blank", "certify")(fitted) if offers(fitted, "blank") else None
