@@ -1477,6 +1477,7 @@ def doors() -> list[Door]:
                 "bootstrap": ("x", -1, 1.5, 19, 20),
                 "estimator": ("x", TS, BETA),
                 "arms": (5, 0, "x"),
+                "batch": (*NOT_COUNTS, 0),
                 "progress": ("yes", 1),
             },
         ),

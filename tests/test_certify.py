@@ -161,6 +161,22 @@ def test_same_seed_same_numbers(fit: Any, seed: int) -> None:
     assert "Greedy has no Monte-Carlo constant" in str(first)
 
 
+def test_rewards_may_be_seen_batch_by_batch(fit: Any, seed: int) -> None:
+    """In one batch nothing is learned, and the best arm is the one that the prior says: losses are
+    differences of prior means.
+    """
+    size: Any = {"horizon": 6, "seed": seed, "draws": 20, "tasks": 4_000}
+    found = pw.certify(fit, pw.Greedy(), batch=6, **size)
+    got, mine = found.losses, int(fit.prior.mean.argmax())
+    means = np.array([each.mean for each in got.truths])
+    exact = 6 * (means.max(axis=1) - means[:, mine])
+    assert (np.abs(got.losses - exact) <= 5.0 * got.std_errors + 1e-9).all()
+    assert "6 pulls a task in batches of 6" in str(found)
+    at_once = pw.certify(fit, pw.Greedy(), **size)
+    assert (np.abs(at_once.losses.losses - got.losses) > 1e-6).any()
+    assert pw.certify(fit, pw.ThompsonSampling(), batch=2, **size).bound is None
+
+
 def test_nearer_truths_lie_on_the_way(fit: Any, seed: int) -> None:
     (truth,) = fit.draw(np.random.default_rng(seed), 1)
     half = towards(fit.prior, truth, 0.5)

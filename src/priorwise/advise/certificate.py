@@ -24,7 +24,7 @@ COLUMNS: Final = (
     *("reward", "reward_std_error", "above_uniform"),
 )
 SUMMARY: Final = (
-    *("policy", "horizon", "fitted_tasks", "source", "reward", "gain"),
+    *("policy", "horizon", "batch", "fitted_tasks", "source", "reward", "gain"),
     *("expected_loss", "expected_loss_std_error", "expected_loss_percent"),
     *("loss_95", "loss_95_std_error", "loss_95_percent", "noise"),
     *("vague_loss", "beats_vague_share", "break_even_tasks", "rate", "more_tasks"),
@@ -49,6 +49,7 @@ class Certificate(Tabular):
     policy: str
     prior: Any = field(repr=False)
     horizon: int
+    batch: int
     fitted_tasks: int
     measured: Mapping[str, Losses] = field(repr=False)
     promised: Estimate

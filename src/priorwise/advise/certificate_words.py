@@ -15,7 +15,9 @@ NOISY: Final = 0.5
 def in_words(found: Any) -> Iterator[str]:
     """Sentences about a certificate."""
     prior, tasks = type(found.prior).__name__, f"{found.fitted_tasks:,} tasks"
-    yield f"{found.policy} with a {prior} learned from {tasks}, {found.horizon:,} pulls a task:"
+    pulls = f"{found.horizon:,} pulls a task"
+    pulls += f" in batches of {found.batch:,}" if found.batch > 1 else ""
+    yield f"{found.policy} with a {prior} learned from {tasks}, {pulls}:"
     mean, most = found.expected_loss, found.loss_95
     mean_text = plus_minus(mean, found.expected_loss_std_error)
     most_text = plus_minus(most, found.loss_95_std_error)

@@ -51,6 +51,7 @@ def certify(
     bootstrap: int | None = None,
     estimator: Any = None,
     arms: int | None = None,
+    batch: int = 1,
     progress: bool | None = None,
 ) -> Certificate:
     """Say what a policy may lose by believing a fitted prior instead of the true one.
@@ -77,6 +78,8 @@ def certify(
         Who made the fit, for the bootstrap; a fit from a log knows it.
     arms
         Number of arms of the tasks to come, for a prior of exchangeable arms.
+    batch
+        Rewards are seen after every so many pulls: see :func:`priorwise.simulate`.
     progress
         Show a progress bar: True always, False never, None on a terminal if it takes long.
 
@@ -102,6 +105,7 @@ def certify(
     believed = fixed(fitted.prior, arms)
     doors.fixed_prior("the fitted prior", believed)
     size: Any = {"horizon": horizon, "tasks": tasks}
+    batch = validation.count("batch", batch)
     most = max(draws, bootstrap or 0)
     check_run(believed, [policy] * 6, **size, times=most, times_named="draws")
     rng = np.random.Generator(np.random.Philox(key=seed))
@@ -110,7 +114,7 @@ def certify(
     instead = vague(believed)
     rivals = {**pair, "uniform": Uniform()}
     rivals |= {} if instead is None else {"vague": (policy, instead)}
-    size |= {"progress": False}
+    size |= {"batch": batch, "progress": False}
     counts = [count for count, _ in sources.values()]
     measured: dict[str, Losses] = {}
     with progress_of(sum(counts) + counts[0] / 2, "plausible truths", shown=progress) as bar:
@@ -134,11 +138,14 @@ def certify(
                 gap = result.difference("truth", "fitted")
                 near.append((gap.mean, gap.std_error))
             bar.advance(0.5)
-    bound, without = _bound(believed, first[:BOUNDED], policy, horizon)
+    bound, without = None, "it is for rewards that are seen at once"
+    if batch == 1:
+        bound, without = _bound(believed, first[:BOUNDED], policy, horizon)
     return Certificate(
         policy=type(policy).__name__,
         prior=believed,
         horizon=horizon,
+        batch=batch,
         fitted_tasks=fitted.tasks,
         measured=measured,
         promised=Estimate(promised.mean_reward, promised.std_error),

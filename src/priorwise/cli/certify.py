@@ -55,6 +55,9 @@ def certify(
         int | None,
         number("Plausible truths by refitting resampled tasks of a log; 0 for none.", None, "half"),
     ] = None,
+    batch: Annotated[
+        int, number("Rewards are seen after every so many pulls.", inputs.at_least_one, True)
+    ] = 1,
     family: columns.FamilyName = "auto",
     task: columns.Task = None,
     action: columns.Action = None,
@@ -93,10 +96,10 @@ def certify(
     inputs.check_size(prior, [policy], horizon, tasks)
     try:
         size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": arms}
-        shown = False if quiet else None
-        found = certified(fit, policy, horizon=horizon, seed=seed, **size, progress=shown)
+        size |= {"batch": batch, "progress": False if quiet else None}
+        found = certified(fit, policy, horizon=horizon, seed=seed, **size)
     except (ArithmeticError, TypeError, ValueError) as error:
-        fail("FIT, --policy, --draws, --tasks", error)
+        fail("FIT, --policy, --draws, --tasks, --batch", error)
     numbers = {name: finite(each) for name, each in found.summary().items()}
     text = json.dumps({**numbers, "policy": policies[0]}, indent=2, allow_nan=False)
 
