@@ -14,9 +14,14 @@ from scipy.special import expit, log_expit
 
 import priorwise as pw
 from priorwise.core.serial import Serializable
-from priorwise.families.logit_normal.likelihood.joint import JointObjective, coordinates
+from priorwise.families.logit_normal.likelihood.joint import (
+    JointObjective,
+    coordinates,
+    propagated_tasks,
+)
 from priorwise.families.logit_normal.likelihood.objective import StoryObjective
 from priorwise.families.logit_normal.likelihood.story import Rows, evaluated
+from priorwise.families.logit_normal.propagation import propagated
 
 TRUE = pw.ExchangeableLogitNormalPrior(-2.0, 0.8, 0.6)
 FIT = pw.LogitNormalMarginalLikelihood
@@ -82,6 +87,45 @@ def test_derivatives_of_any_covariance(regulariser: float, seed: int) -> None:
         for e in 1e-4 * np.eye(x.size)
     ]
     np.testing.assert_allclose(objective.at(x).gradient, slopes, atol=1e-4)
+
+
+@pytest.mark.parametrize("correlation", [0.7, 1.0])
+def test_compiled_propagation_is_that_of_the_belief(correlation: float, seed: int) -> None:
+    """Factors, normal laws and log likelihoods; one task more than a tile has, arms without
+    pulls.
+    """
+    prior = pw.ExchangeableLogitNormalPrior(-2.0, 0.8, correlation).for_arms(3)
+    rng = np.random.default_rng(seed)
+    n = rng.integers(0, 60, (65, 3)) * (rng.random((65, 3)) < 0.8)
+    s, n = rng.binomial(n, 0.1).astype(float), n.astype(float)
+    found = propagated_tasks(s, n, prior.mean, prior._root)
+    sites = propagated(s, n, prior.mean, prior._root)
+    values = sites.tilted(s, n, prior.mean, prior._root)[1]
+    np.testing.assert_allclose(found.values, values, atol=1e-10)
+    np.testing.assert_allclose(found.precision, sites.precision, atol=1e-9)
+    np.testing.assert_allclose(found.mean, sites.normal(prior.mean, prior._root)[0], atol=1e-10)
+
+
+def test_likelihood_of_known_rates() -> None:
+    """Log odds without variance are those of the prior, by any way of asking."""
+    data = pw.BetaStatistics([[3, 0]], [[9, 0]])
+    known = pw.ExchangeableLogitNormalPrior(-1.0, 0.0, 0.0)
+    for prior in (known, known.for_arms(2)):
+        exact = 3.0 * log_expit(-1.0) + 6.0 * log_expit(1.0)
+        assert pw.meta.log_marginal_likelihood(prior, data)[0] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arms", "asked", "full"), [(8, False, True), (9, False, False), (9, True, True)]
+)
+def test_many_arms_get_any_covariance_only_when_asked(arms: int, asked: bool, full: bool) -> None:
+    """It would take minutes. The cheaper structures, and arms that are new, are always offered."""
+    facts = {"binary": True, "arms": arms, "context": 0, "asked": asked}
+    models = pw.core.family_of(TRUE).ask("models", "fit_prior")
+    offered = models(new_arms=False, **facts)
+    assert ("full" in offered) == full
+    assert {"diagonal", "exchangeable"} <= set(offered)
+    assert set(models(new_arms=True, **facts)) == {"exchangeable"}
 
 
 def test_order_of_arms_and_tasks_does_not_matter(seed: int) -> None:

@@ -77,7 +77,9 @@ def test_scores_are_those_of_the_other_folds(seed: int) -> None:
     assert np.bincount(fold).tolist() == [10] * 5
     for k, (trained, prior) in enumerate(model.fits[1:]):
         assert rows(trained, "successes") == rows(data.take(fold != k), "successes")
-        assert prior == OWN.fit(data.take(fold != k)).prior
+        assert prior == OWN.fit(data.take(fold != k), start=got.fits["own"]).prior
+        anew = OWN.fit(data.take(fold != k)).prior  # where it begins does not matter
+        np.testing.assert_allclose(prior.alpha, anew.alpha, rtol=1e-4)
     assert got.estimate("own").mean == pytest.approx(got.scores["own"].mean())
     assert got.estimate("own").std_error == pytest.approx(
         got.scores["own"].std(ddof=1) / np.sqrt(50)

@@ -12,6 +12,8 @@ from priorwise.families.logit_normal.prior import LogitNormalPrior
 
 MOST_ARMS: Final = 40
 """Arms up to which a log is fitted with any covariance."""
+MOST_UNASKED: Final = 8
+"""The same where nobody asked for this family: with many arms it takes minutes."""
 
 
 def _blank(prior: LogitNormalPrior) -> LogitNormalPrior:
@@ -20,13 +22,15 @@ def _blank(prior: LogitNormalPrior) -> LogitNormalPrior:
 
 
 def _models(
-    *, binary: bool, new_arms: bool, arms: int, context: int, **facts: Any
+    *, binary: bool, new_arms: bool, arms: int, context: int, asked: bool, **facts: Any
 ) -> dict[str, Any]:
     from priorwise.families.logit_normal.likelihood.estimator import LogitNormalMarginalLikelihood
 
-    names = ("exchangeable",) if new_arms else ("full", "diagonal", "exchangeable")
+    names: tuple[str, ...] = ("exchangeable",) if new_arms else ("full", "diagonal", "exchangeable")
     if arms > MOST_ARMS:
         names = names[-1:]
+    elif arms > MOST_UNASKED and not asked:
+        names = tuple(name for name in names if name != "full")
     return {
         name: LogitNormalMarginalLikelihood(name)  # type: ignore[arg-type]
         for name in names

@@ -104,25 +104,12 @@ class LogitNormalPrior(Serializable):
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles:
         """Tile functions for the compiled loop."""
-        from priorwise.families.gaussian.tiles import At
         from priorwise.families.logit_normal import tiles as kernels
         from priorwise.families.logit_normal import tiles_exact as exact
         from priorwise.kernels.bandit import bandit_tiles
 
-        arms, none = self.arms, np.zeros(self.arms)
-        p, n = At.pack(
-            arms=arms,
-            dim=arms,
-            pool=0,
-            lower_root=not np.triu(self._root, 1).any(),
-            same_noise=True,
-            mean=self.mean,
-            root=self._root,
-            noise_var=none,
-            noise_std=none,
-            contexts=np.empty(0),
-            worth=np.empty(0),
-        )
+        arms = self.arms
+        p, n = packed(self.mean, self._root)
         return bandit_tiles(
             p,
             n,
@@ -131,6 +118,26 @@ class LogitNormalPrior(Serializable):
             belief_rows=5 * arms + arms * arms,
             scratch_rows=kernels.scratch_rows(arms, bool(uses & {"look", "best_after"})),
         )
+
+
+def packed(mean: FloatArray, root: FloatArray) -> tuple[FloatArray, IntArray]:
+    """What the kernels read of a prior."""
+    from priorwise.families.gaussian.tiles import At
+
+    arms, none = mean.size, np.zeros(mean.size)
+    return At.pack(
+        arms=arms,
+        dim=arms,
+        pool=0,
+        lower_root=not np.triu(root, 1).any(),
+        same_noise=True,
+        mean=mean,
+        root=root,
+        noise_var=none,
+        noise_std=none,
+        contexts=np.empty(0),
+        worth=np.empty(0),
+    )
 
 
 def check_sizes(mean: FloatArray, var: FloatArray, name: str = "cov") -> None:

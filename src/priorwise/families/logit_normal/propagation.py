@@ -15,7 +15,7 @@ from typing import Final, final
 import numpy as np
 
 from priorwise.core.types import FloatArray
-from priorwise.families.logit_normal.tilted import MIDDLE, Tilted, tilted
+from priorwise.families.logit_normal.tilted import MIDDLE, Tilted, softplus, tilted
 
 TOLERANCE: Final = 1e-11
 MOST_ROUNDS: Final = 300
@@ -42,6 +42,9 @@ class Sites:
         """Mean ``(task, arm)`` and root of the covariance, ``(task, arm, arm)``, of prior and
         factors.
         """
+        if not self.precision.any():
+            tasks, arms = self.precision.shape
+            return np.broadcast_to(mean, (tasks, arms)), np.broadcast_to(root, (tasks, arms, arms))
         m, new, _ = _combined(mean, root, self.precision, self.shift)
         return m, new
 
@@ -59,7 +62,8 @@ class Sites:
         y = self.shift / t
         wide = 1.0 + t * var
         alone = np.where(pulled, -0.5 * (np.log(wide) + (y - centre) ** 2 * t / wide), 0.0)
-        own = np.where(pulled, law.log_mass, 0.0)
+        known = s * m - n * softplus(m)
+        own = np.where(n > 0.0, np.where(var > 0.0, law.log_mass, known), 0.0)
         # of the prior times exp(-t (eta - y)^2 / 2): the fit of the joint mean m
         gap = np.where(pulled, y - mean, 0.0)
         fit = np.where(pulled, t * gap * (y - m), 0.0).sum(axis=1)

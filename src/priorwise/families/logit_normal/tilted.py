@@ -82,7 +82,7 @@ def tilted(
     p = rates(at)
     slope, curve = s - n * p - (at - centre) * precision, n * p * (1.0 - p) + precision
     left, right = (
-        _reach(side, n, precision, at, slope, curve, _softplus(at)) for side in (-1.0, 1.0)
+        _reach(side, n, precision, at, slope, curve, softplus(at)) for side in (-1.0, 1.0)
     )
     # the nearest first on both sides
     steps = np.concatenate([-left[..., None] * nodes[0], right[..., None] * nodes[0]], axis=-1)
@@ -91,12 +91,12 @@ def tilted(
     rise = _rise(steps, n[..., None], precision[..., None], at[..., None], slope[..., None], eta)
     density = np.exp(rise) * width
     mass = density.sum(axis=-1)
-    top = s * at - n * _softplus(at) - 0.5 * (at - centre) ** 2 * precision
+    top = s * at - n * softplus(at) - 0.5 * (at - centre) ** 2 * precision
     log_mass = top + np.log(mass) + 0.5 * np.log(precision / (2.0 * np.pi))
     return Tilted(eta, density / mass[..., None], log_mass)
 
 
-def _softplus(eta: FloatArray) -> FloatArray:
+def softplus(eta: FloatArray) -> FloatArray:
     """``log(1 + e^eta)``."""
     return np.asarray(np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta))))
 
@@ -143,7 +143,7 @@ def _rise(
     """Log density at ``at + step`` minus that at ``at``: linear part, curvature of the normal law,
     and of the likelihood.
     """
-    bend = _softplus(eta) - _softplus(at) - step * rates(at)
+    bend = softplus(eta) - softplus(at) - step * rates(at)
     return np.asarray(slope * step - 0.5 * precision * step * step - n * np.maximum(bend, 0.0))
 
 
@@ -164,7 +164,7 @@ def _reach(
     low, high = np.zeros_like(far), np.full_like(far, np.inf)
     for _ in range(STRETCHES):
         eta = at + side * far
-        bend = np.maximum(_softplus(eta) - level - side * far * p0, 0.0)
+        bend = np.maximum(softplus(eta) - level - side * far * p0, 0.0)
         fall = 0.5 * precision * far * far + n * bend - side * slope * far
         off = (fall < DROP) | (fall > 1.3 * DROP)
         if not off.any():

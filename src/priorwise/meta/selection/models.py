@@ -41,7 +41,7 @@ def compare_models(
     Each task's score is ``log p(its rewards given its actions)`` under the prior that was fitted
     without its fold: all rewards of the task, also for estimators that read only some of them. So
     models with more parameters pay for what they overfit, and families, structures and regularisers
-    can be compared on equal terms.
+    can be compared on equal terms. Fits without a fold begin from the fit to all tasks.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ def compare_models(
     for k in range(folds):
         held = fold == k
         for name, estimator in models.items():
-            prior = estimator.fit(fits[name].statistics.take(~held)).prior
+            others = fits[name].statistics.take(~held)
+            prior = estimator.fit(others, start=fits[name]).prior
             scores[name][held] = log_marginal_likelihood(prior, whole[name].take(held))
     return ModelComparison(scores, fits)
 

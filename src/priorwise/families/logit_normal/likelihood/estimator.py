@@ -22,7 +22,6 @@ from priorwise.families.logit_normal.likelihood.story import Rows, log_marginal
 from priorwise.families.logit_normal.likelihood.story_fit import VAGUE, WHY, StoryFit, pooled
 from priorwise.families.logit_normal.likelihood.uncertainty import LogitNormalUncertainty
 from priorwise.families.logit_normal.prior import LogitNormalPrior
-from priorwise.families.logit_normal.propagation import propagated
 
 Structure = Literal["full", "diagonal", "exchangeable"]
 
@@ -232,5 +231,4 @@ def log_marginal_likelihood(
             f"the prior has {prior.arms} arms, but the statistics have {statistics.arms}"
         )
     s, n = (each.astype(np.float64) for each in (statistics.successes, statistics.pulls))
-    sites = propagated(s, n, prior.mean, prior._root)
-    return sites.tilted(s, n, prior.mean, prior._root)[1]
+    return joint.propagated_tasks(s, n, prior.mean, prior._root).values

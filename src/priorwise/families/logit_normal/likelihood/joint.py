@@ -2,7 +2,8 @@
 
 At its fixed point the approximate log likelihood depends on the prior as if each arm had shown
 ``y = b / t`` with normal noise of variance ``1 / t``: with ``V = S + T^-1`` and ``g = V^-1 (y -
-m)`` its derivatives are g in the mean and ``(g g' - V^-1) / 2`` in the covariance.
+m)``, which is b minus t times the task's own mean, its derivatives are g in the mean and ``(g g' -
+V^-1) / 2`` in the covariance.
 """
 
 from __future__ import annotations
@@ -15,11 +16,38 @@ import numpy as np
 from priorwise.core.newton import Climb, climb
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.likelihood.objective import FURTHEST, TOLERANCE, Point
-from priorwise.families.logit_normal.propagation import propagated
+from priorwise.families.logit_normal.prior import packed
 from priorwise.families.logit_normal.tilted import rates
 
 LEAST_LOG: Final = float(np.log(1e-3))
 MOST_LOG: Final = float(np.log(8.0))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Propagated:
+    """Factors of tasks, mean and root of the covariance of their log odds, and log likelihoods."""
+
+    precision: FloatArray  # (task, arm)
+    shift: FloatArray  # (task, arm)
+    mean: FloatArray  # (task, arm)
+    root: FloatArray  # (task, arm, arm)
+    values: FloatArray  # (task,)
+
+
+def propagated_tasks(
+    s: FloatArray, n: FloatArray, mean: FloatArray, root: FloatArray
+) -> Propagated:
+    """Find the factors for successes and pulls ``(task, arm)`` under ``eta ~ N(mean, root
+    root')``.
+    """
+    from priorwise.families.logit_normal.likelihood.joint_kernel import propagate_tasks
+
+    s, n = (np.ascontiguousarray(each, dtype=np.float64) for each in (s, n))
+    precision, shift, there = (np.empty(s.shape) for _ in range(3))
+    out = Propagated(precision, shift, there, np.empty((*s.shape, s.shape[1])), np.empty(len(s)))
+    propagate_tasks(*packed(mean, root), s, n, precision, shift, there, out.root, out.values)
+    return out
 
 
 @final
@@ -44,15 +72,12 @@ class JointObjective:
         """Value, gradient and information."""
         arms = self.arms
         mean, root = law(x, arms)
-        sites = propagated(self.s, self.n, mean, root)
-        _, values = sites.tilted(self.s, self.n, mean, root)
-        t, b = sites.precision, sites.shift
-        half = np.sqrt(t)
-        scaled = half[:, :, None] * root
-        inner = scaled @ scaled.transpose(0, 2, 1) + np.eye(arms)
-        inverse = half[:, :, None] * np.linalg.inv(inner) * half[:, None, :]  # V^-1
-        y = np.where(t > 0.0, b / np.where(t > 0.0, t, 1.0) - mean, 0.0)
-        g = np.einsum("tij,tj->ti", inverse, y)
+        found = propagated_tasks(self.s, self.n, mean, root)
+        t, values = found.precision, found.values
+        g = found.shift - t * found.mean
+        cov = found.root @ found.root.transpose(0, 2, 1)
+        inverse = -t[:, :, None] * cov * t[:, None, :]  # V^-1 = T - T cov T
+        inverse[:, np.arange(arms), np.arange(arms)] += t
         slope = (g[:, :, None] * g[:, None, :] - inverse) / 2.0
         scores = np.concatenate([g, self._to_root(slope, root)], axis=1)
         r, cov = self.regulariser / 2.0, root @ root.T

@@ -13,7 +13,7 @@ from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.newton import Climb, climb
+from priorwise.core.newton import Climb, climb, positive_root
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.likelihood.story import Rows, evaluated
 from priorwise.families.logit_normal.tilted import rates
@@ -21,6 +21,8 @@ from priorwise.families.logit_normal.tilted import rates
 FURTHEST: Final = 16.0  # log odds of the mean
 LEAST_STD: Final = 1e-3
 MOST_STD: Final = 8.0
+FAR: Final = 6.0
+"""Standard errors beyond which the weak penalty cannot have moved the maximum off an edge."""
 TOLERANCE: Final = 1e-8  # rise of the log likelihood that a step has to promise
 
 
@@ -85,6 +87,13 @@ class StoryObjective:
         free = list(self.free)
         low = np.array([-FURTHEST, LEAST_STD, LEAST_STD])
         return low[free], np.array([FURTHEST, MOST_STD, MOST_STD])[free]
+
+    def well_inside(self, x: FloatArray, information: FloatArray) -> bool:
+        """Whether all ends of the range are at least :data:`FAR` standard errors away."""
+        root, known = positive_root(information)
+        low, high = self.ends()
+        far = FAR * np.sqrt((root**2).sum(axis=1))
+        return known and bool(((x - far > low) & (x + far < high)).all())
 
     def curvature(self, x: FloatArray) -> FloatArray:
         """Observed information, from differences of the gradient."""

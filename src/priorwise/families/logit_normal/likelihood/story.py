@@ -33,9 +33,24 @@ def evaluated(
     """
     from priorwise.families.logit_normal.likelihood.kernel import evaluate
 
-    values, scores = np.empty(len(s)), np.empty((len(s), 3))
-    evaluate(s, n, *(float(each) for each in at), *_hermite(nodes), values, scores)
-    return values, scores
+    mean, shared, own = (float(each) for each in at)
+    x, logs = _hermite(nodes)
+    # without a level there is nothing to integrate
+    levels = (x, logs) if shared else (np.zeros(1), np.zeros(1))
+    won, of = _lanes(s), _lanes(n)
+    groups, _, lanes = won.shape
+    values, scores = np.empty((groups, lanes)), np.empty((groups, 3, lanes))
+    evaluate(won, of, mean, shared, own, *levels, x, np.exp(logs), values, scores)
+    return values.ravel()[: len(s)], scores.transpose(0, 2, 1).reshape(-1, 3)[: len(s)]
+
+
+def _lanes(counts: FloatArray) -> FloatArray:
+    """Groups of tasks that are evaluated together, ``(group, arm, lane)``."""
+    from priorwise.kernels.simd import WIDTH
+
+    more = -len(counts) % WIDTH
+    padded = np.pad(counts, [(0, more), (0, 0)]).reshape(-1, WIDTH, counts.shape[1])
+    return np.ascontiguousarray(padded.transpose(0, 2, 1))
 
 
 @final

@@ -36,22 +36,23 @@ class StoryFit:
     def of(
         cls, rows: Rows, regulariser: float, free: tuple[int, ...], begin: FloatArray | None
     ) -> StoryFit:
-        """Climb with the penalty, then without."""
+        """Climb with the penalty, then without it where an edge is near."""
         if not len(rows.s):
             return cls._unpulled(free)
         first = _guess(rows) if begin is None else np.maximum(begin, [-np.inf, 0.05, 0.05])
         objective = StoryObjective(rows, regulariser, free)
-        plain = replace(objective, regulariser=0.0)
         found = objective.climbed(first[list(free)])
-        alone = plain.climbed(found.place.x) if regulariser else found
+        information = objective.curvature(found.place.x)
+        plain = found.place.x
+        if regulariser and not objective.well_inside(plain, information):
+            plain = replace(objective, regulariser=0.0).climbed(plain).place.x
         low, high = objective.ends()
-        held = (alone.place.x <= low * (1.0 + 1e-9)) & (low > 0.0) | (alone.place.x >= high)
-        held |= np.abs(alone.place.x) >= high
+        held = (plain <= low * (1.0 + 1e-9)) & (low > 0.0) | (np.abs(plain) >= high)
         at = objective.whole(found.place.x)
         if not regulariser:
             at[1:] = np.where(at[1:] <= 1.001e-3, 0.0, at[1:])
         edges = tuple(np.array(free)[held].tolist())
-        return cls(objective, found, edges, at, objective.curvature(found.place.x))
+        return cls(objective, found, edges, at, information)
 
     @classmethod
     def _unpulled(cls, free: tuple[int, ...]) -> StoryFit:
