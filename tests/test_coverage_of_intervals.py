@@ -1,4 +1,4 @@
-"""Intervals of fits to logs that Thompson sampling collected hold the truth as often as they say."""
+"""Intervals of fits to logs that Thompson sampling collected hold the truth as often as said."""
 
 from __future__ import annotations
 
