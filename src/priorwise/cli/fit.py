@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from priorwise.cli import columns
-from priorwise.cli.inputs import AsJson, Out, Quiet, Seed, argument
+from priorwise.cli.inputs import AsJson, Out, Quiet, Seed, argument, word
 from priorwise.cli.output import fail, finish, results_directory
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ priorwise fit log.csv --seed 0
 [dim]# columns with other names; one family and structure instead of a comparison[/]
 priorwise fit visits.parquet --task campaign --action banner --reward bought \\
     --family beta:exchangeable --seed 0
+[dim]# rewards come within a week; does the prior change over time?[/]
+priorwise fit visits.parquet --time day --window 7 --seed 0
 [dim]# what would policies earn on tasks like these?[/]
 priorwise simulate out/prior.json --arms 4 -p ts -p greedy --horizon 200 --seed 0
 [dim]# what may be lost because the prior is only learned?[/]
@@ -44,6 +46,14 @@ class ArmsAre(StrEnum):
     new = "new"
 
 
+class RewardIs(StrEnum):
+    """What of a reward counts."""
+
+    reward = "reward"
+    converted = "converted"
+    value = "value"
+
+
 def fit(
     log: Annotated[str, argument("Parquet, CSV or Arrow file of past tasks.", "LOG")],
     seed: Seed,
@@ -57,6 +67,18 @@ def fit(
         ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
     ] = ArmsAre.auto,
     noise_var: columns.NoiseVar = None,
+    time: Annotated[str | None, word("When a row was: days, times or numbers.", "COLUMN")] = None,
+    since: Annotated[str | None, word("Leave out rows before this time.", "TIME")] = None,
+    until: Annotated[str | None, word("Leave out rows after this time.", "TIME")] = None,
+    window: Annotated[
+        float | None, word("Days that a reward may take: younger rows are left out.", "DAYS")
+    ] = None,
+    half_life: Annotated[
+        float | None, word("Days after which half of the tasks are left out.", "DAYS")
+    ] = None,
+    reward_as: Annotated[
+        RewardIs, typer.Option(help="The reward, whether there is one, or how much if there is.")
+    ] = RewardIs.reward,
     drop_missing: columns.DropMissing = False,
     out: Out = None,
     as_json: AsJson = False,
@@ -69,7 +91,8 @@ def fit(
     try:
         found = fit_prior(
             log, family, seed=seed, task=task, action=action, reward=reward, pulls=pulls,
-            squares=squares, arms=arms.value, noise_var=noise_var,
+            squares=squares, arms=arms.value, noise_var=noise_var, time=time,
+            since=since, until=until, window=window, half_life=half_life, reward_as=reward_as.value,
             missing="drop" if drop_missing else "refuse",
         )  # fmt: skip
     except (ModuleNotFoundError, OSError, TypeError, ValueError) as error:

@@ -84,9 +84,10 @@ def numbers_of(table: Any, columns: Columns, where: str) -> tuple[Any, dict[str,
 
 def checked(
     table: Any, texts: dict[str, str], columns: Columns, where: str, missing: str
-) -> tuple[int, int, Callable[[], str] | None]:
+) -> tuple[int, int, Callable[[], str] | None, float]:
     """Count rows and those without a reward, refuse impossible ones by their number, and return
-    what says where a reward is not 0 or 1, which takes a pass; None if all are.
+    what says where a reward is not 0 or 1, which takes a pass; None if all are. Last, the share of
+    zeros among the rewards, 0 where some are negative.
     """
     reward, lost = table.reward, unknown(table.reward)
     tests = [*_words(table, texts), *_tests(table, columns, missing)]
@@ -94,7 +95,8 @@ def checked(
     most = table.pulls if columns.summed else 1.0
     odd = (reward < 0) | (reward > most) | fraction(reward)
     counts = {f"bad{i}": each.fails.sum() for i, each in enumerate(tests)}
-    facts = fetch(table.aggregate(rows=table.count(), lost=lost.sum(), odd=odd.sum(), **counts))
+    counts |= {"odd": odd.sum(), "zero": (reward == 0.0).sum(), "below": (reward < 0.0).sum()}
+    facts = fetch(table.aggregate(rows=table.count(), lost=lost.sum(), **counts))
     # sums over no rows are null
     count = {name: int(np.nan_to_num(np.float64(values[0] or 0))) for name, values in facts.items()}
     if not count["rows"]:
@@ -115,7 +117,8 @@ def checked(
         place = _first(table, odd, count["odd"])
         return f"{place} of {where} has a value in {columns.reward!r} that is not {limit}"
 
-    return count["rows"], count["lost"], why if count["odd"] else None
+    zeros = 0.0 if count["below"] else count["zero"] / (count["rows"] - count["lost"])
+    return count["rows"], count["lost"], why if count["odd"] else None, zeros
 
 
 def _words(table: Any, texts: dict[str, str]) -> list[_Test]:
@@ -218,7 +221,9 @@ def first_row(table: Any, test: Any) -> str | None:
     """
     import ibis
 
-    rows = table.mutate(_row=ibis.row_number(), _found=test)
+    rows = table.mutate(_found=test)
+    if "_row" not in table.columns:
+        rows = rows.mutate(_row=ibis.row_number())
     (row,) = fetch(rows.filter(rows._found).aggregate(row=rows._row.min()))["row"]
     return None if row is None or row != row else f"row {int(row) + 1:,}"
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from priorwise.core import validation
 from priorwise.core.family import Family, families, for_arms
@@ -17,8 +18,11 @@ from priorwise.core.fits import PriorFit, named
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import Picture
+from priorwise.logs.drift import Drift, drift_of
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.logs.reducing import Arms, Log, read_log
+from priorwise.logs.rows import task_starts
+from priorwise.logs.times import RewardAs, checked_window, faded
 from priorwise.logs.worth import in_words, worth
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
@@ -26,6 +30,13 @@ FOLDS: Final = 5
 CHOICES: Final = (
     "which arm was pulled may depend on anything that is in the log, and on nothing else that "
     "tells about rewards."
+)
+MANY: Final = 0.2
+"""Share of zeros from which positive rewards look like amounts that most rows do not have."""
+AMOUNTS: Final = (
+    "{share:.0%} of the rewards are 0 and the others positive, as values per conversion are, and "
+    "one law was fitted to both. Better fit whether there is one (reward_as='converted') and how "
+    "much, where there is one (reward_as='value')."
 )
 
 
@@ -38,6 +49,7 @@ class LogFit(Tabular):
     nothing to choose. ``check`` compares the log with what the prior generates; None where that is
     not known for the family. ``worth`` says how many pulls of an arm tell as much about it as the
     prior does, ``(arm,)``; None where the family does not say. ``estimator`` made the fit.
+    ``drift`` says whether the prior changes over time, of a log with a column of times.
     """
 
     fit: PriorFit
@@ -47,6 +59,7 @@ class LogFit(Tabular):
     worth: FloatArray | None
     log: Log = field(repr=False)
     estimator: Any = field(default=None, repr=False)
+    drift: Drift | None = None
 
     @property
     def prior(self) -> Any:
@@ -76,12 +89,14 @@ class LogFit(Tabular):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a fit takes for granted."""
-        said = [CHOICES]
+        said = [CHOICES, *(f"{each}." for each in self.log.left)]
         if self.log.dropped:
             said.append(
                 f"the rewards of {self.log.dropped:,} rows without one, which were left out, would "
                 "be like those of the others."
             )
+        if self.log.odd is not None and not self.log.columns.summed and self.log.zeros > MANY:
+            said.append(AMOUNTS.format(share=self.log.zeros))
         return tuple(said)
 
     def __str__(self) -> str:
@@ -104,6 +119,8 @@ class LogFit(Tabular):
         if self.check is not None:
             lines += ["", "Does the prior generate tasks like the log's?"]
             lines += [f"  {line}" for line in str(self.check).splitlines()]
+        if self.drift is not None:
+            lines += ["", self.drift.verdict]
         return "\n".join([*lines, "", *(f"Assumed: {each}" for each in self.assumptions)])
 
 
@@ -121,6 +138,12 @@ def fit_prior(
     contexts: Any = None,
     arms: Arms = "auto",
     noise_var: float | None = None,
+    time: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    window: float | None = None,
+    half_life: float | None = None,
+    reward_as: RewardAs = "reward",
     missing: Literal["refuse", "drop"] = "refuse",
 ) -> LogFit:
     """Learn a prior from a log of past tasks, by marginal likelihood.
@@ -140,8 +163,9 @@ def fit_prior(
         one standard error, the one with the fewest parameters is taken.
     seed
         Decides on which tasks are held out, and the generated tasks of the check.
-    task, action, reward, pulls, squares, context, missing
-        Columns of the log: see :func:`read_log`.
+    task, action, reward, pulls, squares, context, missing, time, since, until, window, reward_as
+        Columns of the log, and which of its rows count: see :func:`read_log`. With ``time`` the
+        result says whether the prior changes over time.
     contexts
         Where the features of future tasks come from, for a fit with ``context``.
     arms
@@ -149,6 +173,9 @@ def fit_prior(
     noise_var
         Variance of a single reward around the mean of its arm, where it is known; by default it is
         learned, from arms that a task pulled more than once or from ``squares``.
+    half_life
+        Let old tasks fade: a task is kept with probability ``2^(-age / half_life)``, its age being
+        how long before the last task it began, in days or in the unit of ``time``.
 
     Examples
     --------
@@ -167,9 +194,21 @@ def fit_prior(
     """
     read = read_log(
         log, task=task, action=action, reward=reward, pulls=pulls, squares=squares,
-        context=context, missing=missing,
+        context=context, missing=missing, time=time, since=since, until=until, window=window,
+        reward_as=reward_as,
     )  # fmt: skip
-    return fit_read(read, family, seed=seed, contexts=contexts, arms=arms, noise_var=noise_var)
+    starts = None if time is None else task_starts(read)
+    fade = checked_window("half_life", half_life)
+    if fade is not None:
+        if starts is None:
+            raise ValueError("half_life: name the column of times with time=...")
+        kept = faded(starts, fade, validation.seed(seed))
+        said = f"{kept.sum():,} of {len(kept):,} tasks were kept, the older the fewer (half_life=)"
+        read = replace(read.part(kept), left=(*read.left, said))
+        starts = starts[kept]
+    return fit_read(
+        read, family, seed=seed, contexts=contexts, arms=arms, noise_var=noise_var, starts=starts
+    )
 
 
 def fit_read(
@@ -180,8 +219,11 @@ def fit_read(
     contexts: Any = None,
     arms: Arms = "auto",
     noise_var: float | None = None,
+    starts: NDArray[Any] | None = None,
 ) -> LogFit:
-    """Learn a prior from a log that was read: see :func:`fit_prior`."""
+    """Learn a prior from a log that was read: see :func:`fit_prior`. ``starts`` says when each task
+    began, to see whether the prior changes.
+    """
     seed = validation.seed(seed)
     if arms not in ("auto", "same", "new"):
         raise ValueError(f"arms must be 'auto', 'same' or 'new', got {validation.shown(arms)}")
@@ -206,7 +248,10 @@ def fit_read(
         if statistics.names is not None:
             exists[:] = True
         check = predictive_check(fit.prior, statistics, exists, seed=seed)
-    return LogFit(fit, chosen, comparison, check, worth(fit.prior), read, models[chosen])
+    drift = None
+    if starts is not None and read.gram is None:
+        drift = drift_of(models[chosen], fit, starts)
+    return LogFit(fit, chosen, comparison, check, worth(fit.prior), read, models[chosen], drift)
 
 
 def _candidates(

@@ -16,6 +16,7 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, numbers_of, unknown
 from priorwise.logs.columns import Columns
 from priorwise.logs.opening import is_text, one_kind_of_time, open_log
+from priorwise.logs.times import Period, RewardAs, as_asked, checked_window
 
 Arms = Literal["auto", "same", "new"]
 MOST_ARMS: Final = 500
@@ -54,6 +55,8 @@ class Log:
     said: tuple[str, ...]
     # rows with a reward, as an Ibis table; also those of other tasks where this is a part of a log
     source: Any = field(repr=False)
+    left: tuple[str, ...] = ()  # which rows were left out by their time
+    zeros: float = 0.0  # share of rewards that are 0, if none is negative
 
     @property
     def not_binary(self) -> str | None:
@@ -197,6 +200,10 @@ def read_log(
     context: Sequence[str] | str | None = None,
     time: str | None = None,
     propensity: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    window: float | None = None,
+    reward_as: RewardAs = "reward",
     missing: Literal["refuse", "drop"] = "refuse",
 ) -> Log:
     """Reduce a log to its sums, in one pass of its engine.
@@ -216,6 +223,17 @@ def read_log(
         Columns of features of the pulled arm, for a log with one row per pull.
     time, propensity
         Columns of when a row was, and of how likely its action was when it was chosen.
+    since, until
+        First and last time of the rows that count, as the column ``time`` has them; a text such as
+        ``"2024-01-31"`` is read as a day.
+    window
+        How long a reward may take to come, in days, or in the unit of ``time`` where that has
+        numbers. Rows younger than that at ``until``, or at the last time of the log, are left out
+        and counted, with a reward or without: those without one are no zeros, and to keep the
+        others alone would favour what is rewarded soon.
+    reward_as
+        ``"converted"`` takes of each reward only whether it is above 0, ``"value"`` only rows with
+        a reward other than 0: two fits for a value per conversion.
     missing
         What to do with rows without a reward, such as those whose reward has not come yet: refuse,
         or leave them out, which the result counts. They are never taken for zeros.
@@ -225,16 +243,20 @@ def read_log(
         raise ValueError(f"missing must be 'refuse' or 'drop', got {validation.shown(missing)}")
     asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
     asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
+    period = Period(since, until, checked_window("window", window))
+    options: Any = (asked, missing, period, reward_as)
     try:
-        return _read(log, *open_log(log), asked, missing)
+        return _read(log, *open_log(log), *options)
     except EngineError:
         if not is_text(log):
             raise
     # a later row of a file of text is not of the type that the first ones have
-    return _read(log, *open_log(log, every_row=True), asked, missing)
+    return _read(log, *open_log(log, every_row=True), *options)
 
 
-def _read(log: Any, table: Any, where: str, asked: Any, missing: str) -> Log:
+def _read(
+    log: Any, table: Any, where: str, asked: Any, missing: str, period: Period, reward_as: RewardAs
+) -> Log:
     columns = Columns.of(table.columns, where, **asked)
     if columns.context and columns.summed:
         raise ValueError(
@@ -245,7 +267,9 @@ def _read(log: Any, table: Any, where: str, asked: Any, missing: str) -> Log:
         if is_text(log) and kind.is_timestamp() and kind.timezone is not None:
             one_kind_of_time(log, name)
     numbers, texts = numbers_of(table, columns, where)
-    rows, dropped, odd = checked(numbers, texts, columns, where, missing)
+    numbers, left = period.cut(numbers, columns, where)
+    numbers = as_asked(numbers, reward_as, columns)
+    rows, dropped, odd, zeros = checked(numbers, texts, columns, where, missing)
     source = numbers.filter(~unknown(numbers.reward))
     found = fetch_table(_reduced(source, columns))
     tasks, task_of = _places(found["task"])
@@ -265,7 +289,7 @@ def _read(log: Any, table: Any, where: str, asked: Any, missing: str) -> Log:
         columns, tasks, arms, task_of[order], arm_of[order],
         sums["_pulls"], sums["_sums"], sums.get("_squares"), gram, moments, odd, rows,
         dropped,
-        columns.said, source,
+        columns.said, source, left, zeros,
     )  # fmt: skip
 
 
