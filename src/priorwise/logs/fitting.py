@@ -22,7 +22,7 @@ from priorwise.logs.drift import Drift, drift_of
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.logs.reducing import Arms, Log, read_log
 from priorwise.logs.rows import task_starts
-from priorwise.logs.times import RewardAs, checked_window, faded
+from priorwise.logs.times import RewardAs, faded, positive_or_none
 from priorwise.logs.worth import in_words, worth
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
@@ -198,7 +198,7 @@ def fit_prior(
         reward_as=reward_as,
     )  # fmt: skip
     starts = None if time is None else task_starts(read)
-    fade = checked_window("half_life", half_life)
+    fade = positive_or_none("half_life", half_life)
     if fade is not None:
         if starts is None:
             raise ValueError("half_life: name the column of times with time=...")
@@ -232,8 +232,12 @@ def fit_read(
             f"task: the column {read.columns.task!r} has one task only; a prior is learned from "
             "several"
         )
-    if noise_var is not None:
-        (noise_var,) = validation.positive("noise_var", validation.vector("noise_var", [noise_var]))
+    if len(read.arms) < 2 and read.gram is None:
+        raise ValueError(
+            f"action: the column {read.columns.action!r} has one arm only, "
+            f"{validation.shown(str(read.arms[0]))}; there is nothing to choose between"
+        )
+    noise_var = positive_or_none("noise_var", noise_var)
     models, statistics = _candidates(read, family, arms, contexts, noise_var)
     comparison = None
     chosen = next(iter(models))

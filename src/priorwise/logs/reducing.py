@@ -16,7 +16,7 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, numbers_of, unknown
 from priorwise.logs.columns import Columns
 from priorwise.logs.opening import is_text, one_kind_of_time, open_log
-from priorwise.logs.times import Period, RewardAs, as_asked, checked_window
+from priorwise.logs.times import Period, RewardAs, as_asked, positive_or_none
 
 Arms = Literal["auto", "same", "new"]
 MOST_ARMS: Final = 500
@@ -243,7 +243,7 @@ def read_log(
         raise ValueError(f"missing must be 'refuse' or 'drop', got {validation.shown(missing)}")
     asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
     asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
-    period = Period(since, until, checked_window("window", window))
+    period = Period(since, until, positive_or_none("window", window))
     options: Any = (asked, missing, period, reward_as)
     try:
         return _read(log, *open_log(log), *options)

@@ -123,11 +123,11 @@ def _before(end: Any, window: float) -> Any:
     return end - window
 
 
-def checked_window(name: str, window: Any) -> float | None:
-    """Return a length of time, in days or units of the column."""
-    if window is None:
+def positive_or_none(name: str, value: Any) -> float | None:
+    """Return a positive number, such as a length of time; None where none is given."""
+    if value is None:
         return None
-    found = validation.number(name, window)
+    found = validation.number(name, value)
     if not found > 0.0:
         raise ValueError(f"{name} must be positive, got {found:g}")
     return found

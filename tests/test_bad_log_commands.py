@@ -1,0 +1,90 @@
+"""Every kind of bad log ends ``priorwise fit`` with one line that names column and row, with exit
+code 2, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from priorwise.cli import app
+
+HEAD = "task,action,reward\n"
+GOOD = HEAD + "1,a,0\n1,b,1\n2,a,1\n2,b,0\n"
+TIMES = "task,action,reward\n2024-01-01 00:00:00+01:00,a,1\n2024-01-01 00:00:00,b,0\n"
+
+CASES: dict[str, tuple[str, list[str], str]] = {
+    "no bytes": ("", [], "is empty"),
+    "no rows": (HEAD, [], "has no rows"),
+    "one task": (HEAD + "1,a,0\n1,b,1\n", [], "task: the column 'task' has one task only"),
+    "one arm": (HEAD + "1,a,0\n2,a,1\n", [], "action: the column 'action' has one arm only, 'a'"),
+    "NaN": (GOOD + "3,a,nan\n", [], "reward: row 5 of"),
+    "infinite": (GOOD + "3,a,inf\n", [], "reward: row 5 of"),
+    "infinite, dropped": (GOOD + "3,a,-inf\n", ["--drop-missing"], "an infinite reward"),
+    "not 0 or 1": (GOOD + "3,a,2\n", ["--family", "beta"], "row 5 of"),
+    "clicks above impressions": (
+        "task,action,clicks,impressions\n1,a,1,9\n1,b,10,9\n2,a,1,9\n",
+        ["--family", "beta"],
+        "row 2 of",
+    ),
+    "duplicate column": (
+        "task,action,reward,reward\n1,a,0,1\n",
+        [],
+        "the column 'reward' more than once",
+    ),
+    "missing column": ("task,action,x\n1,a,0\n", [], "looks like the reward: pass reward="),
+    "no such column": (GOOD, ["--reward", "clicks"], "reward='clicks' is no column"),
+    "words for rewards": (GOOD + "3,a,many\n", [], "reward: row 5 of"),
+    "times for rewards": (HEAD + "1,a,2024-01-01\n2,a,2024-01-02\n", [], "and not numbers"),
+    "no task": (GOOD + ",a,1\n", [], "task: row 5 of"),
+    "mixed zones": (TIMES, [], "row 2 of"),
+    "mixed zones of a column of times": (
+        "when,task,action,reward\n2024-01-01 00:00:00Z,1,a,1\n2024-01-01 00:00:00,2,b,0\n",
+        ["--time", "when"],
+        "row 2 of",
+    ),
+}
+
+
+def refused(log: Path, options: list[str], words: str) -> None:
+    out = log.parent / "out"
+    command = ["fit", str(log), "--seed", "0", "--out", str(out), *options]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 2, done.output
+    (line,) = done.output.splitlines()
+    assert line.startswith("Error: ")
+    assert words in line
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_bad_log_ends_the_command(name: str, tmp_path: Path) -> None:
+    text, options, words = CASES[name]
+    log = tmp_path / "log.csv"
+    log.write_text(text)
+    refused(log, options, words)
+
+
+@pytest.mark.slow
+def test_a_million_arms_cannot_be_told_apart(tmp_path: Path) -> None:
+    arms = np.arange(1_000_000)
+    table = {"task": arms // 1000, "action": arms, "reward": (arms % 7 == 0).astype(int)}
+    parquet.write_table(pa.table(table), tmp_path / "log.parquet")
+    for options, words in (
+        (["--arms", "same"], "'action' has 1,000,000 values, too many"),
+        (["--family", "beta:separate"], "only exchangeable structures fit"),
+    ):
+        refused(tmp_path / "log.parquet", options, words)
+
+
+def test_a_good_log_is_fitted(tmp_path: Path) -> None:
+    """The control: nothing but what is bad is refused."""
+    (tmp_path / "log.csv").write_text(GOOD)
+    command = ["fit", str(tmp_path / "log.csv"), "--family", "beta:exchangeable", "--seed", "0"]
+    done = CliRunner().invoke(app, [*command, "--json"])
+    assert done.exit_code == 0, done.output
