@@ -89,7 +89,7 @@ def test_a_case_can_fail() -> None:
 def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
     results = {
         "BayesUCB", "Bound", "BreakEven", "Certificate", "Comparison", "Distance", "Estimate",
-        "Greedy", "Ladder",
+        "Greedy", "Ladder", "Recommendation",
         "Interval", "FormalLowerBound",
         "MetaLearner", "MetaRun",
         "ModelComparison", "PolicyComparison", "Run", "Rung", "SampleComplexity", "SamplingPolicy",

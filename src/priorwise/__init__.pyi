@@ -12,6 +12,7 @@ from priorwise import policies as policies
 from priorwise import sensitivity as sensitivity
 from priorwise import testing as testing
 from priorwise.advise import certify as certify
+from priorwise.advise import recommend as recommend
 from priorwise.core import Family as Family
 from priorwise.core import PriorFit as PriorFit
 from priorwise.core import Run as Run

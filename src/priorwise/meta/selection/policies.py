@@ -1,6 +1,6 @@
 """Choosing between policies, under the priors that the data leave plausible."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
@@ -12,6 +12,7 @@ from priorwise.core.fits import PriorFit
 from priorwise.core.hashing import mix
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
+from priorwise.core.runs import Run
 from priorwise.meta.selection.paired import Paired
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
@@ -52,6 +53,8 @@ def compare_policies(
     draws: int,
     seed: int,
     arms: int | None = None,
+    available: Any = None,
+    batch: int = 1,
     progress: bool | None = None,
 ) -> PolicyComparison:
     """Compare policies that hold the fitted prior, on tasks drawn from the priors that the data
@@ -75,6 +78,8 @@ def compare_policies(
         The same seed gives the same numbers.
     arms
         Number of arms, for priors of exchangeable arms.
+    available, batch
+        As in :func:`~priorwise.simulate.run.simulate`.
     progress
         Show a progress bar: True always, False never, None on a terminal if it takes long.
 
@@ -93,15 +98,30 @@ def compare_policies(
     generator = np.random.Generator(np.random.Philox(key=seed))
     priors = [_with_arms(prior, arms) for prior in fit.draw(generator, draws)]
     scores: dict[str, list[float]] = {name: [] for name in policies}
+    size |= {"available": available, "batch": batch}
+    players = {name: (policy, believed) for name, policy in policies.items()}
     with progress_of(draws, "plausible priors", shown=progress) as bar:
-        for number, prior in enumerate(priors):
-            # fresh tasks for each prior, so that their errors are independent
-            own = mix(mix(seed) ^ number)
-            runs = compare(prior, policies, **size, seed=own, believed=believed).runs
+        for runs in runs_under(priors, players, **size, seed=seed):
             for name, run in runs.items():
                 scores[name].append(run.mean_reward)
             bar.advance(1)
     return PolicyComparison({name: np.array(values) for name, values in scores.items()}, priors)
+
+
+def runs_under(
+    truths: Sequence[Any], players: Mapping[str, tuple[Policy, Any]], *, seed: int, **how: Any
+) -> Iterator[dict[str, Run]]:
+    """Simulate all players under each truth; one that believes None believes the truth.
+
+    Each truth has tasks of its own, so that their errors are independent; under one truth all
+    players meet the same tasks. ``how`` is what :func:`~priorwise.simulate.run.compare` takes.
+    """
+    for number, truth in enumerate(truths):
+        pairs = {
+            name: (policy, truth if believed is None else believed)
+            for name, (policy, believed) in players.items()
+        }
+        yield compare(truth, pairs, **how, seed=mix(mix(seed) ^ number)).runs
 
 
 def _with_arms(prior: Any, arms: int | None) -> Any:

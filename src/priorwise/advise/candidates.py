@@ -1,0 +1,124 @@
+"""Policies that ``recommend`` tries: from a plain A/B test to exact look-ahead."""
+
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from priorwise.core import doors
+from priorwise.core.family import ask, offers
+from priorwise.core.protocols import LookaheadBelief, Policy
+from priorwise.policies.bayes_ucb import BayesUCB
+from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
+from priorwise.policies.greedy import Greedy
+from priorwise.policies.posterior_sampling import PosteriorSampling
+from priorwise.policies.thompson import ThompsonSampling
+from priorwise.policies.uniform import Uniform
+from priorwise.policies.uniform_then import UniformThen
+from priorwise.simulate.engine import choose
+
+UNIFORM: Final = "uniform"
+THOMPSON: Final = "ts"
+ALWAYS: Final = (UNIFORM, THOMPSON)
+"""Tried however long they take: what others are compared with."""
+AB_SHARES: Final = (0.2, 0.5)
+"""Shares of the pulls that A/B tests spend on every arm alike."""
+MICROSECONDS: Final = {"draw": 0.2, "mean": 0.2, "look": 3.0}
+"""About what a pull of one task takes, by what its policy asks; a prior may say otherwise by an
+attribute ``microseconds``.
+"""
+NUMPY: Final = 60.0
+"""How many times as much it takes in NumPy."""
+MOST_SECONDS: Final = 0.012
+"""Of one processor for a task: slower policies are not tried."""
+
+MEANINGS: Final = {
+    UNIFORM: "any arm, at random",
+    THOMPSON: "Thompson sampling: the best arm of one draw from what is believed",
+    "sum:8": "the arm with the largest sum over 8 draws from what is believed",
+    "greedy": "always the arm that is believed to be best",
+    "bayes-ucb": "the arm with the largest upper bound of what is believed",
+    "exact-kg": "the arm whose next reward, with what it teaches, is worth most",
+}
+
+
+@final
+@dataclass(frozen=True)
+class Candidate:
+    """A policy and the prior it believes; ``learned`` says whether that is the fitted one, and
+    ``seconds`` about how long it takes for a task.
+    """
+
+    policy: Policy
+    believed: Any
+    meaning: str
+    learned: bool
+    seconds: float
+
+
+def ab_test(share: float) -> str:
+    """Name of an A/B test that spends so much of its pulls on every arm alike."""
+    return f"A/B test, {share:.0%}".replace("%", " %")
+
+
+def is_ab_test(name: str) -> bool:
+    """Whether a name is that of an A/B test."""
+    return name.startswith("A/B test")
+
+
+def candidates(
+    learned: Any, horizon: int, batch: int, masked: bool
+) -> tuple[dict[str, Candidate], dict[str, str]]:
+    """Return the policies to try, by name, and why others are left out.
+
+    A/B tests believe the family's vague prior: they know nothing of past tasks.
+    """
+    vague = ask(learned, "blank", "recommend")(learned) if offers(learned, "blank") else None
+    tried: dict[str, tuple[Any, Any]] = {UNIFORM: (Uniform(), learned)}
+    for share in AB_SHARES:
+        rounds = round(share * horizon)
+        if 0 < rounds < horizon:
+            plain = UniformThen(rounds, Greedy()), learned if vague is None else vague
+            tried[ab_test(share)] = plain
+    tried |= {
+        THOMPSON: (ThompsonSampling(), learned),
+        "sum:8": (PosteriorSampling(8, "sum"), learned),
+        "greedy": (Greedy(), learned),
+        "bayes-ucb": (BayesUCB(), learned),
+        "exact-kg": (ExactKnowledgeGradient("online"), learned),
+    }
+    found: dict[str, Candidate] = {}
+    left_out: dict[str, str] = {}
+    for name, (policy, believed) in tried.items():
+        try:
+            doors.playing(policy, believed)
+        except TypeError:
+            left_out[name] = "the family's belief does not offer what it needs"
+            continue
+        engine = choose(learned, believed, policy, horizon, masked=masked, engine="auto").engine
+        seconds = _seconds(policy, believed, horizon, batch) * (NUMPY if engine == "numpy" else 1.0)
+        if seconds > MOST_SECONDS and name not in ALWAYS:
+            left_out[name] = f"too slow for {horizon:,} decisions in a task; batches take fewer"
+            continue
+        knows = believed is learned and name != UNIFORM
+        found[name] = Candidate(policy, believed, _meaning(name), knows, seconds)
+    return found, left_out
+
+
+def _meaning(name: str) -> str:
+    if is_ab_test(name):
+        share = name.removeprefix("A/B test, ")
+        return f"any arm for the first {share} of the pulls, then the one with the best results"
+    return MEANINGS[name]
+
+
+def _seconds(policy: Any, believed: Any, horizon: int, batch: int) -> float:
+    """About how long one processor takes for a task, compiled."""
+    costs = {**MICROSECONDS, **getattr(believed, "microseconds", {})}
+    decisions, asks = horizon, "draw"
+    if isinstance(policy, UniformThen):
+        decisions -= policy.rounds
+        policy = policy.then
+    if hasattr(policy, "scores"):  # which decide once a batch
+        decisions = -(-decisions // batch)
+        looks = LookaheadBelief in getattr(policy, "needs", ())
+        asks = "look" if looks else "draw" if isinstance(policy, BayesUCB) else "mean"
+    return 1e-6 * (horizon * costs["draw"] + decisions * costs[asks])

@@ -1,0 +1,206 @@
+"""``recommend``: from a log to one prior and one policy, with reasons.
+
+Families and structures are chosen by held-out likelihood (:func:`fit_prior`). Policies then play
+tasks of priors theta that the log leaves plausible, while they believe the fitted one, theta^. The
+policy that earns most under some truths is chosen, and scored under others, so that its score does
+not profit from having been chosen. What it loses by believing the fitted prior is
+
+    R(theta, alg(theta)) - R(theta, alg(theta^)),
+
+on the same tasks. Rewards are told without the noise of single rewards: ``R = E[best] - regret``,
+where the best is the same for all policies.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from priorwise.advise.candidates import Candidate, candidates
+from priorwise.advise.recommendation import Recommendation
+from priorwise.core import validation
+from priorwise.core.family import for_arms
+from priorwise.core.hashing import mix
+from priorwise.core.progress import check_progress, progress_of
+from priorwise.core.runs import Run
+from priorwise.core.types import BoolArray, FloatArray
+from priorwise.logs.fitting import LogFit, fit_prior
+from priorwise.logs.reducing import Arms
+from priorwise.meta.selection.policies import PolicyComparison, runs_under
+from priorwise.simulate.sizes import check_run
+
+TRUTHS: Final = 20
+"""Plausible truths under which policies are chosen, and as many others to score them."""
+SECONDS: Final = 60.0
+"""Of one processor that simulations may take, about."""
+LEAST, MOST = 64, 2_048
+"""Tasks simulated under each truth."""
+INFORMED: Final = "\0"  # before the name of a policy that believes the truth
+
+
+def recommend(
+    log: Any,
+    *,
+    horizon: int,
+    seed: int,
+    batch: int = 1,
+    family: str = "auto",
+    task: str | None = None,
+    action: str | None = None,
+    reward: str | None = None,
+    pulls: str | None = None,
+    squares: str | None = None,
+    context: Sequence[str] | str | None = None,
+    contexts: Any = None,
+    arms: Arms = "auto",
+    missing: Literal["refuse", "drop"] = "refuse",
+    progress: bool | None = None,
+) -> Recommendation:
+    """Learn a prior from a log and choose the policy that earns most on tasks to come.
+
+    Policies play simulated tasks of priors that the log leaves plausible, while they believe the
+    fitted one. Tasks with new arms have as many of them as the tasks of the log.
+
+    Parameters
+    ----------
+    log
+        As in :func:`~priorwise.logs.fitting.fit_prior`.
+    horizon, batch
+        Pulls in a task to come, and after how many of them rewards are seen.
+    seed
+        The same seed gives the same numbers.
+    family, task, action, reward, pulls, squares, context, contexts, arms, missing
+        As in :func:`~priorwise.logs.fitting.fit_prior`.
+    progress
+        Show a progress bar: True always, False never, None on a terminal if it takes long.
+
+    Examples
+    --------
+    >>> import io, pandas, priorwise as pw
+    >>> from priorwise.experiments.headlines import headline_log
+    >>> past = pandas.read_csv(io.StringIO(headline_log(seed=0, tests=60)))
+    >>> advice = pw.recommend(past, horizon=20, family="beta", seed=0)
+    >>> type(advice.prior).__name__
+    'ExchangeableBetaPrior'
+
+    """
+    seed, horizon = validation.seed(seed), validation.count("horizon", horizon)
+    batch = validation.count("batch", batch)
+    if batch > horizon:
+        raise ValueError(f"batch must be at most horizon={horizon:,}, got {batch:,}")
+    check_progress(progress)
+    with progress_of(3 * TRUTHS + 1, "learning the prior", shown=progress, parallel=None) as bar:
+        fit = fit_prior(
+            log, family, seed=seed, task=task, action=action, reward=reward, pulls=pulls,
+            squares=squares, context=context, contexts=contexts, arms=arms, missing=missing,
+        )  # fmt: skip
+        bar.advance(1)
+        patterns = _arms_of_tasks(fit, arms)
+        width = None if patterns is None else patterns.shape[1]
+        believed = fit.prior if width is None else for_arms(fit.prior, width)
+        tried, left_out = candidates(believed, horizon, batch, patterns is not None)
+        tasks = _tasks(tried)
+        players = {name: (each.policy, each.believed) for name, each in tried.items()}
+        check_run(believed, [each for each, _ in players.values()], horizon=horizon, tasks=tasks)
+        how: Any = {"horizon": horizon, "tasks": tasks, "progress": False}
+        how |= {"available": _available(patterns, tasks, seed), "batch": batch}
+        truths, said = _truths(fit, 2 * TRUTHS, width, seed)
+        bar.say("choosing a policy")
+        first = _scores(truths[:TRUTHS], players, how, mix(seed), bar, 1.0)
+        chosen = max(first, key=lambda name: float(first[name].mean()))
+        bar.say("scoring it on other tasks")
+        twins = {INFORMED + name: (each.policy, None) for name, each in _learned(tried).items()}
+        both = {**players, **twins}
+        other = _scores(truths[TRUTHS:], both, how, mix(mix(seed)), bar, 2.0)
+    scores = {name: each for name, each in other.items() if not name.startswith(INFORMED)}
+    losses = {
+        name: other[INFORMED + name] - scores[name]
+        if INFORMED + name in other
+        else np.zeros(len(scores[name]))
+        for name in scores
+    }
+    return Recommendation(
+        fit=fit,
+        chosen=chosen,
+        candidates=tried,
+        scored=PolicyComparison(scores, truths[TRUTHS:]),
+        losses=losses,
+        horizon=horizon,
+        batch=batch,
+        seed=seed,
+        tasks=tasks,
+        left_out=left_out,
+        said=said,
+    )
+
+
+def _learned(tried: Mapping[str, Candidate]) -> dict[str, Candidate]:
+    return {name: each for name, each in tried.items() if each.learned}
+
+
+def _arms_of_tasks(fit: LogFit, arms: Arms) -> BoolArray | None:
+    """Which arms the tasks of the log have, ``(task, arm)``; None where the prior has its own."""
+    if not hasattr(fit.prior, "for_arms"):
+        return None
+    return np.asarray(fit.log.grid(np.ones(len(fit.log.task)), arms) > 0.0)
+
+
+def _available(patterns: BoolArray | None, tasks: int, seed: int) -> BoolArray | None:
+    """Arms of simulated tasks: those of tasks of the log, drawn at random."""
+    if patterns is None or patterns.all():
+        return None
+    rng = np.random.Generator(np.random.Philox(key=mix(seed)))
+    return np.asarray(patterns[rng.integers(len(patterns), size=tasks)])
+
+
+def _tasks(tried: Mapping[str, Candidate]) -> int:
+    """Tasks of each truth, by how long policies take."""
+    seconds = sum(each.seconds * (3.0 if each.learned else 2.0) for each in tried.values())
+    return int(min(max(SECONDS / (TRUTHS * seconds) // LEAST * LEAST, LEAST), MOST))
+
+
+def _truths(
+    fit: LogFit, count: int, width: int | None, seed: int
+) -> tuple[list[Any], tuple[str, ...]]:
+    """Priors that the log leaves plausible, and what is to be said of them."""
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    said: tuple[str, ...] = ()
+    if fit.fit.uncertainty is not None:
+        priors = fit.draw(rng, count)
+    elif fit.estimator is not None and fit.fit.statistics is not None:
+        data = fit.fit.statistics
+        rows = rng.integers(data.tasks, size=(count, data.tasks))
+        priors = [fit.estimator.fit(data.take(each)).prior for each in rows]
+        said = ("plausible priors are fits to resampled tasks",)
+    else:
+        priors = [fit.prior] * count
+        said = ("the fit has no law of plausible priors: it is taken for the truth",)
+    return [prior if width is None else for_arms(prior, width) for prior in priors], said
+
+
+def _scores(
+    truths: Sequence[Any],
+    players: Mapping[str, Any],
+    how: Mapping[str, Any],
+    seed: int,
+    bar: Any,
+    weight: float,
+) -> dict[str, FloatArray]:
+    """Mean reward of each player under each truth, ``(truth,)``."""
+    rows: dict[str, list[float]] = {name: [] for name in players}
+    for runs in runs_under(truths, players, **how, seed=seed):
+        for name, value in _values(runs).items():
+            rows[name].append(value)
+        bar.advance(weight)
+    return {name: np.array(values) for name, values in rows.items()}
+
+
+def _values(runs: Mapping[str, Run]) -> dict[str, float]:
+    """``E[best] - regret``, where the best arm earns what all players together say; their rewards
+    where there is no regret.
+    """
+    if any(run.mean_regret is None for run in runs.values()):
+        return {name: run.mean_reward for name, run in runs.items()}
+    regrets = {name: float(run.mean_regret or 0.0) for name, run in runs.items()}
+    best = np.mean([run.mean_reward + regrets[name] for name, run in runs.items()])
+    return {name: float(best) - each for name, each in regrets.items()}

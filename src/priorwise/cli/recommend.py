@@ -1,0 +1,83 @@
+"""``priorwise recommend``: which prior and which policy, from a log."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from priorwise.cli import columns, inputs
+from priorwise.cli.fit import ArmsAre
+from priorwise.cli.inputs import argument, number
+from priorwise.cli.output import fail, finish, finite, results_directory
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HELP: Final = """What to do: which prior to believe, and which policy to play, from a log of past \
+tasks.
+
+Compares families and structures by the likelihood of held-out tasks, then lets policies play \
+simulated tasks of priors that the log leaves plausible, from a plain A/B test to exact \
+look-ahead. The best is chosen on some tasks and scored on others. Prints the advice with its \
+reasons, and says so when a plain A/B test would serve as well; writes a picture of what policies \
+earn against what a wrong prior costs them.
+
+\b
+[bold]Examples[/]
+priorwise example headlines > log.csv
+priorwise recommend log.csv --horizon 200 --batch 20 --seed 0
+[dim]# columns with other names; numbers for another program[/]
+priorwise recommend visits.parquet --task campaign --action banner --reward bought \\
+    --horizon 50 --seed 0 --json
+"""
+
+
+def recommend(
+    log: Annotated[str, argument("Parquet, CSV or Arrow file of past tasks.", "LOG")],
+    horizon: inputs.Horizon,
+    seed: inputs.Seed,
+    batch: Annotated[
+        int, number("Rewards are seen after every so many pulls.", inputs.at_least_one, True)
+    ] = 1,
+    family: columns.FamilyName = "auto",
+    task: columns.Task = None,
+    action: columns.Action = None,
+    reward: columns.Reward = None,
+    pulls: columns.Pulls = None,
+    squares: columns.Squares = None,
+    arms: Annotated[
+        ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
+    ] = ArmsAre.auto,
+    drop_missing: columns.DropMissing = False,
+    out: inputs.Out = None,
+    as_json: inputs.AsJson = False,
+    quiet: inputs.Quiet = False,
+) -> None:
+    """Read, learn, simulate, advise, write."""
+    from priorwise.advise.recommending import recommend as advised
+
+    directory = results_directory("advice", out, as_json)
+    read: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
+    read |= {"squares": squares, "arms": arms.value}
+    read |= {"missing": "drop" if drop_missing else "refuse"}
+    shown = False if quiet else None
+    try:
+        found = advised(
+            log, horizon=horizon, seed=seed, batch=batch, family=family, **read, progress=shown
+        )
+    except (ArithmeticError, ModuleNotFoundError, OSError, TypeError, ValueError) as error:
+        fail("LOG", error)
+    numbers = {name: finite(each) for name, each in found.summary().items()}
+    numbers["policies"] = [
+        {name: finite(each) for name, each in row.items()} for row in numbers["policies"]
+    ]
+    numbers["fit"] = json.loads(found.fit.fit.to_json())
+    text = json.dumps(numbers, indent=1, allow_nan=False)
+
+    def show(console: "Console") -> None:
+        console.print(str(found), markup=False, soft_wrap=True)
+
+    picture = found.figure() if directory is not None else {}
+    finish("advice", directory, picture, text, None if as_json or quiet else show)
+    if as_json:
+        typer.echo(text)

@@ -1,0 +1,216 @@
+"""Advice from a log: the prior and the policy that are recommended, their scores, and the words."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from stranger_family import PoissonPrior
+from typer.testing import CliRunner
+
+import priorwise as pw
+from priorwise.advise import recommending
+from priorwise.advise.candidates import candidates
+from priorwise.cli import app
+from priorwise.core.hashing import mix
+from priorwise.experiments import problems
+from priorwise.experiments.headlines import headline_log
+
+PAPER = problems.gaussian().prior
+
+
+def pulls_of(run: Any) -> pd.DataFrame:
+    """A log with one row per pull."""
+    tasks, horizon = run.actions.shape
+    task = np.repeat(np.arange(tasks), horizon)
+    return pd.DataFrame(
+        {"task": task, "action": run.actions.ravel(), "reward": run.rewards.ravel()}
+    )
+
+
+def past(prior: Any, tasks: int, seed: int, horizon: int = 10) -> pd.DataFrame:
+    policy = pw.ThompsonSampling()
+    run = pw.simulate(prior, policy, horizon=horizon, tasks=tasks, seed=seed, keep=True)
+    return pulls_of(run)
+
+
+def headlines(tests: int, seed: int) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(headline_log(seed=seed, tests=tests)))
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few simulated tasks."""
+    monkeypatch.setattr(recommending, "MOST", 64)
+
+
+@pytest.fixture(scope="module")
+def advice() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recommending, "MOST", 256)
+        return pw.recommend(
+            past(PAPER, 300, mix(3)), family="gaussian:full", horizon=10, seed=mix(4)
+        )
+
+
+def test_scores_are_those_of_separate_runs_under_fresh_truths(advice: Any) -> None:
+    """Reward as ``E[best] - regret``, loss as the difference of two regrets on the same tasks."""
+    drawn = advice.fit.draw(np.random.Generator(np.random.Philox(key=advice.seed)), 40)
+    assert advice.scored.priors == drawn[20:]
+    size: Any = {"horizon": 10, "tasks": advice.tasks, "seed": mix(mix(mix(mix(advice.seed))) ^ 1)}
+    truth, fitted = drawn[21], advice.prior
+    runs = {
+        name: pw.simulate(truth, advice.candidates[name].policy, believed=fitted, **size)
+        for name in ("greedy", "ts")
+    }
+    informed = pw.simulate(truth, pw.Greedy(), **size)
+    scores = advice.scored.scores
+    gap = scores["greedy"][1] - scores["ts"][1]
+    assert gap == pytest.approx(runs["ts"].mean_regret - runs["greedy"].mean_regret, abs=1e-9)
+    lost = runs["greedy"].mean_regret - informed.mean_regret
+    assert advice.losses["greedy"][1] == pytest.approx(lost, abs=1e-9)
+    # the level is that of rewards, up to their noise: 6 standard errors
+    off = scores["greedy"][1] - runs["greedy"].mean_reward
+    assert abs(off) < 6.0 * runs["greedy"].std_error
+
+
+def test_the_policy_is_chosen_on_other_tasks(advice: Any) -> None:
+    """Chosen where it was best, by hand; and scored elsewhere."""
+    drawn = advice.fit.draw(np.random.Generator(np.random.Philox(key=advice.seed)), 40)
+    totals = dict.fromkeys(advice.candidates, 0.0)
+    for number, truth in enumerate(drawn[:20]):
+        own = mix(mix(mix(advice.seed)) ^ number)
+        players = {name: (each.policy, each.believed) for name, each in advice.candidates.items()}
+        runs = pw.compare(truth, players, horizon=10, tasks=advice.tasks, seed=own).runs
+        for name, run in runs.items():
+            totals[name] -= float(run.mean_regret or 0.0)
+    assert advice.chosen == max(totals, key=lambda name: totals[name])
+
+
+def test_same_seed_same_advice(advice: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recommending, "MOST", 256)
+    log = past(PAPER, 300, mix(3))
+    again = pw.recommend(log, family="gaussian:full", horizon=10, seed=mix(4))
+    assert again.summary() == advice.summary()
+
+
+def test_the_papers_problem(advice: Any) -> None:
+    """Reward at least 30 % above that of Thompson sampling (36 % where the prior is known)."""
+    assert advice.fit.chosen == "gaussian:full"
+    assert advice.above("ts") > 0.3
+    assert not advice.ab_test_serves
+    assert not advice.uniform_serves
+    assert any("would give away" in each for each in advice.reasons)
+
+
+def test_results_as_text_table_and_figure(advice: Any) -> None:
+    frame = advice.to_frame()
+    assert frame.policy[frame.recommended].tolist() == [advice.chosen]
+    assert (frame.reward.diff().dropna() <= 0.0).all()
+    assert frame.loss[frame.policy == "uniform"].item() == 0.0
+    text = str(advice)
+    assert f"policy  {advice.chosen}" in text
+    for each in advice.reasons:
+        assert each in text
+    assert advice.figure()["png"].startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("quick")
+def test_equal_arms_need_no_policy(seed: int) -> None:
+    """Where arms differ little, any arm serves as well, and the words say so; the paper's problem
+    above is the control.
+    """
+    prior = pw.GaussianPrior([5.0, 5.0, 5.0], 1e-4 * np.eye(3))
+    found = pw.recommend(past(prior, 200, seed), family="gaussian:diagonal", horizon=6, seed=seed)
+    assert found.uniform_serves
+    assert found.ab_test_serves
+    assert found.chosen == "uniform" or any("would serve as well" in e for e in found.reasons)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_strangers_family_is_recommended_for(seed: int) -> None:
+    """Its law of plausible priors is a bootstrap, and what its belief lacks is left out by name."""
+    log = past(PoissonPrior([4.0, 8.0], [2.0, 2.0]), 100, seed, horizon=6)
+    found = pw.recommend(log, family="poisson-gamma", horizon=6, seed=seed)
+    assert isinstance(found.prior, PoissonPrior)
+    assert "exact-kg" in found.left_out
+    assert any("resampled" in each for each in found.reasons)
+    assert found.reward.mean > found.scored.estimate("uniform").mean
+
+
+@pytest.mark.usefixtures("quick")
+def test_new_arms_come_in_the_numbers_of_the_log(seed: int) -> None:
+    log = headlines(60, seed)
+    found = pw.recommend(log, family="beta", horizon=20, batch=5, seed=seed)
+    assert found.scored.priors[0].arms == 6
+    whole = pw.BetaPrior([2.0] * 6, [90.0] * 6)
+    assert "exact-kg" in candidates(whole, 20, 5, masked=True)[0]
+    assert "rewards seen every 5" in str(found)
+
+
+def test_slow_policies_are_left_out_by_name() -> None:
+    prior = pw.LogitNormalPrior([-4.0, -4.0], [[0.2, 0.1], [0.1, 0.2]])
+    tried, left_out = candidates(prior, 5_000, 1, masked=False)
+    assert "5,000 decisions" in left_out["exact-kg"]
+    assert "exact-kg" in candidates(prior, 200, 20, masked=False)[0]
+    assert {"uniform", "ts"} <= set(tried)
+
+
+def test_batches_longer_than_tasks_are_refused(seed: int) -> None:
+    with pytest.raises(ValueError, match="batch must be at most horizon=5"):
+        pw.recommend(headlines(10, seed), horizon=5, batch=6, seed=seed)
+
+
+@pytest.mark.usefixtures("quick")
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.chdir(tmp_path)
+    headlines(60, seed).rename(columns={"test": "story"}).to_csv("own.csv", index=False)
+    words = ["recommend", "own.csv", "--task", "story", "--family", "beta"]
+    words += ["--horizon", "10", "--seed", "0"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "Recommended for tasks of 10 pulls" in done.output
+    names = {each.name for each in Path("out").iterdir()}
+    assert names == {"advice.png", "advice.svg", "advice.json"}
+    told = json.loads(Path("out/advice.json").read_text(encoding="utf-8"))
+    assert told["policy"] in {row["policy"] for row in told["policies"]}
+    printed = CliRunner().invoke(app, [*words, "--json"])
+    assert json.loads(printed.output) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("test,headline,impressions,clicks\n", "no rows"),
+        ("test,headline,impressions,clicks\na,b,3,1\n", "one task"),
+        ("test,headline,impressions,clicks\na,b,3,9\nb,c,3,0\n", "clicks"),
+    ],
+)
+def test_bad_logs_write_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(app, ["recommend", "log.csv", "--horizon", "5", "--seed", "0"])
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not Path("out").exists()
+
+
+@pytest.mark.slow
+def test_independent_arms_get_a_diagonal_prior(seed: int) -> None:
+    prior = pw.GaussianPrior([1.0, 0.5, 0.0, -0.5], np.diag([1.0, 0.2, 0.6, 1.5]))
+    found = pw.recommend(past(prior, 1_000, seed), horizon=10, seed=seed)
+    assert found.fit.chosen == "gaussian:diagonal"
+
+
+@pytest.mark.slow
+def test_the_papers_problem_without_help(seed: int) -> None:
+    found = pw.recommend(past(PAPER, 1_000, seed), horizon=10, seed=seed)
+    assert found.fit.chosen == "gaussian:full"
+    assert found.above("ts") > 0.3
