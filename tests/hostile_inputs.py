@@ -510,8 +510,8 @@ def doors() -> list[Door]:
         door(
             "ExactKnowledgeGradient",
             pw.ExactKnowledgeGradient,
-            {"alpha": 0.5},
-            {"alpha": (*NOT_SHARES, "offline")},
+            {"alpha": 0.5, "pulls": 1},
+            {"alpha": (*NOT_SHARES, "offline"), "pulls": (*NOT_COUNTS, 2, "best", True)},
         ),
         door(
             "UniformThen",

@@ -308,6 +308,7 @@ def test_every_word_parses_and_stands_in_the_help() -> None:
         10, 10, ties="random", when_certain="best"
     )
     assert parse_policy("exact-kg") == pw.ExactKnowledgeGradient("online")
+    assert parse_policy("kg-best") == pw.ExactKnowledgeGradient("online", pulls="best")
 
 
 def test_labels_keep_their_distance(seed: int) -> None:

@@ -92,6 +92,13 @@ WORDS: Final[dict[str, Word]] = {
         "ExactKnowledgeGradient",
         {"alpha": _alpha},
     ),
+    "kg-best": Word(
+        "kg-best",
+        "kg-best",
+        "exact online knowledge gradient of the best number of pulls; for rare events",
+        "ExactKnowledgeGradient",
+        fixed={"pulls": "best"},
+    ),
     "greedy": Word("greedy", "greedy", "the largest posterior mean", "Greedy"),
     "bayes-ucb": Word(
         "bayes-ucb",

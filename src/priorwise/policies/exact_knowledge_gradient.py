@@ -1,16 +1,42 @@
-"""The knowledge gradient without draws: exact expectations in place of averages over k1 and k2."""
+"""The knowledge gradient without draws: exact expectations in place of averages over k1 and k2, of
+one pull or of the best number of them.
+"""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 
+from priorwise.core import validation
 from priorwise.core.choosing import level, ties
+from priorwise.core.lookahead import RepeatedLookaheadBelief
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies import shared
+
+ALL_PULLS: Final = 32
+"""Up to so many pulls every number of them is tried."""
+RATIO: Final = 1.2
+"""Between numbers of pulls that are tried beyond."""
+
+
+class Plan(NamedTuple):
+    """What each arm is worth if it is pulled for a while and the best arm after that."""
+
+    value: FloatArray  # V_a, (task, arm); -inf for arms that are not available
+    pulls: IntArray  # the number of pulls that gives it, (task, arm)
+
+
+def numbers_of_pulls(left: int) -> list[int]:
+    """Numbers of pulls that are tried with so many left: all up to ALL_PULLS, then each RATIO times
+    the one before, and all that are left.
+    """
+    tried = list(range(1, min(left, ALL_PULLS) + 1))
+    while tried[-1] < left:
+        tried.append(min(left, int(tried[-1] * RATIO)))
+    return tried
 
 
 @final
@@ -25,41 +51,99 @@ class ExactKnowledgeGradient(shared.Scored):
         As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``"online"`` is the
         online knowledge gradient of Ryzhov, Powell and Frazier (2012): this pull's mean plus what
         it teaches, times the pulls left.
+    pulls
+        ``"best"``: value an arm by the best number m of further pulls of it, with N left: ``V_a =
+        max_m [m E[mu_a] + (N - m) E[max_b E[mu_b given m rewards of a]]]``. For rare events, of
+        which a single pull teaches next to nothing; ``alpha`` has to be ``"online"``.
 
     """
 
-    needs: ClassVar[tuple[type, ...]] = (LookaheadBelief,)
-    uses: ClassVar[frozenset[str]] = frozenset({"mean", "mean_size", "best_after"})
-
     alpha: shared.Alpha = "online"
+    pulls: Literal[1, "best"] = 1
 
     def __post_init__(self) -> None:
         shared.check_alpha(self.alpha)
+        if isinstance(self.pulls, bool) or self.pulls not in (1, "best"):
+            raise ValueError(f"pulls must be 1 or 'best', got {validation.shown(self.pulls)}")
+        if self.pulls == "best" and not (isinstance(self.alpha, str) and self.alpha == "online"):
+            raise ValueError(
+                "pulls='best' counts the pulls that are left and needs alpha='online', got "
+                f"{validation.shown(self.alpha)}"
+            )
+
+    @property
+    def needs(self) -> tuple[type, ...]:
+        """What it needs of a belief."""
+        return (RepeatedLookaheadBelief,) if self.pulls == "best" else (LookaheadBelief,)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Which tile functions of a belief it calls."""
+        ahead = "best_after_pulls" if self.pulls == "best" else "best_after"
+        return frozenset({"mean", "mean_size", ahead})
 
     @by_step
-    def scores(self, belief: LookaheadBelief, seen: Seen) -> FloatArray:
+    def scores(self, belief: Any, seen: Seen) -> FloatArray:
         """Posterior means of the arms with the largest value, -inf for the others: where the
         look-ahead ties, the larger mean decides.
         """
-        alpha = shared.alpha_at(self.alpha, seen.step, seen.horizon)
         now = seen.masked(belief.mean(seen))
         size = np.broadcast_to(shared.mean_sizes(belief, seen), now.shape)
-        if alpha == 0.0:
-            return level(now, size)
-        ahead = belief.best_after(seen)
-        # of what the best mean is a sum of
-        largest = np.maximum(seen.masked(size).max(axis=1, keepdims=True), np.abs(ahead))
-        total = level(
-            seen.masked((1.0 - alpha) * belief.mean(seen) + alpha * ahead),
-            (1.0 - alpha) * size + alpha * largest,
-        )
+        if self.pulls == "best":
+            value, value_size, _ = self._plan(belief, seen, now, size)
+        else:
+            alpha = shared.alpha_at(self.alpha, seen.step, seen.horizon)
+            if alpha == 0.0:
+                return level(now, size)
+            ahead = belief.best_after(seen)
+            value, value_size = _weighted(alpha, now, ahead, size, _largest(seen, size))
+        total = level(value, value_size)
         return level(np.where(ties(total), now, -np.inf), size)
+
+    def plan(self, belief: Any, seen: Seen) -> Plan:
+        """Return the values V_a and the numbers of pulls that give them, with ``pulls="best"``."""
+        if self.pulls != "best":
+            raise ValueError("only ExactKnowledgeGradient(pulls='best') plans a number of pulls")
+        now = seen.masked(belief.mean(seen))
+        value, _, pulls = self._plan(belief, seen, now, np.abs(belief.mean(seen)))
+        return Plan((seen.horizon - seen.step + 1) * value, pulls)
+
+    def _plan(
+        self, belief: Any, seen: Seen, now: FloatArray, size: FloatArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return V_a / N, the size of the numbers it is a sum of, and the pulls; m = N commits to
+        an arm, and is worth its mean.
+        """
+        left, largest = seen.horizon - seen.step + 1, _largest(seen, size)
+        best, best_size, pulls = now, size, np.full(now.shape, left)
+        for m in numbers_of_pulls(left)[:-1]:
+            ahead = belief.best_after_pulls(seen, m)
+            value, value_size = _weighted((left - m) / left, now, ahead, size, largest)
+            better = value > best
+            best = np.where(better, value, best)
+            best_size = np.where(better, value_size, best_size)
+            pulls = np.where(better, m, pulls)
+        return best, best_size, pulls
 
     def tiles(self, family: FamilyTiles, horizon: int, masked: bool) -> PolicyTiles | None:
         """Tile function for the compiled loop; None for a family without look-ahead there."""
         from priorwise.kernels import policies_exact as kernels
 
-        if family.best_after is None:
+        if self.pulls == "best" or family.best_after is None:
             return None
         act, alphas = kernels.exact_knowledge_gradient, shared.alphas_to(self.alpha, horizon)
         return shared.plain_tiles(act, family, masked, self.uses, alphas, scored=True)
+
+
+def _largest(seen: Seen, size: FloatArray) -> FloatArray:
+    """Size of what the best mean is a sum of, at most, ``(task, 1)``."""
+    return seen.masked(size).max(axis=1, keepdims=True)
+
+
+def _weighted(
+    alpha: float, now: FloatArray, ahead: FloatArray, size: FloatArray, largest: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weigh means and look-ahead, and the sizes of the numbers that they are sums of."""
+    there = np.isfinite(now)
+    value = np.where(there, (1.0 - alpha) * np.where(there, now, 0.0) + alpha * ahead, -np.inf)
+    return value, (1.0 - alpha) * size + alpha * np.maximum(largest, np.abs(ahead))

@@ -208,6 +208,18 @@ class BetaBelief(SeparableTasks):
         reward = (rng.uniform() < value).astype(np.float64)
         return Imagined(value, self._given(actions, reward), seen)
 
+    def best_after_pulls(self, seen: Seen, pulls: int) -> FloatArray:
+        """Average the best posterior mean over the successes of several pulls, which are
+        beta-binomial; see :mod:`priorwise.families.beta.repeated`.
+        """
+        from priorwise.families.beta.repeated import expected_best
+
+        masked = seen.masked(self.mean(seen))
+        own = np.eye(self.arms, dtype=bool)
+        others = np.where(own, -np.inf, masked[:, None, :]).max(axis=2)
+        best = expected_best(self.a, self.b, others, pulls)
+        return np.where(np.isfinite(masked), best, -np.inf)
+
     def best_after(self, seen: Seen) -> FloatArray:
         """Average the best posterior mean over the two rewards an arm may show, exactly."""
         total = self.a + self.b

@@ -160,14 +160,24 @@ class FiniteBelief(Candidates):
         Exact for noiseless and Bernoulli rewards, by enumeration; by Gauss-Hermite quadrature
         around each possible mean for normal ones.
         """
+        return self.best_after_pulls(seen, 1)
+
+    def best_after_pulls(self, seen: Seen, pulls: int) -> FloatArray:
+        """Return the same for several rewards of an arm: their number of successes, or their mean.
+
+        Noiseless rewards repeat themselves. The cost for Bernoulli rewards grows with ``pulls``.
+        """
         prior, p = self.prior, self.probabilities()
         out = np.zeros((len(p), prior.arms))
         for arm in range(prior.arms):
             shown = prior.likelihoods(arm)
             if prior.noise_var is not None:
-                std = float(np.sqrt(prior.noise_var[arm]))
+                std = float(np.sqrt(prior.noise_var[arm] / pulls))
                 out[:, arm] = self._best_after_normal(p, arm, std, seen)
-            for _, likelihood in shown or ():
+            several = shown or ()
+            if shown and pulls > 1 and prior.noise == "bernoulli":
+                several = repeated(prior.means[:, arm], pulls)
+            for _, likelihood in several:
                 joint = p * likelihood
                 best = seen.masked(_average(_normalised(joint), prior.means)).max(axis=1)
                 out[:, arm] += joint.sum(axis=1) * best
@@ -186,6 +196,14 @@ class FiniteBelief(Candidates):
             best = seen.masked(posterior @ self.prior.means).max(axis=2)  # (task, node)
             total += p[:, s] * np.einsum("tn,n->t", best, weights / weights.sum())
         return total
+
+
+def repeated(rates: FloatArray, pulls: int) -> list[tuple[float, FloatArray]]:
+    """Return numbers of successes with their probabilities given each rate, ``(support,)``."""
+    from scipy.stats import binom
+
+    chances = binom.pmf(np.arange(pulls + 1)[:, None], pulls, rates)
+    return [(float(s), each) for s, each in enumerate(chances) if each.max() > 1e-17]
 
 
 def _average(weights: FloatArray, table: FloatArray) -> FloatArray:

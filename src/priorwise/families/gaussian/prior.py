@@ -130,6 +130,12 @@ class GaussianBelief(NormalBelief):
         """E[max_b m_b + g_b Z] for each pulled arm, exact: ``g = S[:, a] / sqrt(S_aa + v_a)`` is
         the slope of the posterior means in the standardised reward.
         """
+        return self.best_after_pulls(seen, 1)
+
+    def best_after_pulls(self, seen: Seen, pulls: int) -> FloatArray:
+        """Return the same for the mean of several rewards, whose noise has the variance ``v_a /
+        pulls``; exact.
+        """
         cov = self.covariance()
-        spread = np.sqrt(np.einsum("taa->ta", cov) + self.prior.noise_var)
+        spread = np.sqrt(np.einsum("taa->ta", cov) + self.prior.noise_var / pulls)
         return expected_maximum(seen.masked(self.m)[:, None, :], cov / spread[:, :, None])

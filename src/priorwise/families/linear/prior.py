@@ -202,7 +202,24 @@ class LinearBelief(NormalBelief):
                 f"{type(contexts).__name__} lacks; "
                 "use RecedingHorizon, or SphereContexts or GivenContexts"
             )
+        return self._best_after(seen, 1)
+
+    def best_after_pulls(self, seen: Seen, pulls: int) -> FloatArray:
+        """Return the same after several pulls with the same features, exact; refused where features
+        change from pull to pull.
+        """
+        contexts = self.prior.contexts
+        if len(getattr(contexts, "features", ())) != 1:
+            raise ValueError(
+                "a look-ahead over several pulls needs features that never change, as "
+                f"GivenContexts of one table has, and those of {type(contexts).__name__} do; use "
+                "pulls=1"
+            )
+        return self._best_after(seen, pulls)
+
+    def _best_after(self, seen: Seen, pulls: int) -> FloatArray:
+        contexts: Any = self.prior.contexts
         f = self.features(seen) @ self.root  # L'x_a, (task, arm, dim)
-        spread = np.sqrt(np.einsum("taj,taj->ta", f, f) + self.prior.noise_var)
+        spread = np.sqrt(np.einsum("taj,taj->ta", f, f) + self.prior.noise_var / pulls)
         gains = f @ self.root.transpose(0, 2, 1) / spread[:, :, None]  # S x_a / sqrt(x_a'S x_a + v)
         return seen.masked(contexts.expected_best(self.m, gains, seen))

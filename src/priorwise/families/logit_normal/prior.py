@@ -275,6 +275,15 @@ class LogitNormalBelief(SeparableTasks):
         reward = (rng.uniform() < value).astype(np.float64)
         return Imagined(value, self._given(actions, reward), seen)
 
+    def best_after_pulls(self, seen: Seen, pulls: int) -> FloatArray:
+        """Best posterior mean after several pulls of an arm, by a lognormal approximation; see
+        :mod:`priorwise.families.logit_normal.repeated`.
+        """
+        from priorwise.families.logit_normal.repeated import expected_best
+
+        m, root = self.rates, self.normal[1]
+        return seen.masked(expected_best(*m, root @ root.transpose(0, 2, 1), pulls, seen.mask))
+
     def best_after(self, seen: Seen) -> FloatArray:
         """Average the best posterior mean over the two rewards an arm may show, each with a belief
         of its own.

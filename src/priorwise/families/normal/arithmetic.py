@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from priorwise.core.types import FloatArray
+from priorwise.core.types import BoolArray, FloatArray
 
 
 def condition(
@@ -63,6 +63,18 @@ def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
     from scipy.special import ndtr
 
     intercepts, slopes = np.broadcast_arrays(intercepts, slopes)
+    lower, upper, top = highest(intercepts, slopes)
+    level = np.where(np.isfinite(intercepts), intercepts, 0.0)
+    mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
+    densities = (np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi) for x in (lower, upper))
+    share = level * mass + slopes * np.subtract(*densities)
+    return np.asarray(np.where(top, share, 0.0).sum(axis=-1))
+
+
+def highest(intercepts: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return where each of several lines ``(..., b)`` is the highest, from and to, and whether it
+    is anywhere.
+    """
     usable = np.isfinite(intercepts)
     level = np.where(usable, intercepts, 0.0)
     lower = np.full(level.shape, -np.inf)
@@ -79,8 +91,4 @@ def expected_maximum(intercepts: FloatArray, slopes: FloatArray) -> FloatArray:
             parallel = counts & (rival_slope == slopes)
             beaten = beaten | (parallel & ((rival > level) | ((rival == level) & (other < index))))
     top = ~beaten & (lower < upper)
-    lower, upper = np.where(top, lower, 0.0), np.where(top, upper, 0.0)
-    mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
-    densities = (np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi) for x in (lower, upper))
-    share = level * mass + slopes * np.subtract(*densities)
-    return np.asarray(np.where(top, share, 0.0).sum(axis=-1))
+    return np.where(top, lower, 0.0), np.where(top, upper, 0.0), top

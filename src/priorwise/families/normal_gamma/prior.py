@@ -298,11 +298,17 @@ class NormalGammaBelief(SeparableTasks):
         """``E max(c, m + sqrt(b / (a k (k + 1))) T_(2a))`` for each pulled arm, c the best of the
         other means; exact, and infinite (refused) without a mean.
         """
+        return self.best_after_pulls(seen, 1)
+
+    def best_after_pulls(self, seen: Seen, pulls: int) -> FloatArray:
+        """Return the same after several pulls, n: the mean moves by ``sqrt(b n / (a k (k + n)))
+        T_(2a)``; exact.
+        """
         _check_mean(self.a)
         masked = seen.masked(self.m)
         # best of the rest, by pulled arm
         others = np.where(np.eye(self.arms, dtype=bool), -np.inf, masked[:, None, :]).max(axis=2)
-        scale = self.scale / np.sqrt(self.k + 1.0)
+        scale = self.scale / np.sqrt(self.k / pulls + 1.0)
         alone = np.isneginf(others)
         apart = np.abs(np.where(alone, 0.0, others) - self.m)
         gain = scale * student.expected_excess(2.0 * self.a, apart / scale)
