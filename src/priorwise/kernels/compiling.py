@@ -5,7 +5,7 @@ import threading
 import warnings
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numba
 from numba import types
@@ -21,6 +21,9 @@ _COMPILING = threading.Lock()  # threads that meet an uncompiled function wait f
 
 # fused multiply-add, and nothing that drops NaN
 FLAGS: Final = {"fastmath": {"contract"}, "error_model": "numpy"}
+
+# neither Python nor C calls the function: what would let them is not compiled
+WITHOUT_WRAPPERS: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 F = types.float64
 I = types.int64
@@ -81,15 +84,17 @@ def _say_uncached() -> None:
 
 def inline(function: Any) -> Any:
     """Compile a helper that other kernels call; it is compiled into each of them, allocates nothing
-    and counts no references.
+    and counts no references. Python must not call it.
     """
-    return numba.njit(forceinline=True, _nrt=False, **FLAGS)(function)
+    return numba.njit(forceinline=True, _nrt=False, **FLAGS, **WITHOUT_WRAPPERS)(function)
 
 
 class LazyEntry:
     """A compiled function that is compiled, or loaded from the cache, when first called; it runs
     without the interpreter lock.
     """
+
+    flags: ClassVar[dict[str, bool]] = {"no_cfunc_wrapper": True}
 
     def __init__(self, signature: Any, function: Any) -> None:
         """Remember what to compile."""
@@ -100,7 +105,8 @@ class LazyEntry:
     def _compiled(self) -> Any:
         with _COMPILING:
             if self._dispatcher is None:
-                dispatcher = _cached(numba.njit(nogil=True, **FLAGS)(self._function))
+                flags = FLAGS | self.flags
+                dispatcher = _cached(numba.njit(nogil=True, **flags)(self._function))
                 dispatcher.compile(self._signature)
                 dispatcher.disable_compile()
                 self._dispatcher = dispatcher
@@ -119,6 +125,8 @@ class Tile(LazyEntry):
     not that of a C callback, which would print an exception and go on: an allocation that fails in
     a tile function is an exception of the function that calls it.
     """
+
+    flags: ClassVar[dict[str, bool]] = WITHOUT_WRAPPERS
 
     @cached_property
     def address(self) -> int:
