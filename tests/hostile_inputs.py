@@ -40,6 +40,14 @@ SUMS = pw.GaussianStatistics(
 PAST = pa.table(
     {"task": [1, 1, 2, 2], "action": ["a", "b"] * 2, "reward": [1, 2, 0, 3], "pulls": [5] * 4}
 )
+LONGER_PAST = pa.table(
+    {
+        "task": [1, 1, 2, 2, 3, 3, 4, 4],
+        "action": ["a", "b"] * 4,
+        "reward": [1, 2, 0, 3, 2, 2, 1, 4],
+        "pulls": [5] * 8,
+    }
+)
 FIT = pw.BetaMoments().fit(COUNTED)
 META = pw.FixedPrior(TS)
 HYPER = pw.meta.GaussianHyperPrior([0.0, 0.0], np.eye(2), np.eye(2))
@@ -1531,6 +1539,44 @@ def doors() -> list[Door]:
                 "batch": (*NOT_COUNTS, 0),
                 "progress": ("yes", 1),
             },
+        ),
+        door(
+            "backtest",
+            pw.backtest,
+            {
+                "log": LONGER_PAST,
+                "policies": {"ts": TS},
+                "horizon": 2,
+                "seed": SEED,
+                "family": "beta:separate",
+                "task": "task",
+                "action": "action",
+                "reward": "reward",
+                "pulls": "pulls",
+                "arms": "same",
+            },
+            {
+                "log": (None, 3, [], BETA, "no.csv", "log.xlsx", Path("no.parquet")),
+                "policies": (None, 3, {}, TS, [TS], {"x": 3}, {3: TS}, {"x": (TS,)}),
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "batch": (*NOT_COUNTS, 0),
+                "time": ("no", 3, ["task"]),
+                "train": (*NOT_SHARES, 0.0, 1.0),
+                "family": (None, 3, "", "gauss", "beta:", "beta:full", "linear"),
+                "task": ("no", 3, ["task"]),
+                "action": ("no", 3, ["task"]),
+                "reward": ("no", 3, ["task"]),
+                "pulls": ("no", 3, ["task"]),
+                "squares": ("no", 3, ["task"]),
+                "propensity": ("no", 3, ["task"], "pulls"),
+                "arms": (None, 3, "", "other"),
+                "noise_var": ("x", -1.0, float("nan"), 0.0, 1.0),
+                "missing": (None, 3, "", "zero"),
+                "progress": ("yes", 1),
+            },
+            policies=("policies", "policy"),
+            propensity=("propensity", "'pulls'"),
         ),
         door(
             "log_marginal_likelihood",

@@ -88,6 +88,7 @@ def test_a_case_can_fail() -> None:
 
 def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
     results = {
+        "Backtest",
         "BayesUCB", "Bound", "BreakEven", "Certificate", "Comparison", "Distance", "Estimate",
         "Greedy", "Ladder", "Recommendation",
         "Interval", "FormalLowerBound",

@@ -11,6 +11,7 @@ from priorwise import meta as meta
 from priorwise import policies as policies
 from priorwise import sensitivity as sensitivity
 from priorwise import testing as testing
+from priorwise.advise import backtest as backtest
 from priorwise.advise import certify as certify
 from priorwise.advise import recommend as recommend
 from priorwise.core import Family as Family

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from priorwise._starting import INTERRUPTED, is_command, leave
-from priorwise.cli import bound, certify, example, fit, recommend, reproduce, simulate
+from priorwise.cli import backtest, bound, certify, example, fit, recommend, reproduce, simulate
 from priorwise.cli.output import Group, plain_where_needed
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ wrong prior costs.
 app.command(help=fit.HELP)(fit.fit)
 app.command(help=certify.HELP)(certify.certify)
 app.command(help=recommend.HELP)(recommend.recommend)
+app.command(help=backtest.HELP)(backtest.backtest)
 app.command(help=simulate.HELP)(simulate.simulate)
 app.command(help=bound.HELP)(bound.bound)
 app.command()(example.example)
