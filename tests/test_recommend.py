@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def test_slow_policies_are_left_out_by_name() -> None:
     prior = pw.LogitNormalPrior([-4.0, -4.0], [[0.2, 0.1], [0.1, 0.2]])
     tried, left_out = candidates(prior, 5_000, 1, masked=False)
     assert "5,000 decisions" in left_out["exact-kg"]
-    assert "exact-kg" in candidates(prior, 200, 20, masked=False)[0]
+    assert "exact-kg" in candidates(prior, 100, 20, masked=False)[0]
     assert {"uniform", "ts"} <= set(tried)
 
 
@@ -181,6 +182,59 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> 
     assert told["policy"] in {row["policy"] for row in told["policies"]}
     printed = CliRunner().invoke(app, [*words, "--json"])
     assert json.loads(printed.output) == told
+
+
+class Page(HTMLParser):
+    """Sources and headings of a page, and whether its elements are closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.sources: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_page_needs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    headlines(60, seed).to_csv("log.csv", index=False)
+    words = ["recommend", "log.csv", "--family", "beta", "--horizon", "10", "--seed", "0"]
+    done = CliRunner().invoke(app, [*words, "--json", "--report", "advice.html"])
+    assert done.exit_code == 0, done.output
+    assert {each.name for each in tmp_path.iterdir()} == {"log.csv", "advice.html"}
+    text = Path("advice.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert not page.open
+    assert len(page.sources) >= 3
+    assert all(each.startswith("data:image/") for each in page.sources)
+    assert "url(" not in text
+    titles = ("What to do", "What was learned", "How well it fits", "What it would have earned")
+    for title in (*titles, "What is risked"):
+        assert f"<h2>{title}</h2>" in text
+    assert "later tasks that it had not seen" in text
+    assert json.loads(done.output)["policy"] in text
+
+
+@pytest.mark.parametrize("path", ["", "no/such/folder/advice.html", "."])
+def test_pages_that_cannot_be_written_stop_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["recommend", "no.csv", "--horizon", "5", "--seed", "0", "--report", path]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "--report" in done.output
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """``priorwise recommend``: which prior and which policy, from a log."""
 
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from priorwise.cli import columns, inputs
 from priorwise.cli.fit import ArmsAre
-from priorwise.cli.inputs import argument, number
+from priorwise.cli.inputs import argument, number, word
 from priorwise.cli.output import fail, finish, finite, results_directory
 
 if TYPE_CHECKING:
@@ -26,10 +28,14 @@ earn against what a wrong prior costs them.
 [bold]Examples[/]
 priorwise example headlines > log.csv
 priorwise recommend log.csv --horizon 200 --batch 20 --seed 0
+[dim]# one page to show around[/]
+priorwise recommend log.csv --horizon 200 --batch 20 --seed 0 --report advice.html
 [dim]# columns with other names; numbers for another program[/]
 priorwise recommend visits.parquet --task campaign --action banner --reward bought \\
     --horizon 50 --seed 0 --json
 """
+
+REPORT: Final = "One self-contained page about the advice, such as advice.html."
 
 
 def recommend(
@@ -49,6 +55,7 @@ def recommend(
         ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
     ] = ArmsAre.auto,
     drop_missing: columns.DropMissing = False,
+    report: Annotated[str | None, word(REPORT, "FILE")] = None,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
     quiet: inputs.Quiet = False,
@@ -57,6 +64,7 @@ def recommend(
     from priorwise.advise.recommending import recommend as advised
 
     directory = results_directory("advice", out, as_json)
+    page = None if report is None else _page(report)
     read: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
     read |= {"squares": squares, "arms": arms.value}
     read |= {"missing": "drop" if drop_missing else "refuse"}
@@ -67,6 +75,8 @@ def recommend(
         )
     except (ArithmeticError, ModuleNotFoundError, OSError, TypeError, ValueError) as error:
         fail("LOG", error)
+    if page is not None:
+        _write_page(page, found, log, read, shown)
     numbers = {name: finite(each) for name, each in found.summary().items()}
     numbers["policies"] = [
         {name: finite(each) for name, each in row.items()} for row in numbers["policies"]
@@ -76,8 +86,40 @@ def recommend(
 
     def show(console: "Console") -> None:
         console.print(str(found), markup=False, soft_wrap=True)
+        if page is not None:
+            console.print(f"Wrote {page}", markup=False, soft_wrap=True)
 
     picture = found.figure() if directory is not None else {}
     finish("advice", directory, picture, text, None if as_json or quiet else show)
     if as_json:
         typer.echo(text)
+
+
+def _page(text: str) -> Path:
+    """Return where the page goes; stop before the work if it cannot be written there."""
+    from priorwise.core.files import file_path
+
+    try:
+        path = file_path(text)
+        folder = path.absolute().parent
+        if path.is_dir() or not folder.is_dir():
+            wrong = f"{path} is a directory" if path.is_dir() else f"no directory {folder}"
+            fail("--report", f"{wrong}; name a file in one that is there, such as advice.html")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            fail("--report", f"no permission to write in {folder}; choose another directory")
+    except (OSError, TypeError, ValueError) as error:
+        fail("--report", f"{error}; name a file, such as advice.html")
+    return path
+
+
+def _write_page(path: Path, found: Any, log: str, read: Any, shown: bool | None) -> None:
+    from priorwise.advise.page import advice_page, backtest_of, certificate_of
+    from priorwise.core.files import write_whole
+
+    certificate = certificate_of(found, progress=shown)
+    replayed = backtest_of(found, log, **read, progress=shown)
+    content = advice_page(found, certificate, replayed).encode()
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        fail("--report", f"{error}; choose another file")

@@ -3,7 +3,6 @@ from the network.
 """
 
 import platform
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from html import escape
@@ -17,12 +16,11 @@ from priorwise.experiments.running.headline import headline
 from priorwise.experiments.running.run import Outcome, Results
 from priorwise.experiments.running.store import write_whole
 from priorwise.experiments.running.summary import seconds_text
+from priorwise.figures.pages import document, embedded, facts, folded, tag, wide
 from priorwise.figures.tables import Table
 from priorwise.simulate.sizes import available_threads
 
 NAME: Final = "report.html"
-CSS: Final = Path(__file__).with_name("report.css")
-LARGEST_SVG: Final = 1_500_000  # bytes; beyond, the PNG is embedded instead
 MOST_OPEN_ROWS: Final = 12  # longer tables are folded
 PACKAGES: Final = ("priorwise", "numpy", "scipy", "numba", "pyarrow", "joblib", "matplotlib")
 
@@ -37,47 +35,23 @@ def write_report(results: Results) -> Path:
 def as_html(results: Results) -> str:
     """Return the page."""
     title, ran = "Reproduction report", len(results.outcomes)
-    head = (
-        '<meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>priorwise: {title}</title>",
-        f"<style>{CSS.read_text()}</style>",
-    )
     parts = (
-        *("<!doctype html>", '<html lang="en">', "<head>", *head, "</head>"),
-        *("<body>", "<header>", f"<h1>{title}</h1>", f"{_top(results)}</header>", "<main>"),
+        *("<header>", f"<h1>{title}</h1>", f"{_top(results)}</header>", "<main>"),
         *(_experiment(each, kept=place >= ran) for place, each in enumerate(results.shown)),
-        *("</main>", _foot(results), "</body>", "</html>", ""),
+        *("</main>", _foot(results)),
     )
-    return "\n".join(parts)
-
-
-def _tag(name: str, content: object, kind: str = "") -> str:
-    """Return an element of a class, or of none."""
-    return f'<{name} class="{kind}">{content}</{name}>' if kind else f"<{name}>{content}</{name}>"
-
-
-def _wide(content: str, kind: str = "") -> str:
-    """Return a table that may be wider than the page."""
-    return _tag("div", _tag("table", content, kind), "wide")
-
-
-def _folded(title: str, content: str) -> str:
-    return f"<details><summary>{title}</summary>{content}</details>"
+    return document(title, parts)
 
 
 def _top(results: Results) -> str:
     claims = sum(len(each.claims) for each in results.shown)
     held = claims - sum(len(each.failed) for each in results.shown)
-    facts = [(f"{held} of {claims}", "claims hold")]
+    numbers = [(f"{held} of {claims}", "claims hold")]
     for group, seconds in summary.group_seconds(results).items():
-        facts.append((seconds_text(seconds), f"{group}, time on the wall"))
+        numbers.append((seconds_text(seconds), f"{group}, time on the wall"))
     if results.compiling >= summary.SHORT:
-        facts.append((seconds_text(results.compiling), "compiling, about"))
-    facts += [(f"{results.replicates:,}", "replicates"), (str(results.seed), "seed")]
-    shown = "".join(
-        _tag("div", _tag("b", escape(value)) + _tag("span", escape(what))) for value, what in facts
-    )
+        numbers.append((seconds_text(results.compiling), "compiling, about"))
+    numbers += [(f"{results.replicates:,}", "replicates"), (str(results.seed), "seed")]
     names = " · ".join(
         f'<a href="#{escape(each.name)}">{escape(each.title)}</a>' for each in results.shown
     )
@@ -88,10 +62,10 @@ def _top(results: Results) -> str:
         for claim in each.failed
     ]
     parts = (
-        _tag("p", "Every number on this page is computed from the tables beside it.", "soft"),
-        _tag("div", shown, "facts"),
-        "\n".join(_tag("p", escape(text), "note") for text in notes),
-        _tag("p", names),
+        tag("p", "Every number on this page is computed from the tables beside it.", "soft"),
+        facts(numbers),
+        "\n".join(tag("p", escape(text), "note") for text in notes),
+        tag("p", names),
         f"<h3>Claims that do not hold</h3>\n{_claims(wrong)}" if wrong else "",
         "",
     )
@@ -108,7 +82,7 @@ def _experiment(outcome: Outcome, *, kept: bool) -> str:
         time = f"From an earlier call; {work} when they ran"
     parts = [
         f'<section id="{escape(outcome.name)}">\n<h2>{escape(outcome.title)}</h2>',
-        _tag("p", f"{escape(time)}.", "soft small"),
+        tag("p", f"{escape(time)}.", "soft small"),
         f"<h3>Claims: {held} of {len(outcome.claims)} hold</h3>\n{_claims(outcome.claims)}",
         *(_figure(outcome.title, name, files) for name, files in outcome.figures.items()),
         *(_headline(name, table) for name, table in outcome.tables.items()),
@@ -123,26 +97,21 @@ def _claims(claims: Sequence[Claim]) -> str:
     titles = ("Statement", "Measured (± standard error)", "Needed", "From", "Holds")
     rows = ""
     for each in claims:
-        holds = _tag("span", *(("✓ yes", "yes") if each.holds else ("✗ no", "no")))
+        holds = tag("span", *(("✓ yes", "yes") if each.holds else ("✗ no", "no")))
         cells = (
-            _tag("td", escape(each.statement)),
-            _tag("td", escape(each.measured), "measured"),
-            _tag("td", escape(each.needed), "soft"),
-            _tag("td", escape(each.source), "soft source"),
-            _tag("td", holds, "holds"),
+            tag("td", escape(each.statement)),
+            tag("td", escape(each.measured), "measured"),
+            tag("td", escape(each.needed), "soft"),
+            tag("td", escape(each.source), "soft source"),
+            tag("td", holds, "holds"),
         )
-        rows += _tag("tr", "".join(cells))
-    head = _tag("tr", "".join(_tag("th", title) for title in titles))
-    return _wide(_tag("thead", head) + _tag("tbody", rows), "claims")
+        rows += tag("tr", "".join(cells))
+    head = tag("tr", "".join(tag("th", title) for title in titles))
+    return wide(tag("thead", head) + tag("tbody", rows), "claims")
 
 
 def _figure(title: str, name: str, files: Files) -> str:
-    svg = files.get("svg", b"")
-    small = bool(svg) and (len(svg) <= LARGEST_SVG or "png" not in files)
-    kind, content = ("svg+xml", svg) if small else ("png", files["png"])
-    source = f"data:image/{kind};base64,{b64encode(content).decode()}"
-    caption = escape(f"{title}: {name.replace('_', ' ').replace('-', ' ')}")
-    return _tag("figure", f'<img src="{source}" alt="{caption}">' + _tag("figcaption", caption))
+    return embedded(f"{title}: {name.replace('_', ' ').replace('-', ' ')}", files)
 
 
 def _headline(name: str, table: Table) -> str:
@@ -154,25 +123,25 @@ def _headline(name: str, table: Table) -> str:
         title += f", mean over {shown.replicates:,} replicates ± standard error"
     kinds = ["number" if number else "word" for number in shown.numbers]
 
-    def row(tag: str, values: Iterable[str]) -> str:
+    def row(cell: str, values: Iterable[str]) -> str:
         cells = zip(values, kinds, strict=True)
-        return _tag("tr", "".join(_tag(tag, escape(value), kind) for value, kind in cells))
+        return tag("tr", "".join(tag(cell, escape(value), kind) for value, kind in cells))
 
     head = row("th", (column.replace("_", " ") for column in shown.columns))
     body = "".join(row("td", each) for each in shown.rows)
-    content = _wide(_tag("thead", head) + _tag("tbody", body))
+    content = wide(tag("thead", head) + tag("tbody", body))
     if len(shown.rows) > MOST_OPEN_ROWS:
-        return _folded(title, content)
+        return folded(title, content)
     return f"<h3>{title}</h3>\n{content}"
 
 
 def _files(outcome: Outcome) -> str:
     rows = '<tr><th>File</th><th class="number">Rows</th><th>Columns</th></tr>'
     for name, table in outcome.tables.items():
-        file = _tag("td", _tag("code", f"{escape(outcome.name)}/{escape(name)}.parquet"))
-        size = _tag("td", f"{len(next(iter(table.values()))):,}", "number")
-        rows += _tag("tr", file + size + _tag("td", escape(", ".join(table))))
-    return _folded("All tables", _wide(rows))
+        file = tag("td", tag("code", f"{escape(outcome.name)}/{escape(name)}.parquet"))
+        size = tag("td", f"{len(next(iter(table.values()))):,}", "number")
+        rows += tag("tr", file + size + tag("td", escape(", ".join(table))))
+    return folded("All tables", wide(rows))
 
 
 def _constants(outcome: Outcome) -> str:
@@ -180,8 +149,8 @@ def _constants(outcome: Outcome) -> str:
     for name, value in outcome.constants.items():
         several = isinstance(value, (list, tuple))
         text = ", ".join(map(str, value)) if several else " ".join(str(value).split())
-        rows += _tag("tr", _tag("td", escape(str(name))) + _tag("td", _tag("code", escape(text))))
-    return _folded("Constants", _wide(rows))
+        rows += tag("tr", tag("td", escape(str(name))) + tag("td", tag("code", escape(text))))
+    return folded("Constants", wide(rows))
 
 
 def _foot(results: Results) -> str:
@@ -193,4 +162,4 @@ def _foot(results: Results) -> str:
         f"{platform.system()} {platform.machine()}, {processors}; blocks ran on {results.workers}",
         f"Digests of constants, seed and sources: {digests}",
     )
-    return _tag("footer", "".join(_tag("p", escape(line)) for line in lines), "soft small")
+    return tag("footer", "".join(tag("p", escape(line)) for line in lines), "soft small")

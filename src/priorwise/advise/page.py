@@ -1,0 +1,190 @@
+"""One page for whoever decides: what was learned, how well it fits, what it would have earned, what
+is risked, what to do.
+"""
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.advise.backtest_result import Backtest
+from priorwise.advise.backtesting import backtest
+from priorwise.advise.candidates import THOMPSON, UNIFORM
+from priorwise.advise.certificate import Certificate
+from priorwise.advise.certifying import certify
+from priorwise.core.estimates import Estimate, plus_minus
+from priorwise.figures.pages import document, embedded, facts, folded, tag, wide
+from priorwise.policies.thompson import ThompsonSampling
+
+TITLE: Final = "What to do with the next tasks"
+DRAWS: Final = 20
+"""Plausible truths of the certificate."""
+MOST_TASKS: Final = 512
+"""Tasks simulated under each, at most."""
+
+
+def advice_page(
+    advice: Any, certificate: Certificate | None = None, replayed: Backtest | str = ""
+) -> str:
+    """Return a whole HTML page about a recommendation.
+
+    ``certificate`` says what is risked, ``replayed`` what would have been earned, or why that is
+    not known; without them the page says what the simulation tells.
+    """
+    parts = (
+        tag("header", f"<h1>{TITLE}</h1>\n{_top(advice)}"),
+        "<main>",
+        *_section("What to do", _what_to_do(advice)),
+        *_section("What was learned", _learned(advice)),
+        *_section("How well it fits", _fits(advice)),
+        *_section("What it would have earned", _earned(advice, replayed)),
+        *_section("What is risked", _risked(advice, certificate)),
+        "</main>",
+        tag("footer", "".join(_p(each, "soft small") for each in advice.fit.assumptions)),
+    )
+    return document(TITLE, parts)
+
+
+def certificate_of(advice: Any, *, progress: bool | None = None) -> Certificate | None:
+    """Certify the recommended policy, for tasks with the usual number of arms; None where it
+    believes nothing that was learned.
+    """
+    if not advice.candidates[advice.chosen].learned:
+        return None
+    fit = advice.fit
+    arms = None
+    if hasattr(fit.prior, "for_arms"):
+        arms = int(np.median(np.bincount(fit.log.task)))
+    how: Any = {"horizon": advice.horizon, "batch": advice.batch, "seed": advice.seed}
+    how |= {"draws": DRAWS, "tasks": min(advice.tasks, MOST_TASKS), "arms": arms}
+    how |= {"bootstrap": 0 if fit.fit.uncertainty is not None else DRAWS}
+    return certify(fit, advice.policy, **how, progress=progress)
+
+
+def backtest_of(
+    advice: Any, log: Any, *, progress: bool | None = None, **columns: Any
+) -> Backtest | str:
+    """Replay the recommended policy and Thompson sampling on the later half of the log; why not,
+    where that cannot be.
+    """
+    policies = {advice.chosen: advice.policy, THOMPSON: ThompsonSampling()}
+    how: Any = {"horizon": advice.horizon, "batch": advice.batch, "seed": advice.seed}
+    how |= {"family": advice.fit.chosen, "progress": progress}
+    try:
+        return backtest(log, policies, **how, **columns)
+    except ValueError as error:
+        return str(error)
+
+
+def _section(title: str, parts: Iterator[str]) -> Iterator[str]:
+    yield f"<section>\n<h2>{title}</h2>"
+    yield from parts
+    yield "</section>"
+
+
+def _p(text: str, kind: str = "") -> str:
+    return tag("p", escape(text), kind)
+
+
+def _percent(share: float) -> str:
+    return f"{share:+.1%}".replace("%", " %")
+
+
+def _top(advice: Any) -> str:
+    log = advice.fit.log
+    numbers = [(advice.chosen, "the policy to play")]
+    share = advice.above(UNIFORM)
+    gain = advice.gain_over(UNIFORM)
+    more = _percent(share) if share == share else f"+{gain.mean:.3g}"
+    numbers.append((more, "reward, compared with playing any arm"))
+    numbers.append((f"{len(log.tasks):,}", f"past tasks, {log.pulls.sum():,.0f} pulls"))
+    numbers.append((f"{advice.horizon:,}", "pulls in a task to come"))
+    return facts(numbers)
+
+
+def _what_to_do(advice: Any) -> Iterator[str]:
+    meaning = advice.candidates[advice.chosen].meaning
+    yield _p(f"Play {advice.chosen}: {meaning}.")
+    if advice.batch > 1:
+        yield _p(f"Look at the rewards after every {advice.batch:,} pulls, and decide anew.")
+    test = advice.ab_test
+    if advice.uniform_serves and advice.chosen != UNIFORM:
+        yield _p("It hardly matters here: playing any arm would serve as well.", "note")
+    elif test is not None and test != advice.chosen and advice.ab_test_serves:
+        yield _p("It hardly matters here: a plain A/B test would serve as well.", "note")
+    for each in advice.reasons[2 if advice.fit.check is not None else 1 :]:
+        yield _p(each)
+
+
+def _learned(advice: Any) -> Iterator[str]:
+    fit = advice.fit
+    yield _p(advice.reasons[0])
+    worth = fit.worth
+    if worth is not None and (worth < 1e9).all():
+        low, high = f"{worth.min():.3g}", f"{worth.max():.3g}"
+        pulls = low if low == high else f"{low} to {high}"
+        yield _p(f"What past tasks teach is worth as much as {pulls} pulls of each arm.")
+    yield embedded("What is believed of an arm before its first pull", fit.figure())
+    yield folded("The numbers", tag("pre", escape(str(fit.fit)), "wide"))
+
+
+def _fits(advice: Any) -> Iterator[str]:
+    check = advice.fit.check
+    if check is None:
+        yield _p("There is no check for this family of priors.")
+        return
+    yield _p(check.verdict, "" if not check.doubts else "note")
+    yield embedded("The log (line) among logs that the prior generates (bars)", check.figure())
+
+
+def _earned(advice: Any, replayed: Backtest | str) -> Iterator[str]:
+    if isinstance(replayed, str):
+        if replayed:
+            yield _p(f"Later tasks of the log cannot be replayed: {replayed}.", "soft")
+    else:
+        yield from (_p(line) for line in replayed.card.splitlines())
+        yield embedded("Replayed on later tasks of the log, and predicted", replayed.figure())
+        yield folded("The table", tag("pre", escape(str(replayed)), "wide"))
+    own = advice.reward
+    yield _p(
+        f"On simulated tasks to come it earns {plus_minus(own.mean, own.std_error)} a task. All "
+        "policies that were tried:"
+    )
+    yield _policies(advice)
+    for name, why in advice.left_out.items():
+        yield _p(f"Not tried: {name} ({why}).", "soft small")
+
+
+def _policies(advice: Any) -> str:
+    titles = ("Policy", "Reward of a task", "Less than recommended", "As good")
+    kinds = ("word", "number", "number", "word")
+    head = "".join(tag("th", name, kind) for name, kind in zip(titles, kinds, strict=True))
+    rows = tag("thead", tag("tr", head))
+    for name in advice.table()["policy"]:
+        own, gap = advice.scored.estimate(name), advice.gain_over(name)
+        chosen = name == advice.chosen
+        cells = (
+            tag("b", escape(name)) if chosen else escape(name),
+            _written(own),
+            "" if chosen else _written(gap),
+            "recommended" if chosen else "yes" if advice.as_good(name) else "no",
+        )
+        row = "".join(tag("td", cell, kind) for cell, kind in zip(cells, kinds, strict=True))
+        rows += tag("tr", row)
+    return wide(rows)
+
+
+def _written(value: Estimate) -> str:
+    return escape(plus_minus(value.mean, value.std_error))
+
+
+def _risked(advice: Any, certificate: Any) -> Iterator[str]:
+    yield _p(
+        "What was learned is not the truth. Up in the picture earns more; right hangs more on what "
+        "was learned."
+    )
+    yield embedded("What policies earn, and what hangs on the prior", advice.figure())
+    if certificate is not None:
+        yield from (_p(line.strip()) for line in str(certificate).splitlines()[1:])
+        yield embedded("What may be lost, over what the truth may be", certificate.figure())
