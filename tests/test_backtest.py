@@ -223,7 +223,7 @@ def test_weighted_estimates_agree_with_the_truth(seed: int) -> None:
         pw.backtest(log, policies, horizon=9, seed=seed, propensity="chance")
 
 
-@pytest.mark.slow
+@pytest.mark.validate
 def test_predictions_hold_on_headlines(seed: int) -> None:
     """Within 4 standard errors (false alarm 6e-5 each). Control: not if clicks halve halfway."""
     log = pd.read_csv(io.StringIO(headline_log(seed=seed, tests=1_600)))
