@@ -27,7 +27,7 @@ attribute ``microseconds``.
 """
 NUMPY: Final = 60.0
 """How many times as much it takes in NumPy."""
-MOST_SECONDS: Final = 0.012
+MOST_SECONDS: Final = 0.02
 """Of one processor for a task: slower policies are not tried."""
 
 MEANINGS: Final = {
@@ -96,7 +96,8 @@ def candidates(
         engine = choose(learned, believed, policy, horizon, masked=masked, engine="auto").engine
         seconds = _seconds(policy, believed, horizon, batch) * (NUMPY if engine == "numpy" else 1.0)
         if seconds > MOST_SECONDS and name not in ALWAYS:
-            left_out[name] = f"too slow for {horizon:,} decisions in a task; batches take fewer"
+            often = -(-horizon // batch)
+            left_out[name] = f"too slow for {often:,} decisions in a task; larger batches help"
             continue
         knows = believed is learned and name != UNIFORM
         found[name] = Candidate(policy, believed, _meaning(name), knows, seconds)
@@ -115,9 +116,8 @@ def _seconds(policy: Any, believed: Any, horizon: int, batch: int) -> float:
     costs = {**MICROSECONDS, **getattr(believed, "microseconds", {})}
     decisions, asks = horizon, "draw"
     if isinstance(policy, UniformThen):
-        decisions -= policy.rounds
-        policy = policy.then
-    if hasattr(policy, "scores"):  # which decide once a batch
+        decisions, asks = decisions - policy.rounds, "mean"  # at every pull, also in a batch
+    elif hasattr(policy, "scores"):  # which decide once a batch
         decisions = -(-decisions // batch)
         looks = LookaheadBelief in getattr(policy, "needs", ())
         asks = "look" if looks else "draw" if isinstance(policy, BayesUCB) else "mean"
