@@ -490,6 +490,20 @@ def doors() -> list[Door]:
                 "probs": (None, "x", [0.5], [0.5, 0.6], [nan, 1.0]),
             },
         ),
+        door(
+            "MixtureMarginalLikelihood",
+            pw.families.MixtureMarginalLikelihood,
+            {"estimator": pw.BetaMarginalLikelihood(), "components": 2, "seed": SEED},
+            {
+                "estimator": (None, "x", TS, pw.BetaMarginalLikelihood),
+                "components": (*NOT_COUNTS, 0, 1),
+                "seed": NOT_SEEDS,
+                "starts": (*NOT_COUNTS, 0),
+                "regulariser": (None, "x", nan, -1.0),
+                "max_iterations": (*NOT_COUNTS, 0),
+                "tolerance": (None, "x", nan, 0.0, -1.0),
+            },
+        ),
         door("KShotThompson", pw.KShotThompson, {"k": 3}, {"k": (*NOT_COUNTS, 0, 10**12)}),
         door(
             "PosteriorSampling",

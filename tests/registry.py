@@ -143,6 +143,10 @@ VALUES = {
     "mixture": pw.MixturePrior(
         [pw.BetaPrior([1, 2], 3.0), pw.BetaPrior([0.1, 7], 1.0)], [0.3, 0.7]
     ),
+    "exchangeable-mixture": pw.families.ExchangeableMixturePrior(
+        [pw.ExchangeableBetaPrior(1 / 3, 2.0), pw.ExchangeableBetaPrior(0.1 + 0.2, 1e9 / 7)],
+        [0.3, 0.7],
+    ),
     "named-gaussian": pw.GaussianPrior([0.1, 0.2], np.eye(2), names=["red", "grün"]),
     "named-beta": pw.BetaPrior([0.1, 0.2], 1.0, names=("red", "green")),
     "named-finite": pw.FinitePrior(PLAIN_TASKS, SKEW, names=["a", "b", "c"]),

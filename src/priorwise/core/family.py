@@ -16,6 +16,7 @@ from typing import Any, Final, final
 from priorwise.core import validation
 from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
+from priorwise.core.statistics import PerTask
 
 GROUP: Final = "priorwise.families"
 """Our folder of families, and the group of entry points of other packages: each names a module that
@@ -52,6 +53,7 @@ _WORDS: Final = {
     "pair": "a distance between two priors",
     "posteriors": "the distance between two posteriors",
     "parameters": "parameters with names",
+    "coordinates": "coordinates of its priors",
     "tail_conditions": "conditions on the tails",
     "diameter": "the law of the diameter",
     "largest_diameter": "the largest diameter",
@@ -107,6 +109,8 @@ class Family:
     # (prior, statistics) -> (P, b): a task's likelihood of its normal parameter w is proportional
     # to exp(b'w - w'P w / 2)
     information: Any = None
+    # (prior, arms) -> Coordinates: any numbers make a prior of this form, for tasks with such arms
+    coordinates: Any = None
     # (prior, eps, delta, known) -> rate of the theory; known: what need not be learned
     rate: Any = None
     # (prior, estimator, design) -> what the theorem takes for known, None where none covers this
@@ -204,6 +208,8 @@ def statistics_of(prior: Any, data: Any, tool: str) -> Any:
     played = data.kept if isinstance(data, Run) else data
     if isinstance(played, Trajectory):
         return kind.read(played, **kind.known(prior))
+    if not isinstance(played, kind) and isinstance(played, PerTask):
+        played = kind.adopted(played, **kind.known(prior))
     if not isinstance(played, kind):
         raise TypeError(
             f"statistics must be a kept Run or {kind.__name__} for {tool} of a "

@@ -218,7 +218,7 @@ class PriorFit(Serializable, Tabular):
         """
         out = {}
         for name in list(self.std_errors) or _numbers(self.prior):
-            value = np.asarray(getattr(self.prior, name, np.nan), dtype=np.float64)
+            value = np.asarray(_value(self.prior, name), dtype=np.float64)
             error = np.asarray(self.std_errors.get(name, np.nan))
             if error.ndim < value.ndim and np.all(value == value.flat[0]):
                 value = np.asarray(value.flat[0])  # one number for all arms
@@ -236,6 +236,17 @@ def named(prior: Any, names: tuple[str, ...]) -> Any:
 def _form(prior: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
     """Family of a prior, and the shapes of its numbers."""
     return type(prior), {name: np.shape(getattr(prior, name)) for name in _numbers(prior)}
+
+
+def _value(prior: Any, name: str) -> Any:
+    """Value of a parameter, NaN where there is none; ``components.0.mean`` is one of a part."""
+    value = prior
+    for word in name.split("."):
+        if word.isdecimal() and isinstance(value, tuple):
+            value = value[int(word)] if int(word) < len(value) else np.nan
+        else:
+            value = getattr(value, word, np.nan)
+    return value
 
 
 def _numbers(prior: Any) -> list[str]:

@@ -96,6 +96,13 @@ class PerTask(Serializable):
         """Return the statistics of tasks before their first pull."""
         raise NotImplementedError
 
+    @classmethod
+    def adopted(cls, data: Any, **known: Any) -> Any:
+        """Return what these statistics make of those of another kind; as they are, where that is
+        nothing.
+        """
+        return data
+
     def _check(self, **known: Any) -> None:
         """Refuse statistics that contradict what is known of the tasks."""
 

@@ -37,6 +37,12 @@ from priorwise.families.logit_normal.likelihood.estimator import (
     LogitNormalMarginalLikelihood as LogitNormalMarginalLikelihood,
 )
 from priorwise.families.logit_normal.prior import LogitNormalPrior as LogitNormalPrior
+from priorwise.families.mixture.exchangeable import (
+    ExchangeableMixturePrior as ExchangeableMixturePrior,
+)
+from priorwise.families.mixture.likelihood.estimator import (
+    MixtureMarginalLikelihood as MixtureMarginalLikelihood,
+)
 from priorwise.families.normal_gamma.exchangeable import (
     ExchangeableNormalGammaPrior as ExchangeableNormalGammaPrior,
 )

@@ -44,6 +44,7 @@ BETA = Family(
     widened=Later("priorwise.families.beta.moments:averaged"),
     rate=Later("priorwise.families.beta.moments:rate"),
     covered=Later("priorwise.families.beta.moments:covered"),
+    coordinates=Later("priorwise.families.beta.coordinates:coordinates"),
     pair=Later("priorwise.families.beta.distance:BetaPair.of"),
     posteriors=Later("priorwise.families.beta.distance:BetaPosteriors.start"),
     parameters=("alpha", "beta"),

@@ -75,6 +75,7 @@ GAUSSIAN = Family(
     measure=_measure,
     moments=_moments,
     models=_models,
+    coordinates=Later("priorwise.families.gaussian.coordinates:coordinates"),
     information=_information,
     rate=Later("priorwise.families.gaussian.rates:rate"),
     covered=Later("priorwise.families.gaussian.rates:covered"),

@@ -56,6 +56,7 @@ LOGIT_NORMAL = register(
         ),
         measure=_measure,
         models=_models,
+        coordinates=Later("priorwise.families.logit_normal.coordinates:coordinates"),
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.logit_normal.posteriors:LogitNormalPosteriors.start"),
         parameters=("mean", "cov"),

@@ -1,13 +1,28 @@
 """Mixtures of priors of any families."""
 
-from priorwise.core.family import Family, Later, register
+from typing import Any
+
+from priorwise.core.family import Family, Later, ask, register
+from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.prior import MixturePrior
+
+
+def _blank(prior: MixturePrior) -> Any:
+    """The vague prior of the likeliest component's family."""
+    part = prior.components[int(prior.probs.argmax())]
+    return ask(part, "blank", "a mixture")(part)
+
 
 MIXTURE = Family(
     name="mixture",
-    priors=(MixturePrior,),
-    homes={"mixture-statistics": "priorwise.families.mixture.statistics"},
+    priors=(MixturePrior, ExchangeableMixturePrior),
+    homes={
+        "mixture-statistics": "priorwise.families.mixture.statistics",
+        "mixture-uncertainty": "priorwise.families.mixture.likelihood.uncertainty",
+    },
     statistics=Later("priorwise.families.mixture.statistics:MixtureStatistics"),
+    blank=_blank,
     log_marginal=Later("priorwise.families.mixture.statistics:log_marginal"),
+    measure=Later("priorwise.families.mixture.statistics:measure"),
 )
 register(MIXTURE)

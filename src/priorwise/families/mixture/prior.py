@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
-from priorwise.core.family import statistics_of
+from priorwise.core.family import ask, statistics_of
 from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
 from priorwise.core.rewards import mixed
@@ -78,6 +78,23 @@ class MixturePrior(Serializable):
     def names(self) -> tuple[str, ...] | None:
         """Names of the arms."""
         return getattr(self.components[0], "names", None)
+
+    @classmethod
+    def with_vague(cls, learned: Any, share: float = 0.1) -> Self:
+        """Mix a learned prior with the vague one of its family, of this probability: the vague one
+        takes over in tasks that contradict what was learned.
+        """
+        share = validation.share("share", share)
+        doors.role("learned", learned, "a prior", "arms", "reward_law", "sample", "belief")
+        vague = ask(learned, "blank", "MixturePrior.with_vague", "learned")(learned)
+        return cls([learned, vague], [1.0 - share, share])
+
+    def replaced(self, **changes: Any) -> Self:
+        """Return a copy with some parameters changed; names are those of the components."""
+        if "names" in changes:
+            names, parts = changes.pop("names"), changes.get("components", self.components)
+            changes["components"] = [part.replaced(names=names) for part in parts]
+        return super().replaced(**changes)
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Draw the component of each task, then the task."""

@@ -12,6 +12,7 @@ from priorwise.core.family import ask, statistics_of, unseen
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
+from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.prior import MixturePrior
 
 TOOL: Final = "a mixture"
@@ -56,6 +57,13 @@ class MixtureStatistics(PerTask):
         """Return the statistics of tasks before their first pull."""
         return cls(tuple(unseen(part, tasks, TOOL) for part in components))
 
+    @classmethod
+    def adopted(cls, data: Any, components: Any = (), **known: Any) -> Any:
+        """Statistics that all components read serve for each of them."""
+        kinds = [ask(part, "statistics", TOOL) for part in components]
+        fits = bool(kinds) and all(isinstance(data, kind) for kind in kinds)
+        return cls((data,) * len(kinds)) if fits else data
+
     @property
     def tasks(self) -> int:
         """Number of tasks."""
@@ -98,7 +106,21 @@ class MixtureStatistics(PerTask):
         return np.stack([ask(part, "log_marginal", TOOL)(part, own) for own, part in pairs], axis=1)
 
 
-def log_marginal(prior: MixturePrior, statistics: MixtureStatistics) -> FloatArray:
+def log_marginal(
+    prior: MixturePrior | ExchangeableMixturePrior, statistics: MixtureStatistics
+) -> FloatArray:
     """``log sum_k probs_k p_k``, ``(task,)``."""
-    each = prior.log_probs(statistics.tasks) + statistics.log_marginals(prior.components)
+    with np.errstate(divide="ignore"):
+        each = np.log(prior.probs) + statistics.log_marginals(prior.components)
     return np.asarray(logsumexp(each, axis=1))
+
+
+def measure(prior: MixturePrior | ExchangeableMixturePrior, statistics: MixtureStatistics) -> str:
+    """That of the components, which must have one."""
+    pairs = statistics.beside(prior.components)
+    found = {ask(part, "measure", TOOL)(part, own) for own, part in pairs}
+    if len(found) > 1:
+        raise ValueError(
+            f"the components give {' and '.join(sorted(found))}: take those of one kind"
+        )
+    return str(found.pop())

@@ -44,6 +44,7 @@ NORMAL_GAMMA = register(
         ),
         measure=_measure,
         models=_models,
+        coordinates=Later("priorwise.families.normal_gamma.coordinates:coordinates"),
         pair=Later("priorwise.families.normal_gamma.distance:NormalGammaPair.of"),
         posteriors=Later("priorwise.families.normal_gamma.posteriors:NormalGammaPosteriors.start"),
         parameters=("mean", "pulls", "shape", "rate"),

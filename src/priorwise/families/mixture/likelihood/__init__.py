@@ -1,0 +1,1 @@
+"""Mixtures by maximum marginal likelihood."""
