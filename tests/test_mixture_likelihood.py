@@ -263,19 +263,19 @@ def test_a_point_mass_and_a_slab(seed: int) -> None:
     assert chance[1, 1] > 0.99
 
 
-def test_bad_input() -> None:
+def test_bad_input(seed: int) -> None:
     with pytest.raises(ValueError, match="components must be"):
-        MixtureMarginalLikelihood(BETA, 1, seed=0)
+        MixtureMarginalLikelihood(BETA, 1, seed=seed)
     with pytest.raises(TypeError, match="estimator"):
-        MixtureMarginalLikelihood("beta", seed=0)
+        MixtureMarginalLikelihood("beta", seed=seed)
     with pytest.raises(ValueError, match="regulariser"):
-        MixtureMarginalLikelihood(BETA, seed=0, regulariser=-1.0)
+        MixtureMarginalLikelihood(BETA, seed=seed, regulariser=-1.0)
     with pytest.raises(ValueError, match="tolerance"):
-        MixtureMarginalLikelihood(BETA, seed=0, tolerance=0.0)
+        MixtureMarginalLikelihood(BETA, seed=seed, tolerance=0.0)
     with pytest.raises(TypeError, match="seed"):
         MixtureMarginalLikelihood(BETA, seed="x")  # type: ignore[arg-type]
     data = pw.BetaStatistics([[1, 2], [0, 5], [3, 3]], [[3, 4], [2, 6], [9, 9]])
-    mixture = MixtureMarginalLikelihood(BETA, seed=0)
+    mixture = MixtureMarginalLikelihood(BETA, seed=seed)
     with pytest.raises(ValueError, match="start must be"):
         mixture.fit(data, start=pw.ExchangeableBetaPrior(1, 1))
     three = ExchangeableMixturePrior([pw.ExchangeableBetaPrior(1, 1)] * 3, [0.2, 0.3, 0.5])
