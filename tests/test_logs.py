@@ -213,7 +213,7 @@ def test_the_simplest_of_the_models_that_are_as_good_is_taken(seed: int) -> None
     """Gaps to the best against their standard errors, by hand. Covariances that a structure holds
     at zero are no parameters: independent arms are simpler than correlated ones.
     """
-    from priorwise.logs.fitting import _free, _simplest
+    from priorwise.logs.choosing import _free, simplest
 
     alone = pw.GaussianPrior(np.arange(2.0), np.eye(2))
     run = pw.simulate(alone, pw.Uniform(), horizon=8, tasks=40, seed=seed, keep=True)
@@ -232,7 +232,7 @@ def test_the_simplest_of_the_models_that_are_as_good_is_taken(seed: int) -> None
         gaps = {"full": 0.0 * wiggle, "diagonal": wiggle + diagonal}
         gaps["exchangeable"] = wiggle + exchangeable
         scores = {name: -gap for name, gap in gaps.items()}
-        assert _simplest(ModelComparison(scores, fits)) == wanted
+        assert simplest(ModelComparison(scores, fits)) == wanted
 
 
 def test_a_number_is_doubted_where_all_generated_logs_lie_on_one_side() -> None:

@@ -162,7 +162,7 @@ def test_belief_is_that_of_quadrature(seed: int) -> None:
     fit = MixtureMarginalLikelihood(BETA, seed=seed).fit(played(CLICKS, tasks=150, seed=seed))
     prior = fit.prior.for_arms(2)
     s, n = np.array([[2, 9], [0, 1]]), np.array([[11, 12], [3, 1]])
-    belief = prior.belief_given(pw.BetaStatistics(s, n))
+    belief = fit.prior.belief_given(pw.BetaStatistics(s, n))
     mu = (np.arange(4_000) + 0.5) / 4_000
     for task in range(2):
         evidence, moments = [], []

@@ -232,8 +232,7 @@ def _shrunken(fit: LogFit, later: Log, arms: Arms) -> FloatArray | None:
     """Return what the learned prior and all records of a task together say of its arms, ``(task,
     arm)``; None where the family does not say.
     """
-    kind = ask(fit.prior, "statistics", "backtest")
-    belief = fit.prior.belief_given(later.statistics(kind, arms))
+    belief = fit.prior.belief_given(later.statistics(type(fit.fit.statistics), arms))
     if not isinstance(belief, MeanBelief):
         return None
     width = later.places(arms)[1]

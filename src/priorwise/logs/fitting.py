@@ -18,6 +18,7 @@ from priorwise.core.fits import PriorFit, named
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import Picture
+from priorwise.logs.choosing import compared_with, mixtures_of, simplest
 from priorwise.logs.drift import Drift, drift_of
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.logs.reducing import Arms, Log, read_log
@@ -160,7 +161,8 @@ def fit_prior(
         Name of a registered family (``"gaussian"``, ``"beta"``, ...), with a structure of it after
         a colon if you like (``"gaussian:diagonal"``), or ``"auto"``: families and structures are
         compared by held-out likelihood over tasks, and of those that are as good as the best, up to
-        one standard error, the one with the fewest parameters is taken.
+        one standard error, the one with the fewest parameters is taken. Where the log has what no
+        single law explains, mixtures of two are compared too.
     seed
         Decides on which tasks are held out, and the generated tasks of the check.
     task, action, reward, pulls, squares, context, missing, time, since, until, window, reward_as
@@ -244,7 +246,7 @@ def fit_read(
     if len(models) > 1:
         folds = min(FOLDS, statistics.tasks)
         comparison = compare_models(models, statistics, folds=folds, seed=seed)
-        chosen = _simplest(comparison)
+        chosen = simplest(comparison)
     fit = models[chosen].fit(statistics) if comparison is None else comparison.fits[chosen]
     check = None
     if read.gram is None:
@@ -252,6 +254,18 @@ def fit_read(
         if statistics.names is not None:
             exists[:] = True
         check = predictive_check(fit.prior, statistics, exists, seed=seed)
+        more = {}
+        if family == "auto":
+            doubts = bool(check.doubts)
+            more = mixtures_of(models, comparison, chosen, fit, doubts=doubts, seed=seed)
+        if more:
+            models |= more
+            folds = min(FOLDS, statistics.tasks)
+            comparison = compared_with(more, comparison, models, chosen, statistics, folds, seed)
+            chosen, one = simplest(comparison), chosen
+            if chosen != one:
+                fit = comparison.fits[chosen]
+                check = predictive_check(fit.prior, statistics, exists, seed=seed)
     drift = None
     if starts is not None and read.gram is None:
         drift = drift_of(models[chosen], fit, starts)
@@ -311,30 +325,3 @@ def _nothing_fits(log: Log, family: str, new: bool, noise_var: float | None) -> 
         reasons.append("its arms are new in every task, so that only exchangeable structures fit")
     why = "; ".join(reasons) or "see the families' structures in the documentation"
     raise ValueError(f"family={validation.shown(family)} does not fit this log: {why}")
-
-
-def _simplest(models: ModelComparison) -> str:
-    """Return the model with the fewest parameters among those as good as the best."""
-    best = models.best
-    near = [best]
-    for name in models.scores:
-        gap = models.difference(best, name)
-        if name != best and gap.mean <= gap.std_error:
-            near.append(name)
-    return min(near, key=lambda name: _free(models.fits[name]))
-
-
-def _free(fit: PriorFit) -> int:
-    """How many numbers a fit chose: entries of the prior's own parameters, not those that a
-    structure holds at zero, and once what is one number for all arms, or stands in a covariance
-    twice.
-    """
-    known = getattr(fit.prior, "__dict__", {})
-    own = {name: each for name, each in fit.std_errors.items() if name in known}
-    count = 0
-    for error in (own or fit.std_errors).values():
-        each = np.asarray(error)
-        each = np.triu(each) if each.ndim == 2 else each
-        shared = each.ndim == 1 and np.ptp(each) == 0.0
-        count += 1 if shared else int(np.count_nonzero(each))
-    return count

@@ -69,6 +69,11 @@ class MixtureStatistics(PerTask):
         """Number of tasks."""
         return int(self.parts[0].tasks)
 
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return int(self.parts[0].arms)
+
     def take(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks."""
         return type(self)(tuple(part.take(index) for part in self.parts))

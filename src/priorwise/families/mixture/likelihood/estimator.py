@@ -17,7 +17,7 @@ from priorwise.core.newton import positive_root
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.likelihood.model import MixtureModel
-from priorwise.families.mixture.likelihood.starts import begin
+from priorwise.families.mixture.likelihood.starts import begin, gain
 from priorwise.families.mixture.likelihood.uncertainty import MixtureUncertainty
 from priorwise.families.mixture.prior import MixturePrior
 
@@ -121,15 +121,8 @@ class MixtureMarginalLikelihood:
         place of splits.
         """
         one = self.estimator.fit(data)
-        statistics = one.statistics
-        arms = int(getattr(statistics, "arms", 1))
-        model = MixtureModel(
-            ask(one.prior, "log_marginal", TOOL),
-            statistics,
-            ask(one.prior, "coordinates", TOOL)(one.prior, arms),
-            self.components,
-            float(self.regulariser),
-        )
+        model = self._model(one)
+        statistics, arms = one.statistics, _arms(one)
         if start is None:
             z = begin(model, self.starts, self.seed)
             for _ in range(EM_STEPS):
@@ -155,6 +148,21 @@ class MixtureMarginalLikelihood:
             warnings=notes,
             uncertainty=MixtureUncertainty(z, root @ root.T, arms),
             statistics=statistics,
+        )
+
+    def may_pay(self, one: PriorFit) -> bool:
+        """Whether a few hundred tasks of the fit of one law promise that a mixture is better: two
+        splits, a few steps of EM, and BIC. A cheap look, no decision.
+        """
+        return gain(self._model(one), 2, self.seed) > 0.0
+
+    def _model(self, one: PriorFit) -> MixtureModel:
+        return MixtureModel(
+            ask(one.prior, "log_marginal", TOOL),
+            one.statistics,
+            ask(one.prior, "coordinates", TOOL)(one.prior, _arms(one)),
+            self.components,
+            float(self.regulariser),
         )
 
     def _given(self, model: MixtureModel, start: Any, arms: int) -> FloatArray:
@@ -224,3 +232,7 @@ class MixtureMarginalLikelihood:
                 moved = np.tensordot(own.T, slopes, axes=1)
                 errors[f"components.{k}.{name}"] = np.sqrt((moved**2).sum(axis=0))
         return errors
+
+
+def _arms(fit: PriorFit) -> int:
+    return int(getattr(fit.statistics, "arms", 1))
