@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -190,7 +191,8 @@ def test_records_that_run_out_are_counted_and_said_first(seed: int) -> None:
     # any of 60 pulls finds one of the 3 arms, and 2 of each are recorded
     assert short.ran_out == pytest.approx(1 - 6 / 60, abs=1e-12)
     assert str(short).startswith("Recorded rewards had run out for up to 90.00% of the pulls (any)")
-    assert "too many records ran out" in short.card
+    assert short.card.startswith("Do not lean on this: too many records ran out")
+    assert "Do not lean" not in enough.card
     assert short.reward("any").mean == pytest.approx(short.uniform.mean(), abs=3.0)
 
 
@@ -219,6 +221,10 @@ def test_weighted_estimates_agree_with_the_truth(seed: int) -> None:
     assert weighted.effective == pytest.approx(2_000 / 16, rel=0.4)
     assert {"ips", "doubly_robust", "effective_tasks"} <= set(found.to_frame())
     assert "weighted by propensities" in str(found)
+    assert "effective tasks (" not in str(found)
+    few = replace(weighted, effective=0.0)
+    lines = {**found.lines, "greedy": replace(found.lines["greedy"], weighted=few)}
+    assert "Less than 5 effective tasks (greedy): too few" in str(replace(found, lines=lines))
     with pytest.raises(ValueError, match="no later task has 9 recorded pulls"):
         pw.backtest(log, policies, horizon=9, seed=seed, propensity="chance")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,18 @@ def test_equal_arms_need_no_policy(seed: int) -> None:
     assert found.uniform_serves
     assert found.ab_test_serves
     assert found.chosen == "uniform" or any("would serve as well" in e for e in found.reasons)
+    # every policy that is as good is named, also the A/B tests
+    (equal,) = (each for each in found.reasons if each.startswith("As good"))
+    for name in found.losses:
+        assert (name in equal) == (name not in (found.chosen, "uniform") and found.as_good(name))
+
+
+def test_a_negative_loss_is_told_as_a_gain(advice: Any) -> None:
+    size = np.full(20, 0.25)
+    for sign, words in ((1.0, "costs it 0.25"), (-1.0, "loses it nothing: it earns more by 0.25")):
+        told = replace(advice, losses={**advice.losses, advice.chosen: sign * size})
+        (line,) = (each for each in told.reasons if each.startswith("Believing the learned prior"))
+        assert words in line
 
 
 @pytest.mark.usefixtures("quick")
@@ -222,6 +235,8 @@ def test_the_page_needs_nothing_else(
     for title in (*titles, "What is risked"):
         assert f"<h2>{title}</h2>" in text
     assert "later tasks that it had not seen" in text
+    assert "Assumed: which arm was pulled" in text
+    assert " learned from 60 tasks, 10 pulls a task:" in text
     assert json.loads(done.output)["policy"] in text
 
 

@@ -14,6 +14,8 @@ from priorwise.logs.fitting import LogFit
 
 SURE: Final = 3.0
 """Standard errors from which on a difference is called one."""
+FEW: Final = 5
+"""Effective tasks below which weighted estimates are not to be trusted."""
 MUCH: Final = 0.02
 """Share of pulls beyond the records from which on a backtest is doubted."""
 
@@ -158,7 +160,13 @@ class Backtest(Tabular):
         more = f" ({best.mean / uniform - 1.0:+.1%})" if uniform > 0.0 else ""
         gain = mean_estimate(self.lines[name].rewards - self.uniform)
         tasks, pulls = len(self.uniform), self.horizon
-        lines = [
+        lines = []
+        if self.ran_out > MUCH:
+            lines.append(
+                "Do not lean on this: too many records ran out, which flatters policies that keep "
+                "to one arm. Replay fewer pulls per task."
+            )
+        lines += [
             (
                 f"On {tasks:,} later tasks that it had not seen, {name} would have earned "
                 f"{best.mean:.4g} per task of {pulls:,} pulls, where choosing at random earns "
@@ -184,10 +192,6 @@ class Backtest(Tabular):
             lines.append(f"What the simulation had promised {word}.")
         if self.doubted and self.fit.check is not None:
             lines.append(f"The prior does not fit the earlier tasks: {self.fit.check.verdict}")
-        if self.ran_out > MUCH:
-            lines.append(
-                "Do not lean on this: too many records ran out. Replay fewer pulls per task."
-            )
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -239,6 +243,11 @@ class Backtest(Tabular):
         for name, each in known.items():
             size = f"{each.effective:,.1f} of {each.tasks:,} tasks"
             lines.append(f"{name:{width}}  {each.ips!s:>19}  {each.dr!s:>19}  {size:>20}")
+        if few := [name for name, each in known.items() if each.effective < FEW]:
+            lines.append(
+                f"Less than {FEW} effective tasks ({', '.join(few)}): too few for estimates, and "
+                "for their standard errors."
+            )
         return lines
 
     def _line(self, name: str) -> Line:

@@ -41,7 +41,7 @@ def advice_page(
         *_section("What it would have earned", _earned(advice, replayed)),
         *_section("What is risked", _risked(advice, certificate)),
         "</main>",
-        tag("footer", "".join(_p(each, "soft small") for each in advice.fit.assumptions)),
+        tag("footer", "".join(_p(f"Assumed: {e}", "soft small") for e in advice.fit.assumptions)),
     )
     return document(TITLE, parts)
 
@@ -186,5 +186,5 @@ def _risked(advice: Any, certificate: Any) -> Iterator[str]:
     )
     yield embedded("What policies earn, and what hangs on the prior", advice.figure())
     if certificate is not None:
-        yield from (_p(line.strip()) for line in str(certificate).splitlines()[1:])
+        yield from (_p(line.strip()) for line in str(certificate).splitlines())
         yield embedded("What may be lost, over what the truth may be", certificate.figure())

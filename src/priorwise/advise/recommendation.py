@@ -7,7 +7,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate, is_ab_test
-from priorwise.advise.recommendation_words import in_words
+from priorwise.advise.recommendation_words import SURE, in_words
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
@@ -17,8 +17,6 @@ from priorwise.figures.style import Picture
 from priorwise.logs.fitting import LogFit
 from priorwise.meta.selection.policies import PolicyComparison
 
-SURE: Final = 2.0
-"""Standard errors within which two policies count as equally good."""
 MATTERS: Final = 0.01
 """Share of the reward below which a difference does not matter."""
 

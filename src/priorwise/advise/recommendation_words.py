@@ -6,7 +6,8 @@ from typing import Any, Final
 from priorwise.advise.candidates import THOMPSON, UNIFORM
 from priorwise.core.estimates import Estimate, plus_minus
 
-SMALL: Final = "within noise or below 1 % of the reward"
+SURE: Final = 2.0
+"""Standard errors within which two policies count as equally good."""
 
 
 def in_words(found: Any) -> Iterator[str]:
@@ -19,7 +20,7 @@ def in_words(found: Any) -> Iterator[str]:
     equal = [
         name
         for name in found.losses
-        if name not in (found.chosen, UNIFORM, found.ab_test) and found.as_good(name)
+        if name not in (found.chosen, _simplest(found)) and found.as_good(name)
     ]
     if equal:
         yield f"As good, as far as the simulation tells: {', '.join(equal)}."
@@ -69,12 +70,25 @@ def _amount(gap: Estimate) -> str:
     return f"{plus_minus(abs(gap.mean), gap.std_error)} {word}"
 
 
+def _simplest(found: Any) -> str | None:
+    """The simple policy that ``_of_simple`` speaks of."""
+    return UNIFORM if found.uniform_serves else found.ab_test
+
+
+def _little(found: Any, name: str) -> str:
+    """How little another policy that is as good gives away."""
+    gap = found.gain_over(name)
+    if gap.mean <= 0.0:
+        return "it earns no less"
+    noise = gap.mean <= SURE * gap.std_error
+    why = "within noise" if noise else "less than 1 % of the reward"
+    return f"it earns {plus_minus(gap.mean, gap.std_error)} less a task, which is {why}"
+
+
 def _of_simple(found: Any) -> Iterator[str]:
     """Whether something simpler would do."""
     if found.uniform_serves and found.chosen != UNIFORM:
-        gap = found.gain_over(UNIFORM)
-        little = f"it earns {plus_minus(gap.mean, gap.std_error)} less a task"
-        yield f"Playing any arm would serve as well: {little}, which is {SMALL}."
+        yield f"Playing any arm would serve as well: {_little(found, UNIFORM)}."
         return
     test = found.ab_test
     if test is None or test == found.chosen:
@@ -84,8 +98,7 @@ def _of_simple(found: Any) -> Iterator[str]:
     gap = found.gain_over(test)
     meaning = f"({found.candidates[test].meaning})"
     if found.ab_test_serves:
-        little = f"it earns {plus_minus(gap.mean, gap.std_error)} less a task"
-        yield f"A plain A/B test {meaning} would serve as well: {little}, which is {SMALL}."
+        yield f"A plain A/B test {meaning} would serve as well: {_little(found, test)}."
         return
     share = found.above(test)
     more = f": {found.chosen} earns {share:.1%} more".replace("%", " %") if share == share else ""
@@ -98,7 +111,9 @@ def _of_loss(found: Any) -> str:
         return "It believes nothing that was learned, so that a wrong prior costs nothing."
     loss = found.loss(found.chosen)
     gain = found.gain_over(UNIFORM).mean
-    share = f", {loss.mean / gain:.1%} of what it adds to any arm" if gain > 0.0 else ""
-    what = "Believing the learned prior instead of the truth costs it"
-    text = f"{what} {plus_minus(loss.mean, loss.std_error)} a task on average{share}."
+    size = abs(loss.mean)
+    share = f", {size / gain:.1%} of what it adds to any arm" if gain > 0.0 else ""
+    how = "costs it" if loss.mean >= 0.0 else "loses it nothing: it earns more by"
+    what = f"Believing the learned prior instead of the truth {how}"
+    text = f"{what} {plus_minus(size, loss.std_error)} a task on average{share}."
     return text.replace("%", " %")

@@ -323,5 +323,8 @@ def _nothing_fits(log: Log, family: str, new: bool, noise_var: float | None) -> 
         reasons.append(f"its rewards are not 0 or 1: {log.not_binary}")
     if new:
         reasons.append("its arms are new in every task, so that only exchangeable structures fit")
+    name, _, structure = family.partition(":")
+    if structure and not reasons:
+        reasons.append(f"{name} has no structure {structure!r} for it; family={name!r} tries all")
     why = "; ".join(reasons) or "see the families' structures in the documentation"
     raise ValueError(f"family={validation.shown(family)} does not fit this log: {why}")
