@@ -491,6 +491,15 @@ def doors() -> list[Door]:
             },
         ),
         door(
+            "ExchangeableMixturePrior",
+            pw.families.ExchangeableMixturePrior,
+            {"components": [ARMS_OPEN, ARMS_OPEN], "probs": [0.5, 0.5]},
+            {
+                "components": (None, 3, [], "x", [ARMS_OPEN, "x"], [ARMS_OPEN, BETA]),
+                "probs": (None, "x", [0.5], [0.5, 0.6], [nan, 1.0]),
+            },
+        ),
+        door(
             "MixtureMarginalLikelihood",
             pw.families.MixtureMarginalLikelihood,
             {"estimator": pw.BetaMarginalLikelihood(), "components": 2, "seed": SEED},

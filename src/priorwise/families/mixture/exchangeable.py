@@ -48,6 +48,8 @@ class ExchangeableMixturePrior(Serializable):
             wrong = validation.shown(components)
             raise TypeError(f"components must be a list of priors, got {wrong}")
         parts = tuple(components)
+        if not parts:
+            raise ValueError("components must have at least one prior, got none")
         for place, part in enumerate(parts):
             if isinstance(part, type) or not hasattr(part, "for_arms"):
                 raise TypeError(
