@@ -16,7 +16,7 @@ import numpy as np
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.normal.likelihood.kernel import evaluate, separate
 
-BLOCK: Final = 2**18
+BLOCK: Final = 2**19
 """Numbers of a group's matrices at a time: for bounded memory, in the processor's cache, and so few
 that a matrix product is not worth a second thread.
 """
