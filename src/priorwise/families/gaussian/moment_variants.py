@@ -46,11 +46,11 @@ def second_moments(
     arms, total = pulls.shape[1], pulls.sum(axis=1)[:, None]
     pairs = arms**2 / (total * (total - 1.0))
     z = pairs[:, :, None] * products
-    diagonal = np.arange(arms)
+    diagonal = np.einsum("tii->ti", z)
     if noise is None:
-        z[:, diagonal, diagonal] = pairs * (products[:, diagonal, diagonal] - squares)
+        diagonal[:] = pairs * (np.einsum("tii->ti", products) - squares)
     else:
-        z[:, diagonal, diagonal] = arms / total * squares - noise
+        diagonal[:] = arms / total * squares - noise
     return z
 
 

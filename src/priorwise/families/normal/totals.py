@@ -78,7 +78,8 @@ class Totals:
         x, z = part.x, part.z
         k = x.shape[1]
         if k <= LARGEST_JOINT:
-            values = np.concatenate([x, z[:, *lower_triangle(k)]], axis=1)
+            flat = np.ravel_multi_index(lower_triangle(k), (k, k))
+            values = np.concatenate([x, z.reshape(-1, k * k).take(flat, axis=1)], axis=1)
             spread: tuple[FloatArray, ...] = (values.T @ values,)
         else:
             spread = (np.einsum("tab,tab->ab", z, z), np.einsum("tab,ta->ab", z, x))

@@ -240,11 +240,10 @@ class Place:
         if sums.information is None:  # was not asked for
             sums = model.tasks.sums(at, noisy=model.noise_map.size > 0, curved=True)
         assert sums.information is not None
-        natural = sums.information[int(expected)]
+        natural = sums.information(expected)
         cov, noise = slice(d, d + d * d), slice(d + d * d, None)
         if self.inverse is not None:  # of log det S: tr(S^-1 E S^-1 F)
             outer = self.inverse[:, None, None, :] * self.inverse[None, :, :, None]
-            natural = natural.copy()
             natural[cov, cov] += model.log_det * outer.reshape(d * d, d * d)
         cov_slope, noise_slope = self.cov_slope, self.sums.noise * at.noise
         if expected:

@@ -7,6 +7,7 @@ weights are shown separately too (see ``kernel``), and arms and features meet th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Self, final
@@ -71,9 +72,9 @@ class Sums:
     cov: FloatArray  # (d, d)
     noise: FloatArray  # (noise,)
     precision: FloatArray  # (d, d): sum P, the information about the mean
-    # about (mean, vec cov, noise), observed and expected, if asked for; the latter without what
-    # noise and others have in common
-    information: tuple[FloatArray, FloatArray] | None
+    # about (mean, vec cov, noise), if asked for: observed, or (True) expected, without what noise
+    # and others have in common
+    information: Callable[[bool], FloatArray] | None
 
     @property
     def value(self) -> float:
@@ -143,7 +144,7 @@ class NormalTasks:
         """
         d, groups, kinds = self.dim, len(self.tasks), len(at.noise)
         place = _places(d)
-        size = int(place.max()) + 1
+        size = d * (d + 1) // 2
         values, which, none = np.empty(groups), self.which, np.empty((0, d, d))
         noise, with_noise = np.zeros(kinds), np.zeros((kinds, kinds))
         with_mean, with_cov = np.zeros((kinds, d)), np.zeros((kinds, d, d))
@@ -170,28 +171,33 @@ class NormalTasks:
                 pairs += P.T @ W
                 squares += P.T @ half
                 across += P.T @ scores
-        around, information = 0.0, None
+        around = 0.0
         if self.within is not None:
             left = self.within / at.noise
             around = -0.5 * float((self.freedom * np.log(2.0 * np.pi * at.noise) + left).sum())
             noise += 0.5 * (left - self.freedom) / at.noise
             with_noise += np.diag((left - 0.5 * self.freedom) / at.noise**2)
-        if curved:
+        of_mean = precision[place]
+
+        def information(expected: bool) -> FloatArray:
             # the order of the axes: of the mean or of E, ab, then of F, cd
-            observed, expected = np.zeros((2, *(d + d * d + kinds,) * 2))
+            out = np.zeros((d + d * d + kinds,) * 2)
             cov, own, flat = slice(d, d + d * d), slice(d + d * d, None), place.ravel()
-            for each, sums in ((observed, pairs), (expected, squares)):
-                each[:d, :d] = precision[place]
-                quads = sums[flat][:, flat].reshape(d, d, d, d)
-                each[cov, cov] = quads.transpose(2, 0, 1, 3).reshape(d * d, d * d)  # Q_ad P_bc
-            observed[:d, cov] = across[place].reshape(d, d * d)  # P_ac g_d
-            observed[:d, own], observed[cov, own] = with_mean.T, with_cov.reshape(kinds, d * d).T
-            observed[cov, :d], observed[own, :d] = observed[:d, cov].T, with_mean
-            observed[own, cov], observed[own, own] = observed[cov, own].T, with_noise
-            expected[own, own] = np.diag(0.5 * self.freedom / at.noise**2)
-            information = observed, expected
+            out[:d, :d] = of_mean
+            quads = (squares if expected else pairs)[flat][:, flat].reshape(d, d, d, d)
+            out[cov, cov] = quads.transpose(2, 0, 1, 3).reshape(d * d, d * d)  # Q_ad P_bc
+            if expected:
+                out[own, own] = np.diag(0.5 * self.freedom / at.noise**2)
+                return out
+            out[:d, cov] = across[place].reshape(d, d * d)  # P_ac g_d
+            out[:d, own], out[cov, own] = with_mean.T, with_cov.reshape(kinds, d * d).T
+            out[cov, :d], out[own, :d] = out[:d, cov].T, with_mean
+            out[own, cov], out[own, own] = out[cov, own].T, with_noise
+            return out
+
         cov_slope = 0.5 * (second - precision)[place]
-        return Sums(values, around, mean, cov_slope, noise, precision[place], information)
+        known = information if curved else None
+        return Sums(values, around, mean, cov_slope, noise, of_mean, known)
 
     @property
     def entries(self) -> float:
