@@ -240,8 +240,21 @@ class Place:
         if sums.information is None:  # was not asked for
             sums = model.tasks.sums(at, noisy=model.noise_map.size > 0, curved=True)
         assert sums.information is not None
-        natural = sums.information(expected)
-        cov, noise = slice(d, d + d * d), slice(d + d * d, None)
+        known = sums.information
+        cov, noise, flat = slice(d, d + d * d), slice(d + d * d, None), known.place.ravel()
+        # about (mean, vec cov, noise); order of the axes: of the mean or of E, ab, then of F, cd
+        natural = np.zeros((d + d * d + len(at.noise),) * 2)
+        natural[:d, :d] = sums.precision
+        quads = (known.squares if expected else known.pairs)[flat][:, flat].reshape(d, d, d, d)
+        natural[cov, cov] = quads.transpose(2, 0, 1, 3).reshape(d * d, d * d)  # Q_ad P_bc
+        if expected:  # without what noise and others have in common
+            natural[noise, noise] = np.diag(known.of_noise)
+        else:
+            natural[:d, cov] = known.across[known.place].reshape(d, d * d)  # P_ac g_d
+            natural[:d, noise] = known.with_mean.T
+            natural[cov, noise] = known.with_cov.reshape(-1, d * d).T
+            natural[cov, :d], natural[noise, :d] = natural[:d, cov].T, known.with_mean
+            natural[noise, cov], natural[noise, noise] = natural[cov, noise].T, known.with_noise
         if self.inverse is not None:  # of log det S: tr(S^-1 E S^-1 F)
             outer = self.inverse[:, None, None, :] * self.inverse[None, :, :, None]
             natural[cov, cov] += model.log_det * outer.reshape(d * d, d * d)

@@ -7,10 +7,9 @@ weights are shown separately too (see ``kernel``), and arms and features meet th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, Self, final
+from typing import Final, NamedTuple, Self, final
 
 import numpy as np
 
@@ -57,6 +56,19 @@ class Parameters:
         return Parameters(mean, self.cov / cov, self.noise / units.reward**2)
 
 
+class Curvature(NamedTuple):
+    """Sums that make up the information about mean, covariance and noise."""
+
+    place: IntArray  # (d, d): where entries of symmetric matrices stand in their lower triangle
+    pairs: FloatArray  # (pair, pair): sum P Q
+    squares: FloatArray  # (pair, pair): sum P P / 2
+    across: FloatArray  # (pair, d): sum P g
+    with_mean: FloatArray  # (noise, d)
+    with_cov: FloatArray  # (noise, d, d)
+    with_noise: FloatArray  # (noise, noise)
+    of_noise: FloatArray  # (noise,), expected
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -72,9 +84,7 @@ class Sums:
     cov: FloatArray  # (d, d)
     noise: FloatArray  # (noise,)
     precision: FloatArray  # (d, d): sum P, the information about the mean
-    # about (mean, vec cov, noise), if asked for: observed, or (True) expected, without what noise
-    # and others have in common
-    information: Callable[[bool], FloatArray] | None
+    information: Curvature | None  # if asked for
 
     @property
     def value(self) -> float:
@@ -177,27 +187,14 @@ class NormalTasks:
             around = -0.5 * float((self.freedom * np.log(2.0 * np.pi * at.noise) + left).sum())
             noise += 0.5 * (left - self.freedom) / at.noise
             with_noise += np.diag((left - 0.5 * self.freedom) / at.noise**2)
-        of_mean = precision[place]
-
-        def information(expected: bool) -> FloatArray:
-            # the order of the axes: of the mean or of E, ab, then of F, cd
-            out = np.zeros((d + d * d + kinds,) * 2)
-            cov, own, flat = slice(d, d + d * d), slice(d + d * d, None), place.ravel()
-            out[:d, :d] = of_mean
-            quads = (squares if expected else pairs)[flat][:, flat].reshape(d, d, d, d)
-            out[cov, cov] = quads.transpose(2, 0, 1, 3).reshape(d * d, d * d)  # Q_ad P_bc
-            if expected:
-                out[own, own] = np.diag(0.5 * self.freedom / at.noise**2)
-                return out
-            out[:d, cov] = across[place].reshape(d, d * d)  # P_ac g_d
-            out[:d, own], out[cov, own] = with_mean.T, with_cov.reshape(kinds, d * d).T
-            out[cov, :d], out[own, :d] = out[:d, cov].T, with_mean
-            out[own, cov], out[own, own] = out[cov, own].T, with_noise
-            return out
-
+        information = None
+        if curved:
+            of_noise = 0.5 * self.freedom / at.noise**2
+            information = Curvature(
+                place, pairs, squares, across, with_mean, with_cov, with_noise, of_noise
+            )
         cov_slope = 0.5 * (second - precision)[place]
-        known = information if curved else None
-        return Sums(values, around, mean, cov_slope, noise, of_mean, known)
+        return Sums(values, around, mean, cov_slope, noise, precision[place], information)
 
     @property
     def entries(self) -> float:
