@@ -133,7 +133,11 @@ class LearningCurves:
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
     def warm_up(self, seed: int) -> None:
-        """Run a few episodes of every algorithm."""
+        """Run a few episodes of every algorithm, the last policy first: it takes longest to
+        compile, while another process compiles what all of them need.
+        """
+        for policy in reversed(list(self.sweep.oracle.values())):
+            self._play(policy, self.problem.prior, range(1), seed)
         few: dict[str, Any] = {"episodes": 4, "sizes": (3,), "grid": (4,), "test_size": 3}
         few |= {"test_episodes": 1, "first_pull_size": None, "pulls_of": ()}
         replace(self, sweep=replace(self.sweep, **few)).run(Block("curves", 0, 1), seed)
