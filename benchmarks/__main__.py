@@ -22,6 +22,7 @@ from benchmarks.gaussian import beta, gaussian, threads
 from benchmarks.growth import families, growth
 from benchmarks.knowledge_gradient import knowledge_gradient
 from benchmarks.logs import logs
+from benchmarks.repeated import repeated
 from benchmarks.report import Section, SectionMaker, goal_table
 from benchmarks.reproduce import reproduce
 from priorwise.kernels.compiling import sources_stamp
@@ -36,6 +37,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "start": start,
     "reproduce": reproduce,
     "logs": logs,
+    "repeated": repeated,
 }
 FIGURES = (".png", ".svg", ".pdf")
 

@@ -9,12 +9,12 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from scipy.special import betaincinv, ndtr
+from scipy.special import betaincinv, gammaln, ndtr
 
 import priorwise as pw
 from priorwise.experiments import problems
 from priorwise.families.beta import tiles_exact as beta
-from priorwise.kernels import normal
+from priorwise.kernels import elementary, normal
 from priorwise.kernels.compiling import LANES
 from priorwise.kernels.policies_exact import request_of
 from priorwise.kernels.simd import WIDTH, load, store
@@ -59,6 +59,21 @@ def test_exponentials_and_excesses_have_all_their_digits(seed: int) -> None:
     c = np.concatenate([[0.0, normal.REACH, 1e-300], rng.uniform(0.0, normal.REACH, LANES - 3)])
     exact = np.exp(-0.5 * c * c) / np.sqrt(2.0 * np.pi) - c * ndtr(-c)
     np.testing.assert_allclose(over_lanes(normal.expected_excess, c), exact, rtol=0, atol=1e-15)
+
+
+@pytest.mark.slow
+def test_logarithms_and_probabilities_have_all_their_digits(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = 10.0 ** rng.uniform(-12.0, 5.0, LANES)
+    np.testing.assert_allclose(over_lanes(elementary.log, x), np.log(x), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(over_lanes(elementary.log1p, x), np.log1p(x), rtol=1e-15)
+    x = np.concatenate([[1.0, 2.0, 8.0, 1e-9], 10.0 ** rng.uniform(-3.0, 5.0, LANES - 4)])
+    exact = gammaln(x)
+    scale = np.maximum(np.abs(exact), 1.0)
+    assert np.max(np.abs(over_lanes(elementary.log_gamma, x) - exact) / scale) < 5e-15
+    z = np.concatenate([[0.0, -40.0, 40.0], rng.uniform(-9.0, 9.0, LANES - 3)])
+    found = over_lanes(normal.probability_below, z)
+    np.testing.assert_allclose(found, ndtr(z), rtol=0, atol=1e-15)
 
 
 def test_draws_of_a_search_are_numbered_as_numpy_asks_for_them() -> None:

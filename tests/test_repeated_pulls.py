@@ -12,8 +12,9 @@ import pytest
 from scipy import integrate, stats
 
 import priorwise as pw
+from priorwise.core.lookahead import ALL_PULLS, numbers_of_pulls
 from priorwise.core.protocols import Seen
-from priorwise.policies.exact_knowledge_gradient import ALL_PULLS, numbers_of_pulls
+from priorwise.testing.twins import same_run, some_arms
 
 BEST = pw.ExactKnowledgeGradient("online", pulls="best")
 MASK = np.array([[True, False, True]])
@@ -231,6 +232,56 @@ def test_numbers_of_pulls_that_are_tried_miss_little(seed: int) -> None:
     )
     assert found <= every + 1e-9
     assert found >= 0.998 * every
+
+
+COMPILED: dict[str, tuple[Any, Any]] = {
+    "gaussian": (
+        pw.GaussianPrior([0.1, 0.0, -0.2], 0.4 * np.eye(3) + 0.6, [4.0, 9.0, 1.0]),
+        pw.GaussianPrior(np.zeros(3), np.eye(3), 2.0),
+    ),
+    "beta": (
+        pw.BetaPrior([0.3, 2.0, 9.0], [0.4, 3.0, 9.0]),
+        pw.BetaPrior([1.0, 0.1, 30.0], [1.0, 2.0, 30.0]),
+    ),
+    "logit-normal": (
+        pw.LogitNormalPrior([-1.0, -2.0, 0.5], 0.5 * np.eye(3) + 0.5),
+        pw.ExchangeableLogitNormalPrior(-3.0, 0.4, 0.9).for_arms(3),
+    ),
+}
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_plans_are_those_of_numpy(name: str, masked: bool, seed: int) -> None:
+    """Action for action, pull by pull and in batches, with a right and a wrong prior."""
+    prior, wrong = COMPILED[name]
+    options: Any = {"available": some_arms(70, 3, seed) if masked else None, "tasks": 70}
+    for believed, horizon, batch in ((prior, 6, 1), (wrong, 120, 40)):
+        options |= {"believed": believed, "horizon": horizon, "batch": batch, "seed": seed}
+        same_run(
+            *(
+                pw.simulate(prior, BEST, keep=True, engine=engine, **options)
+                for engine in ("compiled", "numpy")
+            )
+        )
+
+
+def test_compiled_plans_of_shares_of_a_success_and_of_certain_arms(seed: int) -> None:
+    """A Beta belief about tasks without noise has no whole counts; a logit-normal one without
+    variance moves by nothing.
+    """
+    prior = pw.FinitePrior([[0.3, 0.7, 0.123], [0.6, 0.05, 0.456]], [0.5, 0.5])
+    known = pw.LogitNormalPrior([-1.0, 0.0, -0.5], np.diag([0.0, 0.0, 0.3]))
+    for believed in (pw.BetaPrior([1.0, 1.0, 0.5], 1.0), known):
+        same_run(
+            *(
+                pw.simulate(
+                    prior, BEST, believed=believed, horizon=8, tasks=70, seed=seed, keep=True,
+                    engine=engine,
+                )
+                for engine in ("compiled", "numpy")
+            )
+        )  # fmt: skip
 
 
 def test_refusals(seed: int) -> None:

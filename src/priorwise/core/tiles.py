@@ -97,6 +97,7 @@ class FamilyTiles:
     means_tie: bool = True  # whether two means that are sums may be equal but for rounding
     quantile: Tile | None = None
     best_after: Tile | None = None
+    best_after_pulls: Tile | None = None  # of several pulls of one arm
     draw_each: Tile | None = None  # ``draw`` with a draw number of its own for each lane
     # imagined pulls of two arms can tie, and their sums cancel: ``look`` writes sizes
     draws_cancel: bool = False

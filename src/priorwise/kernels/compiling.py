@@ -41,7 +41,10 @@ def sources_stamp() -> str:
     """
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent
-    sources = ("core/tiles.py", "kernels/*.py", "families/*/tiles*.py")
+    sources = ["core/tiles.py", "kernels/*.py", "families/*/tiles*.py"]
+    # whose constants they read
+    sources += ["core/choosing.py", "core/lookahead.py"]
+    sources += ["families/logit_normal/propagation.py", "families/logit_normal/tilted.py"]
     for path in sorted(path for source in sources for path in package.glob(source)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -207,6 +210,9 @@ MEAN = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS)  # p, n, belief, signal, sc
 QUANTILE = types.void(ROW, INTS, F, F, ROWS, ROWS, ROWS, ROWS)
 # p, n, belief, signal, mask, scratch, expected best mean after a pull of each arm
 BEST_AFTER = types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS)
+# p, n, pulls, belief, signal, mask, scratch, expected best mean after so many pulls of each arm; 0
+# pulls come first: they write the means, and what all numbers of pulls share into scratch
+BEST_AFTER_PULLS = types.void(ROW, INTS, I, ROWS, ROWS, ROWS, ROWS, ROWS)
 # p, n, belief, signal, scratch, actions, rewards
 UPDATE = types.void(ROW, INTS, ROWS, ROWS, ROWS, INTS, ROW)
 CERTAIN = types.void(ROW, INTS, ROWS, ROW)  # p, n, belief, 1.0 where the belief has collapsed
@@ -223,4 +229,4 @@ ACT = types.void(ROW, INTS, KEYS, I, INTS, ROW, INTS, ROWS, ROWS, ROWS, ROWS, RO
 # the move if actions do not influence signals.
 SAMPLE_AT, SIGNAL_AT, VALUES_AT, REWARD_AT, START_AT, DRAW_AT, MEAN_AT, UPDATE_AT = range(8)
 LOOK_AT, CERTAIN_AT, ACT_AT, MEAN_SIZE_AT, QUANTILE_AT, BEST_AFTER_AT = range(8, 14)
-DRAW_EACH_AT, MOVE_AT, COUNT_AT = 14, 15, 16
+DRAW_EACH_AT, MOVE_AT, COUNT_AT, BEST_AFTER_PULLS_AT = range(14, 18)

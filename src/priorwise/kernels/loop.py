@@ -20,7 +20,7 @@ from priorwise.kernels.tally import note
 
 # tile functions of a belief that policies call
 ASKED = {"draw", "mean", "look", "look_many", "certain", "mean_size"}
-ASKED |= {"quantile", "best_after", "draw_each"}
+ASKED |= {"quantile", "best_after", "best_after_pulls", "draw_each"}
 _SIZES = types.Array(I, 2, "C")
 _SIGNATURE = types.void(
     # purpose keys, first task, tasks, horizon, pulls of a batch, whether scores serve a batch
@@ -287,7 +287,7 @@ def _roles(
             e.sample, e.signal, e.values, e.reward, b.start, called["draw"], called["mean"],
             b.update, look, called["certain"], policy.act, called["mean_size"],
             called["quantile"], called["best_after"], called["draw_each"], e.move,
-            b.update if batch == 1 else b.count or b.update,
+            b.update if batch == 1 else b.count or b.update, called["best_after_pulls"],
         )
     ])  # fmt: skip
     later = table.copy()

@@ -27,6 +27,13 @@ def at_least_smallest(values):
 
 
 @inline
+def absolute(values, rows, out):
+    """Write the absolute values."""
+    for place in range(0, rows * LANES, WIDTH):
+        store(out, place, maximum(load(values, place), 0.0 - load(values, place)))
+
+
+@inline
 def least_tie(values, arms, g):
     """Return the least value that ties with the largest, for a group of lanes."""
     best = load(values, g)
@@ -155,8 +162,7 @@ def posterior_sampling(
     sizes = acc[arms : 2 * arms]
     sized = rule == SUM and k > 1
     if sized:
-        for place in range(0, arms * LANES, WIDTH):
-            store(sizes, place, maximum(load(values, place), 0.0 - load(values, place)))
+        absolute(values, arms, sizes)
     for i in range(1, k):
         draw_values(table[kinds.DRAW_AT], p, n, keys, at, i, state, signal, scratch, acc)
         for place in range(0, arms * LANES, WIDTH):

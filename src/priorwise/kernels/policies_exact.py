@@ -4,13 +4,15 @@ policies that explore first and then hand over to another.
 
 import numpy as np
 
+from priorwise.core.lookahead import ALL_PULLS, RATIO
 from priorwise.kernels import compiling as kinds
 from priorwise.kernels import policies
 from priorwise.kernels.compiling import ACT, LANES, caller, inline, tile
 from priorwise.kernels.random import ZERO, call_key, slot_key, uniforms
-from priorwise.kernels.simd import WIDTH, gather, load, maximum, splat, store
+from priorwise.kernels.simd import WIDTH, gather, load, maximum, splat, store, where_at_least
 
 quantiles, best_after = caller(kinds.QUANTILE), caller(kinds.BEST_AFTER)
+best_after_pulls = caller(kinds.BEST_AFTER_PULLS)
 draw_each, call_policy = caller(kinds.DRAW_EACH), caller(ACT)
 
 FIRST_DRAWS = 8  # of top-two sampling in one request; then as many as were tried before
@@ -28,6 +30,26 @@ def bayes_ucb(pp, pn, keys, step, table, p, n, state, signal, mask, scratch, val
     )
 
 
+@inline
+def largest_size(sizes, mask, arms, most):
+    """Write the size of what the best mean is a sum of, at most."""
+    for g in range(0, LANES, WIDTH):
+        largest = splat(0.0)
+        for arm in range(arms):
+            place = arm * LANES + g
+            largest = maximum(largest, load(sizes, place) + load(mask, place))
+        store(most, g, largest)
+
+
+@inline
+def pick_mean(now, sizes, values, arms, keys, step, most, count, actions):
+    """Choose the largest mean, and leave the means in ``values``."""
+    policies.level(now, sizes, arms)
+    for place in range(0, arms * LANES, WIDTH):
+        store(values, place, load(now, place))
+    policies.pick(values, arms, keys, call_key(step, 0), most, count, actions)
+
+
 @tile(ACT)
 def exact_knowledge_gradient(
     pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
@@ -42,16 +64,10 @@ def exact_knowledge_gradient(
     if table[kinds.MEAN_SIZE_AT] != 0:
         policies.mean_values(table[kinds.MEAN_SIZE_AT], p, n, state, signal, scratch, sizes)
     else:
-        for place in range(0, arms * LANES, WIDTH):
-            store(sizes, place, maximum(load(now, place), 0.0 - load(now, place)))
+        policies.absolute(now, arms, sizes)
     if alpha != 0.0:
         best_after(table[kinds.BEST_AFTER_AT], p, n, state, signal, mask, scratch, values)
-        for g in range(0, LANES, WIDTH):
-            largest = splat(0.0)  # of what the best mean is a sum of
-            for arm in range(arms):
-                place = arm * LANES + g
-                largest = maximum(largest, load(sizes, place) + load(mask, place))
-            store(most, g, largest)
+        largest_size(sizes, mask, arms, most)
         for place in range(0, arms * LANES, WIDTH):
             then = load(values, place)
             size = maximum(load(most, place % LANES), maximum(then, 0.0 - then))
@@ -63,10 +79,47 @@ def exact_knowledge_gradient(
     if alpha != 0.0:
         policies.level(values, total_sizes, arms)
         policies.keep_ties(values, now, arms, most)
-    policies.level(now, sizes, arms)
+    pick_mean(now, sizes, values, arms, keys, step, most, count, actions)
+
+
+@tile(ACT)
+def best_number_of_pulls(
+    pp, pn, keys, step, table, p, n, state, signal, mask, scratch, values, acc, actions
+):
+    """Choose the largest max_m [m E[mu_a] + (N - m) E[max_b E[mu_b given m rewards of a]]], then
+    the largest mean; ``pp`` holds how many pulls N are left.
+    """
+    arms, masked, left = pn[0], pn[3], pp[step - 1]
+    now, sizes, best_sizes = acc[:arms], acc[arms : 2 * arms], acc[2 * arms : 3 * arms]
+    ahead, most, count = acc[3 * arms : 4 * arms], acc[4 * arms], acc[4 * arms + 1]
+    of_belief, after = (state, signal, mask, scratch), table[kinds.BEST_AFTER_PULLS_AT]
+    if table[kinds.MEAN_SIZE_AT] != 0:
+        policies.mean_values(table[kinds.MEAN_SIZE_AT], p, n, state, signal, scratch, sizes)
+    best_after_pulls(after, p, n, 0, *of_belief, now)
+    if table[kinds.MEAN_SIZE_AT] == 0:
+        policies.absolute(now, arms, sizes)
+    largest_size(sizes, mask, arms, most)
     for place in range(0, arms * LANES, WIDTH):
-        store(values, place, load(now, place))
-    policies.pick(values, arms, keys, call_key(step, 0), most, count, actions)
+        store(values, place, load(now, place))  # of committing
+        store(best_sizes, place, load(sizes, place))
+    pulls = 1
+    while pulls < left:
+        alpha = (left - pulls) / left
+        best_after_pulls(after, p, n, pulls, *of_belief, ahead)
+        for place in range(0, arms * LANES, WIDTH):
+            then, best = load(ahead, place), load(values, place)
+            value = load(now, place) * (1.0 - alpha) + then * alpha
+            size = maximum(load(most, place % LANES), maximum(then, 0.0 - then))
+            size = load(sizes, place) * (1.0 - alpha) + size * alpha
+            store(best_sizes, place, where_at_least(best, value, load(best_sizes, place), size))
+            store(values, place, maximum(value, best))
+        pulls = pulls + 1 if pulls < ALL_PULLS else int(pulls * RATIO)
+    if masked:
+        policies.add_mask(now, mask, arms)
+        policies.add_mask(values, mask, arms)
+    policies.level(values, best_sizes, arms)
+    policies.keep_ties(values, now, arms, most)
+    pick_mean(now, sizes, values, arms, keys, step, most, count, actions)
 
 
 @inline

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from priorwise.kernels.compiling import LANES, inline
-from priorwise.kernels.normal import LN2_HIGH, LN2_LOW, LOG2_E, TO_INTEGER, polynomial
+from priorwise.kernels.elementary import LN2_HIGH, LN2_LOW, LOG2_E, TO_INTEGER, polynomial
 from priorwise.kernels.random import (
     ONE_BITS,
     S52,

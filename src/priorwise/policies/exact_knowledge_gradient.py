@@ -3,23 +3,18 @@ one pull or of the best number of them.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.choosing import level, ties
-from priorwise.core.lookahead import RepeatedLookaheadBelief
+from priorwise.core.lookahead import RepeatedLookaheadBelief, numbers_of_pulls
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies import shared
-
-ALL_PULLS: Final = 32
-"""Up to so many pulls every number of them is tried."""
-RATIO: Final = 1.2
-"""Between numbers of pulls that are tried beyond."""
 
 
 class Plan(NamedTuple):
@@ -27,16 +22,6 @@ class Plan(NamedTuple):
 
     value: FloatArray  # V_a, (task, arm); -inf for arms that are not available
     pulls: IntArray  # the number of pulls that gives it, (task, arm)
-
-
-def numbers_of_pulls(left: int) -> list[int]:
-    """Numbers of pulls that are tried with so many left: all up to ALL_PULLS, then each RATIO times
-    the one before, and all that are left.
-    """
-    tried = list(range(1, min(left, ALL_PULLS) + 1))
-    while tried[-1] < left:
-        tried.append(min(left, int(tried[-1] * RATIO)))
-    return tried
 
 
 @final
@@ -79,8 +64,9 @@ class ExactKnowledgeGradient(shared.Scored):
     @property
     def uses(self) -> frozenset[str]:
         """Which tile functions of a belief it calls."""
-        ahead = "best_after_pulls" if self.pulls == "best" else "best_after"
-        return frozenset({"mean", "mean_size", ahead})
+        if self.pulls == "best":
+            return frozenset({"mean_size", "best_after_pulls"})
+        return frozenset({"mean", "mean_size", "best_after"})
 
     @by_step
     def scores(self, belief: Any, seen: Seen) -> FloatArray:
@@ -129,10 +115,13 @@ class ExactKnowledgeGradient(shared.Scored):
         """Tile function for the compiled loop; None for a family without look-ahead there."""
         from priorwise.kernels import policies_exact as kernels
 
-        if self.pulls == "best" or family.best_after is None:
+        best = self.pulls == "best"
+        if (family.best_after_pulls if best else family.best_after) is None:
             return None
-        act, alphas = kernels.exact_knowledge_gradient, shared.alphas_to(self.alpha, horizon)
-        return shared.plain_tiles(act, family, masked, self.uses, alphas, scored=True)
+        act = kernels.best_number_of_pulls if best else kernels.exact_knowledge_gradient
+        left = np.arange(horizon, 0, -1.0)
+        given = left if best else shared.alphas_to(self.alpha, horizon)
+        return shared.plain_tiles(act, family, masked, self.uses, given, scored=True)
 
 
 def _largest(seen: Seen, size: FloatArray) -> FloatArray:

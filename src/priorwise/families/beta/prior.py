@@ -110,6 +110,7 @@ class BetaPrior(Serializable):
         """Tile functions for the compiled loop."""
         from priorwise.families.beta import tiles as kernels
         from priorwise.families.beta import tiles_exact as exact
+        from priorwise.families.beta import tiles_repeated as repeated
         from priorwise.kernels.bandit import bandit_tiles
         from priorwise.kernels.special import kept_rows
 
@@ -123,8 +124,9 @@ class BetaPrior(Serializable):
             n,
             kernels,
             exact,
+            repeated,
             belief_rows=kernels.ROWS_PER_ARM * self.arms + kept,
-            scratch_rows=kernels.scratch_rows(self.arms),
+            scratch_rows=max(kernels.scratch_rows(self.arms), repeated.ROWS_PER_ARM * self.arms),
             quantile=exact.quantile if inverse else None,
         )
 

@@ -103,7 +103,9 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
             n,
             *((kernels, exact, wide) if short else (kernels, exact)),
             belief_rows=wide.belief_rows(arms, horizon) if short else arms + arms * arms,
-            scratch_rows=arms + 2 + (arms * (arms + 1) if "look" in uses else 0),
+            scratch_rows=arms
+            + 2
+            + (arms * (arms + 1) if uses & {"look", "best_after_pulls"} else 0),
             means_tie=self._means_may_tie,
             redraw=None if short else kernels.redraw,
         )

@@ -5,7 +5,16 @@ of few tasks; see ``priorwise.families.gaussian.tiles`` for the belief.
 import numpy as np
 
 from priorwise.families.gaussian.tiles import At, affine, dot
-from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, LOOK, QUANTILE, inline, tile
+from priorwise.kernels.compiling import (
+    BEST_AFTER,
+    BEST_AFTER_PULLS,
+    DRAW_EACH,
+    LANES,
+    LOOK,
+    QUANTILE,
+    inline,
+    tile,
+)
 from priorwise.kernels.normal import expected_maximum, normals_by_lane
 from priorwise.kernels.random import call_key, normals
 from priorwise.kernels.simd import WIDTH, fma, load, maximum, splat, sqrt, store
@@ -42,6 +51,32 @@ def best_after(p, n, state, signal, mask, scratch, values):
         gains_of(state, arms, state, arms + arm * arms, p[n[At.NOISE_VAR] + arm], scratch)
         for g in range(0, LANES, WIDTH):
             store(values, arm * LANES + g, expected_maximum(state, scratch, mask, arms, g))
+
+
+@tile(BEST_AFTER_PULLS)
+def best_after_pulls(p, n, pulls, state, signal, mask, scratch, values):
+    """Write the same for the mean of several rewards, whose noise has the variance v_a / pulls;
+    scratch keeps the covariance, then has the slopes.
+    """
+    arms = n[At.ARMS]
+    if pulls == 0:
+        for place in range(0, arms * LANES, WIDTH):
+            store(values, place, load(state, place))
+        for a in range(arms):
+            for b in range(arms):
+                for g in range(0, LANES, WIDTH):
+                    both = dot(state, arms + a * arms, state, arms + b * arms, arms, splat(0.0), g)
+                    store(scratch, (a * arms + b) * LANES + g, both)
+        return
+    slopes = scratch[arms * arms :]
+    for arm in range(arms):
+        noise = p[n[At.NOISE_VAR] + arm] / pulls
+        for g in range(0, LANES, WIDTH):
+            scale = splat(1.0) / sqrt(load(scratch, arm * (arms + 1) * LANES + g) + noise)
+            for b in range(arms):
+                both = load(scratch, (arm * arms + b) * LANES + g)
+                store(slopes, b * LANES + g, both * scale)
+            store(values, arm * LANES + g, expected_maximum(state, slopes, mask, arms, g))
 
 
 @tile(DRAW_EACH)

@@ -11,7 +11,8 @@ from priorwise.families.gaussian.tiles import At, affine, dot, potter
 from priorwise.families.gaussian.tiles_exact import ahead_of, drawn_ahead, gains_of
 from priorwise.kernels import compiling as kinds
 from priorwise.kernels.compiling import LANES, inline, tile
-from priorwise.kernels.normal import REACH, exp, expected_maximum, normals_by_lane
+from priorwise.kernels.elementary import exp
+from priorwise.kernels.normal import REACH, expected_maximum, normals_by_lane
 from priorwise.kernels.random import call_key, mix, normals, slot_key, unit
 from priorwise.kernels.simd import WIDTH, fma, load, maximum, minimum, splat, sqrt, store
 

@@ -31,6 +31,7 @@ from priorwise.families.logit_normal.marginals import marginals
 from priorwise.families.logit_normal.propagation import Sites, propagated
 from priorwise.families.logit_normal.tilted import rates
 
+LOOK_AHEAD: Final = {"look", "best_after", "best_after_pulls"}  # tile functions that take room
 MOST_MEAN: Final = 40.0
 MOST_VAR: Final = 100.0
 """Log odds, and their variance, beyond which rates are 0 or 1 to all digits, or all but."""
@@ -108,6 +109,7 @@ class LogitNormalPrior(Serializable):
         """Tile functions for the compiled loop."""
         from priorwise.families.logit_normal import tiles as kernels
         from priorwise.families.logit_normal import tiles_exact as exact
+        from priorwise.families.logit_normal import tiles_repeated as repeated
         from priorwise.kernels.bandit import bandit_tiles
 
         arms = self.arms
@@ -117,8 +119,9 @@ class LogitNormalPrior(Serializable):
             n,
             kernels,
             exact,
+            repeated,
             belief_rows=5 * arms + arms * arms,
-            scratch_rows=kernels.scratch_rows(arms, bool(uses & {"look", "best_after"})),
+            scratch_rows=kernels.scratch_rows(arms, bool(uses & LOOK_AHEAD)),
         )
 
 

@@ -22,12 +22,14 @@ def expected_best(
     """``E max_b E[mu_b given m rewards of a]`` for each arm a ``(task, arm)``, from means and
     variances of the rates ``(task, arm)`` and the covariance of the log odds ``(task, arm, arm)``.
     """
-    spread = np.sqrt(np.log1p(var / mean**2))
-    worth = np.maximum(mean * (1.0 - mean) / var - 1.0, 0.0)  # the belief, counted in pulls
-    moved = np.sqrt(np.log1p(var / mean**2 * pulls / (pulls + worth)))
+    square = var / mean**2
+    spread = np.sqrt(np.log1p(square))
+    worth = np.maximum(mean * (1.0 - mean) / np.maximum(var, 1e-300) - 1.0, 0.0)  # in pulls
+    moved = np.sqrt(np.log1p(square * pulls / (pulls + worth)))
     std = np.sqrt(np.einsum("taa->ta", cov))
-    correlation = cov / (std[:, :, None] * std[:, None, :])
-    slopes = correlation * spread[:, None, :] * (moved / spread)[:, :, None]
+    correlation = cov / np.maximum(std[:, :, None] * std[:, None, :], 1e-300)
+    share = moved / np.maximum(spread, 1e-300)
+    slopes = correlation * spread[:, None, :] * share[:, :, None]
     logs = np.log(mean if mask is None else np.where(mask, mean, 1e-300))
     return expected_largest(logs[:, None, :] - slopes**2 / 2.0, slopes)
 

@@ -8,7 +8,7 @@ from priorwise.families.logit_normal.tiles_propagation import (
     FEW,
     combine,
     propagate,
-    rate_means,
+    rate_moments,
     softplus_and_rate,
     variance_of,
 )
@@ -70,7 +70,7 @@ def draw_each(p, n, keys, ats, numbers, state, signal, scratch, values):
 def mean(p, n, state, signal, scratch, values):
     """Posterior means of the rates."""
     for g in range(0, LANES, WIDTH):
-        rate_means(p, n, state, scratch, values, g)
+        rate_moments(p, n, state, scratch, values, values, g)
 
 
 @inline

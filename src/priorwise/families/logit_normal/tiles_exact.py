@@ -8,7 +8,7 @@ from priorwise.families.gaussian.tiles import At, affine
 from priorwise.families.logit_normal.tiles import to_rates, work_rows
 from priorwise.families.logit_normal.tiles_propagation import (
     propagate,
-    rate_means,
+    rate_moments,
     softplus_and_rate,
     variance_of,
 )
@@ -42,7 +42,7 @@ def best_after(p, n, state, signal, mask, scratch, values):
                 store(then, place, load(then, place) + reward)
                 store(then, place + arms * LANES, load(then, place + arms * LANES) + 1.0)
             propagate(p, n, then, scratch, g)
-            rate_means(p, n, then, scratch, means, g)
+            rate_moments(p, n, then, scratch, means, means, g)
             best = splat(-np.inf)
             for other in range(arms):
                 mean = load(means, other * LANES + g)

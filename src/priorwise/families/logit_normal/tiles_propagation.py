@@ -13,11 +13,8 @@ import numpy as np
 from priorwise.families.gaussian.tiles import At
 from priorwise.families.logit_normal import propagation, tilted
 from priorwise.kernels.compiling import LANES, inline
-from priorwise.kernels.normal import exp, polynomial
-from priorwise.kernels.random import S52
+from priorwise.kernels.elementary import ATANH, exp, log, polynomial
 from priorwise.kernels.simd import (
-    bits_of,
-    float_of,
     fma,
     largest,
     load,
@@ -29,14 +26,6 @@ from priorwise.kernels.simd import (
     where_at_least,
 )
 
-TERMS: Final = 17
-ATANH: Final = np.array([2.0 / (2 * k + 1) for k in range(TERMS - 1, -1, -1)])
-"""``2 artanh(v) / v`` in ``v^2``, for v up to 1/3."""
-LN2: Final = 0.6931471805599453
-LARGE: Final = 2.0**52
-LARGE_BITS: Final = np.uint64(0x4330000000000000)
-ONE_BITS: Final = np.uint64(0x3FF0000000000000)
-FRACTION: Final = np.uint64(0x000FFFFFFFFFFFFF)
 DROP, AIM, CLOSE = tilted.DROP, tilted.AIM, tilted.CLOSE
 NEWTON, STRETCHES = tilted.NEWTON, tilted.STRETCHES
 TOLERANCE, MOST_ROUNDS, GROWTH = (
@@ -47,15 +36,6 @@ TOLERANCE, MOST_ROUNDS, GROWTH = (
 UNIT, WEIGHT = (np.ascontiguousarray(each) for each in tilted.MIDDLE)
 FEW_UNIT, FEW_WEIGHT = (np.ascontiguousarray(each) for each in tilted.COARSE)
 FEW: Final = 2 * len(FEW_UNIT)
-
-
-@inline
-def log(x):
-    """Logarithm of a positive number: ``k log 2 + 2 artanh((f - 1) / (f + 1))``."""
-    k = float_of((bits_of(x) >> S52) | LARGE_BITS) - (LARGE + 1023.0)
-    f = float_of((bits_of(x) & FRACTION) | ONE_BITS)
-    v = (f - 1.0) / (f + 1.0)
-    return fma(k, splat(LN2), v * polynomial(ATANH, v * v))
 
 
 @inline
@@ -266,9 +246,9 @@ def propagate(p, n, state, scratch, g):
 
 
 @inline
-def rate_means(p, n, state, scratch, values, g):
-    """Write the means of the rates, from the corrected laws of single arms: the twin of
-    ``marginals``.
+def rate_moments(p, n, state, scratch, means, variances, g):
+    """Write means and variances of the rates, from the corrected laws of single arms: the twin of
+    ``marginals``. Means go over variances where both have the same place.
 
     ``scratch`` is a row for each node: where it lies, its weight, and the log of its correction.
     """
@@ -328,11 +308,15 @@ def rate_means(p, n, state, scratch, values, g):
         highest = splat(-np.inf)
         for k in range(FEW):
             highest = maximum(highest, load(scratch, (2 * FEW + k) * LANES + g))
-        total, rates = zero, zero
+        total, first, second = zero, zero, zero
         for k in range(FEW):
             more = load(scratch, (2 * FEW + k) * LANES + g) - highest
             w = load(scratch, (FEW + k) * LANES + g) * exp(maximum(more, splat(-700.0)))
             _, rate = softplus_and_rate(load(scratch, k * LANES + g))
             total = total + w
-            rates = fma(w, rate, rates)
-        store(values, a * LANES + g, rates / total)
+            rate = rate - p0  # so that nothing cancels
+            first = fma(w, rate, first)
+            second = fma(w * rate, rate, second)
+        first = first / total
+        store(variances, a * LANES + g, second / total - first * first)
+        store(means, a * LANES + g, p0 + first)

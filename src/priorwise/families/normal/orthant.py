@@ -15,7 +15,7 @@ from numba import types
 
 from priorwise.kernels import simd
 from priorwise.kernels.compiling import ROW, ROWS, F, entry, inline
-from priorwise.kernels.normal import exp, polynomial
+from priorwise.kernels.elementary import exp, polynomial
 from priorwise.kernels.random import S52
 
 CUBE: Final = types.Array(F, 3, "C")

@@ -12,13 +12,13 @@ from priorwise.families.gaussian.tiles import At
 from priorwise.families.logit_normal import tilted
 from priorwise.families.logit_normal.tiles import work_rows
 from priorwise.families.logit_normal.tiles_propagation import (
-    log,
     propagate,
     softplus_and_rate,
     tilt,
     variance_of,
 )
 from priorwise.kernels.compiling import INTS, LANES, ROW, ROWS, F, entry, inline
+from priorwise.kernels.elementary import log
 from priorwise.kernels.simd import WIDTH, load, maximum, splat, store, where_at_least
 
 UNIT, WEIGHT = (np.ascontiguousarray(each) for each in tilted.FINE)

@@ -22,9 +22,9 @@ import numpy as np
 from numba import types
 
 from priorwise.core.types import FloatArray
-from priorwise.families.logit_normal.tiles_propagation import log, softplus_and_rate
+from priorwise.families.logit_normal.tiles_propagation import softplus_and_rate
 from priorwise.kernels.compiling import ROW, ROWS, F, entry, inline
-from priorwise.kernels.normal import exp
+from priorwise.kernels.elementary import exp, log
 from priorwise.kernels.simd import (
     WIDTH,
     fma,
