@@ -49,7 +49,8 @@ def test_figures_show_what_the_tables_hold(tables: dict[str, Any], drawn: list[F
         np.testing.assert_allclose(line.get_ydata(), means)
         own = tables["bounds"]["case"] == name
         line = next(each for each in changed.lines if len(each.get_xdata()) == len(case.grid))
-        np.testing.assert_array_equal(line.get_ydata(), np.sort(tables["bounds"]["bound"][own]))
+        order = np.argsort(tables["bounds"]["tv"][own])
+        np.testing.assert_array_equal(line.get_ydata(), tables["bounds"]["bound"][own][order])
         words = {each.get_text() for each in (*earned.texts, *changed.texts)}
         assert {"true prior", "vague prior", "wrong prior", "bound", "any two policies"} <= words
 

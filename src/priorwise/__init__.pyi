@@ -38,6 +38,7 @@ from priorwise.families import GivenContexts as GivenContexts
 from priorwise.families import LinearGaussianPrior as LinearGaussianPrior
 from priorwise.families import LinearMarginalLikelihood as LinearMarginalLikelihood
 from priorwise.families import LinearMoments as LinearMoments
+from priorwise.families import LinearQuadraticPrior as LinearQuadraticPrior
 from priorwise.families import LinearStatistics as LinearStatistics
 from priorwise.families import LogitNormalMarginalLikelihood as LogitNormalMarginalLikelihood
 from priorwise.families import LogitNormalPrior as LogitNormalPrior

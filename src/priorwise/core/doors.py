@@ -143,12 +143,17 @@ def role(name: str, value: Any, what: str, *methods: str) -> None:
             raise TypeError(f"{name} must be {what} with {names}, but {wrong}")
 
 
-def acting(policy: Any, belief: Any, seen: Any, rng: Any) -> None:
+def acting(policy: Any, belief: Any, seen: Any, rng: Any, *, real: bool = False) -> None:
     """Check what ``act`` is given: one batch of tasks with the arms of the belief, and a stream of
-    random numbers for it.
+    random numbers for it. ``real``: the policy knows what to do where actions are real numbers.
     """
     _check_stream(rng)
     _check_seen(seen, rng.tasks)
+    if seen.actions is not None and not real:
+        raise TypeError(
+            f"{type(policy).__name__} chooses among arms, and the actions of this problem are real "
+            "numbers: use ThompsonSampling, RoundSampling or CertaintyEquivalence"
+        )
     if not hasattr(belief, "update"):
         wrong = _kind(belief)
         raise TypeError(f"belief must be a belief, as prior.belief(tasks) gives, got {wrong}")

@@ -320,6 +320,21 @@ class EnvironmentBelief(Belief, Protocol):
         """Return environments of the posterior; their values now are what ``sample`` returns."""
 
 
+class ControlledEnvironments(Protocol):
+    """Environments drawn from a posterior where actions are real numbers."""
+
+    def best_actions(self, seen: Seen) -> FloatArray:
+        """Best action now in each of them, ``(task, draw)`` or ``(task, draw, size)``."""
+
+
+@runtime_checkable
+class MeanEnvironmentBelief(Belief, Protocol):
+    """Knows the environment of its posterior means, which is one that could be."""
+
+    def mean_environment(self, seen: Seen) -> ControlledEnvironments:
+        """Return it for each task, as if it were one draw."""
+
+
 @runtime_checkable
 class LookaheadBelief(MeanBelief, Protocol):
     """Knows exactly what one more pull is worth."""

@@ -30,6 +30,11 @@ from priorwise.families.linear.likelihood.estimator import (
 from priorwise.families.linear.moments import LinearMoments as LinearMoments
 from priorwise.families.linear.prior import LinearGaussianPrior as LinearGaussianPrior
 from priorwise.families.linear.statistics import LinearStatistics as LinearStatistics
+from priorwise.families.linear_quadratic.finite import (
+    FiniteLinearQuadraticPrior as FiniteLinearQuadraticPrior,
+)
+from priorwise.families.linear_quadratic.plant import Plant as Plant
+from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior as LinearQuadraticPrior
 from priorwise.families.logit_normal.exchangeable import (
     ExchangeableLogitNormalPrior as ExchangeableLogitNormalPrior,
 )

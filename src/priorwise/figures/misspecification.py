@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import LogLocator
 
 from priorwise.core.estimates import mean_estimate
 from priorwise.figures import style
 from priorwise.figures.tables import Table
 
 PANEL, TALL, LEFT = 3.4, 2.7, 0.75
+NARROW = 300.0  # powers of ten are too few marks on an axis that spans less
 
 
 def misspecification(
@@ -41,6 +43,8 @@ def misspecification(
             axes.plot(grid[[0, -1]], [height] * 2, color=colour)
             ends.append(style.EndLabel(float(grid[-1]), height, name, colour))
         axes.set(title="What it earns", xlabel=axis, ylabel="reward of a task")
+        if grid[-1] < NARROW * grid[0]:
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         style.number_plainly(axes.xaxis)
         style.label_ends(axes, ends)
         beside = page.axes(LEFT + PANEL + margin + 0.4, PANEL, TALL)

@@ -1,4 +1,5 @@
 from priorwise.policies.bayes_ucb import BayesUCB as BayesUCB
+from priorwise.policies.certainty_equivalence import CertaintyEquivalence as CertaintyEquivalence
 from priorwise.policies.environment_sampling import EnvironmentSampling as EnvironmentSampling
 from priorwise.policies.exact_knowledge_gradient import (
     ExactKnowledgeGradient as ExactKnowledgeGradient,

@@ -36,11 +36,17 @@ class SamplingPolicy(Allocates, ABC):
     uses: ClassVar[frozenset[str]] = frozenset({"draw"})
 
     draws: int
+    acts_on_reals: ClassVar[bool] = False
+    """Whether the policy plays the best action of its one draw where actions are real numbers."""
 
     @final
-    def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
+    def act(self, belief: Belief, seen: Seen, rng: Stream) -> Any:
         """Draw, put -inf on arms that are not available, select."""
-        doors.acting(self, belief, seen, rng)
+        doors.acting(self, belief, seen, rng, real=self.acts_on_reals)
+        if seen.actions is not None:
+            doors.role("belief", belief, "a belief that draws systems", "sample_environments")
+            drawn = belief.sample_environments(rng, 1, seen)  # type: ignore[attr-defined]
+            return drawn.best_actions(seen)[:, 0]
         draws = self.drawn_at_once
         values = belief.sample(rng, draws, seen)
         if np.shape(values) != (shape := (rng.tasks, draws, seen.arms)):

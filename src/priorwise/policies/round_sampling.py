@@ -16,9 +16,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, validation
-from priorwise.core.protocols import DrawnEnvironments, EnvironmentBelief, Seen
+from priorwise.core.protocols import EnvironmentBelief, Seen
 from priorwise.core.streams import Stream
-from priorwise.core.types import IntArray
 from priorwise.policies.posterior_sampling import NamedRule, PosteriorSampling, Rule
 
 
@@ -61,16 +60,16 @@ class RoundSampling:
     def begin(self, tasks: int) -> None:
         """Nothing is drawn before the first step."""
 
-    def decide(
-        self, belief: Any, seen: Seen, rng: Stream, memory: DrawnEnvironments | None
-    ) -> tuple[IntArray, DrawnEnvironments]:
+    def decide(self, belief: Any, seen: Seen, rng: Stream, memory: Any) -> tuple[Any, Any]:
         """Draw anew if it is time, and choose from the values of what was drawn."""
-        doors.acting(self, belief, seen, rng)
+        doors.acting(self, belief, seen, rng, real=self.k == 1 and self.rule == "max")
         step = np.unique(seen.step)
         if step.size > 1:
             raise ValueError("RoundSampling keeps draws of tasks at one step, these are at several")
         if memory is None or (int(step[0]) - 1) % self.steps == 0:
             memory = belief.sample_environments(rng, self.k, seen)
+        if seen.actions is not None:
+            return memory.best_actions(seen)[:, 0], memory
         values = seen.masked(memory.values(seen))
         return self._chooser().select(values, seen, rng), memory
 

@@ -16,7 +16,8 @@ from priorwise.policies.posterior_sampling import SamplingPolicy, sampling_tiles
 @final
 @dataclass(frozen=True)
 class ThompsonSampling(SamplingPolicy):
-    """Play the best arm of one posterior draw.
+    """Play the best arm of one posterior draw; where actions are real numbers, the best action of
+    one drawn environment.
 
     Examples
     --------
@@ -26,6 +27,7 @@ class ThompsonSampling(SamplingPolicy):
     """
 
     draws = 1
+    acts_on_reals = True
     rule: ClassVar = "max"
     tiles = sampling_tiles
 

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
     needs = f"priorwise.testing holds test classes for {missing}"
     raise ModuleNotFoundError(needs, name="pytest") from None
 
-_asserting = ("family", "policy", "prior", "twins")
+_asserting = ("family", "policy", "prior", "real", "twins")
 pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _asserting))
 
 from priorwise.testing.calibration import calibration  # noqa: E402
@@ -39,6 +39,7 @@ from priorwise.testing.policy import (  # noqa: E402
     SamplingPolicyContract,
 )
 from priorwise.testing.prior import JsonContract, PriorContract  # noqa: E402
+from priorwise.testing.real import RealPriorContract  # noqa: E402
 from priorwise.testing.seeds import base_seed  # noqa: E402
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "MemoryPolicyContract",
     "PolicyContract",
     "PriorContract",
+    "RealPriorContract",
     "SamplingPolicyContract",
     "base_seed",
     "calibration",

@@ -95,6 +95,10 @@ class _Wrong:
         """Draw from what is remembered."""
         return self.belief.sample(rng, draws, seen)
 
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> Any:
+        """Draw environments from what is remembered."""
+        return self.belief.sample_environments(rng, draws, seen)  # type: ignore[attr-defined]
+
 
 class Forgetful(_Wrong):
     """A wrong belief, to check the check: it ignores every other observation."""

@@ -1,0 +1,44 @@
+"""Linear-quadratic control: real-valued actions, a state that moves linearly, unknown matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.linear_quadratic.finite import FiniteLinearQuadraticPrior
+from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior
+
+
+def _pair(p: LinearQuadraticPrior, q: LinearQuadraticPrior) -> Any:
+    """Distance of the laws of all entries of ``[A B]``."""
+    from priorwise.families.normal.distance import GaussianPair
+
+    return GaussianPair.of(p.coefficients, q.coefficients)
+
+
+LINEAR_QUADRATIC = register(
+    Family(
+        name="linear-quadratic",
+        priors=(LinearQuadraticPrior,),
+        homes={"plant": "priorwise.families.linear_quadratic.plant"},
+        pair=_pair,
+        parameters=("transition", "control", "cov"),
+    )
+)
+
+
+def _equal(prior: FiniteLinearQuadraticPrior) -> FiniteLinearQuadraticPrior:
+    """All candidates equally likely."""
+    return prior.replaced(probs=np.full(prior.support, 1.0 / prior.support))
+
+
+FINITE_LINEAR_QUADRATIC = register(
+    Family(
+        name="finite-linear-quadratic",
+        priors=(FiniteLinearQuadraticPrior,),
+        blank=_equal,
+        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+        parameters=("probs",),
+    )
+)

@@ -1,0 +1,160 @@
+"""Linear-quadratic control where the system is one of finitely many candidates."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import RealActions
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.finite.belief import Candidates, log_probs
+from priorwise.families.linear_quadratic import riccati
+from priorwise.families.linear_quadratic.plant import (
+    DrawnSystems,
+    LinearSystems,
+    Plant,
+    side_by_side,
+)
+from priorwise.families.linear_quadratic.prior import NO_ARMS, checked_plant
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class FiniteLinearQuadraticPrior(Serializable):
+    """Finitely many possible linear systems with quadratic costs.
+
+    Parameters
+    ----------
+    transition, control
+        A ``(candidate, state, state)`` and B ``(candidate, state, control)`` of each candidate.
+    probs
+        Probabilities of the candidates, summing to 1.
+    plant
+        What is known: costs, noise, first state. Priors that are compared share it.
+
+    Examples
+    --------
+    >>> plant = Plant(state_cost=[[1]], action_cost=[[0.1]], noise_var=0.01)
+    >>> prior = FiniteLinearQuadraticPrior([[[1]], [[1]]], [[[0.5]], [[-0.5]]], [0.9, 0.1], plant)
+    >>> prior.support
+    2
+
+    """
+
+    family: ClassVar[str] = "finite-linear-quadratic"
+    arms: ClassVar[int] = 0
+
+    transition: FloatArray
+    control: FloatArray
+    probs: FloatArray
+    plant: Plant = field(repr=False)
+
+    def __init__(
+        self, transition: ArrayLike, control: ArrayLike, probs: ArrayLike, plant: Plant
+    ) -> None:
+        """Check and freeze the parameters."""
+        plant = checked_plant(plant)
+        support = len(np.atleast_1d(validation.numbers("transition", transition)))
+        a, b = plant.system(transition, control, many=support)
+        checked = validation.probabilities("probs", probs, support)
+        validation.freeze(self, transition=a, control=b, probs=checked, plant=plant)
+
+    @property
+    def support(self) -> int:
+        """Number of candidates."""
+        return len(self.probs)
+
+    @property
+    def actions(self) -> RealActions:
+        """What may be played."""
+        return self.plant.actions
+
+    @property
+    def contexts(self) -> Plant:
+        """What priors that are compared share."""
+        return self.plant
+
+    @cached_property
+    def candidates(self) -> FloatArray:
+        """Entries of ``[A B]`` of each candidate, ``(candidate, number)``."""
+        return side_by_side(self.transition, self.control)
+
+    @cached_property
+    def _plans(self) -> list[FloatArray]:
+        return []
+
+    def gains(self, left: IntArray) -> FloatArray:
+        """``K`` of each candidate with 1, 2, ... steps left, ``(steps left, candidate, control,
+        state)``, as far as the longest; worked out once.
+        """
+        plans, steps = self._plans, int(left.max(initial=1))
+        for k in range(len(plans) + 1, steps + 1):
+            whole = np.full(self.support, k)
+            plans.append(riccati.gains(self.transition, self.control, self.plant, whole))
+        return np.stack(plans[:steps])
+
+    def sample(self, rng: Stream, tasks: int) -> LinearSystems:
+        """Draw which candidate it is."""
+        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        return LinearSystems(self.transition[index], self.control[index], self.plant)
+
+    def belief(self, tasks: int) -> "FiniteLinearQuadraticBelief":
+        """Start at the prior."""
+        tasks = doors.tasks_of(tasks)
+        weights = np.broadcast_to(log_probs(self.probs), (tasks, self.support))
+        return FiniteLinearQuadraticBelief(self, weights, np.zeros(tasks, dtype=np.int64))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DrawnCandidates(DrawnSystems):
+    """Candidates drawn from a posterior, whose plans the prior has."""
+
+    prior: FiniteLinearQuadraticPrior
+    drawn: IntArray  # (task, draw)
+
+    def _gains(self, left: IntArray) -> FloatArray:
+        return self.prior.gains(left)[left - 1, self.drawn]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FiniteLinearQuadraticBelief(Candidates):
+    """Beliefs about which system it is."""
+
+    prior: FiniteLinearQuadraticPrior
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Refuse: there are no arms whose values could be drawn."""
+        raise TypeError(NO_ARMS)
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnSystems:
+        """Draw candidates."""
+        prior = self.prior
+        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
+        return DrawnCandidates(
+            prior.transition[drawn], prior.control[drawn], prior.plant, prior, drawn
+        )
+
+    def mean_environment(self, seen: Seen) -> DrawnSystems:
+        """Return the system of the posterior means, as if it were one draw."""
+        prior, probs = self.prior, self.probabilities()
+        a, b = (np.einsum("tc,cij->tij", probs, m) for m in (prior.transition, prior.control))
+        return DrawnSystems(a[:, None], b[:, None], prior.plant)
+
+    def update(self, seen: Seen, actions: FloatArray, rewards: FloatArray, after: Signal) -> Self:
+        """Weigh each candidate by the density of the next state; not after one that was cut."""
+        prior, plant = self.prior, self.prior.plant
+        x = plant.state("seen.signal", seen.signal, self.tasks)
+        then = plant.state("after", after, self.tasks)
+        u = plant.actions.checked("actions", actions, self.tasks)
+        expected = np.einsum("cij,tj->tci", prior.transition, x)
+        expected = expected + np.einsum("cij,tj->tci", prior.control, u)
+        squares = ((then[:, None] - expected) ** 2 / plant.noise_var).sum(axis=2)
+        return self._learned(np.where(plant.was_cut(then)[:, None], 0.0, -0.5 * squares))

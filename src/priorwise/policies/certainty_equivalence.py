@@ -1,0 +1,28 @@
+"""Play what would be best if the posterior means were the truth; it never explores."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from priorwise.core import doors
+from priorwise.core.protocols import MeanEnvironmentBelief, Seen
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray
+
+
+@final
+@dataclass(frozen=True)
+class CertaintyEquivalence:
+    """Play the best action of the environment of the posterior means: what engineers do who fit a
+    model and then control it. For real-valued actions; among arms it is
+    :class:`~priorwise.policies.Greedy`.
+    """
+
+    needs: ClassVar[tuple[type, ...]] = (MeanEnvironmentBelief,)
+
+    def act(self, belief: MeanEnvironmentBelief, seen: Seen, rng: Stream) -> FloatArray:
+        """Plan in the mean environment."""
+        doors.acting(self, belief, seen, rng, real=True)
+        return belief.mean_environment(seen).best_actions(seen)[:, 0]
+
+    def monte_carlo_n(self, arms: int) -> None:
+        """Return None: it looks at the posterior itself, not at draws."""
