@@ -93,7 +93,8 @@ def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
         "Greedy", "Ladder", "Recommendation",
         "Interval", "FormalLowerBound",
         "MetaLearner", "MetaRun",
-        "ModelComparison", "PolicyComparison", "Run", "Rung", "SampleComplexity", "SamplingPolicy",
+        "ModelComparison", "PolicyComparison", "PomdpPlan", "Run", "Rung", "SampleComplexity",
+        "SamplingPolicy",
         "Serializable",
         # results, or without arguments
         "TailExpectation", "ThompsonSampling", "Uniform", "AsFitted", "Drawn", "__version__",

@@ -28,6 +28,7 @@ from priorwise.families import ExchangeableGaussianPrior as ExchangeableGaussian
 from priorwise.families import ExchangeableLogitNormalPrior as ExchangeableLogitNormalPrior
 from priorwise.families import FiniteCounts as FiniteCounts
 from priorwise.families import FiniteMarginalLikelihood as FiniteMarginalLikelihood
+from priorwise.families import FinitePomdpPrior as FinitePomdpPrior
 from priorwise.families import FinitePrior as FinitePrior
 from priorwise.families import FiniteStatistics as FiniteStatistics
 from priorwise.families import GaussianMarginalLikelihood as GaussianMarginalLikelihood

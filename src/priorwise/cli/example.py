@@ -19,6 +19,7 @@ class Kind(StrEnum):
     exchangeable_beta = "exchangeable-beta"
     headlines = "headlines"
     finite_mdp = "finite-mdp"
+    finite_pomdp = "finite-pomdp"
     dirichlet_mdp = "dirichlet-mdp"
     logit_normal = "logit-normal"
     exchangeable_logit_normal = "exchangeable-logit-normal"
@@ -49,6 +50,8 @@ OTHERS: Final[dict[Kind, tuple[str, dict[str, Any]]]] = {
             "round_steps": 3,
         },
     ),
+    # the tiger problem: how well one hears is not known
+    Kind.finite_pomdp: ("tiger", {}),
     Kind.dirichlet_mdp: ("riverswim", {}),
     Kind.logit_normal: (
         "LogitNormalPrior",

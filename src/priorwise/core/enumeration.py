@@ -60,6 +60,21 @@ class EnumerableBelief(PlannableBelief, Protocol):
 
 
 @runtime_checkable
+class HiddenStateBelief(EnumerableBelief, Protocol):
+    """The same where environments hide a state: what an action is worth, and what it may show,
+    depends on all that was seen. A signal says nothing that the belief does not hold already.
+    """
+
+    def point_values(self, seen: Seen) -> FloatArray:
+        """Value of each action now in each possible environment, ``(task, point, arm)``."""
+
+    def possible_outcomes(self, seen: Seen) -> Outcomes | None:
+        """For each action what it may show next, in each possible environment given what was seen,
+        ``(task, point)``; None where that is too much.
+        """
+
+
+@runtime_checkable
 class EnumerableRewards(EnumerableBelief, Protocol):
     """The same without a state: what an action shows is its reward."""
 

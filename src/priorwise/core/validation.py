@@ -189,18 +189,22 @@ def one_of(name: str, value: Any, words: Any, other: str = "") -> None:
         raise ValueError(f"{name} must be one of {known}{other}, got {shown(value)}")
 
 
-def names(value: Any, arms: int) -> tuple[str, ...] | None:
-    """Return the names of arms, one for each and all different; None where there are none."""
+def names(value: Any, count: int, name: str = "names", what: str = "arm") -> tuple[str, ...] | None:
+    """Return the names of arms, or of something else, one for each and all different; None where
+    there are none.
+    """
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError(f"names must be a list of words, one for each arm, got {shown(value)}")
-    words = tuple(word("a name in names", each) for each in value)
-    if len(words) != arms:
-        raise ValueError(f"names must have one entry for each of the {arms} arms, got {len(words)}")
-    if len(set(words)) < arms:
+        raise TypeError(f"{name} must be a list of words, one for each {what}, got {shown(value)}")
+    words = tuple(word(f"a name in {name}", each) for each in value)
+    if len(words) != count:
+        raise ValueError(
+            f"{name} must have one entry for each of the {count} {what}s, got {len(words)}"
+        )
+    if len(set(words)) < count:
         twice = next(each for each in words if words.count(each) > 1)
-        raise ValueError(f"names must differ, but {shown(twice)} is there twice")
+        raise ValueError(f"{name} must differ, but {shown(twice)} is there twice")
     return words
 
 

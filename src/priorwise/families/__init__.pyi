@@ -13,6 +13,10 @@ from priorwise.families.finite.likelihood.estimator import (
 from priorwise.families.finite.prior import FinitePrior as FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics as FiniteStatistics
 from priorwise.families.finite_mdp.prior import FiniteMdpPrior as FiniteMdpPrior
+from priorwise.families.finite_pomdp.plan import PomdpPlan as PomdpPlan
+from priorwise.families.finite_pomdp.prior import FinitePomdpPrior as FinitePomdpPrior
+from priorwise.families.finite_pomdp.problems import corridor as corridor
+from priorwise.families.finite_pomdp.problems import tiger as tiger
 from priorwise.families.gaussian.exchangeable import (
     ExchangeableGaussianPrior as ExchangeableGaussianPrior,
 )

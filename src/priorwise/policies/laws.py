@@ -108,6 +108,19 @@ def drawn_law(
     listed = enumeration.sequences if ordered else enumeration.multisets
     outcomes, log_orders = listed(points, draws)
     out = np.empty((len(weights), seen.arms))
+    step = max(1, BLOCK // count)
+    if offers(belief, enumeration.HiddenStateBelief):
+        every = belief.point_values(seen)
+        for start in range(0, len(weights), step):
+            part = np.arange(start, min(start + step, len(weights)))
+            asked = seen.take(np.repeat(part, count))
+            values = every[part][:, outcomes].reshape(-1, draws, seen.arms)
+            played = np.asarray(rule(asked.masked(values), asked), dtype=np.float64)
+            check_rule(played, len(values), seen)
+            played = (played / played.sum(axis=1, keepdims=True)).reshape(len(part), count, -1)
+            odds = enumeration.outcome_probabilities(weights[part], outcomes, log_orders)
+            out[part] = np.einsum("to,toa->ta", odds, played)
+        return ActionLaw(out / out.sum(axis=1, keepdims=True))
     for sight, tasks in enumeration.by_sight(seen, len(weights)):
         there = None if sight.mask is None else np.broadcast_to(sight.mask[0], (count, seen.arms))
         shown = None if sight.signal is None else np.repeat(sight.signal, count, axis=0)
@@ -116,7 +129,6 @@ def drawn_law(
         played = np.asarray(rule(values, asked), dtype=np.float64)  # (outcome, arm)
         check_rule(played, count, seen)
         played = played / played.sum(axis=1, keepdims=True)
-        step = max(1, BLOCK // count)
         for start in range(0, len(tasks), step):
             part = tasks[start : start + step]
             odds = enumeration.outcome_probabilities(weights[part], outcomes, log_orders)

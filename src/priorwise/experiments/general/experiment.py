@@ -14,7 +14,7 @@ from priorwise.core.estimates import mean_estimate
 from priorwise.core.hashing import mix
 from priorwise.core.types import FloatArray
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
-from priorwise.experiments.general import control, normal_gamma, tabular_mdp
+from priorwise.experiments.general import control, hidden_state, normal_gamma, tabular_mdp
 from priorwise.experiments.general.case import Case
 from priorwise.experiments.judging import SIGMAS
 from priorwise.figures.misspecification import misspecification
@@ -25,6 +25,7 @@ CASES: Final[dict[str, Case]] = {
     "normal-gamma": normal_gamma.CASE,
     "tabular-mdp": tabular_mdp.CASE,
     "linear-quadratic": control.CASE,
+    "hidden-state": hidden_state.CASE,
 }
 ORACLE: Final = "true prior"
 VAGUE: Final = "vague prior"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
 
@@ -19,9 +20,44 @@ if TYPE_CHECKING:
     from priorwise.families.finite_mdp.prior import FiniteMdpPrior
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedCandidates(Candidates, ABC):
+    """Posterior weights of finitely many candidates; actions have planned values in each."""
+
+    @abstractmethod
+    def _all(self, seen: Seen) -> FloatArray:
+        """Value of each action now in each candidate, ``(task, candidate, arm)``."""
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """``Q`` of drawn candidates now, ``(task, draw, arm)``."""
+        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
+        return np.take_along_axis(self._all(seen), drawn[:, :, None], axis=1)
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means of ``Q``, ``(task, arm)``."""
+        return np.einsum("tc,tca->ta", self.probabilities(), self._all(seen))
+
+    def mean_size(self, seen: Seen) -> FloatArray:
+        """Posterior means of its size, ``(task, arm)``."""
+        return np.einsum("tc,tca->ta", self.probabilities(), np.abs(self._all(seen)))
+
+    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
+        """Posterior quantiles of ``Q``: the least value with at least that much probability at or
+        below it.
+        """
+        level = np.reshape(doors.level(level), (-1, 1, 1))
+        values = self._all(seen)
+        order = np.argsort(values, axis=1, kind="stable")
+        weights = np.broadcast_to(self.probabilities()[:, :, None], values.shape)
+        cumulative = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+        place = np.minimum((cumulative < level - 1e-12).sum(axis=1), values.shape[1] - 1)
+        chosen = np.take_along_axis(order, place[:, None, :], axis=1)
+        return np.take_along_axis(values, chosen, axis=1)[:, 0]
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class FiniteMdpBelief(Candidates):
+class FiniteMdpBelief(PlannedCandidates):
     """Beliefs about which MDP it is.
 
     The value of an action now is ``Q``: what it earns to the end of the round, or of the task, if
@@ -45,11 +81,6 @@ class FiniteMdpBelief(Candidates):
         """For each action its rewards with the states that may follow, ``(task,)``."""
         return expected_outcomes(self.prior.outcomes(seen.signal, seen.step), self.probabilities())
 
-    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        """``Q`` of drawn candidates in the present state, ``(task, draw, arm)``."""
-        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
-        return np.take_along_axis(self._all(seen), drawn[:, :, None], axis=1)
-
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnMdps:
         """Draw candidates, with their plans to the end of the longest round; the draws of
         :meth:`sample`.
@@ -61,14 +92,6 @@ class FiniteMdpBelief(Candidates):
         plans = prior.planned(steps)
         return DrawnMdps(prior.transitions[drawn], prior.rewards[drawn], rounds, plans[drawn])
 
-    def mean(self, seen: Seen) -> FloatArray:
-        """Posterior means of ``Q``, ``(task, arm)``."""
-        return np.einsum("tc,tca->ta", self.probabilities(), self._all(seen))
-
-    def mean_size(self, seen: Seen) -> FloatArray:
-        """Posterior means of its size, ``(task, arm)``."""
-        return np.einsum("tc,tca->ta", self.probabilities(), np.abs(self._all(seen)))
-
     def reward_range(
         self, rng: Stream, draws: int, seen: Seen, actions: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -78,19 +101,6 @@ class FiniteMdpBelief(Candidates):
         weights, state = self.probabilities(), np.asarray(seen.signal)
         high, low = (np.einsum("tc,c->t", weights, each) for each in self.prior.extremes())
         return high, low, np.einsum("tc,ct->t", weights, self.prior.rewards[:, state, actions])
-
-    def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
-        """Posterior quantiles of ``Q``: the least value with at least that much probability at or
-        below it.
-        """
-        level = np.reshape(doors.level(level), (-1, 1, 1))
-        values = self._all(seen)
-        order = np.argsort(values, axis=1, kind="stable")
-        weights = np.broadcast_to(self.probabilities()[:, :, None], values.shape)
-        cumulative = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-        place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)
-        chosen = np.take_along_axis(order, place[:, None, :], axis=1)
-        return np.take_along_axis(values, chosen, axis=1)[:, 0]
 
     def _all(self, seen: Seen) -> FloatArray:
         self.prior.contexts.state("seen.signal", seen.signal, self.tasks)

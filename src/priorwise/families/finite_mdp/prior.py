@@ -90,8 +90,9 @@ class FiniteMdpPrior(Serializable):
         names: Any = None,
     ) -> None:
         """Check and freeze the parameters."""
-        moves = _laws(validation.matrix("transitions", transitions, (None, None, None, None)))
+        moves = validation.matrix("transitions", transitions, (None, None, None, None))
         support, states, arms, _ = moves.shape
+        moves = laws("transitions", moves, "next states", states)
         given = validation.numbers("rewards", rewards)
         if given.ndim == 2:
             given = np.broadcast_to(given, (support, *given.shape))
@@ -299,23 +300,25 @@ class FiniteMdpPrior(Serializable):
         return self.belief(len(likelihood))._learned(likelihood)
 
 
-def _laws(moves: FloatArray) -> FloatArray:
-    """Check that each row is a law; make those that nearly are sum to 1."""
-    if moves.shape[3] != moves.shape[1]:
+def laws(name: str, rows: FloatArray, over: str, count: int | None = None) -> FloatArray:
+    """Check that each row of a table ``(candidate, state, action, outcome)`` is a law; make those
+    that nearly are sum to 1.
+    """
+    if count is not None and rows.shape[3] != count:
         raise ValueError(
-            "transitions must be (candidate, state, action, next state) with as many next states "
-            f"as states, got {moves.shape}"
+            f"{name} must be (candidate, state, action, next state) with as many next states as "
+            f"states, got {rows.shape}"
         )
-    if moves.min() < 0.0:
-        raise ValueError(f"transitions must not be negative, got {moves.min():g}")
-    total = moves.sum(axis=3, keepdims=True)
+    if rows.min() < 0.0:
+        raise ValueError(f"{name} must not be negative, got {rows.min():g}")
+    total = rows.sum(axis=3, keepdims=True)
     wrong = np.argwhere(np.abs(total[..., 0] - 1.0) > 1e-6)
     if len(wrong):
         candidate, state, action = wrong[0]
         raise ValueError(
-            f"transitions must sum to 1 over the next states, but those of action {action} in "
-            f"state {state} of candidate {candidate} sum to {total[candidate, state, action, 0]:g}"
+            f"{name} must sum to 1 over the {over}, but those of action {action} and state "
+            f"{state} of candidate {candidate} sum to {total[candidate, state, action, 0]:g}"
         )
-    scaled = np.where(np.abs(total - 1.0) > 1e-12, moves / total, moves)
+    scaled = np.where(np.abs(total - 1.0) > 1e-12, rows / total, rows)
     scaled.setflags(write=False)
     return scaled

@@ -20,7 +20,13 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.choosing import level, pick
-from priorwise.core.enumeration import PlannableBelief, StartingPrior, by_sight, row_groups
+from priorwise.core.enumeration import (
+    HiddenStateBelief,
+    PlannableBelief,
+    StartingPrior,
+    by_sight,
+    row_groups,
+)
 from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -193,6 +199,8 @@ class _Tree:
     def _keys(belief: Any, seen: Seen) -> IntArray:
         if seen.signal is None:
             return np.asarray(belief.key())
+        if offers(belief, HiddenStateBelief):  # what was shown is in the belief
+            return np.column_stack([belief.key(), np.full(belief.tasks, seen.step)])
         return np.column_stack([belief.key(), seen.signal, np.full(belief.tasks, seen.step)])
 
     def grow(self) -> None:

@@ -55,6 +55,8 @@ class Histories:
     signals: Any = None  # (history, step): those before each pull; None once merged
     # (history, support): expected reward so far in each possible task, where somebody asks
     earned: FloatArray | None = None
+    # where tasks hide a state, the belief of who deems all tasks possible: what may be shown next
+    hidden: Any = None
 
     def probability(self, weights: FloatArray, believed: int) -> FloatArray:
         """Probability of each history, ``(history,)``, under these task weights ``(support,)`` and
@@ -73,7 +75,9 @@ class Histories:
         with np.errstate(divide="ignore"):
             logs = np.log(np.concatenate([self.likelihood, self.played], axis=1))
         keys = [enumeration.rounded_logs(logs), *(belief.key() for belief in self.beliefs)]
-        if self.signal is not None:
+        if self.hidden is not None:  # what was shown is in the belief
+            keys.append(self.hidden.key())
+        elif self.signal is not None:
             keys.append(self.signal[:, None])
         if self.earned is not None:
             keys.append(np.rint(self.earned * 1e11).astype(np.int64))
@@ -86,9 +90,11 @@ class Histories:
         arrays: dict[str, Any] = {
             each.name: None if (value := getattr(self, each.name)) is None else value[rows]
             for each in fields(self)
-            if each.name != "beliefs"
+            if each.name not in ("beliefs", "hidden")
         }
-        return Histories(beliefs=tuple(each.take(rows) for each in self.beliefs), **arrays)
+        hidden = None if self.hidden is None else self.hidden.take(rows)
+        beliefs = tuple(each.take(rows) for each in self.beliefs)
+        return Histories(beliefs=beliefs, hidden=hidden, **arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +122,8 @@ class World:
         signal, chances = self.possible.first_signals()
         starts = len(chances)
         shape = (starts, 0)
+        every = self.possible.belief(starts)
+        hides = isinstance(every, enumeration.HiddenStateBelief)
         return Histories(
             chances,
             np.ones((starts, self.support)),
@@ -125,11 +133,16 @@ class World:
             np.zeros(shape),
             signal,
             None if signal is None else np.zeros(shape, dtype=np.int64),
+            hidden=every if hides else None,
         )
 
     def outcomes(self, histories: Histories, step: int) -> enumeration.Outcomes:
         """For each action what it may show next, in each possible task."""
-        shown = self.possible.outcomes(histories.signal, step)
+        if histories.hidden is not None:
+            seen = Seen(step, self.horizon, self.arms, histories.signal)
+            shown = histories.hidden.possible_outcomes(seen)
+        else:
+            shown = self.possible.outcomes(histories.signal, step)
         if shown is None:
             raise AssertionError("checked where the world was made")
         return shown
@@ -204,6 +217,9 @@ class World:
             after,
             _appended(parents.signals, parents.signal),
             earned,
+            None
+            if parents.hidden is None
+            else parents.hidden.update(seen, arm_column, reward_column, after),
         )
 
     def expected_rewards(self, histories: Histories, step: int) -> FloatArray:

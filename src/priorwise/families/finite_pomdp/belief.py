@@ -1,0 +1,161 @@
+"""Beliefs about which of finitely many POMDPs it is, and in which state.
+
+The joint filter: with w the probability of candidate c and b_c its belief about the state,
+
+    b_c(s') <- sum_s b_c(s) D_c(r | s, a) P_c(s' | s, a) O_c(y | s', a) / p_c,    w_c <- w_c p_c,
+
+where p_c, the probability of reward and observation, is the sum over s' of what it divides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, final
+
+import numpy as np
+
+from priorwise.core import doors
+from priorwise.core.enumeration import Outcome, Outcomes, expected_outcomes, rounded_logs
+from priorwise.core.numerics import rescaled
+from priorwise.core.protocols import Seen, Signal
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.finite.belief import log_probs
+from priorwise.families.finite_mdp.belief import PlannedCandidates
+from priorwise.families.finite_pomdp.environment import NOTHING
+from priorwise.families.finite_pomdp.planning import settled
+
+if TYPE_CHECKING:
+    from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FinitePomdpBelief(PlannedCandidates):
+    """Beliefs about candidates and, under each, about the hidden state.
+
+    The value of an action now is ``Q`` of the drawn candidate at its belief about the state: what
+    the action earns to the end of the round, or of the task, with the plan for that candidate.
+    Of actions whose values tie in a candidate, by the rule that all policies share, the first is
+    best: the others are taken to be worth less by 8e-12 of what the value is a sum of.
+    """
+
+    prior: FinitePomdpPrior
+    states: FloatArray  # (task, candidate, state): the belief about the state under each candidate
+    age: IntArray  # (task,): steps since that was the law of the first state
+
+    def joint(self) -> FloatArray:
+        """Posterior probability of candidate and state, ``(task, candidate, state)``."""
+        return np.asarray(self.probabilities()[:, :, None] * self.states)
+
+    def key(self) -> IntArray:
+        """Logarithms of all probabilities, rounded, and the age."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.states).reshape(self.tasks, self.prior.start.size)
+        return np.concatenate([super().key(), rounded_logs(logs), self.age[:, None]], axis=1)
+
+    def point_values(self, seen: Seen) -> FloatArray:
+        """``Q`` of each action in each candidate, at its belief about the state, ``(task,
+        candidate, arm)``.
+        """
+        return settled(*self._valued(seen))
+
+    def _valued(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """Values, and the sizes of their addends, ``(task, candidate, arm)`` each."""
+        self.prior.contexts.observed("seen.signal", seen.signal, self.tasks)
+        left = np.broadcast_to(self.prior.contexts.left(seen), self.tasks)
+        out = np.empty((2, self.tasks, self.prior.support, self.arms))
+        # with one step left a plan is a reward, whatever came before
+        age = np.where(left == 1, 0, self.age)
+        for start, steps in sorted(set(zip(age.tolist(), left.tolist(), strict=True))):
+            rows = np.flatnonzero((age == start) & (left == steps))
+            for candidate, plan in enumerate(self.prior.plans(start + steps)):
+                vectors = plan.depths[start]
+                out[:, rows, candidate] = vectors.best(self.states[rows, candidate])
+        return out[0], out[1]
+
+    def _all(self, seen: Seen) -> FloatArray:
+        return self.point_values(seen)
+
+    def points(self, seen: Seen) -> FloatArray:
+        """``Q`` of each action in each candidate for the first task, ``(candidate, arm)``."""
+        return self.take([0]).point_values(seen.take([0]))[0]
+
+    def mean(self, seen: Seen) -> FloatArray:
+        """Posterior means of ``Q``, ``(task, arm)``; ties are left as they are."""
+        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[0])
+
+    def mean_size(self, seen: Seen) -> FloatArray:
+        """Posterior means of the sizes that values are sums of, ``(task, arm)``."""
+        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[1])
+
+    def possible_outcomes(self, seen: Seen) -> Outcomes:
+        """For each action its rewards with what may be observed next, and their probabilities in
+        each candidate given what was seen, ``(task, candidate)``.
+        """
+        ends = self.prior.contexts.ends(seen.step, self.tasks)
+        least = 0 if self.prior.round_steps is None else NOTHING
+        out = []
+        for arm in range(self.arms):
+            values, chances = self.prior.reward_table(arm)  # (reward,), (candidate, state, reward)
+            moves = self.prior.transitions[:, :, arm]
+            sights = np.einsum("cst,cty->csy", moves, self.prior.observations[:, :, arm])
+            earned = self.states[..., None] * chances  # (task, candidate, state, reward)
+            joint = np.einsum("tcsr,csy->tcry", earned, sights)
+            shown = []
+            for which, reward in enumerate(values.tolist()):
+                for y in range(least, self.prior.contexts.observations):
+                    chance = earned[..., which].sum(axis=2) if y < 0 else joint[:, :, which, y]
+                    chance = np.where(ends[:, None] == (y < 0), chance, 0.0)
+                    shown.append(Outcome(reward, np.full(self.tasks, y), chance))
+            out.append(shown)
+        return out
+
+    def outcomes(self, seen: Seen) -> Outcomes | None:
+        """For each action its rewards with what may be observed next, ``(task,)``."""
+        return expected_outcomes(self.possible_outcomes(seen), self.probabilities())
+
+    def reward_range(
+        self, rng: object, draws: int, seen: Seen, actions: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Posterior means of the largest and smallest mean reward of a candidate, and of that of
+        the actions now, ``(task,)`` each; nothing is drawn.
+        """
+        weights = self.probabilities()
+        high, low = (np.einsum("tc,c->t", weights, each) for each in self.prior.extremes())
+        now = np.einsum("tcs,cst->t", self.joint(), self.prior.rewards[:, :, actions])
+        return high, low, now
+
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on the reward and on the observation after it; at the end of a round on the
+        reward alone, and the state starts anew. Where no candidate is left that could have given
+        them, start again from the prior.
+        """
+        prior, sights = self.prior, self.prior.contexts
+        between = {"low": 0.0, "high": 1.0} if prior.noise == "bernoulli" else {}
+        actions, rewards = doors.played(self, seen, actions, rewards, **between)
+        observed = sights.observed("after", after, self.tasks)
+        ends = sights.ends(seen.step, self.tasks)
+        if (wrong := (observed == NOTHING) != ends).any():
+            task = int(np.argmax(wrong))
+            needs = f"{NOTHING} at the end of a round" if ends[task] else "an observation"
+            raise ValueError(f"after must be {needs}, got {observed[task]} in task {task}")
+        earned = self.states * prior.reward_likelihood(actions, rewards)
+        then = np.empty_like(earned)
+        for arm in np.unique(actions).tolist():
+            rows = np.flatnonzero(actions == arm)
+            moved = np.einsum("tcs,csu->tcu", earned[rows], prior.transitions[:, :, arm])
+            sight = prior.observations[:, :, arm].transpose(2, 0, 1)[observed[rows]]
+            then[rows] = np.where(ends[rows, None, None], earned[rows], moved * sight)
+        likelihood = then.sum(axis=2)
+        with np.errstate(divide="ignore"):
+            gained = np.log(likelihood)
+        weights, impossible = rescaled(self.log_weights + gained, log_probs(prior.probs))
+        anew = (likelihood == 0.0) | (ends | impossible)[:, None]
+        scaled = then / np.where(likelihood > 0.0, likelihood, 1.0)[:, :, None]
+        return type(self)(
+            prior,
+            weights,
+            self.resets + impossible,
+            np.where(anew[:, :, None], prior.start, scaled),
+            np.where(ends | impossible, 0, self.age + 1),
+        )
