@@ -48,8 +48,25 @@ def random_prior(generator: np.random.Generator, **fixed: Any) -> FinitePomdpPri
     return FinitePomdpPrior(laws(states), laws(2), rewards, probs, **options)
 
 
-COIN = random_prior(np.random.default_rng(1), noise="bernoulli", round_steps=4)
-SURE = random_prior(np.random.default_rng(2), noise="none", round_steps=None)
+MOVES = [
+    [
+        [[0, 1, 0], [0.5, 0.4, 0.1]],
+        [[0.1, 0.9, 0], [0.9, 0.1, 0]],
+        [[0.6, 0.1, 0.3], [0.4, 0.6, 0]],
+    ],
+    [
+        [[0.4, 0.1, 0.5], [0.5, 0.4, 0.1]],
+        [[0.1, 0.2, 0.7], [0.2, 0.4, 0.4]],
+        [[0.7, 0, 0.3], [0.3, 0.6, 0.1]],
+    ],
+]
+SIGHTS = [
+    [[[0, 1], [0.3, 0.7]], [[0.9, 0.1], [0.1, 0.9]], [[0.4, 0.6], [0.3, 0.7]]],
+    [[[0.5, 0.5], [0.1, 0.9]], [[0, 1], [0.3, 0.7]], [[0.5, 0.5], [0, 1]]],
+]
+MEANS = [[[0.0, 0.1], [0.9, 0.8], [0.9, 1.0]], [[0.3, 0.5], [0.4, 0.0], [0.2, 0.0]]]
+COIN = FinitePomdpPrior(MOVES, SIGHTS, MEANS, [0.6, 0.4], "bernoulli", round_steps=4)
+SURE = FinitePomdpPrior(MOVES, SIGHTS, MEANS, [0.6, 0.4], start=0)
 EARS = tiger([0.6, 0.75, 0.9], [0.2, 0.5, 0.3])
 
 
@@ -259,7 +276,6 @@ def test_plans_earn_what_they_say(seed: int) -> None:
     """The value of a plan is the value by hand; that of QMDP's plan is no more, and less where it
     should have looked.
     """
-    less = 0
     for number in range(6):
         prior = random_prior(np.random.default_rng(500 * seed + number), round_steps=None)
         for c in range(prior.support):
@@ -268,8 +284,8 @@ def test_plans_earn_what_they_say(seed: int) -> None:
             loose = prior.replaced(planner="qmdp").plan(3, c)
             assert exact.value == pytest.approx(best, abs=1e-12)
             assert loose.value <= best + 1e-12
-            less += loose.value < best - 1e-3
-    assert less > 0
+    exact, loose = (corridor(planner=each).plan(3) for each in ("exact", "qmdp"))
+    assert loose.value < exact.value - 0.01
 
 
 def test_environments_move_as_they_say(seed: int) -> None:
@@ -416,17 +432,17 @@ def test_bad_tables_are_refused() -> None:
     FinitePomdpPrior(**good)
 
 
-def test_plans_that_are_too_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_that_are_too_long_are_refused(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(planner, "MOST_BELIEFS", 2000)
     long = corridor(planner="exact")
     with pytest.raises(ValueError, match=r"planner='qmdp' or 'auto', or lower the horizon"):
-        pw.simulate(long, TS, horizon=40, tasks=2, seed=0)
+        pw.simulate(long, TS, horizon=40, tasks=2, seed=seed)
     auto = long.replaced(planner="auto")
     assert [auto.plans(steps)[0].exact for steps in (5, 40)] == [True, False]
-    run = pw.simulate(auto, TS, horizon=40, tasks=200, seed=0)
-    other = pw.simulate(long.replaced(planner="qmdp"), TS, horizon=40, tasks=200, seed=0)
+    run = pw.simulate(auto, TS, horizon=40, tasks=200, seed=seed)
+    other = pw.simulate(long.replaced(planner="qmdp"), TS, horizon=40, tasks=200, seed=seed)
     assert run.mean_reward == other.mean_reward
-    rounds = pw.simulate(long.replaced(round_steps=5), TS, horizon=40, tasks=200, seed=0)
+    rounds = pw.simulate(long.replaced(round_steps=5), TS, horizon=40, tasks=200, seed=seed)
     assert np.isfinite(rounds.mean_reward)
 
 
@@ -466,10 +482,10 @@ def test_priors_with_other_states_can_be_believed(seed: int) -> None:
             pw.simulate(EARS, TS, horizon=2, tasks=2, seed=seed, believed=EARS.replaced(**changed))
 
 
-def test_policies_that_keep_an_environment_are_refused() -> None:
+def test_policies_that_keep_an_environment_are_refused(seed: int) -> None:
     """A kept draw would go on with the belief about the state that it was drawn with."""
     with pytest.raises(TypeError, match="needs a belief with sample_environments"):
-        pw.simulate(EARS, pw.policies.RoundSampling(steps=2), horizon=4, tasks=2, seed=0)
+        pw.simulate(EARS, pw.policies.RoundSampling(steps=2), horizon=4, tasks=2, seed=seed)
 
 
 def test_distances() -> None:

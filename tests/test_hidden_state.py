@@ -140,16 +140,17 @@ def test_merging_changes_nothing(seed: int) -> None:
 
 
 def test_simulation_agrees(seed: int) -> None:
-    """Each of 5 within 5 standard errors of 10,000 tasks (false alarms 5e-6 in all), and the reward
-    of another prior is outside of that at least once.
+    """Each of 5 within 5 standard errors of 5,000 tasks (false alarms 3e-6 in all), and for ears
+    that are misjudged the reward of another prior is outside of that.
     """
-    others = 0
-    for number, (p, q) in enumerate(instances(seed + 3, 5)):
-        run = pw.simulate(p, TS, horizon=4, tasks=10_000, seed=seed + number, believed=q)
+    ears = tiger([0.6, 0.9], [0.95, 0.05]), tiger([0.6, 0.9], [0.05, 0.95])
+    for number, (p, q) in enumerate([ears, *instances(seed + 3, 4)]):
+        run = pw.simulate(p, TS, horizon=4, tasks=5_000, seed=seed + number, believed=q)
         exact = exact_rewards(p, TS, 4, believed=q).mean_reward
         assert abs(run.mean_reward - exact) < 5 * run.std_error + 1e-9
-        others += abs(run.mean_reward - exact_rewards(p, TS, 4).mean_reward) > 5 * run.std_error
-    assert others > 0
+        if number == 0:
+            other = exact_rewards(p, TS, 4).mean_reward
+            assert abs(run.mean_reward - other) > 5 * run.std_error
 
 
 def test_comparisons_and_wrong_beliefs(seed: int) -> None:
@@ -200,7 +201,7 @@ def test_inequalities_hold_on_random_problems(policy: Any, seed: int) -> None:
 @pytest.mark.slow
 def test_inequalities_hold_on_many_random_problems(seed: int) -> None:
     gaps = []
-    for number, (p, q) in enumerate(instances(seed + 1, 300)):
+    for number, (p, q) in enumerate(instances(seed + 1, 200)):
         gaps.append(check(p, q, [TS, pw.KShotThompson(3)][number % 2], 1 + number % 4).gap)
     assert max(gaps) > 0.01  # the wrong prior loses here
     assert min(gaps) < -0.001  # and wins there
