@@ -190,7 +190,9 @@ def test_records_that_run_out_are_counted_and_said_first(seed: int) -> None:
     short = pw.backtest(log, {"any": pw.Uniform()}, horizon=60, **how)
     # any of 60 pulls finds one of the 3 arms, and 2 of each are recorded
     assert short.ran_out == pytest.approx(1 - 6 / 60, abs=1e-12)
-    assert str(short).startswith("Recorded rewards had run out for up to 90.00% of the pulls (any)")
+    assert str(short).startswith(
+        "Recorded rewards had run out for up to 90.00 % of the pulls (any)"
+    )
     assert short.card.startswith("Do not lean on this: too many records ran out")
     assert "Do not lean" not in enough.card
     assert short.reward("any").mean == pytest.approx(short.uniform.mean(), abs=3.0)
@@ -257,6 +259,9 @@ def test_tables_words_and_figures(seed: int, drawn: list[Any]) -> None:
     assert "share of the gap" in str(found)
     assert found.card.startswith("On 40 later tasks that it had not seen")
     assert set(found.figure()) == {"png", "svg"}
+    (axes,) = drawn[-1].axes
+    legend, panel = axes.get_legend().get_window_extent(), axes.get_window_extent()
+    assert legend.y0 >= panel.y1  # it hides no line
     with pytest.raises(KeyError, match="there are ts, ts"):
         found.reward("greedy")
 
@@ -308,7 +313,7 @@ def test_the_command_writes_all_or_nothing(
     line += ["--family", "beta:separate"]
     bad = CliRunner().invoke(app, [*line, "--time", "when"])
     assert (bad.exit_code, list(tmp_path.iterdir())) == (2, [tmp_path / "log.csv"])
-    assert "time='when' is no column" in bad.stderr
+    assert "--time when is no column" in bad.stderr
     assert CliRunner().invoke(app, [*line, "--train", "1.5"]).exit_code == 2
     assert "given twice" in CliRunner().invoke(app, [*line, "-p", "ts"]).stderr
     done = CliRunner().invoke(app, line)

@@ -1,5 +1,5 @@
-"""Every kind of bad log ends ``priorwise fit`` with one line that names column and row, with exit
-code 2, and nothing is written.
+"""Every kind of bad log ends each command that reads one with one line that names column and row,
+with exit code 2, and nothing is written.
 """
 
 from __future__ import annotations
@@ -18,28 +18,53 @@ HEAD = "task,action,reward\n"
 GOOD = HEAD + "1,a,0\n1,b,1\n2,a,1\n2,b,0\n"
 TIMES = "task,action,reward\n2024-01-01 00:00:00+01:00,a,1\n2024-01-01 00:00:00,b,0\n"
 
+RUN = ["--horizon", "5", "--seed", "0"]
+COMMANDS: dict[str, list[str]] = {
+    "fit": ["--seed", "0"],
+    "certify": ["-p", "ts", *RUN],
+    "backtest": ["-p", "ts", *RUN],
+    "recommend": [*RUN, "--report", "advice.html"],
+}
 CASES: dict[str, tuple[str, list[str], str]] = {
     "no bytes": ("", [], "is empty"),
     "no rows": (HEAD, [], "has no rows"),
     "one task": (HEAD + "1,a,0\n1,b,1\n", [], "task: the column 'task' has one task only"),
-    "one arm": (HEAD + "1,a,0\n2,a,1\n", [], "action: the column 'action' has one arm only, 'a'"),
+    "one arm": (
+        HEAD + "1,a,0\n2,a,1\n3,a,1\n4,a,0\n",
+        [],
+        "action: the column 'action' has one arm only, 'a'",
+    ),
     "NaN": (GOOD + "3,a,nan\n", [], "reward: row 5 of"),
     "infinite": (GOOD + "3,a,inf\n", [], "reward: row 5 of"),
     "infinite, dropped": (GOOD + "3,a,-inf\n", ["--drop-missing"], "an infinite reward"),
-    "not 0 or 1": (GOOD + "3,a,2\n", ["--family", "beta"], "row 5 of"),
+    "not 0 or 1": (
+        GOOD + "3,a,2\n4,b,1\n",
+        ["--family", "beta"],
+        "--family beta does not fit this log: its rewards are not 0 or 1: row 5 of",
+    ),
     "clicks above impressions": (
-        "task,action,clicks,impressions\n1,a,1,9\n1,b,10,9\n2,a,1,9\n",
+        "task,action,clicks,impressions\n1,a,1,9\n1,b,10,9\n2,a,1,9\n3,a,1,9\n4,b,1,9\n",
         ["--family", "beta"],
         "row 2 of",
+    ),
+    "clicks above impressions, family not said": (
+        "task,action,clicks,impressions\n1,a,1,9\n1,b,10,9\n2,a,1,9\n3,a,1,9\n4,b,1,9\n",
+        [],
+        "Clicks they are not: row 2 of",
     ),
     "duplicate column": (
         "task,action,reward,reward\n1,a,0,1\n",
         [],
         "the column 'reward' more than once",
     ),
-    "missing column": ("task,action,x\n1,a,0\n", [], "looks like the reward: pass reward="),
-    "no such column": (GOOD, ["--reward", "clicks"], "reward='clicks' is no column"),
+    "missing column": ("task,action,x\n1,a,0\n", [], "looks like the reward: pass --reward"),
+    "no such column": (GOOD, ["--reward", "clicks"], "--reward clicks is no column"),
     "words for rewards": (GOOD + "3,a,many\n", [], "reward: row 5 of"),
+    "decimal commas": (
+        "task;action;reward\n1;a;0,5\n1;b;1,5\n2;a;2,5\n2;b;0,1\n",
+        [],
+        "has a decimal comma, and no point, in the column 'reward'",
+    ),
     "times for rewards": (HEAD + "1,a,2024-01-01\n2,a,2024-01-02\n", [], "and not numbers"),
     "no task": (GOOD + ",a,1\n", [], "task: row 5 of"),
     "mixed zones": (TIMES, [], "row 2 of"),
@@ -49,25 +74,36 @@ CASES: dict[str, tuple[str, list[str], str]] = {
         "row 2 of",
     ),
 }
+OTHERS: dict[tuple[str, str], str] = {
+    ("one task", "backtest"): "task: the column 'task' has 1 task; a backtest needs 4 or more",
+}
+"""What a command says instead."""
 
 
-def refused(log: Path, options: list[str], words: str) -> None:
-    out = log.parent / "out"
-    command = ["fit", str(log), "--seed", "0", "--out", str(out), *options]
-    done = CliRunner().invoke(app, command)
+def refused(command: str, log: Path, options: list[str], words: str) -> None:
+    before = sorted(log.parent.iterdir())
+    line = [command, str(log), *COMMANDS[command], *options]
+    done = CliRunner().invoke(app, line)
     assert done.exit_code == 2, done.output
-    (line,) = done.output.splitlines()
-    assert line.startswith("Error: ")
-    assert words in line
-    assert not out.exists()
+    (said,) = done.output.splitlines()
+    assert said.startswith("Error: ")
+    assert words in said
+    assert sorted(log.parent.iterdir()) == before
 
 
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands write here, if they write."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", CASES)
-def test_a_bad_log_ends_the_command(name: str, tmp_path: Path) -> None:
+def test_a_bad_log_ends_the_command(name: str, command: str, tmp_path: Path) -> None:
     text, options, words = CASES[name]
     log = tmp_path / "log.csv"
     log.write_text(text)
-    refused(log, options, words)
+    refused(command, log, options, OTHERS.get((name, command), words))
 
 
 @pytest.mark.slow
@@ -79,7 +115,8 @@ def test_a_million_arms_cannot_be_told_apart(tmp_path: Path) -> None:
         (["--arms", "same"], "'action' has 1,000,000 values, too many"),
         (["--family", "beta:separate"], "only exchangeable structures fit"),
     ):
-        refused(tmp_path / "log.parquet", options, words)
+        for command in COMMANDS:
+            refused(command, tmp_path / "log.parquet", options, words)
 
 
 def test_a_good_log_is_fitted(tmp_path: Path) -> None:
@@ -88,3 +125,4 @@ def test_a_good_log_is_fitted(tmp_path: Path) -> None:
     command = ["fit", str(tmp_path / "log.csv"), "--family", "beta:exchangeable", "--seed", "0"]
     done = CliRunner().invoke(app, [*command, "--json"])
     assert done.exit_code == 0, done.output
+    assert not (tmp_path / "out").exists()

@@ -261,7 +261,7 @@ BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "Latin-1": ("log.csv", "täsk,action,reward\n1,2,3\n".encode("latin-1"), "UTF-8"),
     "UTF-16": ("log.csv", "task,action,reward\n1,2,3\n".encode("utf-16"), "UTF-8"),
     "no gzip": ("log.csv.gz", b"task,action,reward\n1,2,3\n", "log.csv.gz' cannot be read"),
-    "decimal commas": ("log.csv", b"task;action;reward\n1;2;0,5\n", "reward: row 1 .*no number"),
+    "decimal commas": ("log.csv", b"task;action;reward\n1;2;0,5\n", "reward: row 1 .*comma"),
     "words": ("log.csv", b"task,action,reward\n1,2,3\n1,2,?\n", "reward: row 2 .*no number"),
     "no table": ("log.parquet", b"PAR1", "log.parquet' cannot be read"),
 }

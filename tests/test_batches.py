@@ -185,12 +185,11 @@ def test_seeing_rewards_late_costs(seed: int) -> None:
     bit, and a batch as long as the task learns nothing.
     """
     prior, options = PRIORS["beta"], {"horizon": 60, "tasks": 4_000, "seed": seed}
-    means = [pw.simulate(prior, pw.Greedy(), batch=b, **options) for b in (1, 20, 60, 1000)]
+    means = [pw.simulate(prior, pw.Greedy(), batch=b, **options) for b in (1, 20, 60)]
     assert means[0].mean_reward == pw.simulate(prior, pw.Greedy(), **options).mean_reward
     for one, other in ((means[0], means[1]), (means[1], means[2])):
         apart = one.mean_reward - other.mean_reward
         assert apart > 4.0 * np.hypot(one.std_error, other.std_error)
-    assert means[2].mean_reward == means[3].mean_reward
     assert abs(means[2].mean_reward - 20.0) < 4.0 * means[2].std_error  # 60 pulls of mean 1/3
 
 
@@ -214,8 +213,10 @@ def test_memory_and_contexts(seed: int) -> None:
 
 def test_refusals(seed: int) -> None:
     prior, rng = PRIORS["beta"], Streams(seed, np.zeros(1, dtype=np.uint64)).at(Purpose.POLICY, 1)
-    with pytest.raises(ValueError, match="batch"):
+    with pytest.raises(ValueError, match="batch must be at least 1"):
         pw.simulate(prior, pw.Greedy(), horizon=5, tasks=5, seed=seed, batch=0)
+    with pytest.raises(ValueError, match="batch must be at most horizon=5, got 6"):
+        pw.simulate(prior, pw.Greedy(), horizon=5, tasks=5, seed=seed, batch=6)
     river = pw.families.riverswim(states=2)
     with pytest.raises(ValueError, match=r"batch=5 is for problems .*: use batch=1"):
         pw.compare(river, {"ts": pw.ThompsonSampling()}, horizon=5, tasks=5, seed=seed, batch=5)

@@ -18,6 +18,7 @@ from priorwise.families.logit_normal.posteriors import LogitNormalPosteriors
 from priorwise.families.logit_normal.prior import LogitNormalBelief
 from priorwise.families.logit_normal.propagation import TOLERANCE, propagated
 from priorwise.families.logit_normal.tilted import tilted
+from priorwise.testing import PriorContract, calibration
 
 COUNTS = [(0, 0), (0, 10), (0, 200), (1, 200), (5, 200), (150, 200), (0, 2000), (20, 2000)]
 LAWS = list(product([-4.0, 0.0], [0.45, 1.0], [0.0, 0.5, 0.9]))
@@ -305,3 +306,21 @@ def test_what_is_wrong_is_said() -> None:
     belief = pw.LogitNormalPrior([0.0], [[1.0]]).belief(1)
     with pytest.raises(ValueError, match="rewards"):
         belief.update(seen(1), np.array([0]), np.array([2.0]), None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [{"mean": -1.1}, {"var": 0.7}, {"correlation": 0.2}],
+    ids=lambda each: next(iter(each)),
+)
+def test_calibration_rejects_another_prior(change: dict[str, float], seed: int) -> None:
+    """The belief is calibrated, false alarm 1e-4, and with tasks of one prior and the belief of
+    another (control) it is not, whichever parameter differs.
+    """
+    law = pw.ExchangeableLogitNormalPrior(-1.5, 1.5, 0.8)
+    true, held = (each.for_arms(3) for each in (law, law.replaced(**change)))
+    size: Any = {"tasks": 4096, "pulls": 4, "seed": seed}
+    assert calibration(true, **size) > PriorContract.false_alarm
+    wrong = calibration(true, **size, wrap=lambda _: held.belief(4096))
+    assert wrong < PriorContract.false_alarm

@@ -158,18 +158,21 @@ def test_likelihood_of_the_fit_is_the_evidence_and_the_largest(seed: int) -> Non
 
 @pytest.mark.slow
 def test_twenty_logs_agree_with_the_truth(seed: int) -> None:
-    """Joint chi-square of mean and both standard deviations over 20 logs of 300 tests, 4 arms, 200
-    pulls: false alarm 1e-4. Another correlation, and half the spread, are caught.
+    """Fitted mean, spread and correlation over 20 logs of 300 tests with 200 pulls of each of 4
+    arms: joint chi-square of mean and log standard deviations, shared and own, with 60 degrees of
+    freedom; false alarm 1e-4. Another mean, a narrower spread and another correlation (controls)
+    are caught.
     """
     rng = np.random.default_rng(seed)
     laws = {
         "true": TRUE,
-        "less correlated": TRUE.replaced(correlation=0.4),
+        "higher": TRUE.replaced(mean=-1.9),
         "narrower": TRUE.replaced(var=0.65),
+        "less correlated": TRUE.replaced(correlation=0.4),
     }
     total = dict.fromkeys(laws, 0.0)
     for _ in range(20):
-        fit = FIT(regulariser=0.0).fit(counts(TRUE, 300, 50, rng))
+        fit = FIT(regulariser=0.0).fit(counts(TRUE, 300, 200, rng))
         assert fit.converged
         law: Any = fit.uncertainty
         for name, prior in laws.items():
@@ -177,9 +180,8 @@ def test_twenty_logs_agree_with_the_truth(seed: int) -> None:
             off = law.centre - np.append(prior.mean, np.log(stds))
             total[name] += float(off @ np.linalg.solve(law.covariance, off))
     p_values = {name: stats.chi2.sf(value, 60) for name, value in total.items()}
-    assert p_values["true"] > ALARM
-    assert p_values["less correlated"] < ALARM
-    assert p_values["narrower"] < ALARM
+    assert p_values.pop("true") > ALARM
+    assert max(p_values.values()) < ALARM, p_values
 
 
 @pytest.mark.slow

@@ -347,7 +347,7 @@ def test_the_command_line_goes_from_example_to_prior(tmp_path: Path) -> None:
     command = ["fit", str(tmp_path / "log.csv"), "--seed", "0", "--out", str(out)]
     done = runner.invoke(app, command)
     assert done.exit_code == 0
-    assert "'impressions' is taken for pulls=" in done.output
+    assert "'impressions' is taken for --pulls" in done.output
     names = {"prior.json", "prior.png", "prior.svg", "prior.check.png", "prior.check.svg"}
     assert {each.name for each in out.iterdir()} == names
     assert isinstance(pw.load_prior(out / "prior.json"), pw.ExchangeableLogitNormalPrior)
@@ -358,8 +358,8 @@ def test_the_command_line_goes_from_example_to_prior(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--task", "nope"], "task='nope' is no column"),
-        (["--family", "nope"], "family must be"),
+        (["--task", "nope"], "--task nope is no column"),
+        (["--family", "nope"], "--family must be"),
         (["--out", ""], "--out"),
     ],
 )

@@ -236,7 +236,7 @@ def test_the_page_needs_nothing_else(
         assert f"<h2>{title}</h2>" in text
     assert "later tasks that it had not seen" in text
     assert "Assumed: which arm was pulled" in text
-    assert " learned from 60 tasks, 10 pulls a task:" in text
+    assert " learned from 60 tasks, 10 pulls a task, 4 arms:" in text
     assert json.loads(done.output)["policy"] in text
 
 

@@ -1,23 +1,17 @@
 """What a backtest returns: rewards by task, shares of the gap, predictions, and both in words."""
 
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 
+from priorwise.advise.backtest_words import card, in_words
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import Picture
 from priorwise.logs.fitting import LogFit
-
-SURE: Final = 3.0
-"""Standard errors from which on a difference is called one."""
-FEW: Final = 5
-"""Effective tasks below which weighted estimates are not to be trusted."""
-MUCH: Final = 0.02
-"""Share of pulls beyond the records from which on a backtest is doubted."""
 
 
 @final
@@ -59,6 +53,8 @@ class Backtest(Tabular):
     ``uniform`` and ``best`` are what any arm and the best arm in hindsight earn in each task,
     ``(task,)``. The best arm in hindsight is partly luck; the shrunken numbers put in place of each
     recorded mean what the learned prior and all records of the task together say of the arm.
+    ``horizon`` pulls were replayed where ``asked`` had been asked for: with more, a policy would
+    have had more than the share ``limit`` of its pulls beyond the records.
     """
 
     lines: dict[str, Line]
@@ -69,7 +65,10 @@ class Backtest(Tabular):
     fit: LogFit = field(repr=False)
     horizon: int
     batch: int
+    asked: int
+    limit: float | None = None
     said: tuple[str, ...] = ()
+    picked: str | None = None
 
     def reward(self, name: str) -> Estimate:
         """Mean reward of a task, with its standard error over tasks."""
@@ -115,19 +114,31 @@ class Backtest(Tabular):
         return self.fit.check is not None and bool(self.fit.check.doubts)
 
     @property
+    def chosen(self) -> str:
+        """Name of the policy that the earlier tasks speak for: the one that was ``picked`` from
+        them, or else the one that earns most by simulation under the learned prior. Later tasks
+        have no say in it, so that what it earned on them does not profit from having been chosen.
+        """
+        if self.picked is not None:
+            return self.picked
+        known = {n: each.predicted.mean for n, each in self.lines.items() if each.predicted}
+        return max(known, key=lambda name: known[name], default=next(iter(self.lines)))
+
+    @property
     def winner(self) -> str:
-        """Name of the policy that earned most."""
+        """Name of the policy that earned most, which is partly luck."""
         return max(self.lines, key=lambda name: self.reward(name).mean)
 
     def table(self) -> Table:
         """Columns by name, one row for each policy and prior.
 
-        ``share`` is of the gap between any arm and the best one in hindsight, ``minus_best`` the
-        paired difference from the policy that earned most.
+        ``chosen`` marks the policy that the earlier tasks speak for. ``share`` is of the gap
+        between any arm and the best one in hindsight, ``minus_best`` the paired difference from the
+        policy that earned most.
         """
         rows = []
         for name, line in self.lines.items():
-            found: dict[str, Any] = {"policy": name}
+            found: dict[str, Any] = {"policy": name, "chosen": name == self.chosen}
             found |= _cells("reward", self.reward(name), plain=True)
             found |= _cells("share", self.share(name))
             found |= _cells("shrunken_share", self.shrunken_share(name))
@@ -154,101 +165,11 @@ class Backtest(Tabular):
     @property
     def card(self) -> str:
         """What a manager needs, in a few sentences."""
-        best, name = self.reward(self.winner), self.winner
-        share = (None if self.doubted else self.shrunken_share(name)) or self.share(name)
-        uniform = float(self.uniform.mean())
-        more = f" ({best.mean / uniform - 1.0:+.1%})" if uniform > 0.0 else ""
-        gain = mean_estimate(self.lines[name].rewards - self.uniform)
-        tasks, pulls = len(self.uniform), self.horizon
-        lines = []
-        if self.ran_out > MUCH:
-            lines.append(
-                "Do not lean on this: too many records ran out, which flatters policies that keep "
-                "to one arm. Replay fewer pulls per task."
-            )
-        lines += [
-            (
-                f"On {tasks:,} later tasks that it had not seen, {name} would have earned "
-                f"{best.mean:.4g} per task of {pulls:,} pulls, where choosing at random earns "
-                f"{uniform:.4g}{more}."
-            ),
-            (
-                f"That is {share.mean:.0%} (give or take {2 * share.std_error:.0%}) of what "
-                "knowing the best arm from the start would have added."
-            ),
-        ]
-        if gain.mean < SURE * gain.std_error:
-            lines.append("So few tasks do not tell that from luck: collect more before you switch.")
-        rivals = [
-            other
-            for other in self.lines
-            if other != name and not _clear(self.difference(name, other))
-        ]
-        if rivals:
-            lines.append(f"As good, as far as these tasks tell: {', '.join(rivals)}.")
-        if (off := self.held(name)) is not None:
-            kept = abs(off) < SURE
-            word = "held" if kept else f"did not hold: {'more' if off > 0 else 'less'} was earned"
-            lines.append(f"What the simulation had promised {word}.")
-        if self.doubted and self.fit.check is not None:
-            lines.append(f"The prior does not fit the earlier tasks: {self.fit.check.verdict}")
-        return "\n".join(lines)
+        return "\n".join(card(self))
 
     def __str__(self) -> str:
         """A table for a statistician."""
-        tasks = len(self.uniform)
-        worst = max(self.lines, key=lambda name: self.lines[name].ran_out)
-        out = "Recorded rewards sufficed for all pulls"
-        if self.ran_out > 0.0:
-            out = (
-                f"Recorded rewards had run out for up to {self.ran_out:.2%} of the pulls ({worst}),"
-                " which drew them again"
-            )
-            out += ": too many to trust" if self.ran_out > MUCH else ""
-        seen = f", rewards seen every {self.batch:,}" if self.batch > 1 else ""
-        learned = f"prior {self.fit.chosen} learned from {len(self.fit.log.tasks):,} earlier tasks"
-        lines = [f"{out}.", f"{tasks:,} later tasks of {self.horizon:,} pulls{seen}; {learned}."]
-        lines += [f"({each})" for each in self.said]
-        width = max(map(len, (*self.lines, "best arm in hindsight")))
-        head = f"{'':{width}}  {'reward':>19}  {'share of the gap':>16}  {'shrunken':>16}"
-        lines += ["", f"{head}  {'predicted':>19}  {'minus ' + self.winner:>20}"]
-        for name in sorted(self.lines, key=lambda name: -self.reward(name).mean):
-            shares = [_percent(self.share(name)), _percent(self.shrunken_share(name))]
-            predicted = self.lines[name].predicted
-            gap = "" if name == self.winner else str(self.difference(name, self.winner))
-            lines.append(
-                f"{name:{width}}  {self.reward(name)!s:>19}  {shares[0]:>16}  {shares[1]:>16}  "
-                f"{'' if predicted is None else str(predicted):>19}  {gap:>20}".rstrip()
-            )
-        for name, raw, shrunken in (
-            ("any arm", self.uniform, self.shrunken_uniform),
-            ("best arm in hindsight", self.best, self.shrunken_best),
-        ):
-            earned = f"{name:{width}}  {mean_estimate(raw)!s:>19}"
-            by = "" if shrunken is None else f"  (by shrunken rates {mean_estimate(shrunken)})"
-            lines.append(earned + by)
-        if self.doubted:
-            lines.append(
-                "The prior does not fit the earlier tasks; shrunken shares and predictions lean on "
-                "it."
-            )
-        return "\n".join([*lines, *self._weighted_lines(width)])
-
-    def _weighted_lines(self, width: int) -> list[str]:
-        known = {n: each.weighted for n, each in self.lines.items() if each.weighted is not None}
-        if not known:
-            return []
-        lines = ["", "From the recorded pulls themselves, weighted by propensities:"]
-        lines.append(f"{'':{width}}  {'inverse':>19}  {'doubly robust':>19}  {'effective':>20}")
-        for name, each in known.items():
-            size = f"{each.effective:,.1f} of {each.tasks:,} tasks"
-            lines.append(f"{name:{width}}  {each.ips!s:>19}  {each.dr!s:>19}  {size:>20}")
-        if few := [name for name, each in known.items() if each.effective < FEW]:
-            lines.append(
-                f"Less than {FEW} effective tasks ({', '.join(few)}): too few for estimates, and "
-                "for their standard errors."
-            )
-        return lines
+        return "\n".join(in_words(self))
 
     def _line(self, name: str) -> Line:
         if not isinstance(name, str) or name not in self.lines:
@@ -266,16 +187,6 @@ def _ratio(parts: FloatArray, wholes: FloatArray) -> Estimate:
     return Estimate(share, mean_estimate((parts - share * wholes) / whole).std_error)
 
 
-def _clear(difference: Estimate) -> bool:
-    return abs(difference.mean) >= SURE * difference.std_error and difference.mean != 0.0
-
-
 def _cells(name: str, value: Estimate | None, *, plain: bool = False) -> dict[str, float]:
     mean, error = (np.nan, np.nan) if value is None else (value.mean, value.std_error)
     return {name: mean, "std_error" if plain else f"{name}_std_error": error}
-
-
-def _percent(share: Estimate | None) -> str:
-    if share is None or share.mean != share.mean:
-        return "–"
-    return f"{share.mean:.1%} ± {share.std_error:.1%}"

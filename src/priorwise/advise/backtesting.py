@@ -1,24 +1,25 @@
 """``backtest``: learn from earlier tasks of a log, and replay policies on later ones."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Unpack, final
 
 import numpy as np
 
-from priorwise.advise.backtest_result import Backtest, Line
+from priorwise.advise.backtest_result import Backtest
 from priorwise.advise.off_policy import off_policy
 from priorwise.advise.predicting import predicted
-from priorwise.advise.replay import NUMPY_TASKS, Player, Recorded
+from priorwise.advise.replay import Player
+from priorwise.advise.replaying import recorded_in, replayed
 from priorwise.core import doors, validation
 from priorwise.core.family import ask, for_arms, offers
-from priorwise.core.progress import progress_of
 from priorwise.core.protocols import MeanBelief, Seen, monte_carlo_n
-from priorwise.core.tiles import LANES
-from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.fitting import LogFit, fit_read
+from priorwise.logs.options import Reading, check_names
 from priorwise.logs.reducing import Arms, Log, read_log
-from priorwise.logs.rows import single_rewards, task_starts
+from priorwise.logs.rows import fading
+from priorwise.logs.splitting import split
 from priorwise.simulate.sizes import check_run
 
 VAGUE: Final = "{} (vague prior)"
@@ -31,19 +32,12 @@ def backtest(
     horizon: int,
     seed: int,
     batch: int = 1,
-    time: str | None = None,
     train: float = 0.5,
+    most_run_out: float | None = None,
     family: str = "auto",
-    task: str | None = None,
-    action: str | None = None,
-    reward: str | None = None,
-    pulls: str | None = None,
-    squares: str | None = None,
     propensity: str | None = None,
-    arms: Arms = "auto",
-    noise_var: float | None = None,
-    missing: Literal["refuse", "drop"] = "refuse",
     progress: bool | None = None,
+    **reading: Unpack[Reading],
 ) -> Backtest:
     """Learn a prior from the earlier tasks of a log, and replay policies on the later ones.
 
@@ -60,21 +54,26 @@ def backtest(
     policies
         Names and policies, or pairs of a policy and the prior it believes.
     horizon, batch
-        Pulls in a task, and after how many of them rewards are seen.
+        Pulls in a task, and after how many of them rewards are seen, at most ``horizon``.
     seed
         The same seed gives the same numbers.
-    time
-        Column that says when a row was; tasks are split by their first time, or without it by the
-        order in which the log first has them.
     train
         Share of the tasks, the earliest, that the prior is learned from.
+    most_run_out
+        Replay fewer pulls than ``horizon`` where records do not last: as many, in whole batches,
+        as leave each policy at most this share of its pulls beyond the records of an arm. By
+        default ``horizon`` is replayed, and the result warns.
     propensity
         Column of how likely the recorded action was when it was chosen, for logs with one row per
         pull: adds estimates by inverse propensities, and doubly robust ones.
-    family, task, action, reward, pulls, squares, arms, noise_var, missing
-        As in :func:`~priorwise.logs.fitting.fit_prior`.
     progress
         Show a progress bar: True always, False never, None on a terminal if it takes long.
+    family, **reading
+        As in :func:`~priorwise.logs.fitting.fit_prior`: ``task``, ``action``, ``reward``,
+        ``pulls``, ``squares``, ``arms``, ``noise_var``, ``time``, ``since``, ``until``, ``window``,
+        ``half_life``, ``reward_as`` and ``missing``. Tasks are split by their first ``time``, or
+        without it by the order in which the log first has them. With ``time`` the prior is learned
+        from what had been recorded when the first later task began.
 
     Examples
     --------
@@ -88,46 +87,84 @@ def backtest(
 
     """
     seed, horizon = validation.seed(seed), validation.count("horizon", horizon)
-    batch = validation.count("batch", batch)
-    share = validation.number("train", train)
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"train must lie between 0 and 1, got {validation.shown(train)}")
+    batch = validation.batch(batch, horizon)
+    share = validation.share("train", train)
+    limit = None if most_run_out is None else validation.share("most_run_out", most_run_out)
     _check(policies)
+    check_names(reading, Reading, "backtest")
+    halves = learned_from(log, share, family, propensity, seed, reading)
+    how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "progress": progress}
+    return replay_on(halves, policies, limit=limit, propensity=propensity is not None, **how)
+
+
+@final
+@dataclass(frozen=True)
+class Halves:
+    """What was learned from earlier tasks, and the later ones; ``arms`` are the "same" or "new"."""
+
+    fit: LogFit
+    later: Log
+    arms: Arms
+
+
+def learned_from(
+    log: Any, share: float, family: str, propensity: str | None, seed: int, reading: Reading
+) -> Halves:
+    """Read a log, and learn from the earlier tasks."""
+    how: Any = {**reading}
+    arms, noise_var = how.pop("arms", "auto"), how.pop("noise_var", None)
+    half_life = how.pop("half_life", None)
     validation.one_of("arms", arms, Arms)
-    read = read_log(
-        log, task=task, action=action, reward=reward, pulls=pulls, squares=squares,
-        time=time, propensity=propensity, missing=missing,
-    )  # fmt: skip
+    read = read_log(log, propensity=propensity, **how)
+    if half_life is not None and read.columns.time is None:
+        raise ValueError("half_life: name the column of times with time=...")
     if arms == "auto":
         arms = "new" if read.new_arms else "same"
-    earlier = _earlier(read, share)
-    fit = fit_read(read.part(earlier), family, seed=seed, arms=arms, noise_var=noise_var)
-    later = read.part(~earlier)
+    earlier, later, starts = split(read, share, reading.get("window"))
+    earlier, _ = fading(earlier, starts, half_life, seed)
+    fit = fit_read(earlier, family, seed=seed, arms=arms, noise_var=noise_var)
     _check_arms(later, fit, arms)
-    recorded = _recorded(later, arms)
-    players, said = _players(policies, fit, recorded, horizon, batch)
-    check_run(
-        for_arms(fit.prior, recorded.pulls.shape[1]),
-        [each.policy for each in players.values()],
-        horizon=horizon,
-        tasks=len(recorded.pulls),
-    )
+    return Halves(fit, later, arms)
+
+
+def replay_on(
+    halves: Halves,
+    policies: Mapping[str, Any],
+    *,
+    horizon: int,
+    batch: int,
+    limit: float | None,
+    seed: int,
+    propensity: bool = False,
+    progress: bool | None = None,
+    picked: str | None = None,
+) -> Backtest:
+    """Replay policies on the later tasks; ``picked`` is the one that the earlier tasks speak for,
+    if that is known already.
+    """
+    fit, later, arms = halves.fit, halves.later, halves.arms
+    recorded = recorded_in(later, arms)
+    width = recorded.pulls.shape[1]
+    players, said = _players(policies, fit, width)
+    asked = [each.policy for each in players.values()]
+    learned = for_arms(fit.prior, width)
+    check_run(learned, asked, horizon=horizon, tasks=len(recorded.pulls))
     rates = _shrunken(fit, later, arms)
-    lines = _replay(players, recorded, rates, horizon, seed, progress)
-    lines = predicted(lines, players, fit, recorded, horizon, batch, seed)
-    weighted = {}
-    if propensity is not None:
-        how: Any = {"horizon": horizon, "batch": batch, "seed": seed}
+    lines, pulls = replayed(
+        players, recorded, rates, horizon=horizon, batch=batch, limit=limit, seed=seed,
+        progress=progress,
+    )  # fmt: skip
+    lines = predicted(lines, players, fit, recorded, pulls, batch, seed)
+    if propensity:
+        how: Any = {"horizon": pulls, "batch": batch, "seed": seed}
         weighted = off_policy(later, players, recorded, arms, **how)
+        lines = {n: replace(line, weighted=weighted.get(n)) for n, line in lines.items()}
+    there = recorded.available
+    uniform, best = _ends(pulls * recorded.means, there)
+    low, high = (None, None) if rates is None else _ends(pulls * rates, there)
     return Backtest(
-        {name: replace(line, weighted=weighted.get(name)) for name, line in lines.items()},
-        horizon * _mean_of(recorded.means, recorded.available),
-        horizon * np.where(recorded.available, recorded.means, -np.inf).max(axis=1),
-        None if rates is None else horizon * _mean_of(rates, recorded.available),
-        None
-        if rates is None
-        else horizon * np.where(recorded.available, rates, -np.inf).max(axis=1),
-        fit, horizon, batch, (*read.said, *said),
+        lines, uniform, best, low, high, fit, pulls, batch, horizon, limit,
+        (*later.said, *fit.log.left, *said), picked,
     )  # fmt: skip
 
 
@@ -142,29 +179,6 @@ def _check(policies: Mapping[str, Any]) -> None:
                 f"{validation.shown({name: each})}"
             )
         doors.policy("policies", each[0] if isinstance(each, tuple) else each, memory=True)
-
-
-def _earlier(log: Log, share: float) -> BoolArray:
-    """Return which tasks are earlier: by their first time, where tasks that began at one time stay
-    together, or by their first row.
-    """
-    if len(log.tasks) < 4:
-        raise ValueError(
-            f"task: the column {log.columns.task!r} has {len(log.tasks)} tasks; a backtest needs 4 "
-            "or more"
-        )
-    starts = task_starts(log)
-    order = np.argsort(starts, kind="stable")
-    wanted = min(max(round(share * len(order)), 2), len(order) - 2)
-    begins = np.flatnonzero(starts[order][1:] != starts[order][:-1]) + 1  # where a later time is
-    begins = begins[(begins >= 2) & (begins <= len(order) - 2)]
-    if not begins.size:
-        raise ValueError(
-            f"time: nearly all tasks have the same first time in {log.columns.time!r}; leave time "
-            "out to split them by the order of the log"
-        )
-    cut = starts[order][begins[np.abs(begins - wanted).argmin()]]
-    return np.asarray(starts < cut)
 
 
 def _check_arms(later: Log, fit: LogFit, arms: Arms) -> None:
@@ -182,31 +196,10 @@ def _check_arms(later: Log, fit: LogFit, arms: Arms) -> None:
         )
 
 
-def _recorded(log: Log, arms: Arms) -> Recorded:
-    """Return what can be replayed."""
-    counts, sums = log.grid(log.pulls, arms), log.grid(log.sums, arms)
-    empty = counts.sum(axis=1) == 0.0
-    if empty.any():
-        name = validation.shown(str(log.tasks[np.argmax(empty)]))
-        raise ValueError(f"pulls: the task {name} has no pull; leave its rows out")
-    if log.not_binary is None:
-        return Recorded(counts, sums)
-    if log.columns.summed:
-        raise ValueError(
-            f"reward: a replay draws single rewards, and {log.columns.reward!r} has their sums, "
-            f"which do not tell them unless all are 0 or 1 ({log.not_binary}); give one row per "
-            "pull"
-        )
-    records = single_rewards(log)
-    rows = log.grid(records.first.astype(np.float64), arms).astype(np.int64)
-    return Recorded(counts, sums, records, rows)
-
-
 def _players(
-    policies: Mapping[str, Any], fit: LogFit, recorded: Recorded, horizon: int, batch: int
+    policies: Mapping[str, Any], fit: LogFit, width: int
 ) -> tuple[dict[str, Player], list[str]]:
-    """Pair every policy with the learned prior and a vague one."""
-    width = recorded.pulls.shape[1]
+    """Pair every policy with the learned prior and a vague one, for tasks of ``width`` arms."""
     learned, said = for_arms(fit.prior, width), []
     vague = None
     if offers(learned, "blank"):
@@ -218,13 +211,13 @@ def _players(
         policy, believed = each if isinstance(each, tuple) else (each, learned)
         doors.believed(learned, believed := for_arms(believed, width))
         doors.playing(policy, believed, memory=True)
-        players[name] = Player(policy, believed, horizon, batch)
+        players[name] = Player(policy, believed)
         looks = monte_carlo_n(policy, width) != 0
         if vague is not None and looks and not isinstance(each, tuple):
             other = VAGUE.format(name)
             if other in policies:
                 raise ValueError(f"policies: the name {other!r} is taken; choose another")
-            players[other] = Player(policy, vague, horizon, batch)
+            players[other] = Player(policy, vague)
     return players, said
 
 
@@ -239,53 +232,7 @@ def _shrunken(fit: LogFit, later: Log, arms: Arms) -> FloatArray | None:
     return np.asarray(belief.mean(Seen(1, 1, width)))
 
 
-def _replay(
-    players: dict[str, Player],
-    recorded: Recorded,
-    rates: FloatArray | None,
-    horizon: int,
-    seed: int,
-    progress: bool | None,
-) -> dict[str, Line]:
-    """Play all tasks, block by block: what they earned, the same by shrunken rates, and how often
-    rewards had run out.
-    """
-    tasks = len(recorded.pulls)
-    rewards = {name: np.empty(tasks) for name in players}
-    worth = {name: np.empty(tasks) for name in players}
-    beyond = {name: np.empty(tasks) for name in players}
-    probe = recorded.deal(seed, 0, 1, horizon)
-    groups = {True: LANES, False: NUMPY_TASKS}
-    with progress_of(tasks * len(players), "tasks", shown=progress) as bar:
-        for compiled, size in groups.items():
-            chosen = {n: each for n, each in players.items() if each.compiled(probe) == compiled}
-            for first in range(0, tasks if chosen else 0, size):
-                at = slice(first, min(first + size, tasks))
-                dealt = recorded.deal(seed, first, at.stop - first, horizon)
-                there = recorded.available[at]
-                for name, player in chosen.items():
-                    played = player.play(dealt, there, seed, first)
-                    counts = _counts(played.actions, there.shape)
-                    rewards[name][at] = dealt.expected(counts)
-                    beyond[name][at] = np.maximum(counts - recorded.pulls[at], 0.0).sum(axis=1)
-                    worth[name][at] = 0.0 if rates is None else (counts * rates[at]).sum(axis=1)
-                bar.advance(len(there) * len(chosen))
-    return {
-        name: Line(
-            rewards[name],
-            None if rates is None else worth[name],
-            float(beyond[name].sum() / (tasks * horizon)),
-        )
-        for name in players
-    }
-
-
-def _counts(actions: IntArray, shape: Sequence[int]) -> IntArray:
-    """How often each task pulled each arm, ``(task, arm)``."""
-    tasks, arms = shape
-    places = np.arange(tasks) * arms + actions
-    return np.bincount(places.ravel(), minlength=tasks * arms).reshape(tasks, arms)
-
-
-def _mean_of(values: FloatArray, there: BoolArray) -> FloatArray:
-    return np.asarray(np.where(there, values, 0.0).sum(axis=1) / there.sum(axis=1))
+def _ends(values: FloatArray, there: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """What any arm and the best one earn in each task, ``(task,)``, of those that are there."""
+    mean = np.where(there, values, 0.0).sum(axis=1) / there.sum(axis=1)
+    return mean, np.where(there, values, -np.inf).max(axis=1)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from priorwise.core import doors
+from priorwise.core.estimates import percent
 from priorwise.core.family import ask, offers
 from priorwise.core.protocols import LookaheadBelief, Policy
 from priorwise.policies.bayes_ucb import BayesUCB
@@ -56,7 +57,7 @@ class Candidate:
 
 def ab_test(share: float) -> str:
     """Name of an A/B test that spends so much of its pulls on every arm alike."""
-    return f"A/B test, {share:.0%}".replace("%", " %")
+    return f"A/B test, {percent(share, 0)}"
 
 
 def is_ab_test(name: str) -> bool:

@@ -26,7 +26,7 @@ COLUMNS: Final = (
 SUMMARY: Final = (
     *("policy", "horizon", "batch", "fitted_tasks", "source", "reward", "gain"),
     *("expected_loss", "expected_loss_std_error", "expected_loss_percent"),
-    *("loss_95", "loss_95_std_error", "loss_95_percent", "noise"),
+    *("loss_95", "loss_95_std_error", "loss_95_percent", "noise", "compared", "differed"),
     *("vague_loss", "beats_vague_share", "break_even_tasks", "rate", "more_tasks"),
     "promise_error_95",
 )
@@ -39,9 +39,10 @@ class Certificate(Tabular):
 
     ``measured`` has the losses under the plausible truths, by where these come from: ``"law"`` and
     ``"bootstrap"``. The numbers are those of the more cautious of the two, ``source``. ``promised``
-    is what the policy earns if the fitted prior is the truth. ``nearer`` has the losses and their
-    standard errors, ``(truth, 2)``, for truths as near as those of twice as many tasks; None where
-    the family does not name its parameters. ``bound`` is the theorem's for the farthest of 20
+    is what the policy earns if the fitted prior is the truth. ``refitted`` has losses where it is,
+    and plausible fits decide, and of fits as near as those of twice as many tasks: two columns with
+    their standard errors, ``(fit, 4)``; None where the family does not name its parameters.
+    ``tasks`` were simulated under each truth. ``bound`` is the theorem's for the farthest of 20
     truths, so that it holds with 95 % confidence; None where no theorem holds, ``without_bound``
     says why.
     """
@@ -50,10 +51,11 @@ class Certificate(Tabular):
     prior: Any = field(repr=False)
     horizon: int
     batch: int
+    tasks: int
     fitted_tasks: int
     measured: Mapping[str, Losses] = field(repr=False)
     promised: Estimate
-    nearer: FloatArray | None = field(repr=False)
+    refitted: FloatArray | None = field(repr=False)
     bound: Bound | None = field(repr=False)
     without_bound: str = field(repr=False)
     warnings: Sequence[str] = ()
@@ -109,6 +111,16 @@ class Certificate(Tabular):
         return _percent(self.loss_95, self.reward)
 
     @property
+    def compared(self) -> int:
+        """How many simulated tasks were decided with a truth and with the fitted prior."""
+        return self.tasks * sum(len(each.losses) for each in self.measured.values())
+
+    @property
+    def differed(self) -> bool:
+        """Whether any of these tasks earned another reward with the fitted prior."""
+        return any(each.losses.any() or each.std_errors.any() for each in self.measured.values())
+
+    @property
     def vague_loss(self) -> float:
         """Mean loss with a vague prior under the same truths; NaN where the family has none."""
         return float(self.losses.vague.mean())
@@ -135,12 +147,12 @@ class Certificate(Tabular):
     @property
     def rate(self) -> float | None:
         """The 95 % loss falls as the number of past tasks to minus this power, from 1/2 (losses in
-        proportion to the error of the prior) to 1 (to its square).
+        proportion to the error of the prior) to 1 (to its square), as fits around the learned prior
+        tell.
         """
-        if self.nearer is None:
+        if self.refitted is None:
             return None
-        now = upper(next(iter(self.measured.values())).clear)
-        then = upper(without_noise(*self.nearer.T))
+        now, then = (upper(without_noise(*each)) for each in np.split(self.refitted.T, 2))
         if not now > 0.0:
             return None
         return min(max(-math.log2(max(then / now, 0.25)), 0.5), 1.0)

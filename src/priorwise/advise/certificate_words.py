@@ -8,6 +8,10 @@ from priorwise.advise.losses import upper
 from priorwise.core.estimates import plus_minus
 
 SOURCES: Final = {"law": "the law of the fit", "bootstrap": "refits of resampled tasks"}
+THREE: Final = 3
+"""If none of n tasks differs, the share that does is at most 3 / n with 95 % confidence: (1 - 3 /
+n)^n is about 0.05.
+"""
 NOISY: Final = 0.5
 """Share of the losses' variance that may be noise of the simulation before it is spoken of."""
 
@@ -17,13 +21,9 @@ def in_words(found: Any) -> Iterator[str]:
     prior, tasks = type(found.prior).__name__, f"{found.fitted_tasks:,} tasks"
     pulls = f"{found.horizon:,} pulls a task"
     pulls += f" in batches of {found.batch:,}" if found.batch > 1 else ""
-    yield f"{found.policy} with a {prior} learned from {tasks}, {pulls}:"
-    mean, most = found.expected_loss, found.loss_95
-    mean_text = plus_minus(mean, found.expected_loss_std_error)
-    most_text = plus_minus(most, found.loss_95_std_error)
-    what = "Deciding with it instead of the truth loses"
-    yield f"{what} {mean_text} a task on average{_shares(found, mean)},"
-    yield f"and no more than {most_text} with 95 % confidence{_shares(found, most)}."
+    arms = f", {found.prior.arms:,} arms"
+    yield f"{found.policy} with a {prior} learned from {tasks}, {pulls}{arms}:"
+    yield from _of_loss(found)
     sources = [
         f"{len(each.losses)} from {SOURCES[name]} ({upper(each.clear):.2g})"
         for name, each in found.measured.items()
@@ -43,13 +43,37 @@ def in_words(found: Any) -> Iterator[str]:
         yield f"warning: {each}"
 
 
+def _of_loss(found: Any) -> Iterator[str]:
+    """What is lost, on average and at most."""
+    if not found.differed:
+        count = f"{found.compared:,} simulated tasks"
+        yield f"Deciding with it instead of the truth made no difference in {count}:"
+        share = f"at most {THREE} tasks in {found.compared:,} differ, with 95 % confidence"
+        yield f"{share} (rule of three). What one that differs may lose is not known."
+        return
+    mean, most = found.expected_loss, found.loss_95
+    mean_text = plus_minus(abs(mean), found.expected_loss_std_error)
+    how = f"loses {mean_text}" if mean >= 0.0 else f"earns {mean_text} more"
+    yield f"Deciding with it instead of the truth {how} a task on average{_shares(found, mean)},"
+    if most > 0.0:
+        most_text = plus_minus(most, found.loss_95_std_error)
+        yield f"and no more than {most_text} with 95 % confidence{_shares(found, most)}."
+    elif most < 0.0:
+        least = plus_minus(-most, found.loss_95_std_error)
+        yield f"and with 95 % confidence it loses nothing: it earns at least {least} more."
+    else:
+        many = f"{found.tasks:,} simulated tasks each"
+        yield f"and nothing under 95 % of the plausible truths, as far as {many} tell."
+
+
 def _shares(found: Any, loss: float) -> str:
     """A loss in percent."""
     shares = []
     if found.reward > 0.0:
-        shares.append(f"{100 * loss / found.reward:.2g} % of the reward")
-    if found.gain > max(loss, 0.0):
-        shares.append(f"{100 * loss / found.gain:.2g} % of what the policy adds to uniform play")
+        shares.append(f"{100 * abs(loss) / found.reward:.2g} % of the reward")
+    if found.gain > abs(loss):
+        share = f"{100 * abs(loss) / found.gain:.2g} %"
+        shares.append(f"{share} of what the policy adds to uniform play")
     return f" ({', '.join(shares)})" if shares else ""
 
 

@@ -17,7 +17,15 @@ import numpy as np
 
 from priorwise.advise.certificate import Certificate
 from priorwise.advise.losses import Losses
-from priorwise.advise.plausible import LEAST, fixed, plausible, towards, vague, whole_fit
+from priorwise.advise.plausible import (
+    LEAST,
+    fixed,
+    plausible,
+    towards,
+    usual_arms,
+    vague,
+    whole_fit,
+)
 from priorwise.core import doors, validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.family import offers
@@ -26,6 +34,7 @@ from priorwise.core.hashing import mix
 from priorwise.core.influence import has_state
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, monte_carlo_n
+from priorwise.core.types import FloatArray
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
 from priorwise.simulate.results import Comparison
@@ -37,7 +46,9 @@ BOUNDED: Final = 20
 PROMISE: Final = 20
 """How many times as many tasks tell what the fitted prior promises."""
 TWICE: Final = math.sqrt(0.5)
-"""How far truths lie from a fit to twice as many tasks, in units of how far they do now."""
+"""How far fits to twice as many tasks lie from the truth, in units of how far they do now."""
+TOGETHER: Final = 10
+"""Fits that decide on the same tasks."""
 
 
 def certify(
@@ -77,7 +88,8 @@ def certify(
     estimator
         Who made the fit, for the bootstrap; a fit from a log knows it.
     arms
-        Number of arms of the tasks to come, for a prior of exchangeable arms.
+        Number of arms of the tasks to come, for a prior of exchangeable arms; by default, where the
+        fit was made from a log, as many as a middling task of it has.
     batch
         Rewards are seen after every so many pulls: see :func:`priorwise.simulate`.
     progress
@@ -94,9 +106,11 @@ def certify(
     True
 
     """
+    arms = usual_arms(fit) if arms is None else arms
     fitted, estimator = whole_fit(fit, estimator)
     doors.policy("policy", policy, memory=True)
     horizon = validation.count("horizon", horizon)
+    batch = validation.batch(batch, horizon)
     tasks = validation.count("tasks", tasks, least=2)
     draws = validation.count("draws", draws, least=LEAST)
     if bootstrap is not None and validation.count("bootstrap", bootstrap, least=0):
@@ -105,14 +119,12 @@ def certify(
     believed = fixed(fitted.prior, arms)
     doors.fixed_prior("the fitted prior", believed)
     size: Any = {"horizon": horizon, "tasks": tasks}
-    batch = validation.count("batch", batch)
     most = max(draws, bootstrap or 0)
     check_run(believed, [policy] * 6, **size, times=most, times_named="draws")
     rng = np.random.Generator(np.random.Philox(key=seed))
     sources = plausible(fitted, estimator, draws, bootstrap, rng)
-    pair: Any = {"truth": policy, "fitted": (policy, believed)}
     instead = vague(believed)
-    rivals = {**pair, "uniform": Uniform()}
+    rivals: Any = {"truth": policy, "fitted": (policy, believed), "uniform": Uniform()}
     rivals |= {} if instead is None else {"vague": (policy, instead)}
     size |= {"batch": batch, "progress": False}
     counts = [count for count, _ in sources.values()]
@@ -130,14 +142,7 @@ def certify(
                 bar.advance(1)
             measured[source] = Losses(truths, *np.array(rows).T)
         first = next(iter(measured.values())).truths
-        near = []
-        for number, truth in enumerate(first):
-            nearer = towards(believed, truth, TWICE)
-            if nearer is not None:
-                result = compare(nearer, pair, **size, seed=_seed(seed, 0, number))
-                gap = result.difference("truth", "fitted")
-                near.append((gap.mean, gap.std_error))
-            bar.advance(0.5)
+        refitted = _refitted(believed, first, policy, size, seed, bar)
     bound, without = None, "it is for rewards that are seen at once"
     if batch == 1:
         bound, without = _bound(believed, first[:BOUNDED], policy, horizon)
@@ -146,10 +151,11 @@ def certify(
         prior=believed,
         horizon=horizon,
         batch=batch,
+        tasks=tasks,
         fitted_tasks=fitted.tasks,
         measured=measured,
         promised=Estimate(promised.mean_reward, promised.std_error),
-        nearer=np.array(near) if near else None,
+        refitted=refitted,
         bound=bound,
         without_bound=without,
         warnings=_warnings(fitted),
@@ -159,6 +165,35 @@ def certify(
 def _seed(seed: int, kind: int, number: int) -> int:
     """Fresh tasks for each truth, so that their errors are independent."""
     return mix(mix(mix(seed) ^ kind) ^ number)
+
+
+def _refitted(
+    believed: Any, plausible: Sequence[Any], policy: Any, size: Any, seed: int, bar: Any
+) -> FloatArray | None:
+    """Take the fitted prior for the truth, and let fits decide that lie as far from it as plausible
+    truths do, and as those of twice as many tasks would: their losses with standard errors, ``(fit,
+    4)``; None where the family does not name its parameters.
+
+    What more tasks change is how fits scatter around a truth. Truths around a fit are no mirror of
+    that where a policy does not play best for its prior, as Thompson sampling: it gains or loses in
+    proportion to the error, which averages out over fits, but not over truths.
+    """
+    rows = []
+    for start in range(0, len(plausible), TOGETHER):
+        players: Any = {"truth": policy}
+        some = plausible[start : start + TOGETHER]
+        for number, other in enumerate(some):
+            for name, share in (("now", 1.0), ("then", TWICE)):
+                fit = towards(believed, other, share)
+                if fit is None:
+                    return None
+                players[f"{name} {number}"] = (policy, fit)
+        result = compare(believed, players, **size, seed=_seed(seed, 3, start))
+        for number in range(len(some)):
+            gaps = [result.difference("truth", f"{name} {number}") for name in ("now", "then")]
+            rows.append([each for gap in gaps for each in (gap.mean, gap.std_error)])
+        bar.advance(0.5 * len(some))
+    return np.array(rows)
 
 
 def _row(result: Comparison) -> list[float]:

@@ -4,22 +4,28 @@ is risked, what to do.
 
 from collections.abc import Iterator
 from html import escape
-from typing import Any, Final
-
-import numpy as np
+from typing import Any, Final, Unpack
 
 from priorwise.advise.backtest_result import Backtest
-from priorwise.advise.backtesting import backtest
-from priorwise.advise.candidates import THOMPSON, UNIFORM
+from priorwise.advise.backtest_words import MUCH, share_of
+from priorwise.advise.backtesting import Halves, learned_from, replay_on
+from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate
 from priorwise.advise.certificate import Certificate
 from priorwise.advise.certifying import certify
-from priorwise.core.estimates import Estimate, plus_minus
-from priorwise.figures.pages import document, embedded, facts, folded, tag, wide
+from priorwise.advise.plausible import vague
+from priorwise.advise.recommending import chosen_for
+from priorwise.core.estimates import Estimate, percent, plus_minus
+from priorwise.core.family import for_arms
+from priorwise.core.refusals import refused
+from priorwise.figures.pages import document, embedded, facts, folded, stacked, tag
+from priorwise.logs.options import Reading
 from priorwise.policies.thompson import ThompsonSampling
 
 TITLE: Final = "What to do with the next tasks"
 DRAWS: Final = 20
 """Plausible truths of the certificate."""
+TRAIN: Final = 0.5
+"""Share of the tasks from which a policy is chosen that then plays the others."""
 MOST_TASKS: Final = 512
 """Tasks simulated under each, at most."""
 
@@ -53,28 +59,43 @@ def certificate_of(advice: Any, *, progress: bool | None = None) -> Certificate 
     if not advice.candidates[advice.chosen].learned:
         return None
     fit = advice.fit
-    arms = None
-    if hasattr(fit.prior, "for_arms"):
-        arms = int(np.median(np.bincount(fit.log.task)))
     how: Any = {"horizon": advice.horizon, "batch": advice.batch, "seed": advice.seed}
-    how |= {"draws": DRAWS, "tasks": min(advice.tasks, MOST_TASKS), "arms": arms}
+    how |= {"draws": DRAWS, "tasks": min(advice.tasks, MOST_TASKS)}
     how |= {"bootstrap": 0 if fit.fit.uncertainty is not None else DRAWS}
     return certify(fit, advice.policy, **how, progress=progress)
 
 
 def backtest_of(
-    advice: Any, log: Any, *, progress: bool | None = None, **columns: Any
+    advice: Any,
+    log: Any,
+    *,
+    family: str = "auto",
+    progress: bool | None = None,
+    **reading: Unpack[Reading],
 ) -> Backtest | str:
-    """Replay the recommended policy and Thompson sampling on the later half of the log; why not,
-    where that cannot be.
+    """Replay on the later half of the log the policy that would have been recommended from the
+    earlier half, and Thompson sampling, for as many pulls as records last; why not, where that
+    cannot be.
     """
-    policies = {advice.chosen: advice.policy, THOMPSON: ThompsonSampling()}
     how: Any = {"horizon": advice.horizon, "batch": advice.batch, "seed": advice.seed}
-    how |= {"family": advice.fit.chosen, "progress": progress}
     try:
-        return backtest(log, policies, **how, **columns)
+        halves = learned_from(log, TRAIN, family, None, advice.seed, reading)
+        name, best = chosen_for(halves.fit, **how, arms=halves.arms)
+        policies = {name: _player(name, best, halves), THOMPSON: ThompsonSampling()}
+        return replay_on(halves, policies, **how, limit=MUCH, progress=progress, picked=name)
     except ValueError as error:
+        if not refused(error):
+            raise
         return str(error)
+
+
+def _player(name: str, best: Candidate, halves: Halves) -> Any:
+    """The policy, with the vague prior of the later tasks if that is what it believes."""
+    if best.learned or name == UNIFORM:
+        return best.policy
+    _, width, _ = halves.later.places(halves.arms)
+    learned = for_arms(halves.fit.prior, width)
+    return best.policy, vague(learned) or learned
 
 
 def _section(title: str, parts: Iterator[str]) -> Iterator[str]:
@@ -84,11 +105,8 @@ def _section(title: str, parts: Iterator[str]) -> Iterator[str]:
 
 
 def _p(text: str, kind: str = "") -> str:
-    return tag("p", escape(text), kind)
-
-
-def _percent(share: float) -> str:
-    return f"{share:+.1%}".replace("%", " %")
+    together = escape(text).replace(" %", "&nbsp;%").replace(" ± ", "&nbsp;±&nbsp;")
+    return tag("p", together, kind)
 
 
 def _top(advice: Any) -> str:
@@ -96,7 +114,7 @@ def _top(advice: Any) -> str:
     numbers = [(advice.chosen, "the policy to play")]
     share = advice.above(UNIFORM)
     gain = advice.gain_over(UNIFORM)
-    more = _percent(share) if share == share else f"+{gain.mean:.3g}"
+    more = percent(share, sign=True) if share == share else f"+{gain.mean:.3g}"
     numbers.append((more, "reward, compared with playing any arm"))
     numbers.append((f"{len(log.tasks):,}", f"past tasks, {log.pulls.sum():,.0f} pulls"))
     numbers.append((f"{advice.horizon:,}", "pulls in a task to come"))
@@ -143,9 +161,15 @@ def _earned(advice: Any, replayed: Backtest | str) -> Iterator[str]:
         if replayed:
             yield _p(f"Later tasks of the log cannot be replayed: {replayed}.", "soft")
     else:
+        if replayed.chosen != advice.chosen:
+            yield _p(
+                f"From the earlier half of the log alone, {replayed.chosen} would have been "
+                f"recommended: that is what is replayed here, and not {advice.chosen}.",
+                "note",
+            )
         yield from (_p(line) for line in replayed.card.splitlines())
         yield embedded("Replayed on later tasks of the log, and predicted", replayed.figure())
-        yield folded("The table", tag("pre", escape(str(replayed)), "wide"))
+        yield folded("The table", _replayed(replayed))
     own = advice.reward
     yield _p(
         f"On simulated tasks to come it earns {plus_minus(own.mean, own.std_error)} a task. All "
@@ -157,26 +181,29 @@ def _earned(advice: Any, replayed: Backtest | str) -> Iterator[str]:
 
 
 def _policies(advice: Any) -> str:
-    titles = ("Policy", "Reward of a task", "Less than recommended", "As good")
-    kinds = ("word", "number", "number", "word")
-    head = "".join(tag("th", name, kind) for name, kind in zip(titles, kinds, strict=True))
-    rows = tag("thead", tag("tr", head))
+    rows = []
     for name in advice.table()["policy"]:
         own, gap = advice.scored.estimate(name), advice.gain_over(name)
         chosen = name == advice.chosen
-        cells = (
-            tag("b", escape(name)) if chosen else escape(name),
-            _written(own),
-            "" if chosen else _written(gap),
-            "recommended" if chosen else "yes" if advice.as_good(name) else "no",
-        )
-        row = "".join(tag("td", cell, kind) for cell, kind in zip(cells, kinds, strict=True))
-        rows += tag("tr", row)
-    return wide(rows)
+        good = "recommended" if chosen else "yes" if advice.as_good(name) else "no"
+        rows.append((name, _written(own), "" if chosen else _written(gap), good))
+    return stacked(("Policy", "Reward of a task", "Less than recommended", "As good"), rows)
+
+
+def _replayed(found: Backtest) -> str:
+    rows = []
+    for name in sorted(found.lines, key=lambda name: -found.reward(name).mean):
+        predicted = found.lines[name].predicted
+        shares = share_of(found.share(name)), share_of(found.shrunken_share(name))
+        gap = "" if name == found.winner else _written(found.difference(name, found.winner))
+        promised = "" if predicted is None else _written(predicted)
+        rows.append((name, _written(found.reward(name)), *shares, promised, gap))
+    titles = ("Policy", "Reward of a task", "Share of the gap", "Shrunken share", "Predicted")
+    return stacked((*titles, f"Minus {found.winner}"), rows)
 
 
 def _written(value: Estimate) -> str:
-    return escape(plus_minus(value.mean, value.std_error))
+    return plus_minus(value.mean, value.std_error)
 
 
 def _risked(advice: Any, certificate: Any) -> Iterator[str]:

@@ -28,6 +28,16 @@ def whole_fit(fit: Any, estimator: Any) -> tuple[PriorFit, Any]:
     return inner, getattr(fit, "estimator", None) if inner is not fit else None
 
 
+def usual_arms(fit: Any) -> int | None:
+    """Return how many arms a middling task of the log has, for a prior without a number of its own;
+    None where the fit is not from a log.
+    """
+    log = getattr(fit, "log", None)
+    if log is None or not hasattr(fit.prior, "for_arms"):
+        return None
+    return int(np.median(np.bincount(log.task)))
+
+
 def fixed(prior: Any, arms: int | None) -> Any:
     """Return the fitted prior, one without a fixed number of arms for ``arms`` of them."""
     if hasattr(prior, "for_arms"):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from priorwise.advise.candidates import THOMPSON, UNIFORM
-from priorwise.core.estimates import Estimate, plus_minus
+from priorwise.core.estimates import Estimate, percent, plus_minus
 
 SURE: Final = 2.0
 """Standard errors within which two policies count as equally good."""
@@ -61,8 +61,8 @@ def _of_reward(found: Any) -> str:
 
 def _more(found: Any, name: str, words: str) -> str:
     gap, share = found.gain_over(name), found.above(name)
-    percent = f" ({share:+.1%})".replace("%", " %") if share == share else ""
-    return f"{_amount(gap)} than {words}{percent}"
+    much = f" ({percent(share, sign=True)})" if share == share else ""
+    return f"{_amount(gap)} than {words}{much}"
 
 
 def _amount(gap: Estimate) -> str:
@@ -101,7 +101,7 @@ def _of_simple(found: Any) -> Iterator[str]:
         yield f"A plain A/B test {meaning} would serve as well: {_little(found, test)}."
         return
     share = found.above(test)
-    more = f": {found.chosen} earns {share:.1%} more".replace("%", " %") if share == share else ""
+    more = f": {found.chosen} earns {percent(share)} more" if share == share else ""
     lost = f"{plus_minus(gap.mean, gap.std_error)} a task{more}"
     yield f"A plain A/B test {meaning} would give away {lost}."
 
@@ -112,8 +112,7 @@ def _of_loss(found: Any) -> str:
     loss = found.loss(found.chosen)
     gain = found.gain_over(UNIFORM).mean
     size = abs(loss.mean)
-    share = f", {size / gain:.1%} of what it adds to any arm" if gain > 0.0 else ""
+    share = f", {percent(size / gain)} of what it adds to any arm" if gain > 0.0 else ""
     how = "costs it" if loss.mean >= 0.0 else "loses it nothing: it earns more by"
     what = f"Believing the learned prior instead of the truth {how}"
-    text = f"{what} {plus_minus(size, loss.std_error)} a task on average{share}."
-    return text.replace("%", " %")
+    return f"{what} {plus_minus(size, loss.std_error)} a task on average{share}."

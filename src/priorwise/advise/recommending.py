@@ -12,7 +12,8 @@ where the best is the same for all policies.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Any, Final, Unpack, final
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from priorwise.core.progress import check_progress, progress_of
 from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.fitting import LogFit, fit_prior
+from priorwise.logs.options import ReadingFeatures, check_names
 from priorwise.logs.reducing import Arms
 from priorwise.meta.selection.policies import PolicyComparison, runs_under
 from priorwise.simulate.sizes import check_run
@@ -45,16 +47,8 @@ def recommend(
     seed: int,
     batch: int = 1,
     family: str = "auto",
-    task: str | None = None,
-    action: str | None = None,
-    reward: str | None = None,
-    pulls: str | None = None,
-    squares: str | None = None,
-    context: Sequence[str] | str | None = None,
-    contexts: Any = None,
-    arms: Arms = "auto",
-    missing: Literal["refuse", "drop"] = "refuse",
     progress: bool | None = None,
+    **reading: Unpack[ReadingFeatures],
 ) -> Recommendation:
     """Learn a prior from a log and choose the policy that earns most on tasks to come.
 
@@ -66,13 +60,15 @@ def recommend(
     log
         As in :func:`~priorwise.logs.fitting.fit_prior`.
     horizon, batch
-        Pulls in a task to come, and after how many of them rewards are seen.
+        Pulls in a task to come, and after how many of them rewards are seen, at most ``horizon``.
     seed
         The same seed gives the same numbers.
-    family, task, action, reward, pulls, squares, context, contexts, arms, missing
-        As in :func:`~priorwise.logs.fitting.fit_prior`.
     progress
         Show a progress bar: True always, False never, None on a terminal if it takes long.
+    family, **reading
+        As in :func:`~priorwise.logs.fitting.fit_prior`: ``task``, ``action``, ``reward``,
+        ``pulls``, ``squares``, ``context``, ``contexts``, ``arms``, ``noise_var``, ``time``,
+        ``since``, ``until``, ``window``, ``half_life``, ``reward_as`` and ``missing``.
 
     Examples
     --------
@@ -85,33 +81,20 @@ def recommend(
 
     """
     seed, horizon = validation.seed(seed), validation.count("horizon", horizon)
-    batch = validation.count("batch", batch)
-    if batch > horizon:
-        raise ValueError(f"batch must be at most horizon={horizon:,}, got {batch:,}")
+    batch = validation.batch(batch, horizon)
     check_progress(progress)
+    check_names(reading, ReadingFeatures, "recommend")
     with progress_of(3 * TRUTHS + 1, "learning the prior", shown=progress, parallel=None) as bar:
-        fit = fit_prior(
-            log, family, seed=seed, task=task, action=action, reward=reward, pulls=pulls,
-            squares=squares, context=context, contexts=contexts, arms=arms, missing=missing,
-        )  # fmt: skip
+        fit = fit_prior(log, family, seed=seed, **reading)
         bar.advance(1)
-        patterns = _arms_of_tasks(fit, arms)
-        width = None if patterns is None else patterns.shape[1]
-        believed = fit.prior if width is None else for_arms(fit.prior, width)
-        tried, left_out = candidates(believed, horizon, batch, patterns is not None)
-        tasks = _tasks(tried)
-        players = {name: (each.policy, each.believed) for name, each in tried.items()}
-        check_run(believed, [each for each, _ in players.values()], horizon=horizon, tasks=tasks)
-        how: Any = {"horizon": horizon, "tasks": tasks, "progress": False}
-        how |= {"available": _available(patterns, tasks, seed), "batch": batch}
-        truths, said = _truths(fit, 2 * TRUTHS, width, seed)
+        trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed)
         bar.say("choosing a policy")
-        first = _scores(truths[:TRUTHS], players, how, mix(seed), bar, 1.0)
-        chosen = max(first, key=lambda name: float(first[name].mean()))
+        chosen = _choose(trial, seed, bar)
         bar.say("scoring it on other tasks")
-        twins = {INFORMED + name: (each.policy, None) for name, each in _learned(tried).items()}
-        both = {**players, **twins}
-        other = _scores(truths[TRUTHS:], both, how, mix(mix(seed)), bar, 2.0)
+        learned = {name: each for name, each in trial.tried.items() if each.learned}
+        twins = {INFORMED + name: (each.policy, None) for name, each in learned.items()}
+        fresh, both = trial.truths[TRUTHS:], {**trial.players, **twins}
+        other = _scores(fresh, both, trial.how, mix(mix(seed)), bar, 2.0)
     scores = {name: each for name, each in other.items() if not name.startswith(INFORMED)}
     losses = {
         name: other[INFORMED + name] - scores[name]
@@ -122,20 +105,62 @@ def recommend(
     return Recommendation(
         fit=fit,
         chosen=chosen,
-        candidates=tried,
-        scored=PolicyComparison(scores, truths[TRUTHS:]),
+        candidates=trial.tried,
+        scored=PolicyComparison(scores, fresh),
         losses=losses,
         horizon=horizon,
         batch=batch,
         seed=seed,
-        tasks=tasks,
-        left_out=left_out,
-        said=said,
+        tasks=trial.how["tasks"],
+        left_out=trial.left_out,
+        said=trial.said,
     )
 
 
-def _learned(tried: Mapping[str, Candidate]) -> dict[str, Candidate]:
-    return {name: each for name, each in tried.items() if each.learned}
+@final
+@dataclass(frozen=True)
+class _Trial:
+    """Policies to try, and the truths and the sizes to try them with."""
+
+    tried: dict[str, Candidate]
+    left_out: dict[str, str]
+    truths: list[Any]
+    how: dict[str, Any]
+    said: tuple[str, ...]
+
+    @property
+    def players(self) -> dict[str, Any]:
+        """Policies with what they believe."""
+        return {name: (each.policy, each.believed) for name, each in self.tried.items()}
+
+
+def chosen_for(
+    fit: LogFit, *, horizon: int, batch: int, seed: int, arms: Arms
+) -> tuple[str, Candidate]:
+    """Return the policy that would be recommended to whoever has this fit, with its name."""
+    trial = _trial(fit, arms, horizon, batch, seed)
+    with progress_of(TRUTHS, "choosing a policy", shown=False) as bar:
+        name = _choose(trial, seed, bar)
+    return name, trial.tried[name]
+
+
+def _trial(fit: LogFit, arms: Arms, horizon: int, batch: int, seed: int) -> _Trial:
+    patterns = _arms_of_tasks(fit, arms)
+    width = None if patterns is None else patterns.shape[1]
+    believed = fit.prior if width is None else for_arms(fit.prior, width)
+    tried, left_out = candidates(believed, horizon, batch, patterns is not None)
+    tasks = _tasks(tried)
+    check_run(believed, [each.policy for each in tried.values()], horizon=horizon, tasks=tasks)
+    how: dict[str, Any] = {"horizon": horizon, "tasks": tasks, "progress": False, "batch": batch}
+    how["available"] = _available(patterns, tasks, seed)
+    truths, said = _truths(fit, 2 * TRUTHS, width, seed)
+    return _Trial(tried, left_out, truths, how, said)
+
+
+def _choose(trial: _Trial, seed: int, bar: Any) -> str:
+    """Return the policy that earns most under the first truths."""
+    first = _scores(trial.truths[:TRUTHS], trial.players, trial.how, mix(seed), bar, 1.0)
+    return max(first, key=lambda name: float(first[name].mean()))
 
 
 def _arms_of_tasks(fit: LogFit, arms: Arms) -> BoolArray | None:

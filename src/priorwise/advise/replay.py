@@ -11,7 +11,6 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core.protocols import Seen
-from priorwise.core.runs import Columns
 from priorwise.core.sizes import check_memory
 from priorwise.core.streams import Purpose, Stream, Streams, WorldStreams
 from priorwise.core.tiles import LANES, FamilyTiles
@@ -168,27 +167,31 @@ class Recorded:
         return out
 
 
+@final
+@dataclass(frozen=True, eq=False)
 class Player:
     """One policy with what it believes, ready to play recorded tasks."""
 
-    def __init__(self, policy: Any, believed: Any, horizon: int, batch: int) -> None:
-        """Nothing is run yet."""
-        self.policy, self.believed = policy, believed
-        self._horizon = horizon
-        self._batch = min(batch, horizon)
+    policy: Any
+    believed: Any
 
     def _runner(self, tasks: ReplayedTasks) -> Runner:
-        return choose(tasks, self.believed, self.policy, self._horizon, masked=True, engine="auto")
+        horizon = tasks.rewards.shape[2]
+        return choose(tasks, self.believed, self.policy, horizon, masked=True, engine="auto")
 
     def compiled(self, tasks: ReplayedTasks) -> bool:
         """Whether the compiled loop plays these tasks."""
         return self._runner(tasks).engine == "compiled"
 
-    def play(self, tasks: ReplayedTasks, available: BoolArray, seed: int, first: int) -> Columns:
-        """Play tasks that are numbered from ``first`` on."""
+    def play(
+        self, tasks: ReplayedTasks, available: BoolArray, seed: int, first: int, batch: int
+    ) -> IntArray:
+        """Play tasks that are numbered from ``first`` on, to the end of what is dealt; returns the
+        actions, ``(step, task)``.
+        """
         played = self._runner(tasks).run(
-            seed=seed, first=first, tasks=len(available), horizon=self._horizon,
-            available=available, keep=True, batch=self._batch,
+            seed=seed, first=first, tasks=len(available), horizon=tasks.rewards.shape[2],
+            available=available, keep=True, batch=batch,
         ).columns  # fmt: skip
         assert played is not None
-        return played
+        return played.actions

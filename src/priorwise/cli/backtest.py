@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from priorwise.cli import columns, inputs
-from priorwise.cli.fit import ArmsAre
-from priorwise.cli.inputs import argument, number, word
+from priorwise.cli import inputs
+from priorwise.cli.inputs import number, word
+from priorwise.cli.mistakes import in_options, refusing
 from priorwise.cli.output import fail, finish, finite, results_directory
+from priorwise.cli.reading import LogFile, Reading, reads_log
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,45 +32,38 @@ priorwise backtest log.csv -p greedy -p ts --family beta:exchangeable \\
 priorwise backtest visits.parquet --time started -p ts --horizon 200 --batch 20 --seed 0
 """
 
-TIME: Final = "When a row was; without it, tasks come in the order of the log."
 PROPENSITY: Final = (
     "How likely the recorded action was; adds inverse-propensity and doubly robust estimates."
 )
+RUN_OUT: Final = (
+    "Replay fewer pulls where records do not last: at most this share of them may draw a reward "
+    "again."
+)
 
 
-def _share(value: float) -> float:
-    if not 0.0 < value < 1.0:
+def _share(value: float | None) -> float | None:
+    if value is not None and not 0.0 < value < 1.0:
         raise typer.BadParameter(f"must lie between 0 and 1, got {value:g}")
     return value
 
 
+@reads_log
 def backtest(
-    log: Annotated[str, argument("Parquet, CSV or Arrow file of past tasks.", "LOG")],
+    log: LogFile,
+    *,
     policy: Annotated[
         list[str],
         word("A policy, such as ts or sum:8; repeat it to compare.", "WORD", "--policy", "-p"),
     ],
     horizon: inputs.Horizon,
     seed: inputs.Seed,
-    batch: Annotated[
-        int, number("Rewards are seen after every so many pulls.", inputs.at_least_one, True)
-    ] = 1,
-    time: Annotated[str | None, word(TIME, "COLUMN")] = None,
+    batch: inputs.Batch = 1,
     train: Annotated[
         float, number("Share of the tasks, the earliest, to learn from.", _share, True)
     ] = 0.5,
-    family: columns.FamilyName = "auto",
-    task: columns.Task = None,
-    action: columns.Action = None,
-    reward: columns.Reward = None,
-    pulls: columns.Pulls = None,
-    squares: columns.Squares = None,
+    most_run_out: Annotated[float | None, number(RUN_OUT, _share, "any share")] = None,
     propensity: Annotated[str | None, word(PROPENSITY, "COLUMN")] = None,
-    arms: Annotated[
-        ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
-    ] = ArmsAre.auto,
-    noise_var: columns.NoiseVar = None,
-    drop_missing: columns.DropMissing = False,
+    reading: Reading,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
     quiet: inputs.Quiet = False,
@@ -82,25 +76,23 @@ def backtest(
     if len(policies) < len(policy):
         twice = next(each for each in policy if policy.count(each) > 1)
         fail("--policy", f"{twice} is given twice; leave one out")
-    try:
-        found = replay(
-            log, policies, horizon=horizon, seed=seed, batch=batch, time=time, train=train,
-            family=family, task=task, action=action, reward=reward, pulls=pulls,
-            squares=squares, propensity=propensity, arms=arms.value, noise_var=noise_var,
-            missing="drop" if drop_missing else "refuse", progress=False if quiet else None,
-        )  # fmt: skip
-    except (ModuleNotFoundError, OSError, TypeError, ValueError) as error:
-        fail("LOG", error)
+    inputs.check_batch(batch, horizon)
+    how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "train": train}
+    how |= {"most_run_out": most_run_out, "propensity": propensity}
+    with refusing("LOG"):
+        found = replay(log, policies, **how, **reading.options, progress=False if quiet else None)
     table = found.table()
     rows = [
         {name: finite(cells[i]) for name, cells in table.items()} for i in range(len(found.lines))
     ]
     ends: Any = {"uniform": float(found.uniform.mean()), "best": float(found.best.mean())}
-    size = {"tasks": len(found.uniform), "horizon": horizon, "batch": batch, "seed": seed}
-    text = json.dumps({**size, "prior": found.fit.chosen, **ends, "policies": rows}, indent=1)
+    size = {"tasks": len(found.uniform), "horizon": found.horizon, "asked": horizon}
+    size |= {"batch": batch, "seed": seed}
+    names = {"prior": found.fit.chosen, "chosen": found.chosen}
+    text = json.dumps({**size, **names, **ends, "policies": rows}, indent=1)
 
     def show(console: "Console") -> None:
-        console.print(f"{found}\n\n{found.card}", markup=False, soft_wrap=True)
+        console.print(in_options(f"{found}\n\n{found.card}"), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory is not None else {}
     finish("backtest", directory, picture, text, None if as_json or quiet else show)

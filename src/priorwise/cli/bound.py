@@ -10,6 +10,7 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import argument, histories_range, number, word
+from priorwise.cli.mistakes import refusing
 from priorwise.cli.output import counted, data, fail, finish, finite, results_directory
 
 if TYPE_CHECKING:
@@ -88,12 +89,10 @@ def bound(
     if histories == 1:
         two = "must be at least 2, to have a standard error"
         fail("--histories", f"{two}; leave it out for the default")
-    try:
+    with refusing("BELIEVED"):
         shown = False if quiet else None
         sizes: Any = {"tasks": tasks, "histories": histories, "progress": shown}
         ladder = sensitivity_ladder(truth, wrong, rule, horizon, seed=seed, **sizes)
-    except (ArithmeticError, TypeError, ValueError) as error:
-        fail("BELIEVED", error)
     certified = None
     if ladder.certified and not has_state(truth):
         certified = reward_bound(truth, wrong, rule, horizon)

@@ -1,16 +1,17 @@
 """``priorwise certify``: what deciding with a learned prior may lose."""
 
-from __future__ import annotations
-
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from priorwise.cli import columns, inputs
+from priorwise.cli import inputs
 from priorwise.cli.inputs import argument, number, word
-from priorwise.cli.output import fail, finish, finite, results_directory
+from priorwise.cli.mistakes import in_options, refusing
+from priorwise.cli.output import fail, finish, finite, refuse, results_directory
+from priorwise.cli.reading import ArmsAre, Reading, reads_log
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,16 +36,22 @@ priorwise certify log.csv --family beta:exchangeable --arms 4 \\
 """
 
 SOURCE: Final = "Saved fit, as priorwise fit writes it (.json), or log to fit."
+ARMS: Final = (
+    "New arms in a task to come; of a log also whether tasks share their arms, or have new ones."
+)
+USUAL: Final = "as in the log"
 
 
+@reads_log
 def certify(
     source: Annotated[str, argument(SOURCE, "FIT")],
+    *,
     policies: Annotated[
         list[str], word("One policy, such as ts or sum:8.", "WORD", "--policy", "-p")
     ],
     horizon: inputs.Horizon,
     seed: inputs.Seed,
-    arms: inputs.Arms = None,
+    arms: Annotated[str | None, word(ARMS, "N|same|new", shown=USUAL)] = None,
     draws: Annotated[
         int, number("Plausible truths, at least 20.", inputs.at_least_one, True)
     ] = 100,
@@ -55,17 +62,8 @@ def certify(
         int | None,
         number("Plausible truths by refitting resampled tasks of a log; 0 for none.", None, "half"),
     ] = None,
-    batch: Annotated[
-        int, number("Rewards are seen after every so many pulls.", inputs.at_least_one, True)
-    ] = 1,
-    family: columns.FamilyName = "auto",
-    task: columns.Task = None,
-    action: columns.Action = None,
-    reward: columns.Reward = None,
-    pulls: columns.Pulls = None,
-    squares: columns.Squares = None,
-    noise_var: columns.NoiseVar = None,
-    drop_missing: columns.DropMissing = False,
+    batch: inputs.Batch = 1,
+    reading: Reading,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
     quiet: inputs.Quiet = False,
@@ -78,33 +76,31 @@ def certify(
         several = " and ".join(policies)
         fail("--policy", f"one policy at a time, got {several}; run the command once for each")
     policy = inputs.read_policy(policies[0])
-    read: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
-    read |= {"squares": squares, "noise_var": noise_var}
-    read |= {"missing": "drop" if drop_missing else "refuse"}
+    inputs.check_batch(batch, horizon)
+    are, count = _arms(arms)
     if source == "-" or Path(source).suffix.lower() == ".json":
-        given = [name for name, each in read.items() if each not in (None, "refuse")]
-        if given or family != "auto":
-            what = ", ".join(f"--{name}".replace("_", "-") for name in given or ["family"])
-            fail(what, "only for a log, and FIT is a saved fit; leave it out")
+        given = [*reading.given, *(["--arms"] if are is not ArmsAre.auto else [])]
+        if given:
+            what = "is" if len(given) == 1 else "are"
+            only = f"{what} only for a log, and FIT is a saved fit; leave it out"
+            refuse(f"{', '.join(given)} {only}")
         fit = inputs.read_fit("FIT", source)
+        prior = inputs.with_arms("FIT", fit.prior, count)
+        if count is not None and prior is fit.prior:
+            own = "the learned prior has its own number of arms"
+            fail("--arms", f"only for exchangeable priors, and {own}; leave --arms out")
+        inputs.check_size(prior, [policy], horizon, tasks)
     else:
-        fit = _fitted(source, family, seed, read)
-    prior = inputs.with_arms("FIT", fit.prior, arms)
-    if arms is not None and prior is fit.prior:
-        own = "the learned prior has its own number of arms"
-        fail("--arms", f"only for exchangeable priors, and {own}; leave --arms out")
-    inputs.check_size(prior, [policy], horizon, tasks)
-    try:
-        size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": arms}
+        fit = _fitted(source, seed, replace(reading, arms=are if count is None else ArmsAre.new))
+    with refusing("FIT"):
+        size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": count}
         size |= {"batch": batch, "progress": False if quiet else None}
         found = certified(fit, policy, horizon=horizon, seed=seed, **size)
-    except (ArithmeticError, TypeError, ValueError) as error:
-        fail("FIT, --policy, --draws, --tasks, --batch", error)
     numbers = {name: finite(each) for name, each in found.summary().items()}
     text = json.dumps({**numbers, "policy": policies[0]}, indent=2, allow_nan=False)
 
-    def show(console: Console) -> None:
-        console.print(str(found), markup=False, soft_wrap=True)
+    def show(console: "Console") -> None:
+        console.print(in_options(str(found)), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory else {}
     finish("certificate", directory, picture, text, None if as_json or quiet else show)
@@ -112,11 +108,24 @@ def certify(
         typer.echo(text)
 
 
-def _fitted(log: str, family: str, seed: int, read: dict[str, Any]) -> Any:
+def _arms(text: str | None) -> tuple[ArmsAre, int | None]:
+    """Whether tasks of a log share their arms, and how many new ones a task to come has."""
+    if text is None:
+        return ArmsAre.auto, None
+    if text in set(ArmsAre):
+        return ArmsAre(text), None
+    try:
+        count = int(text)
+    except ValueError:
+        fail("--arms", f"must be a number, same or new, got {text!r}")
+    if count < 1:
+        fail("--arms", f"must be at least 1, got {count}")
+    return ArmsAre.auto, count
+
+
+def _fitted(log: str, seed: int, reading: Reading) -> Any:
     """Learn the prior of a log."""
     from priorwise.logs.fitting import fit_prior
 
-    try:
-        return fit_prior(log, family, seed=seed, **read)
-    except (ModuleNotFoundError, OSError, TypeError, ValueError) as error:
-        fail("FIT", error)
+    with refusing("FIT"):
+        return fit_prior(log, seed=seed, **reading.options)

@@ -1,14 +1,14 @@
 """``priorwise fit``: from a log of past tasks to a prior file."""
 
 import json
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
-from priorwise.cli import columns
-from priorwise.cli.inputs import AsJson, Out, Quiet, Seed, argument, word
-from priorwise.cli.output import fail, finish, results_directory
+from priorwise.cli.inputs import AsJson, Out, Quiet, Seed
+from priorwise.cli.mistakes import in_options, refusing
+from priorwise.cli.output import finish, results_directory
+from priorwise.cli.reading import LogFile, Reading, reads_log
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,48 +38,12 @@ priorwise certify out/prior.json --arms 4 -p ts --horizon 50 --tasks 500 --seed 
 """
 
 
-class ArmsAre(StrEnum):
-    """Whether tasks share their arms."""
-
-    auto = "auto"
-    same = "same"
-    new = "new"
-
-
-class RewardIs(StrEnum):
-    """What of a reward counts."""
-
-    reward = "reward"
-    converted = "converted"
-    value = "value"
-
-
+@reads_log
 def fit(
-    log: Annotated[str, argument("Parquet, CSV or Arrow file of past tasks.", "LOG")],
+    log: LogFile,
+    *,
     seed: Seed,
-    family: columns.FamilyName = "auto",
-    task: columns.Task = None,
-    action: columns.Action = None,
-    reward: columns.Reward = None,
-    pulls: columns.Pulls = None,
-    squares: columns.Squares = None,
-    arms: Annotated[
-        ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
-    ] = ArmsAre.auto,
-    noise_var: columns.NoiseVar = None,
-    time: Annotated[str | None, word("When a row was: days, times or numbers.", "COLUMN")] = None,
-    since: Annotated[str | None, word("Leave out rows before this time.", "TIME")] = None,
-    until: Annotated[str | None, word("Leave out rows after this time.", "TIME")] = None,
-    window: Annotated[
-        float | None, word("Days that a reward may take: younger rows are left out.", "DAYS")
-    ] = None,
-    half_life: Annotated[
-        float | None, word("Days after which half of the tasks are left out.", "DAYS")
-    ] = None,
-    reward_as: Annotated[
-        RewardIs, typer.Option(help="The reward, whether there is one, or how much if there is.")
-    ] = RewardIs.reward,
-    drop_missing: columns.DropMissing = False,
+    reading: Reading,
     out: Out = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -88,15 +52,8 @@ def fit(
     from priorwise.logs.fitting import fit_prior
 
     directory = results_directory("prior", out, as_json)
-    try:
-        found = fit_prior(
-            log, family, seed=seed, task=task, action=action, reward=reward, pulls=pulls,
-            squares=squares, arms=arms.value, noise_var=noise_var, time=time,
-            since=since, until=until, window=window, half_life=half_life, reward_as=reward_as.value,
-            missing="drop" if drop_missing else "refuse",
-        )  # fmt: skip
-    except (ModuleNotFoundError, OSError, TypeError, ValueError) as error:
-        fail("LOG", error)
+    with refusing("LOG"):
+        found = fit_prior(log, seed=seed, **reading.options)
     text, pictures = found.fit.to_json(), {}
     if directory is not None:
         pictures = dict(found.figure())
@@ -104,7 +61,7 @@ def fit(
             pictures |= {f"check.{suffix}": each for suffix, each in found.check.figure().items()}
 
     def show(console: "Console") -> None:
-        console.print(str(found), markup=False, soft_wrap=True)
+        console.print(in_options(str(found)), markup=False, soft_wrap=True)
 
     finish("prior", directory, pictures, text, None if as_json or quiet else show)
     if as_json:

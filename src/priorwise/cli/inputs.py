@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
+from priorwise.cli.mistakes import refusing
 from priorwise.cli.output import fail
 from priorwise.cli.policies import parse_policy
 
@@ -65,6 +66,14 @@ def check_size(prior: Prior, policies: Sequence[Policy], horizon: int, tasks: in
         check_run(prior, policies, horizon=horizon, tasks=tasks)
     except ValueError as error:
         fail("--horizon, --tasks", error)
+
+
+def check_batch(batch: int, horizon: int) -> None:
+    """Stop before the work if a batch is longer than a task."""
+    from priorwise.core.validation import batch as checked
+
+    with refusing("--batch"):
+        checked(batch, horizon)
 
 
 def seed_range(value: int) -> int:
@@ -196,10 +205,8 @@ def _try(option: str, prior: Prior, policy: Policy | None, believed: Prior) -> N
     import priorwise as pw
 
     rule = policy or pw.Uniform()
-    try:
+    with refusing(option):
         pw.simulate(prior, rule, horizon=1, tasks=1, seed=0, believed=believed, engine="numpy")
-    except (ArithmeticError, AttributeError, MemoryError, TypeError, ValueError) as error:
-        fail(option, error)
 
 
 def number(text: str, check: Callable[[Any], Any] | None, shown: bool | str = False) -> Any:
@@ -222,7 +229,10 @@ SEED: Final = "A whole number from 0 on, such as --seed 0; the same seed gives t
 FILES: Final = "Directory for the figure, as .png and .svg, and the numbers, as .json."
 
 PriorFile = Annotated[str, argument(PRIOR, "PRIOR")]
+BATCH: Final = "Rewards are seen after every so many pulls, at most those of a task."
+
 Horizon = Annotated[int, number("Pulls in a task, such as --horizon 10.", at_least_one)]
+Batch = Annotated[int, number(BATCH, at_least_one, True)]
 Seed = Annotated[int, number(SEED, seed_range)]
 Arms = Annotated[int | None, number("Number of arms, for exchangeable priors.", at_least_one)]
 AsJson = Annotated[

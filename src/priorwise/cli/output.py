@@ -1,5 +1,6 @@
 """Where the command line writes, and how it ends: results on standard output and in files, progress
-and errors on standard error; one line and an exit code when something is wrong, never a traceback.
+and errors on standard error; one line and an exit code when something is wrong, and a traceback
+only for a bug.
 """
 
 import codecs
@@ -8,6 +9,7 @@ import io
 import math
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +28,7 @@ USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 BAD_INPUT: Final = 2
 BROKEN: Final = 1
+BUG: Final = "this is a bug in priorwise, not in the input; please report it with the lines above"
 
 LONGEST: Final = 1_000
 """Characters of a message; the middle of a longer one is left out."""
@@ -174,7 +177,12 @@ def data(value: Any, *names: str) -> dict[str, Any]:
 
 def fail(option: str, problem: object) -> NoReturn:
     """Stop: name the option, what is wrong with it, and what to do."""
-    _say(f"{option}: {problem}")
+    refuse(f"{option}: {problem}")
+
+
+def refuse(message: str) -> NoReturn:
+    """Stop with a line that says what is wrong."""
+    _say(message)
     raise typer.Exit(BAD_INPUT)
 
 
@@ -217,6 +225,10 @@ class Group(TyperGroup):
                 _say(str(error))
                 sys.exit(BAD_INPUT)
             code = _unwritable(error)
+        except Exception as error:
+            traceback.print_exception(error, file=sys.stderr)
+            _say(BUG)
+            code = BROKEN
         sys.exit(code or 0)
 
     def invoke(self, ctx: Any) -> Any:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from priorwise.cli import columns, inputs
-from priorwise.cli.fit import ArmsAre
-from priorwise.cli.inputs import argument, number, word
+from priorwise.cli import inputs
+from priorwise.cli.inputs import word
+from priorwise.cli.mistakes import in_options, refusing
 from priorwise.cli.output import fail, finish, finite, results_directory
+from priorwise.cli.reading import LogFile, Reading, reads_log
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,24 +39,15 @@ priorwise recommend visits.parquet --task campaign --action banner --reward boug
 REPORT: Final = "One self-contained page about the advice, such as advice.html."
 
 
+@reads_log
 def recommend(
-    log: Annotated[str, argument("Parquet, CSV or Arrow file of past tasks.", "LOG")],
+    log: LogFile,
+    *,
     horizon: inputs.Horizon,
     seed: inputs.Seed,
-    batch: Annotated[
-        int, number("Rewards are seen after every so many pulls.", inputs.at_least_one, True)
-    ] = 1,
-    family: columns.FamilyName = "auto",
-    task: columns.Task = None,
-    action: columns.Action = None,
-    reward: columns.Reward = None,
-    pulls: columns.Pulls = None,
-    squares: columns.Squares = None,
-    arms: Annotated[
-        ArmsAre, typer.Option(help="Do tasks share their arms, or has each new ones?")
-    ] = ArmsAre.auto,
-    drop_missing: columns.DropMissing = False,
+    batch: inputs.Batch = 1,
     report: Annotated[str | None, word(REPORT, "FILE")] = None,
+    reading: Reading,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
     quiet: inputs.Quiet = False,
@@ -65,18 +57,13 @@ def recommend(
 
     directory = results_directory("advice", out, as_json)
     page = None if report is None else _page(report)
-    read: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
-    read |= {"squares": squares, "arms": arms.value}
-    read |= {"missing": "drop" if drop_missing else "refuse"}
+    inputs.check_batch(batch, horizon)
     shown = False if quiet else None
-    try:
-        found = advised(
-            log, horizon=horizon, seed=seed, batch=batch, family=family, **read, progress=shown
-        )
-    except (ArithmeticError, ModuleNotFoundError, OSError, TypeError, ValueError) as error:
-        fail("LOG", error)
+    with refusing("LOG"):
+        how: Any = {"horizon": horizon, "seed": seed, "batch": batch, "progress": shown}
+        found = advised(log, **how, **reading.options)
     if page is not None:
-        _write_page(page, found, log, read, shown)
+        _write_page(page, found, log, reading.options, shown)
     numbers = {name: finite(each) for name, each in found.summary().items()}
     numbers["policies"] = [
         {name: finite(each) for name, each in row.items()} for row in numbers["policies"]
@@ -85,7 +72,7 @@ def recommend(
     text = json.dumps(numbers, indent=1, allow_nan=False)
 
     def show(console: "Console") -> None:
-        console.print(str(found), markup=False, soft_wrap=True)
+        console.print(in_options(str(found)), markup=False, soft_wrap=True)
         if page is not None:
             console.print(f"Wrote {page}", markup=False, soft_wrap=True)
 
@@ -117,7 +104,7 @@ def _write_page(path: Path, found: Any, log: str, read: Any, shown: bool | None)
     from priorwise.core.files import write_whole
 
     certificate = certificate_of(found, progress=shown)
-    replayed = backtest_of(found, log, **read, progress=shown)
+    replayed = backtest_of(found, log, progress=shown, **read)
     content = advice_page(found, certificate, replayed).encode()
     try:
         write_whole(path, content)

@@ -9,11 +9,11 @@ import typer
 
 from priorwise.cli import inputs
 from priorwise.cli.inputs import number, word
-from priorwise.cli.output import fail, finish, results_directory
+from priorwise.cli.mistakes import refusing
+from priorwise.cli.output import finish, results_directory
 from priorwise.cli.policies import WORDS
 
 TASKS: Final = "Number of tasks; four times as many halve the standard errors."
-BATCH: Final = "Rewards are seen after every so many pulls."
 
 _WORDS: Final = "\n".join(
     f"[cyan]{each.usage:<17}[/] {each.meaning}".replace("[:", "\\[:") for each in WORDS.values()
@@ -67,7 +67,7 @@ def simulate(
         word("Prior file, or saved fit, to believe instead; the true one is run too.", "PRIOR"),
     ] = None,
     arms: inputs.Arms = None,
-    batch: Annotated[int, number(BATCH, inputs.at_least_one, True)] = 1,
+    batch: inputs.Batch = 1,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
     threads: Annotated[
@@ -86,10 +86,9 @@ def simulate(
     chosen = inputs.entries(policy, priors, **size)
     players = {entry.name: (entry.policy, entry.believed) for entry in chosen}
     size |= {"batch": batch, "threads": threads, "progress": False if quiet else None}
-    try:
+    inputs.check_batch(batch, horizon)
+    with refusing("--horizon, --tasks, --batch"):
         result = compare(truth, players, seed=seed, **size)
-    except (TypeError, ValueError) as error:
-        fail("--horizon, --tasks, --batch", error)
     lines = report.lines(truth, chosen, result, batch)
     text = report.as_json(truth, wrong, lines, batch)
     picture = report.as_figure(lines) if directory else {}

@@ -75,6 +75,11 @@ def plus_minus(value: float, error: float) -> str:
     return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
+def percent(share: float, digits: int = 1, *, sign: bool = False) -> str:
+    """Write a share as ``3.5 %``."""
+    return f"{100.0 * share:{'+' if sign else ''}.{digits}f} %"
+
+
 def digits_of(error: float) -> int:
     """Decimals that show two digits of a standard error."""
     return min(max(1 - math.floor(math.log10(error)), 0), 12)

@@ -138,6 +138,14 @@ def count(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
+def batch(value: Any, horizon: int) -> int:
+    """Return after how many pulls rewards are seen: at most those of a task."""
+    checked = count("batch", value)
+    if checked > horizon:
+        raise ValueError(f"batch must be at most horizon={horizon:,}, got {shown(checked)}")
+    return checked
+
+
 def counts(name: str, value: Any, size: int, least: int = 1) -> IntArray:
     """Return ``size`` integers, each at least ``least``."""
     what = f"an integer or one for each of {size} tasks"

@@ -25,7 +25,7 @@ def backtest_figure(table: Mapping[str, Any], ends: tuple[float, float], title: 
         "is partly luck."
     )
     rows = np.arange(len(names))
-    with sheet(left + 5.0, tall, title, note, left=left, top=0.62, bottom=0.75) as page:
+    with sheet(left + 5.0, tall, title, note, left=left, top=0.78, bottom=0.75) as page:
         axes = page.axes(left, 4.75, tall)
         for name, label, shift, colour, marker in (
             ("reward", "replayed", 0.1, COLOURS[0], "o"),
@@ -42,5 +42,7 @@ def backtest_figure(table: Mapping[str, Any], ends: tuple[float, float], title: 
         axes.set_yticks(rows, names)
         axes.set_ylim(-0.7, len(names) - 0.3)
         axes.set(xlabel="reward of a task")
-        axes.legend(frameon=False, fontsize=8)
+        # above the panel, where it hides nothing
+        place: Any = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0), "ncols": 2}
+        axes.legend(frameon=False, fontsize=8, borderaxespad=0.2, handletextpad=0.4, **place)
     return page.picture

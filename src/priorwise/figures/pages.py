@@ -1,7 +1,7 @@
 """HTML pages that need no other file and nothing from the network: one look, figures embedded."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -30,6 +30,22 @@ def tag(name: str, content: object, kind: str = "") -> str:
 def wide(content: str, kind: str = "") -> str:
     """Return a table that may be wider than the page."""
     return tag("div", tag("table", content, kind), "wide")
+
+
+def stacked(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts, the first of each row its name; on a phone every row is a list, with
+    the title of its column before each text.
+    """
+    kinds = ["", *["number"] * (len(titles) - 1)]
+    head = "".join(tag("th", escape(t), k) for t, k in zip(titles, kinds, strict=True))
+    body = ""
+    for name, *texts in rows:
+        cells = [tag("th", escape(name))]
+        for title, text in zip(titles[1:], texts, strict=True):
+            label = f' data-title="{escape(title)}"' if text else ""
+            cells.append(f'<td class="number"{label}>{escape(text)}</td>')
+        body += tag("tr", "".join(cells))
+    return wide(tag("thead", tag("tr", head)) + tag("tbody", body), "stacked")
 
 
 def folded(title: str, content: str) -> str:

@@ -127,6 +127,8 @@ def _words(table: Any, texts: dict[str, str]) -> list[_Test]:
     for role, name in texts.items():
         text = table[f"text_{role}"].strip()
         word = table[role].isnull() & text.notnull() & ~text.lower().isin(MISSING)
+        comma = word & text.replace(",", ".").try_cast("float64").notnull()
+        found.append(_Test(_option(role), name, comma, "a decimal comma, and no point,"))
         found.append(_Test(_option(role), name, word, "a text that is no number"))
     return found
 

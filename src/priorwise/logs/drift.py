@@ -5,10 +5,15 @@ from the parts just before it, and all of them together by the one prior that fi
 
     E = prod_k p(part k | prior learned just before it) / max_prior prod_k p(part k | prior).
 
-If one prior holds throughout, the best of them is at least as likely as the true one, so that
-E has a mean of at most 1 and reaches ``1 / LEVEL`` in at most that share of logs (Markov), however
-arms were chosen: "universal inference" (Wasserman, Ramdas and Balakrishnan 2020). The evidence is
-the average of two such E, for a short and a longer memory.
+If tasks are independent draws of one prior of the fitted family and structure, the best of these
+is at least as likely as the true one, so that E has a mean of at most 1 and reaches ``1 / LEVEL``
+in at most that share of logs (Markov), however arms were chosen: "universal inference" (Wasserman,
+Ramdas and Balakrishnan 2020). The evidence is the average of two such E, for a short and a longer
+memory.
+
+No such promise holds where the true prior is outside the family or structure, which was mostly
+chosen on the same log, where tasks depend on each other, or where the likelihood is approximate: a
+prior that is wrong throughout may fit some parts better than others without any change.
 """
 
 from dataclasses import dataclass
@@ -23,7 +28,7 @@ from priorwise.core.types import IntArray
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 LEVEL: Final = 0.01
-"""How often a log with one prior is said to drift, at most."""
+"""How often a log with one prior of the fitted family is said to drift, at most."""
 PARTS: Final = 8
 LEAST: Final = 25
 """Tasks of a part."""
@@ -43,7 +48,9 @@ class Drift(Tabular):
 
     @property
     def raised(self) -> bool:
-        """Whether the evidence is that of at most one log in a hundred without a change."""
+        """Whether the evidence is that of at most one log in a hundred without a change, if tasks
+        are independent draws of the fitted family.
+        """
         return bool(self.log_evidence >= -np.log(LEVEL))
 
     @property
@@ -57,8 +64,9 @@ class Drift(Tabular):
             )
         return (
             f"The prior changes over time (average arm: {ends}): tasks are predicted better by "
-            "those just before them than by all. Learn from late tasks only, with since=, or let "
-            "old ones fade, with half_life=."
+            "those just before them than by all. (One log in a hundred says so without a change, "
+            "at most, if the family fits and tasks are independent; else maybe more.) Learn from "
+            "late tasks only, with since=, or let old ones fade, with half_life=."
         )
 
     def table(self) -> Table:

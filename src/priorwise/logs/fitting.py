@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core import validation
+from priorwise.core.estimates import percent
 from priorwise.core.family import Family, families, for_arms
 from priorwise.core.fits import PriorFit, named
 from priorwise.core.frames import Table, Tabular
@@ -22,8 +23,8 @@ from priorwise.logs.choosing import compared_with, mixtures_of, simplest
 from priorwise.logs.drift import Drift, drift_of
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.logs.reducing import Arms, Log, read_log
-from priorwise.logs.rows import task_starts
-from priorwise.logs.times import RewardAs, faded, positive_or_none
+from priorwise.logs.rows import fading, task_starts
+from priorwise.logs.times import RewardAs, positive_or_none
 from priorwise.logs.worth import in_words, worth
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
@@ -35,7 +36,7 @@ CHOICES: Final = (
 MANY: Final = 0.2
 """Share of zeros from which positive rewards look like amounts that most rows do not have."""
 AMOUNTS: Final = (
-    "{share:.0%} of the rewards are 0 and the others positive, as values per conversion are, and "
+    "{share} of the rewards are 0 and the others positive, as values per conversion are, and "
     "one law was fitted to both. Better fit whether there is one (reward_as='converted') and how "
     "much, where there is one (reward_as='value')."
 )
@@ -97,7 +98,7 @@ class LogFit(Tabular):
                 "be like those of the others."
             )
         if self.log.odd is not None and not self.log.columns.summed and self.log.zeros > MANY:
-            said.append(AMOUNTS.format(share=self.log.zeros))
+            said.append(AMOUNTS.format(share=percent(self.log.zeros, 0)))
         return tuple(said)
 
     def __str__(self) -> str:
@@ -200,14 +201,7 @@ def fit_prior(
         reward_as=reward_as,
     )  # fmt: skip
     starts = None if time is None else task_starts(read)
-    fade = positive_or_none("half_life", half_life)
-    if fade is not None:
-        if starts is None:
-            raise ValueError("half_life: name the column of times with time=...")
-        kept = faded(starts, fade, validation.seed(seed))
-        said = f"{kept.sum():,} of {len(kept):,} tasks were kept, the older the fewer (half_life=)"
-        read = replace(read.part(kept), left=(*read.left, said))
-        starts = starts[kept]
+    read, starts = fading(read, starts, half_life, validation.seed(seed))
     return fit_read(
         read, family, seed=seed, contexts=contexts, arms=arms, noise_var=noise_var, starts=starts
     )

@@ -271,29 +271,37 @@ def _read(
     numbers = as_asked(numbers, reward_as, columns)
     rows, dropped, odd, zeros = checked(numbers, texts, columns, where, missing)
     source = numbers.filter(~unknown(numbers.reward))
-    found = fetch_table(_reduced(source, columns))
-    tasks, task_of = _places(found["task"])
-    arms, arm_of = _places(found["action"])
+    found = fetch_table(reduced(source, columns))
+    tasks, task_of = places_in(found["task"])
+    arms, arm_of = places_in(found["action"])
     order = np.lexsort([arm_of, task_of])
+    sums: Any = {
+        name: None if each is None else each[order]
+        for name, each in sums_of(found, columns).items()
+    }
+    return Log(
+        columns, tasks, arms, task_of[order], arm_of[order], **sums, odd=odd, rows=rows,
+        dropped=dropped, said=columns.said, source=source, left=left, zeros=zeros,
+    )  # fmt: skip
+
+
+def sums_of(found: Any, columns: Columns) -> dict[str, FloatArray | None]:
+    """The sums of a reduced table by their names in a log."""
     names = [name for name in found.column_names if name[0] == "_"]
-    sums = {name: np.asarray(found[name].to_numpy(), np.float64)[order] for name in names}
+    sums = {name: np.asarray(found[name].to_numpy(), np.float64) for name in names}
     dim = len(columns.context)
     gram = moments = None
     if dim:
-        gram, moments = np.empty((len(order), dim, dim)), np.empty((len(order), dim))
+        gram, moments = np.empty((len(found), dim, dim)), np.empty((len(found), dim))
         for i, j in combinations_with_replacement(range(dim), 2):
             gram[:, i, j] = gram[:, j, i] = sums[f"_x{i}_{j}"]
         for i in range(dim):
             moments[:, i] = sums[f"_xr{i}"]
-    return Log(
-        columns, tasks, arms, task_of[order], arm_of[order],
-        sums["_pulls"], sums["_sums"], sums.get("_squares"), gram, moments, odd, rows,
-        dropped,
-        columns.said, source, left, zeros,
-    )  # fmt: skip
+    known = {name: sums.get(f"_{name}") for name in ("pulls", "sums", "squares")}
+    return {**known, "gram": gram, "moments": moments}
 
 
-def _reduced(table: Any, columns: Columns) -> Any:
+def reduced(table: Any, columns: Columns) -> Any:
     """The expression: sums for each task and arm."""
     reward = table.reward
     sums = {"_pulls": table.count(), "_sums": reward.sum(), "_squares": (reward * reward).sum()}
@@ -309,7 +317,7 @@ def _reduced(table: Any, columns: Columns) -> Any:
     return table.group_by(["task", "action"]).aggregate(**sums)
 
 
-def _places(values: Any) -> tuple[NDArray[Any], IntArray]:
+def places_in(values: Any) -> tuple[NDArray[Any], IntArray]:
     """Distinct values of an Arrow column in order, and the place of each among them."""
     import pyarrow as pa
 

@@ -1,5 +1,6 @@
 """What the sums of a log do not tell: when its tasks began, and its single rewards."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.logs.checking import EngineError, fetch, reason
 from priorwise.logs.reducing import Log
+from priorwise.logs.times import faded, positive_or_none
 
 
 class Records(NamedTuple):
@@ -36,6 +38,22 @@ def task_starts(log: Log) -> NDArray[Any]:
     when = table.row if log.columns.time is None else table.time
     found = fetch(table.group_by("task").aggregate(first=when.min()))
     return np.asarray(found["first"][np.argsort(found["task"], kind="stable")])
+
+
+def fading(
+    log: Log, starts: NDArray[Any] | None, half_life: float | None, seed: int
+) -> tuple[Log, NDArray[Any] | None]:
+    """Let old tasks fade, if a half-life is given: see :func:`~priorwise.logs.times.faded`. Returns
+    the tasks that are kept, and when they began.
+    """
+    fade = positive_or_none("half_life", half_life)
+    if fade is None:
+        return log, starts
+    if starts is None:
+        raise ValueError("half_life: name the column of times with time=...")
+    kept = faded(starts, fade, seed)
+    said = f"{kept.sum():,} of {len(kept):,} tasks were kept, the older the fewer (half_life=)"
+    return replace(log.part(kept), left=(*log.left, said)), starts[kept]
 
 
 def single_rewards(log: Log) -> Records:

@@ -56,7 +56,7 @@ class Period:
         if self.until is not None:
             outside = outside | (when > ibis.literal(end, type=kind))
         if self.window is not None and end is not None:
-            last = _before(end, self.window)
+            last = earlier_by(end, self.window)
             young = ~outside & (when > ibis.literal(last, type=kind))
         facts = fetch(table.aggregate(rows=table.count(), out=outside.sum(), young=young.sum()))
         rows, out, late = (int(np.nan_to_num(np.float64(each[0] or 0))) for each in facts.values())
@@ -115,7 +115,8 @@ def moment(name: str, value: Any, column: str, kind: Any) -> Any:
     return found
 
 
-def _before(end: Any, window: float) -> Any:
+def earlier_by(end: Any, window: float) -> Any:
+    """Return the time so many days, or units of a column of numbers, before another."""
     if isinstance(end, datetime):
         return end - timedelta(days=window)
     if isinstance(end, date):

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from priorwise.core import doors, validation
+from priorwise.core.estimates import percent
 from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import MemoryPolicy, Policy, Prior
@@ -53,8 +54,9 @@ def simulate(
     available
         Which arms may be pulled, boolean, ``(arm,)`` or ``(task, arm)``.
     batch
-        Rewards are seen after every so many pulls; the last batch may be shorter. All pulls of a
-        batch are chosen from one belief, as ``policy.allocate`` does; curves are by pull as ever.
+        Rewards are seen after every so many pulls, at most ``horizon``; the last batch may be
+        shorter. All pulls of a batch are chosen from one belief, as ``policy.allocate`` does;
+        curves are by pull as ever.
     keep
         Return actions and rewards of every task too, ``(task, step)``.
     engine
@@ -150,7 +152,7 @@ class Simulation:
         self.tasks = tasks = validation.count("tasks", tasks)
         self.seed = validation.seed(seed)
         self.keep = keep = validation.flag("keep", keep)
-        self.batch = validation.count("batch", batch)
+        self.batch = validation.batch(batch, horizon)
         doors.fixed_prior("prior", prior)
         if self.batch > 1:
             refuse_influence(prior, f"batch={batch}", "batch=1")
@@ -200,7 +202,7 @@ class Simulation:
             # blocks in the order of the tasks; a clock reads how long a small one takes, first
             bounds = pairwise([0, *range(first, self.tasks, self.block), self.tasks])
             shared = {"seed": self.seed, "horizon": self.horizon, "keep": self.keep}
-            shared |= {"batch": min(self.batch, self.horizon)}
+            shared["batch"] = self.batch
             mask = self.mask
             parts: list[dict[str, Any]] = [
                 {"first": at, "tasks": end - at, **shared}
@@ -221,6 +223,6 @@ class Simulation:
 
 def _why(name: str, policy: Any, share: float) -> str:
     """Who takes so long, and why, where the policy says so."""
-    who = name + (f" takes {share:.0%} of it" if share < 0.995 else "")
+    who = name + (f" takes {percent(share, 0)} of it" if share < 0.995 else "")
     reason = getattr(policy, "slow_because", "")
     return f"{who}, as it {reason}" if reason else who

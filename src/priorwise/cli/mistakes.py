@@ -1,0 +1,69 @@
+"""Whose mistake an error is: what the library refuses is the user's and ends in one line about an
+option; everything else is a bug of ours, and is shown as one.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from priorwise.cli.output import fail, refuse
+
+REFUSALS: Final = (ArithmeticError, ImportError, OSError, TypeError, ValueError)
+NUMBERS: Final = (
+    *("horizon", "batch", "seed", "tasks", "train", "most_run_out", "propensity"),
+    *("draws", "bootstrap"),
+)
+"""Arguments of the library that are options of the same name, beside those of a log."""
+COLUMNS: Final = ("task", "action", "reward", "pulls", "squares", "time", "propensity")
+"""Those that name a column: an error may speak of what it holds."""
+NAMED: Final = re.compile(r"\b([a-z_]+)=(\.\.\.|'([^']*)'|[\d.,]*\d)?(?![\w'\[({])")
+"""How the library names an argument: ``name=``, ``name=...``, ``name='word'`` or ``name=5``."""
+
+
+@contextmanager
+def refusing(place: str) -> Iterator[None]:
+    """Turn what the library refuses into one line about an option, and let bugs through."""
+    try:
+        yield
+    except REFUSALS as error:
+        from priorwise.core.refusals import refused
+
+        if not refused(error):
+            raise
+        text = in_options(str(error))
+        if text.startswith("--"):
+            refuse(text)
+        fail(place, text)
+
+
+def in_options(text: str) -> str:
+    """Write arguments of the library as options: ``time=...`` is ``--time``, ``arms='new'`` is
+    ``--arms new``, ``since must be a day`` is ``--since must be a day``.
+    """
+    from priorwise.cli.reading import Reading
+
+    known = {*Reading.__annotations__, *NUMBERS}
+
+    def option(found: re.Match[str]) -> str:
+        name, value, quoted = found[1], found[2] or "", found[3]
+        if (name, quoted) == ("missing", "drop"):
+            return "--drop-missing"
+        if name not in known:
+            return found[0]
+        if quoted and " " not in quoted:
+            value = quoted
+        return f"{_written(name)} {'' if value == '...' else value}".rstrip()
+
+    text = NAMED.sub(option, text)
+    first, _, rest = text.partition(" ")
+    if first in known and rest.startswith("must "):
+        return f"{_written(first)} {rest}"
+    name = first.removesuffix(":")
+    if first != name and name in known and name not in COLUMNS:
+        return f"{_written(name)}: {rest}"
+    return text
+
+
+def _written(name: str) -> str:
+    return f"--{name}".replace("_", "-")

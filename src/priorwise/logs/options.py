@@ -1,0 +1,46 @@
+"""What may be said of a log, wherever one is read and fitted: the options of ``fit_prior`` by name,
+for the tools that hand them on.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from priorwise.logs.reducing import Arms
+from priorwise.logs.times import RewardAs
+
+
+class Reading(TypedDict, total=False):
+    """Columns of a log, which of its rows count, and how it is fitted: see
+    :func:`~priorwise.logs.fitting.fit_prior`.
+    """
+
+    task: str | None
+    action: str | None
+    reward: str | None
+    pulls: str | None
+    squares: str | None
+    arms: Arms
+    noise_var: float | None
+    time: str | None
+    since: Any
+    until: Any
+    window: float | None
+    half_life: float | None
+    reward_as: RewardAs
+    missing: Literal["refuse", "drop"]
+
+
+class ReadingFeatures(Reading, total=False):
+    """The same with features of the pulled arm."""
+
+    context: Sequence[str] | str | None
+    contexts: Any
+
+
+def check_names(given: Mapping[str, Any], options: Any, tool: str) -> None:
+    """Refuse what is no option of a tool."""
+    if unknown := [name for name in given if name not in options.__annotations__]:
+        raise TypeError(
+            f"{tool} has no option {unknown[0]!r}; those of a log are "
+            f"{', '.join(options.__annotations__)}"
+        )

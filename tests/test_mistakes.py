@@ -1,0 +1,175 @@
+"""Whose mistake an error is: what cannot be is refused in one line that names the option, and a bug
+is shown as a bug. And every command that fits a log takes the same options for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer.main
+from stranger_family import PoissonPrior
+from typer.testing import CliRunner
+
+import priorwise as pw
+from priorwise.advise.recommending import recommend
+from priorwise.cli import app
+from priorwise.cli.mistakes import in_options
+from priorwise.cli.reading import Reading
+from priorwise.core import validation
+from priorwise.core.refusals import refused
+from priorwise.logs import fitting, options
+
+RUN = ["--horizon", "5", "--seed", "0"]
+COMMANDS: dict[str, list[str]] = {
+    "fit": ["--seed", "0"],
+    "certify": ["-p", "ts", *RUN, "--draws", "20", "--tasks", "20"],
+    "backtest": ["-p", "ts", *RUN],
+    "recommend": RUN,
+}
+
+
+def caught(call: Any) -> Exception:
+    try:
+        call()
+    except Exception as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_what_is_raised_on_purpose_is_told_from_what_happens() -> None:
+    meant = (
+        lambda: validation.count("horizon", 0),
+        lambda: validation.count("horizon", "five"),
+        lambda: pw.fit_prior("no such file.csv", seed=len("any")),
+        lambda: PoissonPrior([-1.0], [1.0]),  # of a family that another package registers
+        lambda: Path("no/such/file").read_text(),
+    )
+    for call in meant:
+        assert refused(caught(call)), call
+    bugs = (
+        lambda: np.zeros(2) + np.zeros(3),
+        lambda: np.linalg.cholesky(-np.eye(2)),
+        lambda: None + 1,  # type: ignore[operator]
+        lambda: int("three"),
+        lambda: pw.compare(None, {"ts": 3}, horizon=1, tasks=1, seed="x").no_such_name,  # type: ignore[arg-type,attr-defined]
+        lambda: validation.vector("mean", [1.0]).no_such_name,  # type: ignore[attr-defined]
+    )
+    assert [refused(caught(call)) for call in bugs] == [False] * 4 + [True, False]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    pulls = [(t, a) for t in range(24) for a in range(4) for _ in range(2)]
+    rows = [f"{t},arm{a},{int((3 * t + a) % 4 == 0)}" for t, a in pulls]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["task,action,reward", *rows]))
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_bug_is_shown_as_a_bug(
+    command: str, log: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Exit code 1 with a traceback, whatever the type of the error; nothing is written."""
+    out = tmp_path / "out"
+    words = [command, str(log), *COMMANDS[command], "--family", "beta", "--out", str(out)]
+    for broken in (
+        lambda *_, **__: None + 1,  # type: ignore[operator]
+        lambda *_, **__: np.zeros(2) + np.zeros(3),
+        lambda *_, **__: pw.Greedy().no_such_name,  # type: ignore[attr-defined]
+    ):
+        monkeypatch.setattr(fitting, "_candidates", broken)
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 1
+        assert "Traceback" in done.output
+        assert "this is a bug in priorwise" in done.output
+        assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["certify", "backtest", "recommend", "simulate"])
+def test_batches_longer_than_tasks_are_refused_alike(
+    command: str, log: Path, tmp_path: Path
+) -> None:
+    words = [command, str(log), *COMMANDS.get(command, ["-p", "ts", *RUN]), "--batch", "50"]
+    if command == "simulate":
+        pw.BetaPrior([1.0, 2.0], [3.0, 3.0]).save(tmp_path / "prior.json")
+        words[1] = str(tmp_path / "prior.json")
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert done.output == "Error: --batch must be at most --horizon 5, got 50\n"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("pass reward=...; it has 'a'", "pass --reward; it has 'a'"),
+        ("reward='sold' is no column", "--reward sold is no column"),
+        ("reward='sold on' is no column", "--reward 'sold on' is no column"),
+        ("(the column 'n' is taken for pulls=)", "(the column 'n' is taken for --pulls)"),
+        ("no reward (missing='drop' leaves", "no reward (--drop-missing leaves"),
+        ("noise_var= is for", "--noise-var is for"),
+        ("outside since=2024-01-02 and", "outside --since 2024-01-02 and"),
+        ("half_life: name the column with time=...", "--half-life: name the column with --time"),
+        ("window must be positive", "--window must be positive"),
+        ("reward: row 5 of log.csv", "reward: row 5 of log.csv"),  # the log is at fault
+        ("reward must not be", "--reward must not be"),
+        ("context= and mean=3 stay", "context= and mean=3 stay"),
+    ],
+)
+def test_arguments_are_told_as_options(text: str, told: str) -> None:
+    assert in_options(text) == told
+
+
+def shared() -> set[str]:
+    return {f"--{each.name}".replace("_", "-") for each in fields(Reading)}
+
+
+def test_every_command_that_fits_a_log_takes_the_same_options() -> None:
+    group: Any = typer.main.get_command(app)
+    for name in COMMANDS:
+        taken = {word for each in group.commands[name].params for word in each.opts}
+        assert shared() <= taken, name
+    assert not shared() <= {word for each in group.commands["bound"].params for word in each.opts}
+
+
+def test_the_library_takes_the_same_options_everywhere() -> None:
+    """Those of ``fit_prior``; the command line has no features of arms."""
+    own = set(inspect.signature(pw.fit_prior).parameters) - {"log", "family", "seed"}
+    features = {"context", "contexts"}
+    known = set(options.ReadingFeatures.__annotations__)
+    assert known == own
+    assert set(options.Reading.__annotations__) == known - features
+    asked = {each.name for each in fields(Reading)} - {"family"}
+    assert asked - {"drop_missing"} | {"missing"} == known - features
+    for tool in (pw.backtest, recommend):
+        with pytest.raises(TypeError, match=f"{tool.__name__} has no option 'tasc'; those of a"):
+            tool("x.csv", {"ts": pw.ThompsonSampling()}, horizon=1, seed=len("x"), tasc="x") if (
+                tool is pw.backtest
+            ) else tool("x.csv", horizon=1, seed=len("x"), tasc="x")
+
+
+@pytest.mark.parametrize("command", ["certify", "backtest", "recommend"])
+def test_options_of_a_log_reach_its_fit(command: str, log: Path, tmp_path: Path) -> None:
+    """A time column, a period and known noise are read by every command: a period without tasks is
+    refused by its name, and noise that no family of clicks has too.
+    """
+    lines = log.read_text().splitlines()
+    timed = [f"{line},{line.partition(',')[0]}" for line in lines[1:]]
+    log.write_text("\n".join([f"{lines[0]},day", *timed]))
+    words = [command, str(log), *COMMANDS[command], "--out", str(tmp_path / "out")]
+    for more, says in (
+        (["--time", "day", "--since", "99"], "Error: --since: no row of"),
+        (["--since", "3"], "Error: --since: name the column of times with --time"),
+        (["--half-life", "3"], "Error: --half-life: name the column of times with --time"),
+        (["--noise-var", "1"], "--noise-var is for families of real rewards"),
+        (["--arms", "same", "--family", "beta:none"], "beta has no structure 'none'"),
+    ):
+        done = CliRunner().invoke(app, [*words, *more])
+        assert (done.exit_code, says in done.output) == (2, True), done.output
+    assert not (tmp_path / "out").exists()
