@@ -137,6 +137,13 @@ VALUES = {
     "exchangeable-beta-any-arms": pw.ExchangeableBetaPrior(1 / 3, 1e11 / 7),
     "exchangeable-logit-normal-any-arms": pw.ExchangeableLogitNormalPrior(0.1 + 0.2, 1 / 3, -0.2),
     "named-logit-normal": pw.LogitNormalPrior([1 / 3, -4.0], np.eye(2), names=["a", "b"]),
+    "logistic": pw.LogisticPrior([1 / 3, -4.0], np.eye(2), FEATURES, names=["a", "b", "c"]),
+    "logistic-statistics": pw.families.LogisticStatistics(
+        [[[0.1 + 0.2, -1.0], [1 / 3, 5e-324]], [[2.0, 1.0], [0.0, 0.0]]],
+        [[1.0, 0.0], [0.3, 0.0]],
+        [2, 1],
+        names=["a", "b"],
+    ),
     "awkward-floats": pw.GaussianPrior(
         [0.1 + 0.2, -0.0, 5e-324], np.diag([1 / 3, 1e-300, 1e99]), [1e-99, np.pi, 2**-52]
     ),

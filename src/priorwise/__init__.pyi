@@ -41,6 +41,7 @@ from priorwise.families import LinearMarginalLikelihood as LinearMarginalLikelih
 from priorwise.families import LinearMoments as LinearMoments
 from priorwise.families import LinearQuadraticPrior as LinearQuadraticPrior
 from priorwise.families import LinearStatistics as LinearStatistics
+from priorwise.families import LogisticPrior as LogisticPrior
 from priorwise.families import LogitNormalMarginalLikelihood as LogitNormalMarginalLikelihood
 from priorwise.families import LogitNormalPrior as LogitNormalPrior
 from priorwise.families import NormalGammaPrior as NormalGammaPrior

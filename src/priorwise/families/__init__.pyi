@@ -39,6 +39,8 @@ from priorwise.families.linear_quadratic.finite import (
 )
 from priorwise.families.linear_quadratic.plant import Plant as Plant
 from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior as LinearQuadraticPrior
+from priorwise.families.logistic.prior import LogisticPrior as LogisticPrior
+from priorwise.families.logistic.statistics import LogisticStatistics as LogisticStatistics
 from priorwise.families.logit_normal.exchangeable import (
     ExchangeableLogitNormalPrior as ExchangeableLogitNormalPrior,
 )

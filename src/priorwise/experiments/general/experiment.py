@@ -14,7 +14,13 @@ from priorwise.core.estimates import mean_estimate
 from priorwise.core.hashing import mix
 from priorwise.core.types import FloatArray
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
-from priorwise.experiments.general import control, hidden_state, normal_gamma, tabular_mdp
+from priorwise.experiments.general import (
+    control,
+    hidden_state,
+    logistic,
+    normal_gamma,
+    tabular_mdp,
+)
 from priorwise.experiments.general.case import Case
 from priorwise.experiments.judging import SIGMAS
 from priorwise.figures.misspecification import misspecification
@@ -26,6 +32,7 @@ CASES: Final[dict[str, Case]] = {
     "tabular-mdp": tabular_mdp.CASE,
     "linear-quadratic": control.CASE,
     "hidden-state": hidden_state.CASE,
+    "logistic": logistic.CASE,
 }
 ORACLE: Final = "true prior"
 VAGUE: Final = "vague prior"

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
-from priorwise.core.protocols import Seen, Signal
-from priorwise.core.rewards import NormalRewards
-from priorwise.core.streams import Stream, WorldStreams
+from priorwise.core.protocols import Seen
+from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior
@@ -23,6 +22,7 @@ from priorwise.families.linear.contexts import (
     best_directions,
     law_of_contexts,
 )
+from priorwise.families.linear.environment import LinearEnvironment
 from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 
 
@@ -90,7 +90,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         """Number of features."""
         return self.mean.size
 
-    def sample(self, rng: Stream, tasks: int) -> "LinearEnvironment":
+    def sample(self, rng: Stream, tasks: int) -> LinearEnvironment:
         """``w ~ N(mean, cov)``."""
         doors.batch(rng, tasks)
         weights = self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root)
@@ -139,36 +139,6 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
             reward=gaussian.reward,
             start=gaussian.start,
         )
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LinearEnvironment:
-    """True weights; the signal is the features of the arms, ``(task, arm, dim)``."""
-
-    actions_influence_signals: ClassVar[bool] = False
-
-    weights: FloatArray  # (task, dim)
-    contexts: Contexts
-    law: NormalRewards
-
-    def start(self, rng: WorldStreams) -> Signal:
-        """Show the first features."""
-        return self.contexts.draw(rng.world, self.weights.shape[1])
-
-    def step(self, seen: Seen, actions: IntArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
-        """Draw the rewards of the chosen arms, and the next features."""
-        means = np.einsum("tj,tj->t", self.log(seen.signal, actions), self.weights)
-        after = self.start(rng) if np.any(seen.step < seen.horizon) else seen.signal
-        return self.law.draw(means, actions, rng.noise), after
-
-    def values(self, signal: Signal) -> FloatArray:
-        """Expected rewards of the arms."""
-        return np.einsum("taj,tj->ta", signal, self.weights)
-
-    def log(self, signal: Signal, actions: IntArray) -> FloatArray:
-        """Features of the chosen arms, ``(task, dim)``."""
-        return np.asarray(signal[np.arange(len(actions)), actions])
 
 
 @final

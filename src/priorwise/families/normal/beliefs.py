@@ -150,7 +150,7 @@ class NormalBelief(SeparableTasks):
         x = self.features(seen)
         f = self.root if x is None else x @ self.root
         deviation = np.sqrt(np.einsum("taj,taj->ta", f, f))
-        return np.asarray(self.mean(seen) + deviation * ndtri(doors.level(level)))
+        return np.asarray(self._values(self.m, seen) + deviation * ndtri(doors.level(level)))
 
     def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
         """Law of the largest value, or mean of values, of some draws, by lattice quadrature."""
@@ -159,7 +159,7 @@ class NormalBelief(SeparableTasks):
         x, cov = self.features(seen), self.covariance()
         if x is not None:
             cov = np.einsum("tai,tij,tbj->tab", x, cov, x)
-        return argmax_law(self.mean(seen), cov, self.prior.cov, draws, rule, seen)
+        return argmax_law(self._values(self.m, seen), cov, self.prior.cov, draws, rule, seen)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, noise_var_a)``."""

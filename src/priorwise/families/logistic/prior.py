@@ -1,0 +1,156 @@
+"""Bernoulli rewards in a context: w ~ N(mean, cov), r ~ Bernoulli(1 / (1 + e^-(x_a'w))), with the
+features x_a drawn afresh at each pull.
+
+The posterior has no closed form, and no sum of fixed size tells all of a task: a belief keeps every
+pull, and Laplace's approximation of the law of the weights (``laplace``), which each update finds
+anew from the mode before it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.family import seen_by
+from priorwise.core.protocols import Seen
+from priorwise.core.rewards import BernoulliRewards
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray
+from priorwise.families.linear.contexts import Contexts, GivenContexts, law_of_contexts
+from priorwise.families.linear.environment import FeatureEnvironment
+from priorwise.families.logistic.belief import LogisticBelief, PoolLogisticBelief
+from priorwise.families.logistic.statistics import check_features
+from priorwise.families.logit_normal.prior import check_sizes
+from priorwise.families.logit_normal.tilted import rates
+
+VAGUE_VAR: Final = 3.0
+"""Of a weight of which nothing is known: with a feature of 1 the success probability is all but
+uniform.
+"""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class LogisticPrior(Serializable):
+    """Normal prior over the weights of a logistic contextual bandit, with rewards 0 or 1.
+
+    Parameters
+    ----------
+    mean, cov
+        Prior mean ``(dim,)`` and covariance ``(dim, dim)`` of the weights, which are log odds per
+        unit of a feature; the covariance may be singular.
+    contexts
+        Where features come from: :class:`SphereContexts`, :class:`GivenContexts`, an array ``(pool,
+        arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
+    names
+        Names of the arms.
+
+    Examples
+    --------
+    >>> from priorwise.families.linear.contexts import SphereContexts
+    >>> LogisticPrior(np.ones(3), np.eye(3), contexts=SphereContexts(arms=6)).arms
+    6
+
+    """
+
+    family: ClassVar[str] = "logistic"
+    microseconds: ClassVar = {"draw": 10.0, "mean": 12.0, "look": 400.0}
+    """About what a pull of one task takes, by what its policy asks of the belief."""
+
+    mean: FloatArray
+    cov: FloatArray
+    contexts: Contexts
+    names: tuple[str, ...] | None = field(repr=False)
+    _root: FloatArray = field(repr=False)
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        cov: ArrayLike,
+        contexts: Contexts | ArrayLike | None = None,
+        *,
+        names: Any = None,
+    ) -> None:
+        """Check and freeze the parameters."""
+        centre = validation.vector("mean", mean)
+        law = law_of_contexts(contexts)
+        if isinstance(law, GivenContexts):
+            check_features("contexts", law.features)
+            if law.features.shape[2] != centre.size:
+                raise ValueError(
+                    f"contexts have {law.features.shape[2]} features, but mean has {centre.size} "
+                    "weights"
+                )
+        check_sizes(centre, np.zeros(1))
+        spread = validation.covariance("cov", cov, centre.size)
+        check_sizes(centre, np.diag(spread))
+        words, root = validation.names(names, law.arms), validation.square_root(spread)
+        validation.freeze(self, mean=centre, cov=spread, contexts=law, names=words, _root=root)
+
+    @property
+    def arms(self) -> int:
+        """Number of arms."""
+        return self.contexts.arms
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return self.mean.size
+
+    @property
+    def reward_law(self) -> BernoulliRewards:
+        """How rewards scatter around their means."""
+        return BernoulliRewards()
+
+    def values(self, weights: FloatArray, seen: Seen) -> FloatArray:
+        """Success probabilities of the arms given weights ``(task, draw, dim)``."""
+        features = doors.features(seen, len(weights), self.arms, self.dim)
+        return rates(weights @ features.transpose(0, 2, 1))
+
+    def sample(self, rng: Stream, tasks: int) -> "LogisticEnvironment":
+        """``w ~ N(mean, cov)``."""
+        doors.batch(rng, tasks)
+        weights = self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root)
+        return LogisticEnvironment(weights, self.contexts, self.reward_law)
+
+    @property
+    def _belief(self) -> type[LogisticBelief]:
+        pool = isinstance(self.contexts, GivenContexts)
+        return PoolLogisticBelief if pool else LogisticBelief
+
+    def belief(self, tasks: int) -> LogisticBelief:
+        """Start at the prior."""
+        tasks, dim = doors.tasks_of(tasks), self.dim
+        return self._belief(
+            self,
+            np.broadcast_to(self.mean, (tasks, dim)),
+            np.broadcast_to(self._root, (tasks, dim, dim)),
+            np.zeros((tasks, dim)),
+            np.zeros((tasks, 0, dim)),
+            np.zeros((tasks, 0)),
+            np.zeros(tasks, dtype=np.int64),
+        )
+
+    def belief_given(self, statistics: Any) -> LogisticBelief:
+        """Return the belief about tasks of which all that was seen is in their statistics.
+
+        It equals that of one update per pull, but for rounding; tasks may have had different
+        numbers of pulls.
+        """
+        seen = seen_by(self, statistics)
+        start = np.zeros((seen.tasks, self.dim))
+        pulls = seen.pulls.astype(np.int64)
+        return self._belief.of(self, start, seen.features, seen.rewards, pulls)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LogisticEnvironment(FeatureEnvironment):
+    """Scores are log odds."""
+
+    def expected(self, scores: FloatArray) -> FloatArray:
+        """``1 / (1 + e^-(x_a'w))``."""
+        return rates(scores)
