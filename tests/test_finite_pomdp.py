@@ -378,6 +378,34 @@ def test_what_is_impossible_starts_again() -> None:
     np.testing.assert_allclose(belief.mean(Seen(3, 5, 3, signal))[0], want, atol=1e-12)
 
 
+def test_tasks_may_be_at_different_steps(seed: int) -> None:
+    """Each is filtered and valued as it would be alone; rounds end for some and not for others."""
+    prior = COIN.replaced(round_steps=2)
+    played = [play(prior, tasks=6, pulls=pulls, seed=seed + pulls) for pulls in (0, 1, 2, 3)]
+    alone: list[Any] = [each.belief for each in played]
+    belief = alone[0].join(*alone[1:])
+    step = np.repeat([1, 2, 3, 4], 6)
+    signal = np.concatenate([each.seen.signal for each in played])
+    seen = Seen(step, 5, 2, signal)
+    rng = np.random.default_rng(seed)
+    actions, rewards = rng.integers(2, size=24), rng.integers(2, size=24).astype(float)
+    after = np.where(step % 2 == 0, -1, 1)
+    learned = belief.update(seen, actions, rewards, after)
+    then = Seen(step + 1, 5, 2, after)
+    for number, each in enumerate(alone):
+        rows = slice(6 * number, 6 * number + 6)
+        one = Seen(number + 1, 5, 2, signal[rows])
+        np.testing.assert_allclose(belief.point_values(seen)[rows], each.point_values(one))
+        mine = each.update(one, actions[rows], rewards[rows], after[rows])
+        np.testing.assert_allclose(learned.joint()[rows], mine.joint(), atol=1e-15)
+        later = Seen(number + 2, 5, 2, after[rows])
+        np.testing.assert_allclose(learned.point_values(then)[rows], mine.point_values(later))
+        law, laws = TS.probabilities(mine, later), TS.probabilities(learned, then)
+        assert law is not None
+        assert laws is not None
+        np.testing.assert_allclose(laws.probs[rows], law.probs, atol=1e-12)
+
+
 def test_the_corridor() -> None:
     prior = corridor(["|.G", "G.|"], accuracy=0.8, stride=0.7, walking=-0.1, mistake=-2.0)
     np.testing.assert_allclose(prior.transitions[0, 0, :2], [[1.0, 0.0, 0.0], [0.3, 0.7, 0.0]])

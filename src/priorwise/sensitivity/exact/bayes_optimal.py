@@ -64,8 +64,8 @@ def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> Bay
     ----------
     prior
         A prior whose beliefs are a :class:`~priorwise.core.enumeration.PlannableBelief`: a
-        :class:`FinitePrior` or a :class:`FiniteMdpPrior` with noiseless or Bernoulli rewards, or a
-        :class:`BetaPrior` with few arms.
+        :class:`FinitePrior`, a :class:`FiniteMdpPrior` or a :class:`FinitePomdpPrior` with
+        noiseless or Bernoulli rewards, or a :class:`BetaPrior` with few arms.
     horizon
         Pulls in a task. With 0/1 rewards there are C(h + 2A - 1, 2A - 1) beliefs after h pulls of A
         arms.
@@ -98,9 +98,9 @@ def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> Bay
 class BayesOptimalPolicy:
     """Play optimally to the end of the horizon, by planning anew at each pull.
 
-    For small problems: a :class:`FinitePrior` or a :class:`FiniteMdpPrior` with noiseless or
-    Bernoulli rewards, or a :class:`BetaPrior`, with few arms and a short horizon. It reads the
-    posterior exactly, so no Monte-Carlo constant is claimed.
+    For small problems: a :class:`FinitePrior`, a :class:`FiniteMdpPrior` or a
+    :class:`FinitePomdpPrior` with noiseless or Bernoulli rewards, or a :class:`BetaPrior`, with few
+    arms and a short horizon. It reads the posterior exactly, so no Monte-Carlo constant is claimed.
 
     Parameters
     ----------
