@@ -12,6 +12,7 @@ from priorwise.core.types import FloatArray
 ROUNDING: Final = 1e-14  # of a sum of as many terms as there are tasks, relative to its size
 SMALL: Final = 6  # coordinates below which eigenvalues cost no more than a root
 HALVINGS: Final = 50  # of a step that falls, before there is none that rises
+IDLE: Final = 10  # after which a step that does not rise is the last
 
 
 class Place(Protocol):
@@ -125,18 +126,20 @@ def climb(
         enough = tolerance + ROUNDING * abs(here.value)
         if gain < enough and not last:
             return Climb(here, True, tuple(values))
-        moved = False
-        for _ in range(HALVINGS):
+        moved, halved = False, 0
+        while halved < HALVINGS:
             there = at(np.minimum(np.maximum(here.x + step, low), high))
             # within rounding of the value the step itself is still good
             moved = there.value >= here.value - (enough if gain < enough else 0.0)
             if moved:
                 break
-            step = step / 2.0
+            step, halved = step / 2.0, halved + 1
+        # a slope that is not quite that of the value, as quadrature's, leads nowhere in the end
+        idle = moved and halved >= IDLE and there.value <= here.value
         if moved:
             here = there
             values.append(max(here.value, values[-1]))
-        if gain < enough or not moved:
+        if gain < enough or not moved or idle:
             return Climb(here, gain < 1e3 * enough, tuple(values))
     return Climb(here, False, tuple(values))
 
