@@ -52,6 +52,8 @@ FIT = pw.BetaMoments().fit(COUNTED)
 META = pw.FixedPrior(TS)
 HYPER = pw.meta.GaussianHyperPrior([0.0, 0.0], np.eye(2), np.eye(2))
 
+OF_TASKS = pw.families.TaskFeatures(["n"], [None], [2.0], [1.0])
+
 NOT_NUMBERS = (None, "x", [[1.0], [1.0, 2.0]], 1j, object())
 NOT_COUNTS = (None, "3", 2.5, float("nan"), float("inf"), True, -1, [3])
 NOT_SHARES = (None, "x", float("nan"), -0.1, 1.5, True, [0.5])
@@ -645,6 +647,66 @@ def doors() -> list[Door]:
                 "max_iterations": (*NOT_COUNTS, 0),
                 "tolerance": (None, "x", nan, 0.0, -1.0),
             },
+        ),
+        door(
+            "TaskFeatures",
+            pw.families.TaskFeatures,
+            {"names": ["n", "s"], "words": [None, ["a", "b"]], "centre": [1, 0], "scale": [2, 1]},
+            {
+                "names": (None, 3, [], ["n"], ["n", "n"], ["n", 3], "ns"),
+                "words": (None, 3, [], [None], [None, ["a"]], [None, ["a", "a"]], [None, "ab"]),
+                "centre": (*NOT_NUMBERS, [1.0], [nan, 0.0]),
+                "scale": (*NOT_NUMBERS, [1.0], [nan, 1.0], [0.0, 1.0], [-1.0, 1.0]),
+            },
+        ),
+        door(
+            "FeaturedPrior",
+            pw.families.FeaturedPrior,
+            {"base": NORMAL, "effects": [[0.1, 0.2]], "features": OF_TASKS},
+            {
+                "base": (*NOT_PRIORS, BETA, ARMS_OPEN),
+                "effects": (
+                    None,
+                    "x",
+                    3,
+                    [],
+                    [[0.1]],
+                    [0.1],
+                    [[nan, 0.1]],
+                    {"m": [1, 2]},
+                    [["x", 1]],
+                ),
+                "features": (None, "x", 3, ["n"]),
+            },
+            base=("base", "FeaturedPrior needs"),
+        ),
+        door(
+            "FeaturedStatistics",
+            pw.families.FeaturedStatistics,
+            {"seen": SUMS, "x": [[1.0], [2.0], [4.0]], "features": OF_TASKS},
+            {
+                "seen": (None, "x", 3, BETA),
+                "x": (*NOT_NUMBERS, [[1.0]], [1.0, 2.0, 4.0], [[nan]] * 3, [[1.0, 2.0]] * 3),
+                "features": (None, "x", 3, ["n"]),
+            },
+        ),
+        door(
+            "FeaturedMarginalLikelihood",
+            pw.families.FeaturedMarginalLikelihood,
+            {"estimator": pw.GaussianMarginalLikelihood()},
+            {"estimator": (None, "x", TS, pw.GaussianMarginalLikelihood)},
+        ),
+        door(
+            "FeaturedMarginalLikelihood.fit",
+            pw.families.FeaturedMarginalLikelihood(pw.GaussianMarginalLikelihood("diagonal")).fit,
+            {"data": pw.families.FeaturedStatistics(SUMS, [[1.0], [2.0], [4.0]], OF_TASKS)},
+            {"data": (None, "x", SUMS), "start": ("x", 3, NORMAL, FIT)},
+        ),
+        door(
+            "FeaturedPrior.for_features",
+            pw.families.FeaturedPrior(NORMAL, [[0.1, 0.2]], OF_TASKS).for_features,
+            {"features": {"n": 3}},
+            {"features": (None, 3, "n", [3], {}, {"m": 3}, {"n": nan}, {"n": "x"}, {"n": [[1.0]]})},
         ),
         door("KShotThompson", pw.KShotThompson, {"k": 3}, {"k": (*NOT_COUNTS, 0, 10**12)}),
         door(
@@ -1565,10 +1627,21 @@ def doors() -> list[Door]:
                 "window": None,
                 "half_life": None,
                 "reward_as": "reward",
+                "task_features": None,
             },
             {
                 "log": (None, 3, [], BETA, "no.csv", "log.xlsx", Path("no.parquet")),
-                "family": (None, 3, "", "gauss", "beta:", "beta:full", "linear"),
+                "family": (
+                    None,
+                    3,
+                    "",
+                    "gauss",
+                    "beta:",
+                    "beta:full",
+                    "linear",
+                    "two of",
+                    "ten of beta",
+                ),
                 "seed": NOT_SEEDS,
                 "task": ("no", 3, ["task"], "reward"),
                 "action": ("no", 3, ["task"], "reward"),
@@ -1585,7 +1658,9 @@ def doors() -> list[Door]:
                 "window": ("x", 0, -1.0, nan, 3),
                 "half_life": ("x", 0, -1.0, nan, 3),
                 "reward_as": (None, 3, "", "other", "value"),
+                "task_features": ("no", 3, ["no"], ["pulls"], [3], "reward"),
             },
+            task_features=("task_features", "pulls", "reward"),
             time=("time", "action"),
             task=("task", "reward"),
             action=("action", "reward"),

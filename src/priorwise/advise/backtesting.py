@@ -15,6 +15,7 @@ from priorwise.core import doors, validation
 from priorwise.core.family import ask, for_arms, offers
 from priorwise.core.protocols import MeanBelief, Seen, monte_carlo_n
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.logs.features import WITHOUT
 from priorwise.logs.fitting import LogFit, fit_read
 from priorwise.logs.options import Reading, check_names
 from priorwise.logs.reducing import Arms, Log, read_log
@@ -23,6 +24,7 @@ from priorwise.logs.splitting import split
 from priorwise.simulate.sizes import check_run
 
 VAGUE: Final = "{} (vague prior)"
+PLAIN: Final = "{} (no task features)"
 
 
 def backtest(
@@ -71,7 +73,9 @@ def backtest(
     family, **reading
         As in :func:`~priorwise.logs.fitting.fit_prior`: ``task``, ``action``, ``reward``,
         ``pulls``, ``squares``, ``arms``, ``noise_var``, ``time``, ``since``, ``until``, ``window``,
-        ``half_life``, ``reward_as`` and ``missing``. Tasks are split by their first ``time``, or
+        ``half_life``, ``reward_as``, ``missing`` and ``task_features``. With the last each later
+        task is played with the prior of its features, and, to compare, with one that was learned
+        without any. Tasks are split by their first ``time``, or
         without it by the order in which the log first has them. With ``time`` the prior is learned
         from what had been recorded when the first later task began.
 
@@ -118,6 +122,10 @@ def learned_from(
     read = read_log(log, propensity=propensity, **how)
     if half_life is not None and read.columns.time is None:
         raise ValueError("half_life: name the column of times with time=...")
+    if read.features and propensity is not None:
+        raise ValueError(
+            "propensity: estimates by propensities do not know task_features; leave one of them out"
+        )
     if arms == "auto":
         arms = "new" if read.new_arms else "same"
     earlier, later, starts = split(read, share, reading.get("window"))
@@ -145,16 +153,18 @@ def replay_on(
     fit, later, arms = halves.fit, halves.later, halves.arms
     recorded = recorded_in(later, arms)
     width = recorded.pulls.shape[1]
-    players, said = _players(policies, fit, width)
+    own = _own_priors(fit, later)
+    players, said = _players(policies, fit, width, own)
     asked = [each.policy for each in players.values()]
-    learned = for_arms(fit.prior, width)
+    learned = for_arms(_learned(fit), width)
     check_run(learned, asked, horizon=horizon, tasks=len(recorded.pulls))
-    rates = _shrunken(fit, later, arms)
+    rates = _shrunken(fit, later, arms, own)
     lines, pulls = replayed(
         players, recorded, rates, horizon=horizon, batch=batch, limit=limit, seed=seed,
         progress=progress,
     )  # fmt: skip
-    lines = predicted(lines, players, fit, recorded, pulls, batch, seed)
+    if not own:
+        lines = predicted(lines, players, fit, recorded, pulls, batch, seed)
     if propensity:
         how: Any = {"horizon": pulls, "batch": batch, "seed": seed}
         weighted = off_policy(later, players, recorded, arms, **how)
@@ -196,40 +206,66 @@ def _check_arms(later: Log, fit: LogFit, arms: Arms) -> None:
         )
 
 
+def _learned(fit: LogFit) -> Any:
+    """Return the learned prior; of average tasks, where it depends on their features."""
+    return getattr(fit.prior, "base", fit.prior)
+
+
+def _own_priors(fit: LogFit, later: Log) -> list[Any]:
+    """Return the prior of each later task, where it depends on its features; else nothing."""
+    if not later.features:
+        return []
+    try:
+        found: list[Any] = fit.prior_for(later.features)
+    except ValueError as error:
+        raise ValueError(f"task_features: later tasks are unlike earlier ones: {error}") from None
+    return found
+
+
 def _players(
-    policies: Mapping[str, Any], fit: LogFit, width: int
+    policies: Mapping[str, Any], fit: LogFit, width: int, own: list[Any]
 ) -> tuple[dict[str, Player], list[str]]:
-    """Pair every policy with the learned prior and a vague one, for tasks of ``width`` arms."""
-    learned, said = for_arms(fit.prior, width), []
-    vague = None
+    """Pair every policy with the learned prior, with a vague one and, where tasks have features,
+    with one that was learned without, for tasks of ``width`` arms.
+    """
+    learned, said = for_arms(_learned(fit), width), []
+    others: dict[str, Any] = {}
+    if own and fit.models is not None:
+        others[PLAIN] = for_arms(fit.models.fits[WITHOUT.format(fit.chosen)].prior, width)
+        said.append("nothing is predicted for priors that depend on task features")
     if offers(learned, "blank"):
-        vague = ask(learned, "blank", "backtest")(learned)
+        others[VAGUE] = ask(learned, "blank", "backtest")(learned)
     else:
         said.append("the family has no vague prior to compare the learned one with")
+    wide = [for_arms(each, width) for each in own]
     players: dict[str, Player] = {}
     for name, each in policies.items():
         policy, believed = each if isinstance(each, tuple) else (each, learned)
         doors.believed(learned, believed := for_arms(believed, width))
         doors.playing(policy, believed, memory=True)
-        players[name] = Player(policy, believed)
-        looks = monte_carlo_n(policy, width) != 0
-        if vague is not None and looks and not isinstance(each, tuple):
-            other = VAGUE.format(name)
+        looks = monte_carlo_n(policy, width) != 0 and not isinstance(each, tuple)
+        players[name] = Player(policy, believed, wide if looks else ())
+        for how, prior in others.items() if looks else ():
+            other = how.format(name)
             if other in policies:
                 raise ValueError(f"policies: the name {other!r} is taken; choose another")
-            players[other] = Player(policy, vague)
+            players[other] = Player(policy, prior)
     return players, said
 
 
-def _shrunken(fit: LogFit, later: Log, arms: Arms) -> FloatArray | None:
+def _shrunken(fit: LogFit, later: Log, arms: Arms, own: list[Any]) -> FloatArray | None:
     """Return what the learned prior and all records of a task together say of its arms, ``(task,
     arm)``; None where the family does not say.
     """
-    belief = fit.prior.belief_given(later.statistics(type(fit.fit.statistics), arms))
-    if not isinstance(belief, MeanBelief):
+    data = fit.fit.statistics
+    seen = later.statistics(type(data.seen if own else data), arms)
+    parts = [seen.take([task]) for task in range(seen.tasks)] if own else [seen]
+    pairs = zip(own or [fit.prior], parts, strict=True)
+    beliefs = [prior.belief_given(part) for prior, part in pairs]
+    if not all(isinstance(each, MeanBelief) for each in beliefs):
         return None
     width = later.places(arms)[1]
-    return np.asarray(belief.mean(Seen(1, 1, width)))
+    return np.concatenate([each.mean(Seen(1, 1, width)) for each in beliefs])
 
 
 def _ends(values: FloatArray, there: BoolArray) -> tuple[FloatArray, FloatArray]:

@@ -84,6 +84,11 @@ def recommend(
     batch = validation.batch(batch, horizon)
     check_progress(progress)
     check_names(reading, ReadingFeatures, "recommend")
+    if reading.get("task_features"):
+        raise ValueError(
+            "task_features: recommend chooses a policy for one prior of all tasks; leave them out, "
+            "or see in a backtest what they add"
+        )
     with progress_of(3 * TRUTHS + 1, "learning the prior", shown=progress, parallel=None) as bar:
         fit = fit_prior(log, family, seed=seed, **reading)
         bar.advance(1)

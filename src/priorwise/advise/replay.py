@@ -5,6 +5,7 @@ While rewards last, a policy meets rewards with the law that the task had, indep
 task, so that what it earns is unbiased for what it would have earned.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -69,6 +70,11 @@ class ReplayedTasks:
         earned = np.cumsum(next_mean, axis=2)
         last = np.take_along_axis(earned, np.maximum(counts - 1, 0)[:, :, None], axis=2)[:, :, 0]
         return np.asarray(np.where(counts > 0, last, 0.0).sum(axis=1))
+
+    def part(self, task: int) -> "ReplayedTasks":
+        """Return one of them."""
+        at = slice(task, task + 1)
+        return ReplayedTasks(self.rewards[at], self.means[at], self.records[at])
 
     @property
     def arms(self) -> int:
@@ -174,10 +180,12 @@ class Player:
 
     policy: Any
     believed: Any
+    own: Sequence[Any] = ()  # priors of single tasks, where each has its own
 
-    def _runner(self, tasks: ReplayedTasks) -> Runner:
+    def _runner(self, tasks: ReplayedTasks, believed: Any = None) -> Runner:
         horizon = tasks.rewards.shape[2]
-        return choose(tasks, self.believed, self.policy, horizon, masked=True, engine="auto")
+        prior = self.believed if believed is None else believed
+        return choose(tasks, prior, self.policy, horizon, masked=True, engine="auto")
 
     def compiled(self, tasks: ReplayedTasks) -> bool:
         """Whether the compiled loop plays these tasks."""
@@ -189,9 +197,17 @@ class Player:
         """Play tasks that are numbered from ``first`` on, to the end of what is dealt; returns the
         actions, ``(step, task)``.
         """
-        played = self._runner(tasks).run(
-            seed=seed, first=first, tasks=len(available), horizon=tasks.rewards.shape[2],
-            available=available, keep=True, batch=batch,
-        ).columns  # fmt: skip
-        assert played is not None
-        return played.actions
+        how: Any = {"horizon": tasks.rewards.shape[2], "batch": batch, "seed": seed, "keep": True}
+        parts = [(self._runner(tasks), slice(0, len(available)))]
+        if self.own:
+            parts = [
+                (self._runner(tasks.part(each), self.own[first + each]), slice(each, each + 1))
+                for each in range(len(available))
+            ]
+        actions = []
+        for runner, at in parts:
+            there = available[at]
+            run = runner.run(first=first + at.start, tasks=len(there), available=there, **how)
+            assert run.columns is not None
+            actions.append(run.columns.actions)
+        return np.concatenate(actions, axis=1)

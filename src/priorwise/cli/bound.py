@@ -68,6 +68,7 @@ def bound(
         number("Histories walked along for the rungs between.", histories_range, "up to 1000"),
     ] = None,
     arms: inputs.Arms = None,
+    features: inputs.Features = None,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
     quiet: inputs.Quiet = False,
@@ -83,7 +84,7 @@ def bound(
         several = " and ".join(policies)
         fail("--policy", f"one policy at a time, got {several}; run the command once for each")
     policy = policies[0]
-    truth, wrong = inputs.read_priors(prior, believed, arms, option="BELIEVED")
+    truth, wrong = inputs.read_priors(prior, believed, arms, "BELIEVED", features)
     rule = inputs.read_policy(policy)
     inputs.check_size(truth, [rule, rule], horizon, tasks)
     if histories == 1:

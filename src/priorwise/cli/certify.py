@@ -52,6 +52,7 @@ def certify(
     horizon: inputs.Horizon,
     seed: inputs.Seed,
     arms: Annotated[str | None, word(ARMS, "N|same|new", shown=USUAL)] = None,
+    features: inputs.Features = None,
     draws: Annotated[
         int, number("Plausible truths, at least 20.", inputs.at_least_one, True)
     ] = 100,
@@ -84,7 +85,7 @@ def certify(
             what = "is" if len(given) == 1 else "are"
             only = f"{what} only for a log, and FIT is a saved fit; leave it out"
             refuse(f"{', '.join(given)} {only}")
-        fit = inputs.read_fit("FIT", source)
+        fit = inputs.with_features("FIT", inputs.read_fit("FIT", source), features)
         prior = inputs.with_arms("FIT", fit.prior, count)
         if count is not None and prior is fit.prior:
             own = "the learned prior has its own number of arms"
@@ -92,6 +93,7 @@ def certify(
         inputs.check_size(prior, [policy], horizon, tasks)
     else:
         fit = _fitted(source, seed, replace(reading, arms=are if count is None else ArmsAre.new))
+        fit = inputs.with_features("FIT", fit, features)
     with refusing("FIT"):
         size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": count}
         size |= {"batch": batch, "progress": False if quiet else None}

@@ -31,6 +31,8 @@ priorwise fit visits.parquet --task campaign --action banner --reward bought \\
     --family beta:exchangeable --seed 0
 [dim]# rewards come within a week; does the prior change over time?[/]
 priorwise fit visits.parquet --time day --window 7 --seed 0
+[dim]# a prior for each task, by what describes it[/]
+priorwise fit visits.parquet --task-features country,age --seed 0
 [dim]# what would policies earn on tasks like these?[/]
 priorwise simulate out/prior.json --arms 4 -p ts -p greedy --horizon 200 --seed 0
 [dim]# what may be lost because the prior is only learned?[/]

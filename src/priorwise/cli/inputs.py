@@ -150,15 +150,36 @@ def with_arms(option: str, prior: Any, arms: int | None) -> Prior:
         fail("--arms", error)
 
 
+def with_features(option: str, value: Any, words: Sequence[str] | None) -> Any:
+    """Take what a prior or fit that depends on features of tasks says of those with given ones."""
+    prior = getattr(value, "prior", value)
+    if not hasattr(prior, "for_features"):
+        if words:
+            fail("--features", f"only for a prior that depends on features, unlike {option}")
+        return value
+    names = ",".join(f"{each}=..." for each in prior.features.names)
+    if not words:
+        fail("--features", f"missing, and {option} depends on task_features: --features {names}")
+    pairs = [each.partition("=") for word in words for each in word.split(",")]
+    if not all(sign for _, sign, _ in pairs):
+        fail("--features", f"must be names with values, {names}, got {','.join(words)}")
+    with refusing("--features"):
+        return value.for_features({name.strip(): each.strip() for name, _, each in pairs})
+
+
 def read_priors(
-    path: str, believed_path: str | None, arms: int | None, option: str = "--believed"
+    path: str,
+    believed_path: str | None,
+    arms: int | None,
+    option: str = "--believed",
+    features: Sequence[str] | None = None,
 ) -> tuple[Prior, Prior | None]:
     """Read the true prior and the one the policies believe, given by ``option``, and check that
     they go together.
     """
     if path == believed_path == "-":
         fail(option, "standard input is taken by PRIOR; pass a file")
-    loaded = read_prior("PRIOR", path)
+    loaded = with_features("PRIOR", read_prior("PRIOR", path), features)
     prior = with_arms("PRIOR", loaded, arms)
     if arms is not None and prior is loaded:
         own = "PRIOR has its own number of arms"
@@ -166,7 +187,10 @@ def read_priors(
     _try("PRIOR", prior, None, prior)
     if believed_path is None:
         return prior, None
-    believed = with_arms(option, read_prior(option, believed_path), prior.arms)
+    loaded = read_prior(option, believed_path)
+    if hasattr(loaded, "for_features"):
+        loaded = with_features(option, loaded, features)
+    believed = with_arms(option, loaded, prior.arms)
     _try(option, prior, None, believed)
     return prior, believed
 
@@ -235,6 +259,8 @@ Horizon = Annotated[int, number("Pulls in a task, such as --horizon 10.", at_lea
 Batch = Annotated[int, number(BATCH, at_least_one, True)]
 Seed = Annotated[int, number(SEED, seed_range)]
 Arms = Annotated[int | None, number("Number of arms, for exchangeable priors.", at_least_one)]
+FEATURES: Final = "Features of the tasks, such as words=9,section=news, if the prior has any."
+Features = Annotated[list[str] | None, word(FEATURES, "NAME=VALUE")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the numbers as JSON instead of the table.")
 ]

@@ -16,6 +16,7 @@ from priorwise.cli.inputs import argument, word
 LOG: Final = "Parquet, CSV or Arrow file of past tasks."
 FAMILY: Final = "A family, or family:structure, such as beta:exchangeable; auto compares."
 NOISE_VAR: Final = "Variance of a single reward, where it is known."
+FEATURES: Final = "What describes a task, numbers or words; several with commas, or repeated."
 TIME: Final = "When a row was: days, times or numbers."
 WINDOW: Final = "Days that a reward may take: younger rows are left out."
 HALF_LIFE: Final = "Days after which half of the tasks are left out."
@@ -59,6 +60,7 @@ class Reading:
     squares: Annotated[str | None, _column("Sum of squared rewards of a row.")] = None
     arms: Annotated[ArmsAre, typer.Option(help=ARMS)] = ArmsAre.auto
     noise_var: Annotated[float | None, word(NOISE_VAR, "NUMBER", shown="learned")] = None
+    task_features: Annotated[list[str] | None, word(FEATURES, "COLUMNS")] = None
     time: Annotated[str | None, word(TIME, "COLUMN")] = None
     since: Annotated[str | None, word("Leave out rows before this time.", "TIME")] = None
     until: Annotated[str | None, word("Leave out rows after this time.", "TIME")] = None
@@ -79,6 +81,9 @@ class Reading:
         found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         missing = "drop" if found.pop("drop_missing") else "refuse"
         words = {"arms": self.arms.value, "reward_as": self.reward_as.value, "missing": missing}
+        if self.task_features is not None:
+            several = [each.split(",") for each in self.task_features]
+            found["task_features"] = [each.strip() for some in several for each in some]
         return found | words
 
 

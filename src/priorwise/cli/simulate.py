@@ -67,6 +67,7 @@ def simulate(
         word("Prior file, or saved fit, to believe instead; the true one is run too.", "PRIOR"),
     ] = None,
     arms: inputs.Arms = None,
+    features: inputs.Features = None,
     batch: inputs.Batch = 1,
     out: inputs.Out = None,
     as_json: inputs.AsJson = False,
@@ -80,7 +81,7 @@ def simulate(
     from priorwise.simulate.run import compare
 
     directory = results_directory("simulate", out, as_json)
-    truth, wrong = inputs.read_priors(prior, believed, arms)
+    truth, wrong = inputs.read_priors(prior, believed, arms, features=features)
     priors = {"true": truth} | ({} if wrong is None else {inputs.name_of(believed or ""): wrong})
     size: Any = {"horizon": horizon, "tasks": tasks}
     chosen = inputs.entries(policy, priors, **size)

@@ -54,6 +54,7 @@ _WORDS: Final = {
     "posteriors": "the distance between two posteriors",
     "parameters": "parameters with names",
     "coordinates": "coordinates of its priors",
+    "featured": "a mean that follows features of tasks",
     "tail_conditions": "conditions on the tails",
     "diameter": "the law of the diameter",
     "largest_diameter": "the largest diameter",
@@ -111,6 +112,10 @@ class Family:
     information: Any = None
     # (prior, arms) -> Coordinates: any numbers make a prior of this form, for tasks with such arms
     coordinates: Any = None
+    # (estimator, statistics, z, start, effects) -> core.regression.Regression on tasks' features z,
+    # (task, feature), from a prior and effects; log_marginal then takes what is added to the mean
+    # as a third argument, (task, arm), or (task,) where one number serves all arms
+    featured: Any = None
     # (prior, eps, delta, known) -> rate of the theory; known: what need not be learned
     rate: Any = None
     # (prior, estimator, design) -> what the theorem takes for known, None where none covers this

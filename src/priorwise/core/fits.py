@@ -113,6 +113,19 @@ class PriorFit(Serializable, Tabular):
         arms = getattr(self.statistics, "arms", None)
         return self.prior if arms is None else for_arms(self.prior, arms)
 
+    def for_features(self, features: Any) -> "PriorFit":
+        """Return the fit of tasks with these features, given by name, of a prior that depends on
+        some: see ``fit_prior(..., task_features=...)``.
+        """
+        make = getattr(self.prior, "fit_for", None)
+        if make is None:
+            raise TypeError(
+                f"features: a {type(self.prior).__name__} does not depend on any; fit_prior(..., "
+                "task_features=[...]) learns one that does"
+            )
+        fit: PriorFit = make(self, features)
+        return fit
+
     def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` priors that the data leave plausible."""
         if not isinstance(rng, np.random.Generator):
@@ -185,6 +198,9 @@ class PriorFit(Serializable, Tabular):
         """Draw where the fitted prior puts the mean reward of each arm, and how sure the data are
         of it.
         """
+        if hasattr(self.prior, "fit_for"):  # it depends on features: of average tasks
+            picture: Picture = self.prior.fit_for(self, None).figure(title)
+            return picture
         rng = np.random.default_rng(0)
         plausible = [] if self.uncertainty is None else self.draw(rng, PLAUSIBLE)
         head = f"{type(self.prior).__name__} learned from {self.tasks:,} tasks"
@@ -239,9 +255,13 @@ def _form(prior: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
 
 
 def _value(prior: Any, name: str) -> Any:
-    """Value of a parameter, NaN where there is none; ``components.0.mean`` is one of a part."""
-    value = prior
-    for word in name.split("."):
+    """Value of a parameter, NaN where there is none; ``components.0.mean`` is one of a part, and
+    what follows a mapping is a name in it.
+    """
+    value, words = prior, name.split(".")
+    for place, word in enumerate(words):
+        if isinstance(value, Mapping):
+            return value.get(".".join(words[place:]), np.nan)
         if word.isdecimal() and isinstance(value, tuple):
             value = value[int(word)] if int(word) < len(value) else np.nan
         else:

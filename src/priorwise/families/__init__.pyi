@@ -6,6 +6,12 @@ from priorwise.families.beta.likelihood.estimator import (
 from priorwise.families.beta.moments import BetaMoments as BetaMoments
 from priorwise.families.beta.prior import BetaPrior as BetaPrior
 from priorwise.families.beta.statistics import BetaStatistics as BetaStatistics
+from priorwise.families.featured.estimator import (
+    FeaturedMarginalLikelihood as FeaturedMarginalLikelihood,
+)
+from priorwise.families.featured.features import TaskFeatures as TaskFeatures
+from priorwise.families.featured.prior import FeaturedPrior as FeaturedPrior
+from priorwise.families.featured.statistics import FeaturedStatistics as FeaturedStatistics
 from priorwise.families.finite.counts import FiniteCounts as FiniteCounts
 from priorwise.families.finite.likelihood.estimator import (
     FiniteMarginalLikelihood as FiniteMarginalLikelihood,

@@ -61,6 +61,11 @@ def numbers_of(table: Any, columns: Columns, where: str) -> tuple[Any, dict[str,
     wanted = {"reward": columns.reward, "pulls": columns.pulls, "squares": columns.squares}
     wanted["propensity"] = columns.propensity
     wanted |= {f"x{i}": name for i, name in enumerate(columns.context)}
+    for i, name in enumerate(columns.task_features):
+        if table[name].type().is_string():  # words, that are no numbers
+            picked[f"f{i}"] = table[name]
+        else:
+            wanted[f"f{i}"] = name
     texts = {}
     for role, given in wanted.items():
         if given is None:
@@ -78,6 +83,7 @@ def numbers_of(table: Any, columns: Columns, where: str) -> tuple[Any, dict[str,
         else:
             raise ValueError(
                 f"{_option(role)}: the column {given!r} of {where} has {kind} and not numbers"
+                f"{' or words' if role[0] == 'f' else ''}"
             )
     return table.select(**picked), texts
 
@@ -165,6 +171,15 @@ def _tests(table: Any, columns: Columns, missing: str) -> list[_Test]:
         found.append(_Test("propensity", columns.propensity, wrong, words))
     for i, name in enumerate(columns.context):
         found.append(_Test("context", name, unknown(table[f"x{i}"]), "no finite number"))
+    for i, name in enumerate(columns.task_features):
+        column, counts = table[f"f{i}"], ~unknown(reward)
+        if column.type().is_string():
+            none, words = column.isnull() | (column.strip() == ""), "no value"
+        else:
+            none, words = unknown(column), "no finite number"
+            large = ~none & ((column > SQUARED) | (column < -SQUARED))
+            found.append(_Test("task_features", name, large, f"a number above {SQUARED:g} in size"))
+        found.append(_Test("task_features", name, none & counts, words))
     return found + (_sums(table, columns) if columns.summed else [])
 
 
@@ -190,7 +205,7 @@ def _sums(table: Any, columns: Columns) -> list[_Test]:
 
 
 def _option(role: str) -> str:
-    return "context" if role[0] == "x" else role
+    return {"x": "context", "f": "task_features"}.get(role[0], role)
 
 
 def unknown(column: Any) -> Any:

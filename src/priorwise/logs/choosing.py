@@ -1,20 +1,24 @@
-"""Which of several structures a log is fitted with: the simplest of those that predict as well as
-the best; and when to try a mixture.
+"""Which structures a log may be fitted with, and which it is: the simplest of those that predict as
+well as the best; and when to try a mixture.
 """
 
 from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core.family import ask, offers
+from priorwise.core import validation
+from priorwise.core.family import Family, ask, families, offers
 from priorwise.core.fits import PriorFit
 from priorwise.families.mixture.likelihood.estimator import MixtureMarginalLikelihood
+from priorwise.logs.reducing import Arms, Log
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
 MOST: Final = 12
 """Coordinates of a law up to which a mixture of two is tried unasked."""
 TASKS: Final = 10
 """Tasks for each coordinate of the mixture."""
+NUMBERS: Final = {"two": 2, "three": 3, "four": 4, "five": 5}
+"""How many laws a mixture may be asked for."""
 
 
 def mixtures_of(
@@ -34,11 +38,8 @@ def mixtures_of(
     made = {}
     for name in dict.fromkeys((chosen, plain)):
         prior, statistics = fits[name].prior, fits[name].statistics
-        if not offers(prior, "coordinates"):
-            continue
-        try:
-            size = ask(prior, "coordinates", "fit_prior")(prior, statistics.arms).x.size
-        except TypeError:  # a structure that cannot be mixed
+        size = _size(prior, statistics.arms)
+        if size is None:
             continue
         if size <= MOST and statistics.tasks >= TASKS * (2 * size + 1):
             two = MixtureMarginalLikelihood(models[name], seed=seed)
@@ -91,3 +92,94 @@ def _free(fit: PriorFit) -> int:
         shared = each.ndim == 1 and np.ptp(each) == 0.0
         count += 1 if shared else int(np.count_nonzero(each))
     return count
+
+
+def candidates(
+    log: Log, family: str, arms: Arms, contexts: Any, noise_var: float | None, seed: int
+) -> tuple[dict[str, Any], Any]:
+    """Estimators by name, and the statistics that all of them read."""
+    number, of, one = validation.word("family", family).partition(" of ")
+    if of and number in NUMBERS:
+        if log.features:
+            raise ValueError("task_features: mixtures have none; name a family, or leave them out")
+        models, statistics = candidates(log, one, arms, contexts, noise_var, seed)
+        return _mixed(number, models, statistics, seed), statistics
+    asked, colon, structure = family.partition(":")
+    known = {each.name: each for each in families() if each.models is not None}
+    if (asked != "auto" and asked not in known) or (colon and not structure):
+        raise ValueError(
+            f"family must be 'auto' or one of {', '.join(sorted(known))} (or two of one of them), "
+            f"got {validation.shown(family)}"
+        )
+    new = log.new_arms if arms == "auto" else arms == "new"
+    facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
+    facts |= {"binary": log.odd is None, "contexts": contexts, "asked": asked != "auto"}
+    facts |= {"squares": log.squares is not None, "noise_var": noise_var}
+    found: dict[str, Any] = {}
+    readers: dict[type, Family] = {}
+    for name, each in known.items():
+        if asked not in ("auto", name):
+            continue
+        if log.features and each.featured is None:
+            if asked == name:
+                each.ask("featured", "fit_prior with task_features")
+            continue
+        offered = each.ask("models", "fit_prior")(**facts)
+        if noise_var is not None:  # those that learn it, or have none
+            offered = {
+                w: m for w, m in offered.items() if getattr(m, "noise_var", None) is not None
+            }
+        found |= {f"{name}:{word}": made for word, made in offered.items()}
+        if offered:
+            readers[each.ask("statistics", "fit_prior")] = each
+    if structure:
+        found = {name: made for name, made in found.items() if name == family}
+    if not found:
+        _nothing_fits(log, family, new, noise_var)
+    if len(readers) > 1:
+        raise ValueError(
+            f"family: {', '.join(each.name for each in readers.values())} read different "
+            "statistics and cannot be compared; name one of them"
+        )
+    (kind,) = readers
+    if noise_var is None:
+        log.check_squares(kind)
+    return found, log.statistics(kind, arms)
+
+
+def _mixed(number: str, models: dict[str, Any], statistics: Any, seed: int) -> dict[str, Any]:
+    """Mixtures of so many laws, of the structures that can be mixed."""
+    found = {}
+    for name, each in models.items():
+        prior = each.fit(statistics).prior
+        if _size(prior, statistics.arms) is not None:
+            made = MixtureMarginalLikelihood(each, NUMBERS[number], seed=seed)
+            found[f"{number} of {name}"] = made
+    if not found:
+        raise ValueError(f"family: no mixture of {', '.join(models)} can be learned")
+    return found
+
+
+def _size(prior: Any, arms: int) -> int | None:
+    """Coordinates of a law; None for one that cannot be mixed."""
+    if not offers(prior, "coordinates"):
+        return None
+    try:
+        return int(ask(prior, "coordinates", "fit_prior")(prior, arms).x.size)
+    except TypeError:  # a structure that cannot be mixed
+        return None
+
+
+def _nothing_fits(log: Log, family: str, new: bool, noise_var: float | None) -> None:
+    reasons = []
+    if noise_var is not None:
+        reasons.append("noise_var= is for families of real rewards with a known noise")
+    elif log.odd is not None:
+        reasons.append(f"its rewards are not 0 or 1: {log.not_binary}")
+    if new:
+        reasons.append("its arms are new in every task, so that only exchangeable structures fit")
+    name, _, structure = family.partition(":")
+    if structure and not reasons:
+        reasons.append(f"{name} has no structure {structure!r} for it; family={name!r} tries all")
+    why = "; ".join(reasons) or "see the families' structures in the documentation"
+    raise ValueError(f"family={validation.shown(family)} does not fit this log: {why}")

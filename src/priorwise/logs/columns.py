@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from priorwise.core import validation
@@ -31,6 +31,7 @@ class Columns:
     said: tuple[str, ...]
     time: str | None = None
     propensity: str | None = None
+    task_features: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -46,6 +47,7 @@ class Columns:
         context: Sequence[str] | str | None,
         time: str | None = None,
         propensity: str | None = None,
+        task_features: Sequence[str] | str | None = None,
     ) -> Columns:
         """Take what was asked for, and guess what was not.
 
@@ -54,12 +56,13 @@ class Columns:
         """
         asked = {"task": task, "action": action, "reward": reward, "pulls": pulls}
         asked["squares"] = squares
-        if context is not None and not isinstance(context, (str, Sequence)):
-            raise TypeError(f"context must be a list of columns, got {validation.shown(context)}")
-        features = (context,) if isinstance(context, str) else tuple(context or ())
+        features, of_tasks = _listed("context", context), _listed("task_features", task_features)
         # never guessed: what they say changes what is done
         others = {"time": time, "propensity": propensity}
-        roles = (*asked.items(), *others.items(), *(("context", each) for each in features))
+        roles = (
+            *asked.items(), *others.items(), *(("context", each) for each in features),
+            *(("task_features", each) for each in of_tasks),
+        )  # fmt: skip
         for role, name in roles:
             if name is not None and name not in names:
                 _unknown(role, name, names, where)
@@ -88,12 +91,19 @@ class Columns:
         if propensity is not None and asked["pulls"] is not None:
             raise ValueError("propensity: each pull has its own; the log needs one row per pull")
         made: Any = cls(**asked, context=features, said=tuple(said), **others)  # type: ignore[arg-type]
-        return made
+        return replace(made, task_features=of_tasks)
 
     @property
     def summed(self) -> bool:
         """Whether a row sums up several pulls."""
         return self.pulls is not None
+
+
+def _listed(role: str, names: Any) -> tuple[str, ...]:
+    """Several columns; one may stand by itself."""
+    if names is not None and not isinstance(names, (str, Sequence)):
+        raise TypeError(f"{role} must be a list of columns, got {validation.shown(names)}")
+    return (names,) if isinstance(names, str) else tuple(names or ())
 
 
 def _guess(role: str, names: Sequence[str], taken: Sequence[str]) -> str | None:

@@ -22,6 +22,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core.family import for_arms
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.protocols import Seen
 from priorwise.core.types import IntArray
@@ -114,5 +115,6 @@ def _score(fit: Any, data: Any, tasks: IntArray) -> float:
 
 
 def _mean(fit: Any) -> float:
-    whole = fit.with_arms()
+    # of average tasks, where it depends on features
+    whole = for_arms(getattr(fit.prior, "base", fit.prior), fit.statistics.arms)
     return float(np.mean(whole.belief(1).mean(Seen(1, 1, whole.arms))))

@@ -13,14 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core import validation
-from priorwise.core.estimates import percent
-from priorwise.core.family import Family, families, for_arms
+from priorwise.core.estimates import Estimate, percent
+from priorwise.core.family import for_arms
 from priorwise.core.fits import PriorFit, named
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import Picture
-from priorwise.logs.choosing import compared_with, mixtures_of, simplest
+from priorwise.logs.choosing import candidates, compared_with, mixtures_of, simplest
 from priorwise.logs.drift import Drift, drift_of
+from priorwise.logs.features import (
+    against_none,
+    gain_in_words,
+    many_for,
+    with_features,
+    with_intervals,
+)
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.logs.reducing import Arms, Log, read_log
 from priorwise.logs.rows import fading, task_starts
@@ -32,6 +39,9 @@ FOLDS: Final = 5
 CHOICES: Final = (
     "which arm was pulled may depend on anything that is in the log, and on nothing else that "
     "tells about rewards."
+)
+LINEAR: Final = (
+    "the prior's mean is linear in the task features, and its covariance does not depend on them."
 )
 MANY: Final = 0.2
 """Share of zeros from which positive rewards look like amounts that most rows do not have."""
@@ -52,6 +62,9 @@ class LogFit(Tabular):
     not known for the family. ``worth`` says how many pulls of an arm tell as much about it as the
     prior does, ``(arm,)``; None where the family does not say. ``estimator`` made the fit.
     ``drift`` says whether the prior changes over time, of a log with a column of times.
+
+    With ``task_features`` the prior depends on them: ``prior_for`` says what it is for a task, and
+    ``gain`` how much likelier, in log likelihood, held-out tasks are than without them.
     """
 
     fit: PriorFit
@@ -62,11 +75,24 @@ class LogFit(Tabular):
     log: Log = field(repr=False)
     estimator: Any = field(default=None, repr=False)
     drift: Drift | None = None
+    gain: Estimate | None = None
 
     @property
     def prior(self) -> Any:
         """The fitted prior; where all tasks share their arms, of these arms with their names."""
         return self._of_arms(self.fit.prior)
+
+    def prior_for(self, features: Any) -> Any:
+        """Return the prior of a task with these features, ``{"words": 9}``, of a fit with
+        ``task_features``; a list of priors where the values are columns of many tasks.
+        """
+        found = many_for(self.fit.prior, features)
+        each = [self._of_arms(prior) for prior in (found if isinstance(found, list) else [found])]
+        return each if isinstance(found, list) else each[0]
+
+    def for_features(self, features: Any) -> PriorFit:
+        """Return the fit of tasks with these features: what :func:`certify` takes, and files."""
+        return self.fit.for_features(features)
 
     def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` priors that the log leaves plausible."""
@@ -81,8 +107,10 @@ class LogFit(Tabular):
         self.fit.save(path)
 
     def table(self) -> Table:
-        """The parameters: see :meth:`PriorFit.table`."""
-        return self.fit.table()
+        """The parameters: see :meth:`PriorFit.table`; with ``task_features`` also the ends of 95 %
+        intervals, ``low`` and ``high``, of means and effects.
+        """
+        return self.fit.table() if self.gain is None else with_intervals(self.fit.table())
 
     def figure(self, title: str = "") -> Picture:
         """Draw the fitted prior."""
@@ -92,6 +120,8 @@ class LogFit(Tabular):
     def assumptions(self) -> tuple[str, ...]:
         """What a fit takes for granted."""
         said = [CHOICES, *(f"{each}." for each in self.log.left)]
+        if self.gain is not None:
+            said.append(LINEAR)
         if self.log.dropped:
             said.append(
                 f"the rewards of {self.log.dropped:,} rows without one, which were left out, would "
@@ -118,6 +148,8 @@ class LogFit(Tabular):
         if self.models is not None:
             lines += ["", f"Chosen by held-out likelihood of tasks: {self.chosen}"]
             lines += [f"  {line}" for line in str(self.models).splitlines()]
+        if self.gain is not None:
+            lines += ["", gain_in_words(self.gain)]
         if self.check is not None:
             lines += ["", "Does the prior generate tasks like the log's?"]
             lines += [f"  {line}" for line in str(self.check).splitlines()]
@@ -138,6 +170,7 @@ def fit_prior(
     squares: str | None = None,
     context: Sequence[str] | str | None = None,
     contexts: Any = None,
+    task_features: Sequence[str] | str | None = None,
     arms: Arms = "auto",
     noise_var: float | None = None,
     time: str | None = None,
@@ -163,7 +196,8 @@ def fit_prior(
         a colon if you like (``"gaussian:diagonal"``), or ``"auto"``: families and structures are
         compared by held-out likelihood over tasks, and of those that are as good as the best, up to
         one standard error, the one with the fewest parameters is taken. Where the log has what no
-        single law explains, mixtures of two are compared too.
+        single law explains, mixtures of two are compared too; ``"two of gaussian"`` (or three, four
+        or five) asks for a mixture.
     seed
         Decides on which tasks are held out, and the generated tasks of the check.
     task, action, reward, pulls, squares, context, missing, time, since, until, window, reward_as
@@ -171,6 +205,11 @@ def fit_prior(
         result says whether the prior changes over time.
     contexts
         Where the features of future tasks come from, for a fit with ``context``.
+    task_features
+        Columns that describe a task, numbers or words, the same in all its rows: the prior's mean
+        is then linear in them, for Gaussian and logit-normal families. Exchangeable arms share
+        their effects, others have each their own. Words count as 0 or 1 each, against the most
+        common. The fit says whether the features help, and :meth:`LogFit.prior_for` gives priors.
     arms
         ``"same"`` arms in all tasks, or ``"new"`` ones in every task; ``"auto"`` looks.
     noise_var
@@ -198,7 +237,7 @@ def fit_prior(
     read = read_log(
         log, task=task, action=action, reward=reward, pulls=pulls, squares=squares,
         context=context, missing=missing, time=time, since=since, until=until, window=window,
-        reward_as=reward_as,
+        reward_as=reward_as, task_features=task_features,
     )  # fmt: skip
     starts = None if time is None else task_starts(read)
     read, starts = fading(read, starts, half_life, validation.seed(seed))
@@ -234,7 +273,9 @@ def fit_read(
             f"{validation.shown(str(read.arms[0]))}; there is nothing to choose between"
         )
     noise_var = positive_or_none("noise_var", noise_var)
-    models, statistics = _candidates(read, family, arms, contexts, noise_var)
+    models, statistics = candidates(read, family, arms, contexts, noise_var, seed)
+    if read.features:
+        models, statistics = with_features(models, statistics, read)
     comparison = None
     chosen = next(iter(models))
     if len(models) > 1:
@@ -249,7 +290,7 @@ def fit_read(
             exists[:] = True
         check = predictive_check(fit.prior, statistics, exists, seed=seed)
         more = {}
-        if family == "auto":
+        if family == "auto" and not read.features:
             doubts = bool(check.doubts)
             more = mixtures_of(models, comparison, chosen, fit, doubts=doubts, seed=seed)
         if more:
@@ -263,62 +304,8 @@ def fit_read(
     drift = None
     if starts is not None and read.gram is None:
         drift = drift_of(models[chosen], fit, starts)
-    return LogFit(fit, chosen, comparison, check, worth(fit.prior), read, models[chosen], drift)
-
-
-def _candidates(
-    log: Log, family: str, arms: Arms, contexts: Any, noise_var: float | None
-) -> tuple[dict[str, Any], Any]:
-    """Estimators by name, and the statistics that all of them read."""
-    asked, colon, structure = validation.word("family", family).partition(":")
-    known = {each.name: each for each in families() if each.models is not None}
-    if (asked != "auto" and asked not in known) or (colon and not structure):
-        raise ValueError(
-            f"family must be 'auto' or one of {', '.join(sorted(known))}, got "
-            f"{validation.shown(family)}"
-        )
-    new = log.new_arms if arms == "auto" else arms == "new"
-    facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
-    facts |= {"binary": log.odd is None, "contexts": contexts, "asked": asked != "auto"}
-    facts |= {"squares": log.squares is not None, "noise_var": noise_var}
-    found: dict[str, Any] = {}
-    readers: dict[type, Family] = {}
-    for name, each in known.items():
-        if asked not in ("auto", name):
-            continue
-        offered = each.ask("models", "fit_prior")(**facts)
-        if noise_var is not None:  # those that learn it, or have none
-            offered = {
-                w: m for w, m in offered.items() if getattr(m, "noise_var", None) is not None
-            }
-        found |= {f"{name}:{word}": made for word, made in offered.items()}
-        if offered:
-            readers[each.ask("statistics", "fit_prior")] = each
-    if structure:
-        found = {name: made for name, made in found.items() if name == family}
-    if not found:
-        _nothing_fits(log, family, new, noise_var)
-    if len(readers) > 1:
-        raise ValueError(
-            f"family: {', '.join(each.name for each in readers.values())} read different "
-            "statistics and cannot be compared; name one of them"
-        )
-    (kind,) = readers
-    if noise_var is None:
-        log.check_squares(kind)
-    return found, log.statistics(kind, arms)
-
-
-def _nothing_fits(log: Log, family: str, new: bool, noise_var: float | None) -> None:
-    reasons = []
-    if noise_var is not None:
-        reasons.append("noise_var= is for families of real rewards with a known noise")
-    elif log.odd is not None:
-        reasons.append(f"its rewards are not 0 or 1: {log.not_binary}")
-    if new:
-        reasons.append("its arms are new in every task, so that only exchangeable structures fit")
-    name, _, structure = family.partition(":")
-    if structure and not reasons:
-        reasons.append(f"{name} has no structure {structure!r} for it; family={name!r} tries all")
-    why = "; ".join(reasons) or "see the families' structures in the documentation"
-    raise ValueError(f"family={validation.shown(family)} does not fit this log: {why}")
+    gain = None
+    if read.features:
+        comparison, gain = against_none(models, comparison, chosen, statistics, FOLDS, seed)
+    told = worth(getattr(fit.prior, "base", fit.prior))
+    return LogFit(fit, chosen, comparison, check, told, read, models[chosen], drift, gain)

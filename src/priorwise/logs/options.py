@@ -21,6 +21,7 @@ class Reading(TypedDict, total=False):
     squares: str | None
     arms: Arms
     noise_var: float | None
+    task_features: Sequence[str] | str | None
     time: str | None
     since: Any
     until: Any

@@ -25,6 +25,8 @@ from priorwise.figures.style import Picture
 
 MOST_TASKS: Final = 5_000
 """Tasks of the log that are compared; the first ones if it has more."""
+MOST_SINGLE: Final = 300
+"""The same where each task has a prior of its own."""
 DRAWS: Final = 8
 """Draws of each task of the log."""
 LEVEL: Final = 0.01
@@ -150,6 +152,8 @@ def predictive_check(
 
     """
     replicates = validation.count("replicates", replicates, least=20)
+    if hasattr(prior, "of_rows"):
+        return _task_by_task(prior, statistics, exists, validation.seed(seed), replicates)
     rows = np.arange(min(len(exists), MOST_TASKS))
     exists, whole = exists[rows], for_arms(prior, exists.shape[1])
     belief, seen = whole.belief_given(statistics.take(rows)), Seen(1, 1, whole.arms)
@@ -162,9 +166,32 @@ def predictive_check(
         apart = Streams(mix(seed + 1 + replicate), rows.astype(np.uint64))
         means = whole.belief(len(rows)).sample(apart.at(Purpose.ENVIRONMENT, 0), 1, seen)[:, 0]
         drawn.append(_numbers(means, exists))
+    return _check(found, drawn)
+
+
+def _check(found: list[dict[str, float]], drawn: list[dict[str, float]]) -> PredictiveCheck:
     return PredictiveCheck(
         {name: float(np.mean([each[name] for each in found])) for name in NAMES},
         {name: np.array([each[name] for each in drawn]) for name in NAMES},
+    )
+
+
+def _task_by_task(
+    prior: Any, statistics: Any, exists: BoolArray, seed: int, replicates: int
+) -> PredictiveCheck:
+    """The same where each task has a prior of its own, by its features."""
+    exists = exists[:MOST_SINGLE]
+    tasks, arms = exists.shape
+    learned, drawn = np.empty((DRAWS, tasks, arms)), np.empty((replicates, tasks, arms))
+    seen = Seen(1, 1, arms)
+    for task, own in enumerate(prior.of_rows(statistics.x[:tasks])):
+        whole, streams = for_arms(own, arms), Streams(seed, np.array([task], dtype=np.uint64))
+        belief = whole.belief_given(statistics.seen.take([task]))
+        learned[:, task] = belief.sample(streams.at(Purpose.POLICY, 1), DRAWS, seen)[0]
+        start = streams.at(Purpose.ENVIRONMENT, 0)
+        drawn[:, task] = whole.belief(1).sample(start, replicates, seen)[0]
+    return _check(
+        [_numbers(each, exists) for each in learned], [_numbers(m, exists) for m in drawn]
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import Any, Final, Literal, final
@@ -15,6 +15,7 @@ from priorwise.core.sizes import check_memory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, numbers_of, unknown
 from priorwise.logs.columns import Columns
+from priorwise.logs.features import constant_in_tasks, ends_of
 from priorwise.logs.opening import is_text, one_kind_of_time, open_log
 from priorwise.logs.times import Period, RewardAs, as_asked, positive_or_none
 
@@ -57,6 +58,7 @@ class Log:
     source: Any = field(repr=False)
     left: tuple[str, ...] = ()  # which rows were left out by their time
     zeros: float = 0.0  # share of rewards that are 0, if none is negative
+    features: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of tasks, (task,) each
 
     @property
     def not_binary(self) -> str | None:
@@ -101,6 +103,7 @@ class Log:
         kept: Any = {name: None if each is None else each[of] for name, each in sums.items()}
         chosen = self.tasks[tasks]
         rows = int(of.sum() if self.columns.summed else self.pulls[of].sum())
+        kept["features"] = {name: each[tasks] for name, each in self.features.items()}
         place = np.cumsum(tasks) - 1
         return replace(self, tasks=chosen, task=place[self.task[of]], rows=rows, **kept)
 
@@ -200,6 +203,7 @@ def read_log(
     context: Sequence[str] | str | None = None,
     time: str | None = None,
     propensity: str | None = None,
+    task_features: Sequence[str] | str | None = None,
     since: Any = None,
     until: Any = None,
     window: float | None = None,
@@ -223,6 +227,8 @@ def read_log(
         Columns of features of the pulled arm, for a log with one row per pull.
     time, propensity
         Columns of when a row was, and of how likely its action was when it was chosen.
+    task_features
+        Columns of features of a task, numbers or words, which are the same in all its rows.
     since, until
         First and last time of the rows that count, as the column ``time`` has them; a text such as
         ``"2024-01-31"`` is read as a day.
@@ -243,6 +249,7 @@ def read_log(
         raise ValueError(f"missing must be 'refuse' or 'drop', got {validation.shown(missing)}")
     asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
     asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
+    asked["task_features"] = task_features
     period = Period(since, until, positive_or_none("window", window))
     options: Any = (asked, missing, period, reward_as)
     try:
@@ -262,6 +269,8 @@ def _read(
         raise ValueError(
             "context: features need one row per pull, but pulls= says that rows are sums"
         )
+    if columns.context and columns.task_features:
+        raise ValueError("task_features: a fit with context= has none; leave one of them out")
     for name in filter(None, (columns.task, columns.action, columns.time)):
         kind = table[name].type()
         if is_text(log) and kind.is_timestamp() and kind.timezone is not None:
@@ -282,6 +291,7 @@ def _read(
     return Log(
         columns, tasks, arms, task_of[order], arm_of[order], **sums, odd=odd, rows=rows,
         dropped=dropped, said=columns.said, source=source, left=left, zeros=zeros,
+        features=constant_in_tasks(found, columns.task_features, tasks, task_of),
     )  # fmt: skip
 
 
@@ -314,6 +324,7 @@ def reduced(table: Any, columns: Columns) -> Any:
         sums[f"_x{i}_{j}"] = (features[i] * features[j]).sum()
     for i, x in enumerate(features):
         sums[f"_xr{i}"] = (x * reward).sum()
+    sums |= ends_of(table, len(columns.task_features))
     return table.group_by(["task", "action"]).aggregate(**sums)
 
 

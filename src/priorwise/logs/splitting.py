@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from priorwise.core.types import BoolArray
 from priorwise.logs.checking import fetch_table
+from priorwise.logs.features import constant_in_tasks
 from priorwise.logs.reducing import Log, places_in, reduced, sums_of
 from priorwise.logs.rows import task_starts
 from priorwise.logs.times import earlier_by
@@ -81,9 +82,10 @@ def _before(log: Log, time: Any) -> Log:
     arm = np.searchsorted(log.arms, arms)[place]
     order = np.lexsort([arm, task])
     sums = {**sums_of(found, log.columns), "task": task, "arm": arm}
+    features = constant_in_tasks(found, log.columns.task_features, tasks, task)
     kept: Any = {name: None if each is None else each[order] for name, each in sums.items()}
     rows = int(len(order) if log.columns.summed else kept["pulls"].sum())
-    return replace(log, tasks=tasks, rows=rows, **kept)
+    return replace(log, tasks=tasks, rows=rows, features=features, **kept)
 
 
 def _moment(cut: Any, kind: Any) -> Any:

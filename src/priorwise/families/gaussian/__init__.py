@@ -76,6 +76,7 @@ GAUSSIAN = Family(
     moments=_moments,
     models=_models,
     coordinates=Later("priorwise.families.gaussian.coordinates:coordinates"),
+    featured=Later("priorwise.families.gaussian.likelihood.featured:regressed"),
     information=_information,
     rate=Later("priorwise.families.gaussian.rates:rate"),
     covered=Later("priorwise.families.gaussian.rates:covered"),

@@ -159,8 +159,10 @@ class GaussianStatistics(PerArm):
         return self._with(self._columns() | {"squares": None})
 
     def shifted(self, by: float | FloatArray) -> Self:
-        """Return the statistics of the rewards minus a number, or minus one for each arm."""
-        by = validation.per_arm("by", by, self.arms)
+        """Return the statistics of the rewards minus a number, or minus one for each arm, or for
+        each task and arm (or all its arms).
+        """
+        by = by if np.ndim(by) == 2 else validation.per_arm("by", by, self.arms)
         sums, squares = self.sums - by * self.pulls, self.squares
         if squares is not None:
             squares = np.maximum(squares - 2.0 * by * self.sums + by**2 * self.pulls, 0.0)

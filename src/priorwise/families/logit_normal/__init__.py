@@ -57,6 +57,7 @@ LOGIT_NORMAL = register(
         measure=_measure,
         models=_models,
         coordinates=Later("priorwise.families.logit_normal.coordinates:coordinates"),
+        featured=Later("priorwise.families.logit_normal.likelihood.estimator:regressed"),
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.logit_normal.posteriors:LogitNormalPosteriors.start"),
         parameters=("mean", "cov"),

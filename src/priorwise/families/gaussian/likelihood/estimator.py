@@ -301,7 +301,9 @@ class GaussianMarginalLikelihood:
 
 
 def log_marginal_likelihood(
-    prior: GaussianPrior | ExchangeableGaussianPrior, statistics: Any
+    prior: GaussianPrior | ExchangeableGaussianPrior,
+    statistics: Any,
+    offsets: FloatArray | None = None,
 ) -> FloatArray:
     """Log density of what each task saw under a normal prior, ``(task,)``, for held-out comparison
     of priors.
@@ -315,9 +317,11 @@ def log_marginal_likelihood(
 
     and can be compared with that of any other family. Without squares it is the density of y alone,
     which can be compared only with other priors of the same noise. Tasks without a pull have log
-    density 0.
+    density 0. ``offsets`` ``(task,)`` or ``(task, arm)`` are added to nu.
     """
     data = GaussianStatistics.of(statistics)
+    if offsets is not None:
+        data = data.shifted(offsets.reshape(data.tasks, -1))
     normal = prior.for_arms(data.arms) if isinstance(prior, ExchangeableGaussianPrior) else prior
     if not isinstance(normal, GaussianPrior) or normal.arms != data.arms:
         raise ValueError(

@@ -14,6 +14,7 @@ from priorwise.core.family import for_arms
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.newton import positive_root
+from priorwise.core.regression import Regression
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.statistics import BetaStatistics
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
@@ -24,6 +25,8 @@ from priorwise.families.logit_normal.likelihood.uncertainty import LogitNormalUn
 from priorwise.families.logit_normal.prior import LogitNormalPrior
 
 Structure = Literal["full", "diagonal", "exchangeable"]
+Effects = tuple[FloatArray, FloatArray, FloatArray]
+"""Effects of the tasks' features, their covariance, and the slope of the plausible priors' law."""
 
 
 @final
@@ -89,6 +92,11 @@ class LogitNormalMarginalLikelihood:
         """Fit a kept run of Bernoulli arms or :class:`BetaStatistics`; ``start`` is a fit or prior
         to begin from.
         """
+        return self._found(data, start, None, None)[0]
+
+    def _found(
+        self, data: Any, start: Any, z: FloatArray | None, effects: FloatArray | None
+    ) -> tuple[PriorFit, Effects]:
         statistics = BetaStatistics.of(data, arms=self.arms)
         pulled = int(statistics.pulls.any(axis=1).sum())
         if pulled == 0:
@@ -101,13 +109,21 @@ class LogitNormalMarginalLikelihood:
             "statistics": statistics,
         }
         make = {"exchangeable": self._exchangeable, "diagonal": self._diagonal, "full": self._full}
-        return PriorFit(**known, **make[self.structure](statistics, begin))
+        found, more = make[self.structure](statistics, begin, z, effects)
+        return PriorFit(**known, **found), more
 
-    def _exchangeable(self, data: BetaStatistics, begin: LogitNormalPrior | None) -> dict[str, Any]:
-        rows = Rows.of(data.successes, data.pulls)
+    def _exchangeable(
+        self,
+        data: BetaStatistics,
+        begin: LogitNormalPrior | None,
+        z: FloatArray | None,
+        effects: FloatArray | None,
+    ) -> tuple[dict[str, Any], Effects]:
+        rows = Rows.of(data.successes, data.pulls, z)
         single = rows.s.shape[1] == 1 or not ((rows.n > 0).sum(axis=1) > 1).any()
         free = (0, 2) if single else (0, 1, 2)
-        found = StoryFit.of(rows, self.regulariser, free, None if begin is None else pooled(begin))
+        first = None if begin is None else pooled(begin)
+        found = StoryFit.of(rows, self.regulariser, free, first, effects)
         mean, level, own = found.at
         var = level**2 + own**2
         prior = ExchangeableLogitNormalPrior(mean, var, level**2 / var if var else 0.0)
@@ -130,27 +146,37 @@ class LogitNormalMarginalLikelihood:
             "iterations": found.climb.iterations,
             "warnings": warnings,
             "uncertainty": LogitNormalUncertainty(*found.plausible()),
-        }
+        }, (found.effects, *found.with_effects())
 
-    def _diagonal(self, data: BetaStatistics, begin: LogitNormalPrior | None) -> dict[str, Any]:
+    def _diagonal(
+        self,
+        data: BetaStatistics,
+        begin: LogitNormalPrior | None,
+        z: FloatArray | None,
+        effects: FloatArray | None,
+    ) -> tuple[dict[str, Any], Effects]:
         fits = []
         for arm in range(data.arms):
             own = slice(arm, arm + 1)
-            rows = Rows.of(data.successes[:, own], data.pulls[:, own])
+            rows = Rows.of(data.successes[:, own], data.pulls[:, own], z)
             first = None
             if begin is not None:
                 first = np.array([begin.mean[arm], 0.0, np.sqrt(begin.cov[arm, arm])])
-            fits.append(StoryFit.of(rows, self.regulariser, (0, 2), first))
+            known = None if effects is None else effects[arm]
+            fits.append(StoryFit.of(rows, self.regulariser, (0, 2), first, known))
         at = np.array([each.at for each in fits])
         to = np.array([[[1.0, 0.0, 0.0], [0.0, 0.0, 2.0 * own]] for own in at[:, 2]])
         errors = np.array([each.errors(part) for each, part in zip(fits, to, strict=True)])
         cov = np.zeros((data.arms, data.arms))  # no error where nothing is fitted
         np.fill_diagonal(cov, errors[:, 1])
         centres, laws = zip(*(each.plausible() for each in fits), strict=True)
-        size = data.arms
-        law = np.zeros((2, size, 2, size))
+        size, k = data.arms, fits[0].effects.size
+        law, slope = np.zeros((2, size, 2, size)), np.zeros((2, size, size, k))
+        sure = np.zeros((size, k, size, k))
         for arm, each in enumerate(laws):
             law[:, arm, :, arm] = each[np.ix_([0, 2], [0, 2])]
+            sure[arm, :, arm], moves = fits[arm].with_effects()
+            slope[:, arm, arm] = moves[[0, 2]]
         warnings = [line for arm, each in enumerate(fits) for line in each.warnings(f"arm {arm}: ")]
         return {
             "prior": LogitNormalPrior(at[:, 0], np.diag(at[:, 2] ** 2)),
@@ -163,24 +189,36 @@ class LogitNormalMarginalLikelihood:
             "uncertainty": LogitNormalUncertainty(
                 np.array(centres)[:, [0, 2]].T.ravel(), law.reshape(2 * size, 2 * size)
             ),
-        }
+        }, (
+            np.array([each.effects for each in fits]),
+            sure.reshape(size * k, size * k),
+            slope.reshape(2 * size, size * k),
+        )  # fmt: skip
 
-    def _full(self, data: BetaStatistics, begin: LogitNormalPrior | None) -> dict[str, Any]:
+    def _full(
+        self,
+        data: BetaStatistics,
+        begin: LogitNormalPrior | None,
+        z: FloatArray | None,
+        effects: FloatArray | None,
+    ) -> tuple[dict[str, Any], Effects]:
         arms = data.arms
         if begin is None:
             plain = replace(self, structure="exchangeable").fit(data).prior
             begin = plain.for_arms(arms)
         pulled = data.pulls.any(axis=1)
         s, n = (each[pulled].astype(np.float64) for each in (data.successes, data.pulls))
-        objective = joint.JointObjective(s, n, self.regulariser)
-        found = objective.climbed(joint.coordinates(begin.mean, begin.cov))
-        place = found.place
-        mean, root = joint.law(place.x, arms)
+        objective = joint.JointObjective(s, n, self.regulariser, None if z is None else z[pulled])
+        also = np.zeros(0 if z is None else arms * z.shape[1]) if effects is None else effects
+        found = objective.climbed(np.append(joint.coordinates(begin.mean, begin.cov), also))
+        place, own = found.place, objective.size
+        mean, root = joint.law(place.x[:own], arms)
         edge = bool(((place.x <= objective.ends()[0]) | (place.x >= objective.ends()[1])).any())
         correlation = root @ root.T / np.sqrt(np.outer(*[(root**2).sum(axis=1)] * 2))
         edge = edge or bool(np.linalg.eigvalsh(correlation)[0] < 1e-3)
         spread, known = positive_root(place.information(), floor=VAGUE**-2)
-        to = joint.to_covariance(place.x, arms) @ spread
+        given, _ = positive_root(place.information()[:own, :own], floor=VAGUE**-2)
+        to = joint.to_covariance(place.x[:own], arms) @ spread[:own]
         errors = np.sqrt((to**2).sum(axis=1))
         few = len(s) <= place.x.size or not known
         warnings = [f"the covariance is nearly singular: {WHY}"] if edge else []
@@ -197,8 +235,24 @@ class LogitNormalMarginalLikelihood:
             "log_likelihood": place.log_likelihood,
             "iterations": found.iterations,
             "warnings": warnings,
-            "uncertainty": LogitNormalUncertainty(place.x, spread @ spread.T),
-        }
+            "uncertainty": LogitNormalUncertainty(place.x[:own], given @ given.T),
+        }, (
+            objective.effects(place.x),
+            spread[own:] @ spread[own:].T,
+            -given @ given.T @ place.information()[:own, own:],
+        )  # fmt: skip
+
+
+def regressed(
+    estimator: LogitNormalMarginalLikelihood,
+    data: Any,
+    z: FloatArray,
+    start: Any,
+    effects: FloatArray | None,
+) -> Regression:
+    """Fit ``eta ~ N(mean + B z, cov)`` for tasks with features z, all parameters at once."""
+    fit, more = estimator._found(data, start, z, effects)
+    return Regression(fit, *more)
 
 
 def _start(start: Any, arms: int) -> LogitNormalPrior | None:
@@ -217,18 +271,23 @@ def _start(start: Any, arms: int) -> LogitNormalPrior | None:
 
 
 def log_marginal_likelihood(
-    prior: LogitNormalPrior | ExchangeableLogitNormalPrior, statistics: BetaStatistics
+    prior: LogitNormalPrior | ExchangeableLogitNormalPrior,
+    statistics: BetaStatistics,
+    offsets: FloatArray | None = None,
 ) -> FloatArray:
     """Log probability of each task's rewards, given which arms were pulled, ``(task,)``: by nested
     quadrature for exchangeable arms that do not move apart, by expectation propagation for others.
+    ``offsets`` are added to the mean: ``(task,)`` for exchangeable arms, else ``(task, arm)``.
     """
     if isinstance(prior, ExchangeableLogitNormalPrior):
         if prior.correlation >= 0.0:
-            return log_marginal(prior.mean, prior.var, prior.correlation, statistics)
+            return log_marginal(prior.mean, prior.var, prior.correlation, statistics, offsets)
         prior = prior.for_arms(statistics.arms)
+        if offsets is not None:
+            offsets = np.repeat(offsets[:, None], statistics.arms, axis=1)
     if prior.arms != statistics.arms:
         raise ValueError(
             f"the prior has {prior.arms} arms, but the statistics have {statistics.arms}"
         )
     s, n = (each.astype(np.float64) for each in (statistics.successes, statistics.pulls))
-    return joint.propagated_tasks(s, n, prior.mean, prior._root).values
+    return joint.propagated_tasks(s, n, prior.mean, prior._root, offsets).values

@@ -52,10 +52,11 @@ def _log_mass(p, n, state, chol, g):
     return total
 
 
-@entry(types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS, CUBE, ROW))
+@entry(types.void(ROW, INTS, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS, CUBE, ROW))
 def propagate_tasks(
-    p: FloatArray,  # numbers of the prior
+    p: FloatArray,  # numbers of the prior; its mean is overwritten where there are offsets
     n: IntArray,  # and their places
+    offsets: FloatArray,  # (task, arm), added to the mean; no task for none
     s: FloatArray,  # (task, arm)
     pulls: FloatArray,  # (task, arm)
     precision: FloatArray,  # out (task, arm), of the factors
@@ -64,25 +65,34 @@ def propagate_tasks(
     root: FloatArray,  # out (task, arm, arm), of their covariance
     values: FloatArray,  # out (task,), log likelihoods
 ) -> None:
-    """Find the factors of each task, and what follows from them."""
+    """Find the factors of each task, and what follows from them.
+
+    Tasks with offsets have means of their own, so that each stands alone in its group of lanes.
+    """
     tasks, arms = s.shape
+    apart = WIDTH if len(offsets) else 1
+    centre = p[n[At.MEAN] : n[At.MEAN] + arms].copy()
     state = np.zeros((5 * arms + arms * arms, LANES))
     scratch = np.zeros((work_rows(arms), LANES))
     own = np.empty((1, LANES))
-    for first in range(0, tasks, LANES):
-        size = min(LANES, tasks - first)
+    for first in range(0, tasks, LANES // apart):
+        size = min(LANES // apart, tasks - first)
         state[: 2 * arms] = 0.0
         for k in range(size):
             for a in range(arms):
-                state[a, k], state[arms + a, k] = s[first + k, a], pulls[first + k, a]
-        for g in range(0, size, WIDTH):
+                state[a, k * apart] = s[first + k, a]
+                state[arms + a, k * apart] = pulls[first + k, a]
+        for g in range(0, size * apart, WIDTH):
+            for a in range(arms if apart > 1 else 0):
+                p[n[At.MEAN] + a] = centre[a] + offsets[first + g // WIDTH, a]
             propagate(p, n, state, scratch, g)
             store(own, g, _log_mass(p, n, state, scratch, g))
         for k in range(size):
-            values[first + k] = own[0, k]
+            lane = k * apart
+            values[first + k] = own[0, lane]
             for a in range(arms):
-                precision[first + k, a] = state[2 * arms + a, k]
-                shift[first + k, a] = state[3 * arms + a, k]
-                mean[first + k, a] = state[4 * arms + a, k]
+                precision[first + k, a] = state[2 * arms + a, lane]
+                shift[first + k, a] = state[3 * arms + a, lane]
+                mean[first + k, a] = state[4 * arms + a, lane]
                 for b in range(arms):
-                    root[first + k, a, b] = state[5 * arms + a * arms + b, k]
+                    root[first + k, a, b] = state[5 * arms + a * arms + b, lane]

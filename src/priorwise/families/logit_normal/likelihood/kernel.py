@@ -126,11 +126,11 @@ def _mode_of_task(s, n, mean, shared, own, arms, group, modes):
     return z, curve
 
 
-@entry(types.void(CUBE, CUBE, F, F, F, ROW, ROW, ROW, ROW, ROWS, CUBE))
+@entry(types.void(CUBE, CUBE, ROWS, F, F, ROW, ROW, ROW, ROW, ROWS, CUBE))
 def evaluate(
     s: FloatArray,  # (group, arm, lane)
     n: FloatArray,  # (group, arm, lane)
-    mean: float,
+    means: FloatArray,  # (group, lane)
     shared: float,
     own: float,
     levels: FloatArray,  # nodes of the integral over z
@@ -148,6 +148,7 @@ def evaluate(
     own_of = np.empty((size, WIDTH))
     for t in range(groups):
         modes[:] = 0.0
+        mean = load(means, t * WIDTH)
         z, curve = _mode_of_task(s, n, mean, shared, own, arms, t * arms, modes)
         width = 1.0 / sqrt(curve)
         top = splat(-np.inf)

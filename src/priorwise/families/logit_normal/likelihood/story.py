@@ -26,10 +26,14 @@ def _hermite(size: int) -> tuple[FloatArray, FloatArray]:
 
 
 def evaluated(
-    s: FloatArray, n: FloatArray, at: FloatArray, nodes: int = NODES
+    s: FloatArray,
+    n: FloatArray,
+    at: FloatArray,
+    nodes: int = NODES,
+    offsets: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Log likelihood of each task ``(task,)`` and its derivatives ``(task, 3)``, at mean, standard
-    deviation of the level and of the deviations.
+    deviation of the level and of the deviations. ``offsets`` ``(task,)`` are added to the mean.
     """
     from priorwise.families.logit_normal.likelihood.kernel import evaluate
 
@@ -39,8 +43,11 @@ def evaluated(
     levels = (x, logs) if shared else (np.zeros(1), np.zeros(1))
     won, of = _lanes(s), _lanes(n)
     groups, _, lanes = won.shape
+    means = np.full((groups, lanes), mean)
+    if offsets is not None:
+        means.ravel()[: len(s)] += offsets
     values, scores = np.empty((groups, lanes)), np.empty((groups, 3, lanes))
-    evaluate(won, of, mean, shared, own, *levels, x, np.exp(logs), values, scores)
+    evaluate(won, of, means, shared, own, *levels, x, np.exp(logs), values, scores)
     return values.ravel()[: len(s)], scores.transpose(0, 2, 1).reshape(-1, 3)[: len(s)]
 
 
@@ -56,15 +63,27 @@ def _lanes(counts: FloatArray) -> FloatArray:
 @final
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Distinct tasks up to the order of their arms, and how many there are of each."""
+    """Distinct tasks up to the order of their arms, and how many there are of each; or, where they
+    have features z, single tasks.
+    """
 
     s: FloatArray  # (row, arm)
     n: FloatArray  # (row, arm)
     tasks: FloatArray  # (row,)
+    z: FloatArray | None = None  # (row, feature)
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return 0 if self.z is None else self.z.shape[1]
 
     @classmethod
-    def of(cls, successes: Any, pulls: Any) -> Rows:
+    def of(cls, successes: Any, pulls: Any, z: FloatArray | None = None) -> Rows:
         """Sort the arms of each task, and gather equal tasks; arms without pulls come first."""
+        if z is not None:
+            seen = pulls.any(axis=1)
+            s, n = (each[seen].astype(np.float64) for each in (successes, pulls))
+            return cls(s, n, np.ones(len(s)), z[seen])
         codes = np.sort(pulls * (1 << 31) + successes, axis=1)
         codes = codes[:, codes.any(axis=0)] if codes.any() else codes[:, :1]
         rows, counts = np.unique(codes, axis=0, return_counts=True)
@@ -77,8 +96,16 @@ class Rows:
         )
 
 
-def log_marginal(mean: float, var: float, correlation: float, data: BetaStatistics) -> FloatArray:
-    """Log probability of each task's rewards, ``(task,)``; for correlations from 0."""
+def log_marginal(
+    mean: float,
+    var: float,
+    correlation: float,
+    data: BetaStatistics,
+    offsets: FloatArray | None = None,
+) -> FloatArray:
+    """Log probability of each task's rewards, ``(task,)``; for correlations from 0. ``offsets``
+    ``(task,)`` are added to the mean.
+    """
     at = np.array([mean, np.sqrt(var * correlation), np.sqrt(var * (1.0 - correlation))])
     s, n = (np.ascontiguousarray(each.astype(np.float64)) for each in (data.successes, data.pulls))
-    return evaluated(s, n, at)[0]
+    return evaluated(s, n, at, offsets=offsets)[0]

@@ -30,18 +30,26 @@ class StoryFit:
     climb: Climb[Point]
     edges: tuple[int, ...]
     at: FloatArray
-    information: FloatArray  # (free, free)
+    information: FloatArray  # (free and effects, the same)
 
     @classmethod
     def of(
-        cls, rows: Rows, regulariser: float, free: tuple[int, ...], begin: FloatArray | None
+        cls,
+        rows: Rows,
+        regulariser: float,
+        free: tuple[int, ...],
+        begin: FloatArray | None,
+        effects: FloatArray | None = None,
     ) -> StoryFit:
-        """Climb with the penalty, then without it where an edge is near."""
+        """Climb with the penalty, then without it where an edge is near; ``begin`` and ``effects``
+        are where to begin.
+        """
         if not len(rows.s):
-            return cls._unpulled(free)
+            return cls._unpulled(free, rows.features)
         first = _guess(rows) if begin is None else np.maximum(begin, [-np.inf, 0.05, 0.05])
         objective = StoryObjective(rows, regulariser, free)
-        found = objective.climbed(first[list(free)])
+        also = np.zeros(rows.features) if effects is None else effects
+        found = objective.climbed(np.append(first[list(free)], also))
         information = objective.curvature(found.place.x)
         plain = found.place.x
         if regulariser and not objective.well_inside(plain, information):
@@ -51,15 +59,16 @@ class StoryFit:
         at = objective.whole(found.place.x)
         if not regulariser:
             at[1:] = np.where(at[1:] <= 1.001e-3, 0.0, at[1:])
-        edges = tuple(np.array(free)[held].tolist())
+        edges = tuple(np.array(free)[held[: len(free)]].tolist())
         return cls(objective, found, edges, at, information)
 
     @classmethod
-    def _unpulled(cls, free: tuple[int, ...]) -> StoryFit:
+    def _unpulled(cls, free: tuple[int, ...], features: int) -> StoryFit:
         """An arm without pulls: what the penalty alone gives."""
-        empty = Rows(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0))
+        z = np.zeros((0, features)) if features else None
+        empty = Rows(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0), z)
         objective = StoryObjective(empty, 1.0, free)
-        x = np.array([0.0, 1.0, 1.0])[list(free)]
+        x = np.append(np.array([0.0, 1.0, 1.0])[list(free)], np.zeros(features))
         place = objective.at(x)
         return cls(objective, Climb(place, True, (0.0,)), free, objective.whole(x), np.eye(len(x)))
 
@@ -68,12 +77,31 @@ class StoryFit:
         """Without the penalty."""
         return self.climb.place.log_likelihood
 
-    def _spread(self) -> FloatArray:
-        """Root of the covariance of all three coordinates."""
-        out = np.zeros((3, len(self.objective.free)))
-        root, _ = positive_root(self.information, floor=1e-6)
-        out[list(self.objective.free)] = root
+    @property
+    def effects(self) -> FloatArray:
+        """Effects of the tasks' features."""
+        return self.objective.effects(self.climb.place.x)
+
+    def _spread(self, *, given: bool = False) -> FloatArray:
+        """Root of the covariance of all three coordinates, or of that given the effects."""
+        free = list(self.objective.free)
+        known = self.information[: len(free), : len(free)] if given else self.information
+        root, _ = positive_root(known, floor=1e-6)
+        out = np.zeros((3, root.shape[1]))
+        out[free] = root[: len(free)]
         return out
+
+    def with_effects(self) -> tuple[FloatArray, FloatArray]:
+        """Covariance of the effects, and how the coordinates of :meth:`plausible` move with
+        them.
+        """
+        free, size = list(self.objective.free), len(self.objective.free)
+        root, _ = positive_root(self.information, floor=1e-6)
+        slope = np.zeros((3, len(root) - size))
+        given = self._spread(given=True)[free]
+        slope[free] = -given @ given.T @ self.information[:size, size:]
+        slope[1:] /= np.maximum(self.at[1:, None], 1e-3)
+        return root[size:] @ root[size:].T, slope
 
     def errors(self, to: FloatArray) -> FloatArray:
         """Standard errors by the delta method; NaN on an edge."""
@@ -87,10 +115,12 @@ class StoryFit:
         return np.asarray(errors)
 
     def plausible(self) -> tuple[FloatArray, FloatArray]:
-        """Centre and covariance in mean and logarithms of standard deviations."""
+        """Centre and covariance in mean and logarithms of standard deviations, given the
+        effects.
+        """
         std = np.maximum(self.at[1:], 1e-3)
         unit = np.append(1.0, 1.0 / std)
-        root = self._spread() * unit[:, None]
+        root = self._spread(given=True) * unit[:, None]
         law = root @ root.T
         wide = np.sqrt(np.maximum(np.diag(law), 1e-300)) / VAGUE
         shrink = np.maximum(wide, 1.0)

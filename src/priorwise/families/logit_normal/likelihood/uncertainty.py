@@ -44,6 +44,10 @@ class LogitNormalUncertainty(Uncertainty):
         law = validation.covariance("covariance", covariance, centre.size)
         validation.freeze(self, centre=centre, covariance=law)
 
+    def moved(self, by: FloatArray) -> LogitNormalUncertainty:
+        """Return the law with another centre."""
+        return LogitNormalUncertainty(self.centre + by, self.covariance)
+
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """Draw, within the ranges of means and standard deviations."""
         root = validation.square_root(self.covariance)

@@ -192,6 +192,10 @@ class NormalUncertainty(Uncertainty):
         frozen = {name: np.array(each, dtype=np.float64) for name, each in arrays.items()}
         validation.freeze(self, **frozen)
 
+    def moved(self, by: FloatArray) -> "NormalUncertainty":
+        """Return the law with another mean; ``by`` is for all arms."""
+        return replace(self, mean=self.mean + by[self.active.astype(bool)])
+
     def draw(self, prior: Any, rng: np.random.Generator, n: int) -> list[Any]:
         """Draw z and return the priors."""
         active = self.active.astype(bool)

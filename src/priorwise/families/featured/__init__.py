@@ -1,0 +1,19 @@
+"""Priors whose mean is linear in features of tasks, of any family that has such a regression."""
+
+from priorwise.core.family import Family, Later, register
+from priorwise.families.featured.prior import FeaturedPrior
+
+FEATURED = Family(
+    name="featured",
+    priors=(FeaturedPrior,),
+    homes={
+        "task-features": "priorwise.families.featured.features",
+        "featured-statistics": "priorwise.families.featured.statistics",
+        "featured-uncertainty": "priorwise.families.featured.uncertainty",
+        "uncertainty-at-features": "priorwise.families.featured.uncertainty",
+    },
+    statistics=Later("priorwise.families.featured.statistics:FeaturedStatistics"),
+    log_marginal=Later("priorwise.families.featured.statistics:log_marginal"),
+    measure=Later("priorwise.families.featured.statistics:measure"),
+)
+register(FEATURED)

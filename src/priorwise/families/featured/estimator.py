@@ -1,0 +1,79 @@
+"""Priors whose mean is linear in features of tasks, by maximum marginal likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, final
+
+import numpy as np
+
+from priorwise.core import doors, validation
+from priorwise.core.family import ask
+from priorwise.core.fits import PriorFit
+from priorwise.families.featured.prior import FeaturedPrior
+from priorwise.families.featured.statistics import FeaturedStatistics
+from priorwise.families.featured.uncertainty import FeaturedUncertainty
+
+TOOL: Final = "FeaturedMarginalLikelihood"
+
+
+@final
+@dataclass(frozen=True)
+class FeaturedMarginalLikelihood:
+    """Fit the prior of tasks with features x, ``mu ~ P(mean + B (x - centre))``, P of one family.
+
+    Parameters
+    ----------
+    estimator
+        Marginal-likelihood estimator of tasks without features: of Gaussian or logit-normal priors,
+        or of any family that offers ``featured``. Exchangeable arms share their effects, others
+        have each their own. Its regulariser also leans the effects to zero, by about so many tasks.
+
+    """
+
+    reads: ClassVar[type] = FeaturedStatistics
+
+    estimator: Any
+
+    def __post_init__(self) -> None:
+        """Check the estimator."""
+        doors.estimator("estimator", self.estimator)
+
+    @property
+    def name(self) -> str:
+        """Name of the estimator, as fits carry it."""
+        one = getattr(self.estimator, "name", type(self.estimator).__name__)
+        return f"FeaturedMarginalLikelihood({one})"
+
+    def fit(self, data: Any, *, start: Any = None) -> PriorFit:
+        """Fit :class:`FeaturedStatistics`; ``start`` is a fit or prior to begin from."""
+        if not isinstance(data, FeaturedStatistics):
+            raise TypeError(f"data must be FeaturedStatistics, got {type(data).__name__}")
+        first = start.prior if isinstance(start, PriorFit) else start
+        effects = None
+        if first is not None:
+            if not isinstance(first, FeaturedPrior) or first.features != data.features:
+                raise ValueError(
+                    "start must be a fit or prior with the same features, got "
+                    f"{validation.shown(first)}"
+                )
+            effects, first = first.slopes * data.features.scale, first.base
+        begin = self.estimator.fit(data.seen).prior if first is None else first
+        part = ask(begin, "featured", TOOL)
+        found = part(self.estimator, data.seen, data.z, begin, effects)
+        fit, scale = found.fit, data.features.scale
+        slopes, units = found.effects / scale, np.tile(scale, found.effects.size // scale.size)
+        covariance = found.covariance / units / units[:, None]
+        covariance = (covariance + covariance.T) / 2.0
+        prior = FeaturedPrior(fit.prior, list(np.moveaxis(slopes, -1, 0)), data.features)
+        errors = np.sqrt(np.diag(covariance)).reshape(slopes.shape)
+        std_errors = {f"base.{name}": each for name, each in fit.std_errors.items()}
+        for place, label in enumerate(data.features.labels):
+            std_errors[f"effects.{label}"] = errors[..., place]
+        law = None
+        if fit.uncertainty is not None:
+            law = FeaturedUncertainty(fit.uncertainty, covariance, found.slope * units)
+        return replace(
+            fit, prior=prior, estimator=self.name, std_errors=std_errors, uncertainty=law,
+            statistics=data,
+        )  # fmt: skip
