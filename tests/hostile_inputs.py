@@ -29,6 +29,7 @@ OTHER_NORMAL = pw.GaussianPrior([0.2, 0.1], np.eye(2))
 FINITE = pw.FinitePrior([[0.1, 0.9], [0.8, 0.2]], [0.5, 0.5])
 OTHER_FINITE = pw.FinitePrior([[0.1, 0.9], [0.8, 0.2]], [0.4, 0.6])
 LINEAR = pw.LinearGaussianPrior([0.0, 1.0], np.eye(2), contexts=pw.SphereContexts(3))
+CART = pw.families.Plant([[1.0]], [[0.1]], 0.01)
 ARMS_OPEN = pw.ExchangeableBetaPrior(1.0, 2.0)
 TS = pw.ThompsonSampling()
 COUNTED = pw.BetaStatistics([[1, 2, 1], [0, 3, 2], [1, 1, 3]], [[5, 5, 5]] * 3)
@@ -438,6 +439,47 @@ def doors() -> list[Door]:
                 "names": ("ab", ["a"], ["a", "a"], 3),
             },
             noise=("noise",),
+        ),
+        door(
+            "Plant",
+            pw.families.Plant,
+            {"state_cost": np.eye(2), "action_cost": [[1.0]], "noise_var": 1.0},
+            {
+                "state_cost": (*NOT_NUMBERS, [], [[1.0, 2.0]], -np.eye(2), np.full((2, 2), nan)),
+                "action_cost": (*NOT_NUMBERS, [], [[0.0]], [[-1.0]], [[nan]], [1.0]),
+                "noise_var": (*NOT_NUMBERS, [], [1.0], 0.0, -1.0, nan),
+                "start": (*NOT_NUMBERS[1:], [], [1.0], [nan, 0.0], [1e200, 0.0]),
+                "start_cov": (*NOT_NUMBERS[1:], [], [1.0, 1.0], [[1.0]], -np.eye(2)),
+                "final_cost": (*NOT_NUMBERS[1:], [], [1.0, 1.0], [[1.0]], -np.eye(2)),
+                "limit": (None, "x", 0.0, -1.0, nan, 1e200, True, [1.0]),
+            },
+        ),
+        door(
+            "LinearQuadraticPrior",
+            pw.LinearQuadraticPrior,
+            {"transition": [[1.0]], "control": [[0.5]], "cov": np.eye(2), "plant": CART},
+            {
+                "transition": (*NOT_NUMBERS, [], [1.0], np.eye(2), [[nan]], [[1e200]]),
+                "control": (*NOT_NUMBERS, [], [1.0], np.eye(2), [[nan]], [[1e200]]),
+                "cov": (*NOT_NUMBERS, [], [1.0, 1.0], [[1.0]], -np.eye(2), np.full((2, 2), nan)),
+                "plant": (None, "cart", 3, pw.families.Plant),
+            },
+        ),
+        door(
+            "FiniteLinearQuadraticPrior",
+            pw.families.FiniteLinearQuadraticPrior,
+            {
+                "transition": [[[1.0]]] * 2,
+                "control": [[[0.5]]] * 2,
+                "probs": [0.5, 0.5],
+                "plant": CART,
+            },
+            {
+                "transition": (*NOT_NUMBERS, [], [1.0], [np.eye(2)] * 2, [[[nan]]] * 2),
+                "control": (*NOT_NUMBERS, [], [1.0], [np.eye(2)] * 2, [[[nan]]] * 2, [[[0.5]]]),
+                "probs": (*NOT_NUMBERS, [], [0.5], [0.5, 0.6], [-0.5, 1.5], [nan, 1.0]),
+                "plant": (None, "cart", 3, pw.families.Plant),
+            },
         ),
         door(
             "LinearGaussianPrior",

@@ -89,7 +89,8 @@ def test_a_case_can_fail() -> None:
 def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
     results = {
         "Backtest",
-        "BayesUCB", "Bound", "BreakEven", "Certificate", "Comparison", "Distance", "Estimate",
+        "BayesUCB", "Bound", "BreakEven", "Certificate", "CertaintyEquivalence", "Comparison",
+        "Distance", "Estimate",
         "Greedy", "Ladder", "Recommendation",
         "Interval", "FormalLowerBound",
         "MetaLearner", "MetaRun",

@@ -71,8 +71,8 @@ class Plant(Serializable):
         limit: float = 1e6,
     ) -> None:
         """Check and freeze the parameters."""
-        states = len(np.atleast_1d(validation.numbers("state_cost", state_cost)))
-        controls = len(np.atleast_1d(validation.numbers("action_cost", action_cost)))
+        states = len(validation.matrix("state_cost", state_cost))
+        controls = len(validation.matrix("action_cost", action_cost))
         nothing = np.zeros((states, states))
         action = validation.covariance("action_cost", action_cost, controls)
         if np.linalg.eigvalsh(action)[0] <= 1e-12 * np.abs(action).max():
