@@ -127,7 +127,23 @@ STATE_PRIORS = {
     ),
 }
 
+CART = pw.families.Plant([[1 / 3]], [[0.1 + 0.2]], 1e-7, start=[5e-324], limit=1e9 / 7)
+OF_TASKS = pw.families.TaskFeatures(["n", "of"], [None, ["a", "b"]], [1 / 3, 0.0], [0.1 + 0.2, 0.5])
 VALUES = {
+    "plant": CART,
+    "linear-quadratic": pw.LinearQuadraticPrior([[1 / 3]], [[-0.0]], 1e-9 * np.eye(2), CART),
+    "finite-linear-quadratic": pw.families.FiniteLinearQuadraticPrior(
+        [[[1 / 3]], [[2.0]]], [[[0.1 + 0.2]], [[-1.0]]], [0.3, 0.7], CART
+    ),
+    "task-features": OF_TASKS,
+    "featured": pw.families.FeaturedPrior(
+        pw.GaussianPrior([1 / 3, 0.1], np.eye(2)), [[0.1 + 0.2, -0.0], [1e-9, 1 / 7]], OF_TASKS
+    ),
+    "featured-statistics": pw.families.FeaturedStatistics(
+        pw.BetaStatistics([[1, 0], [3, 2]], [[2, 0], [3, 5]]),
+        [[1 / 3, 0.0], [5e-324, 1.0]],
+        OF_TASKS,
+    ),
     **{name: prior for name, (prior, _) in (PRIORS | STATE_PRIORS).items()},
     "exchangeable-gaussian-any-arms": pw.ExchangeableGaussianPrior(0.1, 1 / 3, -0.2, 1e-7),
     "exchangeable-normal-gamma-any-arms": pw.families.ExchangeableNormalGammaPrior(

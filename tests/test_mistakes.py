@@ -83,7 +83,7 @@ def test_a_bug_is_shown_as_a_bug(
         lambda *_, **__: np.zeros(2) + np.zeros(3),
         lambda *_, **__: pw.Greedy().no_such_name,  # type: ignore[attr-defined]
     ):
-        monkeypatch.setattr(fitting, "_candidates", broken)
+        monkeypatch.setattr(fitting, "candidates", broken)
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 1
         assert "Traceback" in done.output

@@ -1,6 +1,7 @@
 """What every prior must keep."""
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -233,6 +234,10 @@ def _same_bits(first: Any, second: Any) -> None:
         assert first.dtype == second.dtype
         assert first.shape == second.shape
         assert first.tobytes() == second.tobytes()
+    elif isinstance(second, Mapping):
+        assert list(first) == list(second)
+        for name in second:
+            _same_bits(first[name], second[name])
     elif isinstance(second, Serializable):
         for name in inspect.signature(type(second)).parameters:
             _same_bits(getattr(first, name), getattr(second, name))
