@@ -45,6 +45,7 @@ from priorwise.families import LogisticPrior as LogisticPrior
 from priorwise.families import LogitNormalMarginalLikelihood as LogitNormalMarginalLikelihood
 from priorwise.families import LogitNormalPrior as LogitNormalPrior
 from priorwise.families import NormalGammaPrior as NormalGammaPrior
+from priorwise.families import ParticlePrior as ParticlePrior
 from priorwise.families import SphereContexts as SphereContexts
 from priorwise.families import load_prior as load_prior
 from priorwise.logs import fit_prior as fit_prior

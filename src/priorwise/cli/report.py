@@ -96,6 +96,7 @@ def _line(line: Line) -> dict[str, Any]:
         "engine": run.engine,
         "ns_per_pull_one_thread": line.ns_per_pull,
         "resets": run.resets,
+        "warnings": list(run.warnings),
         "by_step": {
             name: None if curve is None else [finite(float(value)) for value in curve]
             for name, curve in vars(run.by_step).items()
@@ -164,7 +165,7 @@ def as_tables(lines: Sequence[Line], width: int) -> "Iterator[Table]":
 
 
 def show(lines: Sequence[Line], console: "Console") -> None:
-    """Print the tables, and say whose belief started again."""
+    """Print the tables, and say whose belief started again or is rough."""
     for table in as_tables(lines, console.width):
         console.print(table)
     for line in lines:
@@ -173,6 +174,8 @@ def show(lines: Sequence[Line], console: "Console") -> None:
                 f"[yellow]{line.entry.name}: in {line.run.resets:,} tasks it saw rewards that are "
                 "impossible under the prior it believes; its belief started again there.[/]"
             )
+        for warning in line.run.warnings:
+            console.print(f"[yellow]{line.entry.name}: {warning}.[/]")
 
 
 def _width(column: tuple[str, list[str]]) -> int:

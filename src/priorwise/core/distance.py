@@ -14,7 +14,7 @@ class Distance:
 
     ``kind`` is ``"exact"`` (up to rounding; quadrature to 1e-10), ``"estimate"`` (by sampling, with
     its standard error) or ``"upper"`` (an upper bound). ``upper`` always holds: it is ``value``
-    when exact, and a bound from closed forms otherwise.
+    when exact, and a bound from closed forms otherwise, or 1 where there are none.
     """
 
     value: float
@@ -33,11 +33,21 @@ class Pair(Protocol):
     """Two priors of one family: the least that a family has to supply, as its part ``pair``."""
 
     def total_variation(self) -> float | None:
-        """Exact value; None only in a :class:`DivergentPair`, which is sampled then."""
+        """Exact value; None only in a :class:`SampledPair`, which is sampled then."""
 
 
 @runtime_checkable
-class DivergentPair(Pair, Protocol):
+class SampledPair(Pair, Protocol):
+    """Two laws whose density ratio is known at draws of both, so that their total variation can be
+    estimated; nothing certifies it.
+    """
+
+    def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
+        """Return log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
+
+
+@runtime_checkable
+class DivergentPair(SampledPair, Protocol):
     """Two laws whose densities are known, written so that what they share drops out.
 
     It can be bounded and sampled, so its total variation may be unknown.
@@ -54,9 +64,6 @@ class DivergentPair(Pair, Protocol):
 
     def reverse_kl(self) -> float:
         """KL(q || p)."""
-
-    def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
-        """Return log q/p at a draw from p and at a draw from q, ``(task,)`` each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,8 @@ class Block:
     totals: FloatArray  # (task,), total rewards
     resets: IntArray  # (task,)
     columns: Columns | None
+    rough: int = 0  # tasks whose belief is too rough to rely on
+    rough_because: str = ""
 
 
 def trajectory_of(blocks: Sequence[Block]) -> Trajectory:
@@ -118,6 +120,11 @@ class Run(Tabular):
     that prior.
     """
     trajectory: Trajectory | None = field(default=None, repr=False)
+    rough: int = 0
+    """Tasks whose belief only approximates the posterior and was, before the last pull, too rough
+    to rely on.
+    """
+    warnings: tuple[str, ...] = ()
 
     @property
     def rewards(self) -> FloatArray:
@@ -171,11 +178,15 @@ class Run(Tabular):
         from priorwise.figures.curves import Curve, learning_curves
 
         label = validation.text("label", label)
-        title = validation.text("title", title) or f"{self}, seed {self.seed}"
+        title = validation.text("title", title) or f"{self._line}, seed {self.seed}"
         return learning_curves([Curve(label, self, label)], title)
 
     def __str__(self) -> str:
-        """Reward and regret in one line."""
+        """Reward and regret in one line, then warnings if there are any."""
+        return "\n".join([self._line, *(f"  warning: {each}" for each in self.warnings)])
+
+    @property
+    def _line(self) -> str:
         earned = f"reward {self.mean_reward:.4f} ± {self.std_error:.4f}"
         if self.mean_regret is not None:
             earned += f", regret {self.mean_regret:.4f} ± {self.regret_std_error:.4f}"

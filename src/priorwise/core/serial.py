@@ -58,17 +58,23 @@ class Serializable:
         return json.dumps({"priorwise": VERSION, **self._fields()}, indent=2)
 
     def _fields(self) -> dict[str, Any]:
+        return self._written(self._arguments())
+
+    def _written(self, given: dict[str, Any]) -> dict[str, Any]:
         content = {"family": self.family}
         for name, parameter in inspect.signature(type(self)).parameters.items():
-            value = getattr(self, name)
+            value = given[name]
             if parameter.kind is not parameter.KEYWORD_ONLY or value is not parameter.default:
                 content[name] = _plain(value)
         return content
 
     def replaced(self, **changes: Any) -> Self:
         """Return a copy with some parameters changed, checked as any new value is."""
-        names = inspect.signature(type(self)).parameters
-        return type(self)(**{name: getattr(self, name) for name in names} | changes)
+        return type(self)(**self._arguments() | changes)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Parameters of the constructor by name: the attributes of these names."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def __eq__(self, other: object) -> bool:
         """Equal if of one class with equal fields."""

@@ -42,7 +42,6 @@ class Purpose(IntEnum):
     WORLD = 3
 
 
-@final
 class Stream:
     """Random numbers of one purpose at one step for a batch of tasks; methods return ``(task,
     *shape)``.

@@ -67,6 +67,8 @@ from priorwise.families.normal_gamma.likelihood.estimator import (
     NormalGammaMarginalLikelihood as NormalGammaMarginalLikelihood,
 )
 from priorwise.families.normal_gamma.prior import NormalGammaPrior as NormalGammaPrior
+from priorwise.families.particle.functions import register_function as register_function
+from priorwise.families.particle.prior import ParticlePrior as ParticlePrior
 from priorwise.families.tabular_mdp.likelihood import (
     DirichletMdpMarginalLikelihood as DirichletMdpMarginalLikelihood,
 )

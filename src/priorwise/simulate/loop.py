@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import protocols as roles
+from priorwise.core.approximate import ApproximateBelief
 from priorwise.core.influence import actions_influence_signals
 from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Streams
@@ -69,6 +70,9 @@ def run_numpy(
     resets = (
         belief.resets if isinstance(belief, roles.ResettingBelief) else np.zeros(tasks, np.int64)
     )
+    rough, why = 0, ""
+    if isinstance(belief, ApproximateBelief):
+        rough, why = int(belief.rough(step.seen).sum()), belief.rough_because
     # pull by pull: the same bits whatever the number of tasks
     totals[:] = rewards[0]
     for earned in rewards[1:]:
@@ -79,4 +83,4 @@ def run_numpy(
     columns = None
     if keep:
         columns = Columns(np.stack(actions), rewards.copy(), np.stack(log) if log else None)
-    return Block(means, squares, totals.copy(), resets, columns)
+    return Block(means, squares, totals.copy(), resets, columns, rough, why)

@@ -69,6 +69,8 @@ class RunBuilder:
     keep: bool
     _tally: Tally | None = None
     _resets: int = 0
+    _rough: int = 0
+    _rough_because: str = ""
     _kept: list[Block] = field(default_factory=list)
 
     def add(self, block: Block) -> FloatArray:
@@ -76,6 +78,8 @@ class RunBuilder:
         self._tally = self._tally or Tally(block.means.shape[1], self.engine)
         self._tally.add_tiles(block.means, block.squares, len(block.totals))
         self._resets += int((block.resets > 0).sum())
+        self._rough += block.rough
+        self._rough_because = self._rough_because or block.rough_because
         if self.keep:
             self._kept.append(block)
         return block.totals
@@ -88,6 +92,9 @@ class RunBuilder:
         by_step = StepCurves(
             mean[:steps], error[:steps], *_curves(mean[steps + 1 :], error[steps + 1 :], steps)
         )
+        warnings: tuple[str, ...] = ()
+        if self._rough:
+            warnings = (f"in {self._rough:,} of {self.tasks:,} tasks {self._rough_because}",)
         total, total_error = by_step.cumulative_regret, by_step.cumulative_regret_std_error
         return Run(
             mean_reward=float(mean[steps]),
@@ -101,6 +108,8 @@ class RunBuilder:
             engine=self.engine,
             resets=self._resets,
             trajectory=trajectory_of(self._kept) if self.keep else None,
+            rough=self._rough,
+            warnings=warnings,
         )
 
 
@@ -175,13 +184,15 @@ class Comparison(Tabular):
         return learning_curves(curves, title, validation.text("note", note))
 
     def __str__(self) -> str:
-        """Return a table: each policy's reward, and its difference from the best."""
+        """Return a table: each policy's reward, and its difference from the best; then warnings."""
         width = max(len(name) for name in self.runs)
         lines = [f"{'':{width}}  {'reward':>18}  {'minus ' + self.best:>22}"]
         for name, run in sorted(self.runs.items(), key=lambda item: -item[1].mean_reward):
             gap = "" if name == self.best else str(self.difference(name, self.best))
             earned = Estimate(run.mean_reward, run.std_error)
             lines.append(f"{name:{width}}  {earned!s:>18}  {gap:>22}".rstrip())
+        for name, run in self.runs.items():
+            lines += [f"  warning, {name}: {each}" for each in run.warnings]
         return "\n".join(lines)
 
 

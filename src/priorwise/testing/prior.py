@@ -1,6 +1,5 @@
 """What every prior must keep."""
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -217,8 +216,8 @@ class JsonContract:
         assert copy == value
         assert hash(copy) == hash(value)
         assert copy.to_json() == value.to_json()
-        for name in inspect.signature(type(value)).parameters:
-            _same_bits(getattr(copy, name), getattr(value, name))
+        for name, given in value._arguments().items():
+            _same_bits(copy._arguments()[name], given)
 
     def test_saved_file_loads(self, value: Serializable, tmp_path: Path) -> None:
         """A file holds what the text holds."""
@@ -239,8 +238,8 @@ def _same_bits(first: Any, second: Any) -> None:
         for name in second:
             _same_bits(first[name], second[name])
     elif isinstance(second, Serializable):
-        for name in inspect.signature(type(second)).parameters:
-            _same_bits(getattr(first, name), getattr(second, name))
+        for name, given in second._arguments().items():
+            _same_bits(first._arguments()[name], given)
     else:
         assert type(first) is type(second)
         assert first == second

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.distance import Distance, DivergentPair, Pair
+from priorwise.core.distance import Distance, DivergentPair, Pair, SampledPair
 from priorwise.core.estimates import std_error
 from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
@@ -30,7 +30,9 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
 
     * ``sqrt(1 - BC^2)`` with BC the integral of sqrt(p q),
     * ``sqrt(KL / 2)`` (Pinsker) and ``sqrt(1 - exp(-KL))`` (Bretagnolle-Huber), in both directions,
-    * ``1 - prod_i (1 - TV_i)`` over independent parts.
+    * ``1 - prod_i (1 - TV_i)`` over independent parts;
+
+    for laws of a user's own, whose densities are known at draws only, it is 1.
 
     Parameters
     ----------
@@ -61,8 +63,9 @@ def of_pair(supplied: Pair, p: Any, seed: int | None, draws: int) -> Distance:
     exact = supplied.total_variation()
     if exact is not None:
         return Distance(exact, "exact", 0.0, exact)
-    pair = with_divergences(supplied, p, "total_variation")
-    upper = _upper(pair)
+    known = isinstance(supplied, DivergentPair) or not isinstance(supplied, SampledPair)
+    pair: Any = with_divergences(supplied, p, "total_variation") if known else supplied
+    upper = _upper(pair) if known else 1.0
     if draws == 0:
         return Distance(upper, "upper", 0.0, upper)
     if seed is None:
@@ -72,7 +75,7 @@ def of_pair(supplied: Pair, p: Any, seed: int | None, draws: int) -> Distance:
             "pass seed=... (draws=0 returns a certified upper bound without a seed)"
         )
     mean, std_error = _estimate(pair, seed, draws)
-    lower = -np.expm1(pair.log_affinity())  # 1 - BC <= TV
+    lower = -np.expm1(pair.log_affinity()) if known else 0.0  # 1 - BC <= TV
     return Distance(float(min(max(mean, lower), upper)), "estimate", std_error, upper)
 
 
@@ -114,7 +117,7 @@ def _upper(pair: DivergentPair) -> float:
     return float(min(1.0, min(bounds) * (1.0 + ROUNDING)))
 
 
-def _estimate(pair: DivergentPair, seed: int, draws: int) -> tuple[float, float]:
+def _estimate(pair: SampledPair, seed: int, draws: int) -> tuple[float, float]:
     """Mean and standard error of ``|p - q| / (p + q) = |tanh(log(q/p) / 2)|``, half of each draw
     from p and half from q.
     """

@@ -1,0 +1,94 @@
+"""Functions that JSON may name.
+
+A file cannot hold a function, and reading one must not run code that the file names. So a file
+holds the name under which a function was registered, in this process, by code that its user chose
+to run; nothing is ever imported because a file says so.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from priorwise.core import validation
+
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def register_function(function: Function, name: str | None = None) -> Function:
+    """Let JSON name a function of a :class:`~priorwise.families.particle.prior.ParticlePrior`;
+    returns the function, so that it may stand above a ``def`` as a decorator.
+
+    Parameters
+    ----------
+    function
+        The function.
+    name
+        Its name in files; by default ``"module:function"``, which a lambda and a function inside
+        another do not have.
+
+    Examples
+    --------
+    >>> @register_function
+    ... def log_density(parameters, arm, reward): ...
+    >>> name_of("log_density", log_density).endswith(":log_density")
+    True
+
+    """
+    if not callable(function):
+        raise TypeError(f"function must be a function, got {validation.shown(function)}")
+    if name is None:
+        name = _own_name(function)
+    else:
+        validation.word("name", name)
+    known = _FUNCTIONS.get(name)
+    if known is not None and known is not function and not _redefined(known, function):
+        raise ValueError(f"name {name!r} is taken by another function; choose another name=...")
+    _FUNCTIONS[name] = function
+    return function
+
+
+def name_of(argument: str, function: Callable[..., Any]) -> str:
+    """Return the name under which a function was registered; refuse others."""
+    for name, known in _FUNCTIONS.items():
+        if known is function:
+            return name
+    raise TypeError(
+        f"{argument} is a function, which JSON cannot hold: register it, here and where the file "
+        f"is read, with priorwise.families.register_function({argument}), and the file holds its "
+        "name"
+    )
+
+
+def function_named(argument: str, name: Any) -> Callable[..., Any]:
+    """Return the function that was registered under a name; nothing is imported to find it."""
+    if not isinstance(name, str):
+        raise TypeError(f"{argument} must be the name of a function, got {validation.shown(name)}")
+    if name not in _FUNCTIONS:
+        known = ", ".join(sorted(_FUNCTIONS)) or "none"
+        raise ValueError(
+            f"{argument}: no function {validation.shown(name)} is registered (there are {known}). "
+            "Files name functions and never import them: first import the module that has it and "
+            "calls priorwise.families.register_function"
+        )
+    return _FUNCTIONS[name]
+
+
+def _own_name(function: Callable[..., Any]) -> str:
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", "")
+    if not module or not name or not all(part.isidentifier() for part in name.split(".")):
+        raise ValueError(
+            f"{validation.shown(function)} has no name by which code elsewhere would find it, as a "
+            "function inside another or a lambda: pass name=..., or define it in a module"
+        )
+    return f"{module}:{name}"
+
+
+def _redefined(known: Callable[..., Any], function: Callable[..., Any]) -> bool:
+    """Whether a function stands where the known one stood: a cell or a module that ran again."""
+    places = [
+        (getattr(each, "__module__", None), getattr(each, "__qualname__", None))
+        for each in (known, function)
+    ]
+    return places[0] == places[1] and places[0][1] is not None and "<" not in str(places[0][1])
