@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import particle_models
 import pyarrow as pa
 
 import priorwise as pw
@@ -211,6 +212,56 @@ def _mdp_doors(vectors: Any, numbers: Any) -> list[Door]:
             pw.families.DirichletMdpMarginalLikelihood,
             {"like": river, "regulariser": 1.0},
             {"like": ("x", 3, BETA, pw.DirichletMdpPrior), "regulariser": (*numbers, -1.0)},
+        ),
+        door(
+            "ParticlePrior",
+            pw.ParticlePrior,
+            {
+                "sample": particle_models.normal_means,
+                "log_density": particle_models.normal_density,
+                "mean_reward": None,
+                "sample_reward": particle_models.normal_reward,
+                "particles": 16,
+                "seed": SEED,
+                "weights": None,
+                "log_prior": particle_models.normal_log_prior,
+                "rewards": None,
+                "reward_range": (-np.inf, np.inf),
+                "arms": 3,
+                "contexts": None,
+                "dim": None,
+                "resample_below": 0.25,
+                "moves": 5,
+                "impossible": "error",
+                "names": ["a", "b", "c"],
+            },
+            {
+                "sample": (*NOT_NUMBERS, [1.0], [[nan]], np.zeros((0, 2)), pw.BetaPrior),
+                "log_density": (None, "x", 3, [1.0], pw.BetaPrior),
+                "mean_reward": ("x", 3, [1.0], lambda x: x[0], lambda x: nan * x),
+                "sample_reward": ("x", 3, lambda x, arm, rng: x, lambda x, arm, rng: nan * x[:, 0]),
+                "particles": (*NOT_COUNTS, 0, 1, 10**12),
+                "seed": NOT_SEEDS,
+                "weights": ([0.5, 0.5], "x", 1.0),
+                "log_prior": ("x", 3, [1.0], lambda x: x, lambda x: nan * x[:, 0]),
+                "rewards": ("x", [1.0], [1.0, 1.0], [0.0, nan], [0.0, 1.0]),
+                "reward_range": ("x", 1.0, (1.0, 0.0), (nan, 1.0), (0.0, 1.0, 2.0)),
+                "arms": (*(each for each in NOT_COUNTS if each is not None), 4),
+                "contexts": ("x", 3, [1.0], pw.SphereContexts, pw.SphereContexts(3)),
+                "dim": (2, "x", 0),
+                "resample_below": (*numbers, 0.0, 1.0, -1.0),
+                "moves": NOT_COUNTS,
+                "impossible": (None, "skip", 3),
+                "names": (["a"], "abc", ["a", "a", "b"], 3),
+            },
+            contexts=("contexts", "dim", "features"),
+            rewards=("rewards", "log_density"),
+        ),
+        door(
+            "register_function",
+            pw.families.register_function,
+            {"function": particle_models.normal_means, "name": "a name"},
+            {"function": (None, "x", 3), "name": (3, "", [1.0])},
         ),
         door(
             "riverswim",

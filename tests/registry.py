@@ -5,10 +5,12 @@ over.
 from __future__ import annotations
 
 import numpy as np
+import particle_models
 
 import priorwise as pw
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.statistics import MixtureStatistics
+from priorwise.families.particle.statistics import ParticleStatistics
 from priorwise.testing import base_seed
 
 BLOCK = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -215,6 +217,12 @@ VALUES = {
         planner="qmdp",
         names=["stay", "go"],
         observation_names=["dark"],
+    ),
+    "particle": particle_models.times(particles=32, names=["fast", "slow"]),
+    "particle-of-draws": particle_models.given(),
+    "particle-with-contexts": particle_models.logistic(particles=16, impossible="reset"),
+    "particle-statistics": ParticleStatistics(
+        [[1, 0], [0, -1]], [[1 / 3, -1e-9], [0.1 + 0.2, 0.0]], 2, names=["a", "b"]
     ),
     "named-mdp": pw.families.riverswim(1 / 3, states=3),
     "sphere-contexts": SPHERE,

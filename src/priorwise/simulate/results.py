@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from priorwise.simulate import tally
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+ROUGH: Final = 0.01
+"""Share of the tasks whose belief may be rough without a warning."""
 
 
 class Tally:
@@ -93,7 +97,7 @@ class RunBuilder:
             mean[:steps], error[:steps], *_curves(mean[steps + 1 :], error[steps + 1 :], steps)
         )
         warnings: tuple[str, ...] = ()
-        if self._rough:
+        if self._rough > ROUGH * self.tasks:
             warnings = (f"in {self._rough:,} of {self.tasks:,} tasks {self._rough_because}",)
         total, total_error = by_step.cumulative_regret, by_step.cumulative_regret_std_error
         return Run(

@@ -19,6 +19,7 @@ from priorwise.experiments.general import (
     hidden_state,
     logistic,
     normal_gamma,
+    particles,
     tabular_mdp,
 )
 from priorwise.experiments.general.case import Case
@@ -33,6 +34,7 @@ CASES: Final[dict[str, Case]] = {
     "linear-quadratic": control.CASE,
     "hidden-state": hidden_state.CASE,
     "logistic": logistic.CASE,
+    "particles": particles.CASE,
 }
 ORACLE: Final = "true prior"
 VAGUE: Final = "vague prior"

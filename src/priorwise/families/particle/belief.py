@@ -255,7 +255,5 @@ class ParticleBelief(SeparableTasks):
     def rough_because(self) -> str:
         """What to do."""
         few = f"fewer than {weighted.FEWEST} of {self.prior.particles:,} particles count"
-        cure = "raise particles=..."
-        if self.prior.log_prior is None:
-            cure += ", or pass log_prior=... so that particles move"
-        return f"{few} before the last pull: {cure}"
+        known = self.prior.log_prior is not None  # with moves=0 the user decided
+        return f"{few}: raise particles{'' if known else ', or pass log_prior to move them'}"

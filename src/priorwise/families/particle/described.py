@@ -45,7 +45,7 @@ class Described(Serializable):
     def __repr__(self) -> str:
         """Names of the functions, and numbers."""
         said = [
-            f"{name}={getattr(value, '__qualname__', None) or validation.shown(value)}"
+            f"{name}={_name(value)}"
             for name, value in self._arguments().items()
             if value is not None
         ]
@@ -56,3 +56,10 @@ def _same(mine: Any, yours: Any) -> bool:
     if isinstance(mine, np.ndarray) or isinstance(yours, np.ndarray):
         return type(mine) is type(yours) and np.array_equal(mine, yours)
     return bool(mine is yours or mine == yours)
+
+
+def _name(value: Any) -> str:
+    """Name of a function, of a method with its object, or a value."""
+    if (owner := getattr(value, "__self__", None)) is not None:
+        return f"{validation.shown(owner)}.{value.__name__}"
+    return getattr(value, "__qualname__", None) or validation.shown(value)

@@ -24,6 +24,7 @@ from priorwise.families.particle.weights import drawn
 
 SIGMAS: Final = 6.0
 """Standard errors by which two densities may seem not to have one constant."""
+UNMET: Final = 20.0  # draws that a rare event may be short of
 ENOUGH: Final = 100  # draws that tell
 
 
@@ -87,7 +88,7 @@ class DensityPair:
         at = [self.log_ratio(prior.sample_parameters(rng)) for prior in (self.p, self.q)]
         shares = sum(1.0 / (1.0 + np.exp(-np.clip(each, -700.0, 700.0))) for each in at)
         off, error = float(np.mean(shares)) - 1.0, float(np.std(shares)) / np.sqrt(len(at[0]))
-        if len(at[0]) >= ENOUGH and abs(off) > SIGMAS * error + 1e-9:
+        if len(at[0]) >= ENOUGH and abs(off) > SIGMAS * error + UNMET / len(at[0]):
             raise ValueError(
                 "log_prior of the two priors must be log densities with their constants, and of "
                 f"what sample draws: their ratio averages to {1.0 + off:.3g} where it should to 1 "

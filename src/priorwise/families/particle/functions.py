@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from priorwise.core import validation
+from priorwise.core.family import discover
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
 
@@ -64,6 +65,8 @@ def function_named(argument: str, name: Any) -> Callable[..., Any]:
     """Return the function that was registered under a name; nothing is imported to find it."""
     if not isinstance(name, str):
         raise TypeError(f"{argument} must be the name of a function, got {validation.shown(name)}")
+    if name not in _FUNCTIONS:
+        discover()  # packages that were installed with models, never what the file says
     if name not in _FUNCTIONS:
         known = ", ".join(sorted(_FUNCTIONS)) or "none"
         raise ValueError(

@@ -91,7 +91,7 @@ def begun(prior: "ParticlePrior", tasks: int) -> ParticleBelief:
         "log_scale": np.full(tasks, -np.log(np.exp(prior.log_probs).sum())),
         "resets": np.zeros(tasks, dtype=np.int64),
     }
-    if prior.log_prior is None:
+    if prior.log_prior is None or prior.moves == 0:
         if few:
             return (EnumerableParticleBelief if prior.given else LookingBelief)(**start)
         return ParticleBelief(**start)

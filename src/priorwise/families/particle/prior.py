@@ -77,7 +77,8 @@ class ParticlePrior(Enumerated, Described):
         :class:`~priorwise.families.linear.prior.LinearGaussianPrior`, and their number where the
         law does not tell.
     resample_below, moves
-        Share of the particles below which they are resampled, and Metropolis steps of each then.
+        Share of the particles below which they are resampled, and Metropolis steps of each then; 0
+        steps: weights alone, also with ``log_prior``.
     impossible
         What to do if no particle allows a reward: ``"error"``, or ``"reset"``, which starts the
         task's belief again and counts it in ``run.resets``.
@@ -176,7 +177,7 @@ class ParticlePrior(Enumerated, Described):
             particles=len(parameters),
             seed=None if given else seed,
             resample_below=validation.share("resample_below", resample_below),
-            moves=validation.count("moves", moves),
+            moves=validation.count("moves", moves, least=0),
             impossible=impossible,
             names=validation.names(names, model.arms),
             key=key,

@@ -1,8 +1,8 @@
 """Random numbers for particles that fill the unit cube evenly: a Sobol sequence, shifted at random.
 
-Averages over n such points are off by about 1/n where independent draws are off by 1/sqrt(n), as long
-as what is averaged is smooth and depends on few numbers. The shift (by exclusive or, with a hash of
-the seed for each coordinate) makes every point uniform, so that averages stay without bias.
+Averages over n such points are off by about 1/n where independent draws are off by 1/sqrt(n), as
+long as what is averaged is smooth and depends on few numbers. The shift (by exclusive or, with a
+hash of the seed for each coordinate) makes every point uniform, so that averages stay without bias.
 """
 
 from math import prod
@@ -38,7 +38,7 @@ class QuasiStream(Stream):
         """Uniform on [0, 1)."""
         first, count = self._used, prod(shape)
         if first + count > COORDINATES:
-            return super().uniform(*shape)
+            return hashing.unit(super().bits(*shape))
         self._used += count
         some = self._points[:, first : first + count]
         return (some * 2.0**-BITS).reshape(self.tasks, *shape)

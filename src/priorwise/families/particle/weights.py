@@ -9,11 +9,13 @@ from typing import Final
 
 import numpy as np
 
+from priorwise.core.hashing import invert
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
 CHUNK: Final = 1 << 17
 """Numbers that are worked on at once: they stay in the cache of a processor."""
+COMPARED: Final = 1 << 13  # numbers that are compared faster than searched
 FEWEST: Final = 100
 """Effective particles below which a belief is called rough: means are off by a tenth of the
 posterior standard deviation.
@@ -48,12 +50,15 @@ def average(probs: FloatArray, values: FloatArray) -> FloatArray:
 
 def drawn(rng: Stream, log_weights: FloatArray, draws: int) -> IntArray:
     """Return indices ``(task, draw)`` in proportion to weights: those of ``rng.choice(weights,
-    draws)``, with a search in place of a comparison with each weight.
+    draws)``, by a search task by task where there are many to compare with.
     """
-    uniform = rng.uniform(draws)
+    uniform, particles = rng.uniform(draws), log_weights.shape[1]
     out = np.empty(uniform.shape, dtype=np.int64)
-    for rows in chunks(np.arange(len(uniform)), log_weights.shape[1]):
+    for rows in chunks(np.arange(len(uniform)), particles):
         weights = np.exp(log_weights[rows])
+        if draws * particles <= COMPARED:
+            out[rows] = invert(weights, uniform[rows])
+            continue
         for task, own, sums in zip(rows.tolist(), weights, np.cumsum(weights, axis=1), strict=True):
             index = np.searchsorted(sums, uniform[task] * sums[-1], side="right")
             if index.max() >= len(own):  # rounding must not pick a weight of 0
