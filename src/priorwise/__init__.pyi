@@ -79,6 +79,7 @@ from priorwise.sensitivity import sensitivity_ladder as sensitivity_ladder
 from priorwise.sensitivity import tail_expectation as tail_expectation
 from priorwise.sensitivity import total_variation as total_variation
 from priorwise.sensitivity import trajectory_bound as trajectory_bound
+from priorwise.serve import Decider as Decider
 from priorwise.simulate.results import Comparison as Comparison
 from priorwise.simulate.run import compare as compare
 from priorwise.simulate.run import simulate as simulate

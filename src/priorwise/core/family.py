@@ -58,6 +58,7 @@ _WORDS: Final = {
     "tail_conditions": "conditions on the tails",
     "diameter": "the law of the diameter",
     "largest_diameter": "the largest diameter",
+    "live": "compiled decisions about single tasks",
 }
 """How errors call the parts."""
 
@@ -136,6 +137,11 @@ class Family:
     diameter: Any = None
     # (prior) -> essential supremum of the diameter, or None where this prior's is not known
     largest_diameter: Any = None
+
+    # -- decisions while tasks run
+    # (prior of a fixed number of arms) -> core.live.LiveDraws; for those whose statistics are sums
+    # for each arm
+    live: Any = None
 
     def ask(self, part: str, tool: str) -> Any:
         """Return a part; refuse in the name of the tool that needs it."""

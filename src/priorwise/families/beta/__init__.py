@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core.family import Family, Later, register
+from priorwise.core.live import LiveDraws
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.prior import BetaPrior
 
@@ -25,6 +26,14 @@ def _models(*, binary: bool, new_arms: bool, context: int, **facts: Any) -> dict
 
     names = ("exchangeable",) if new_arms else ("separate", "exchangeable")
     return {name: BetaMarginalLikelihood(name) for name in names if binary and not context}  # type: ignore[arg-type]
+
+
+def _live(prior: BetaPrior) -> LiveDraws:
+    from priorwise.families.beta import tiles_live as kernels
+
+    none = np.zeros(1)
+    p, n = kernels.At.pack(arms=prior.arms, alpha=prior.alpha, beta=prior.beta, inverse=none)
+    return LiveDraws(p, n, kernels.one, kernels.many)
 
 
 BETA = Family(
@@ -51,5 +60,6 @@ BETA = Family(
     tail_conditions=Later("priorwise.families.beta.tails:tail_conditions"),
     diameter=Later("priorwise.families.beta.tails:diameter"),
     largest_diameter=Later("priorwise.families.beta.tails:largest_diameter"),
+    live=_live,
 )
 register(BETA)

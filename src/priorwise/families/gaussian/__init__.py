@@ -5,6 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core.family import Family, Later, register
+from priorwise.core.live import LiveDraws
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
@@ -61,6 +62,14 @@ def _measure(prior: Any, statistics: Any) -> str:
     return f"densities of mean rewards with noise variance {np.unique(prior.noise_var).tolist()}"
 
 
+def _live(prior: GaussianPrior) -> LiveDraws:
+    from priorwise.families.gaussian import tiles_live as kernels
+
+    none = np.empty(0)
+    p, n = kernels.At.pack(**prior._numbers, pool=0, contexts=none, worth=none)
+    return LiveDraws(p, n, kernels.one, kernels.many)
+
+
 GAUSSIAN = Family(
     name="gaussian",
     priors=(GaussianPrior, ExchangeableGaussianPrior),
@@ -80,6 +89,7 @@ GAUSSIAN = Family(
     information=_information,
     rate=Later("priorwise.families.gaussian.rates:rate"),
     covered=Later("priorwise.families.gaussian.rates:covered"),
+    live=_live,
     **PARTS,
 )
 register(GAUSSIAN)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core.family import Family, Later, register
+from priorwise.core.live import LiveDraws
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
 from priorwise.families.logit_normal.prior import LogitNormalPrior
 
@@ -42,6 +43,13 @@ def _measure(prior: Any, statistics: Any) -> str:
     return "probabilities of rewards 0 and 1"
 
 
+def _live(prior: LogitNormalPrior) -> LiveDraws:
+    from priorwise.families.logit_normal import tiles_live as kernels
+    from priorwise.families.logit_normal.prior import packed
+
+    return LiveDraws(*packed(prior.mean, prior._root), kernels.one, kernels.many)
+
+
 LOGIT_NORMAL = register(
     Family(
         name="logit-normal",
@@ -64,5 +72,6 @@ LOGIT_NORMAL = register(
         tail_conditions=Later("priorwise.families.logit_normal.tails:tail_conditions"),
         diameter=Later("priorwise.families.logit_normal.tails:diameter"),
         largest_diameter=Later("priorwise.families.logit_normal.tails:largest_diameter"),
+        live=_live,
     )
 )

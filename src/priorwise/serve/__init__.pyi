@@ -1,0 +1,9 @@
+from priorwise.serve.decider import Decider as Decider
+from priorwise.serve.errors import Conflict as Conflict
+from priorwise.serve.errors import NotFound as NotFound
+from priorwise.serve.errors import Refused as Refused
+from priorwise.serve.errors import TooLate as TooLate
+from priorwise.serve.errors import Unavailable as Unavailable
+from priorwise.serve.operations import Allocation as Allocation
+from priorwise.serve.operations import Decision as Decision
+from priorwise.serve.stores.memory import MemoryStore as MemoryStore

@@ -1,0 +1,208 @@
+"""One decision: a function of the seed, the task, the step, its statistics, the prior, the arms that
+are available, the context and the shares that arms are promised.
+
+Without propensities the policy acts by itself. With them, the law w of its action is computed
+first, ``p = f + (1 - sum(f)) w`` is what the promised shares f make of it, and the arm is drawn
+from p: so the propensity that is logged is that of the draw, whatever the error of w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from priorwise.core import hashing, validation
+from priorwise.core.allocation import allocate
+from priorwise.core.family import ask, offers
+from priorwise.core.seen import Seen
+from priorwise.core.streams import Purpose, Stream
+from priorwise.core.types import FloatArray
+from priorwise.policies.laws import action_law
+from priorwise.policies.thompson import ThompsonSampling
+
+DRAWS: Final = 1024
+"""Decisions from which the law of a policy is sampled that is not known otherwise."""
+
+
+@final
+@dataclass(frozen=True)
+class Shares:
+    """What arms are promised whatever the policy wants.
+
+    ``floor`` is the least probability of each available arm, a number or one by name; ``control``
+    is an arm that gets exactly ``share`` of the pulls and that the policy does not play.
+    """
+
+    floor: float | Mapping[str, float] = 0.0
+    control: str | None = None
+    share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.floor, Mapping):
+            for arm, least in self.floor.items():
+                validation.text("an arm of floor", arm)
+                _share(f"floor[{arm!r}]", least)
+            object.__setattr__(self, "floor", dict(self.floor))
+        else:
+            _share("floor", self.floor)
+        if self.control is not None:
+            validation.text("control", self.control)
+            _share("the share of control", self.share)
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing is promised."""
+        return self.control is None and not self.floor
+
+    def of(self, arms: tuple[str, ...], mask: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the promised probability of each arm, and which arms the policy may play."""
+        floor = self.floor
+        each = (
+            np.array([floor.get(arm, 0.0) for arm in arms])
+            if isinstance(floor, Mapping)
+            else np.full(len(arms), float(floor))
+        )
+        free = mask.astype(bool)
+        promised = np.where(free, each, 0.0)
+        if self.control in arms and free[(at := arms.index(str(self.control)))]:
+            promised[at] = self.share
+            free[at] = False
+        if not free.any():  # nobody but the control is there
+            promised = promised / promised.sum() if promised.sum() else mask / mask.sum()
+        elif (total := promised.sum()) > 1.0 + 1e-12:
+            raise ValueError(
+                f"floor and control promise {total:g} of the pulls to the {int(mask.sum())} "
+                "available arms: lower them, their sum must not exceed 1"
+            )
+        return promised, free
+
+
+def _share(name: str, value: Any) -> None:
+    if not 0.0 <= validation.number(name, value) <= 1.0:
+        raise ValueError(f"{name} must lie in [0, 1], got {value:g}")
+
+
+class Choice(NamedTuple):
+    """What was chosen, with its probability; ``error`` is how far the law that it was drawn from
+    may be from the policy's, in total variation.
+    """
+
+    arm: int
+    propensity: float | None = None
+    error: float | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Chooser:
+    """Decides for tasks of one prior with a fixed number of arms."""
+
+    prior: Any
+    fold: Any
+    policy: Any
+    horizon: int
+    seed: int
+    shares: Shares = field(default_factory=Shares)
+    propensities: bool = True
+
+    def __post_init__(self) -> None:
+        quick = None
+        simple = type(self.policy) is ThompsonSampling and self.shares.none
+        if simple and offers(self.prior, "live"):
+            quick = ask(self.prior, "live", "Decider")(self.prior)
+        object.__setattr__(self, "live", quick)
+        object.__setattr__(self, "full", np.ones(self.prior.arms, dtype=np.uint8))
+        if quick is not None:
+            # called without looking up each time whether it is compiled
+            object.__setattr__(self, "one", quick.one._compiled())
+
+    def quick(self, key: int, step: int, state: Any, mask: Any) -> int:
+        """Choose by compiled Thompson sampling."""
+        live = self.live  # type: ignore[attr-defined]
+        return self.one(live.p, live.n, state, key, step, mask)  # type: ignore[attr-defined, no-any-return]
+
+    def choose(
+        self, task: Any, step: int, state: Any, mask: Any = None, context: Any = None
+    ) -> Choice:
+        """Choose the arm of one pull."""
+        mask = self.full if mask is None else mask  # type: ignore[attr-defined]
+        if not self.propensities and self.live is not None:  # type: ignore[attr-defined]
+            return Choice(self.quick(task.key, step, state, mask))
+        promised, free = self.shares.of(task.arms, mask)
+        stream = self._stream(task.key, Purpose.POLICY, step)
+        if not free.any():
+            choice = self._drawn(promised, stream, 0.0)
+            return choice if self.propensities else Choice(choice.arm)
+        seen, belief = self._seen(step, free, context), self.belief(state)
+        left = max(0.0, 1.0 - float(promised.sum()))
+        if not self.propensities:
+            if self.shares.none:
+                return Choice(int(self.policy.act(belief, seen, stream)[0]))
+            lot = float(self._stream(task.key, Purpose.WORLD, step).uniform()[0])
+            if lot < 1.0 - left:
+                return Choice(int(np.searchsorted(np.cumsum(promised), lot, side="right")))
+            return Choice(int(self.policy.act(belief, seen, stream)[0]))
+        if free.sum() == 1:
+            return self._drawn(promised + left * free, stream, 0.0)
+        sampled = self._stream(task.key, Purpose.WORLD, step)
+        law = action_law(self.policy, belief, seen, sampled, draws=DRAWS)
+        wanted = np.maximum(law.probs[0], 0.0)
+        total = float(np.max(law.error)) if law.source != "sampling" else float(law.error.sum() / 2)  # type: ignore[union-attr]
+        return self._drawn(promised + left * (wanted / wanted.sum()), stream, left * total)
+
+    def _drawn(self, law: FloatArray, stream: Stream, error: float) -> Choice:
+        law = law / law.sum()
+        arm = int(hashing.invert(law[None], stream.uniform(1))[0, 0])
+        return Choice(arm, float(law[arm]), error)
+
+    def allocate(self, task: Any, step: int, state: Any, mask: Any, pulls: int) -> FloatArray:
+        """Choose how many of the next pulls each arm gets, all from what is known now."""
+        promised, free = self.shares.of(task.arms, self.full if mask is None else mask)  # type: ignore[attr-defined]
+        counts = np.zeros(len(task.arms), dtype=np.int64)
+        left = max(0.0, 1.0 - float(promised.sum()))
+        if not free.any():
+            promised, left = promised / promised.sum(), 0.0
+        rest = pulls
+        if promised.any():
+            # each pull is a promised one with probability 1 - left
+            weights = np.append(promised, left)
+            world = self._stream(task.key, Purpose.WORLD, step)
+            drawn = world.counts((weights / weights.sum())[None], pulls)[0]
+            counts += drawn[:-1]
+            rest = int(drawn[-1])
+        if rest:
+            horizon = max(self.horizon, step + rest - 1)
+            seen = self._seen(step, free, None, horizon)
+            stream = self._stream(task.key, Purpose.POLICY, step)
+            arms = allocate(self.policy, self.belief(state), seen, stream, pulls=rest)[0]
+            counts += np.bincount(arms, minlength=len(counts))
+        return counts
+
+    def belief(self, state: Any) -> Any:
+        """Return what the statistics of a task leave to believe."""
+        return self.prior.belief_given(
+            self.fold.statistics([state], getattr(self.prior, "names", None))
+        )
+
+    def _seen(self, step: int, free: Any, context: Any, horizon: int | None = None) -> Seen:
+        horizon = self.horizon if horizon is None else horizon
+        signal = None if context is None else np.asarray(context, dtype=np.float64)[None]
+        mask = None if free.all() else free[None]
+        return Seen(min(step, horizon), horizon, self.prior.arms, signal, mask)
+
+    def _stream(self, key: int, purpose: Purpose, step: int) -> Stream:
+        if purpose is not Purpose.POLICY:  # the task's key is that of decisions
+            key = hashing.mix(key ^ int(purpose))
+        return Stream(np.array([key], dtype=np.uint64), step)
+
+
+def task_key(seed: int, name: str) -> int:
+    """Key of a task's random numbers, from its name."""
+    from hashlib import blake2b
+
+    number = int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    keys = hashing.task_keys(seed, Purpose.POLICY, np.array([number], dtype=np.uint64))
+    return int(keys[0])

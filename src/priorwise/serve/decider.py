@@ -1,0 +1,473 @@
+"""``Decider``: decisions about tasks while they run, in the user's process."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, Self, final
+
+from priorwise.core import doors, validation
+from priorwise.core.family import ask, for_arms
+from priorwise.core.influence import has_state
+from priorwise.core.serial import Serializable, load_prior
+from priorwise.serve.choosing import Shares
+from priorwise.serve.errors import NotFound
+from priorwise.serve.operations import Allocation, Decision, Operations, Outcome, parsed
+from priorwise.serve.rows import Version
+from priorwise.serve.stores import opened
+
+LONGEST: Final = 500
+"""Letters of the name of a task, a unit or a request."""
+
+
+@final
+class Decider:
+    """Decides about tasks while they run, and keeps the log that all of it can be made again from.
+
+    A task starts with its first decision. Its state is its statistics, the sum of the rewards so
+    far; rewards may come late, in any order, repeatedly, or never. A decision is a function of the
+    seed, the task, the step, the statistics, the prior, the available arms, the context and the
+    promised shares. Methods may be called from several threads.
+
+    Parameters
+    ----------
+    prior
+        The prior of each task; one with ``for_arms`` has its own arms in every task. If the store
+        has priors already, None goes on with the last accepted one, and another one is proposed
+        with :meth:`replace_prior`.
+    policy
+        Any policy without memory.
+    horizon
+        Pulls of a task. A task may go on beyond: then every pull is decided as the last one.
+    seed
+        Of all decisions.
+    store
+        None keeps everything in memory, a path in an SQLite file, a URL (``postgresql://...``) in
+        PostgreSQL, which any number of processes may share. Or a store.
+    propensities
+        Whether to compute the probability of each decision, and draw the arm from that law. Without
+        it a decision takes microseconds, and its propensity is None.
+    floor
+        Least probability of each available arm: a number for all, or numbers by name. The policy's
+        law w becomes ``f + (1 - sum(f)) w``.
+    control
+        An arm and its share of the pulls, ``("current", 0.1)``: exactly that, and the policy does
+        not play it.
+    window
+        Seconds within which a reward has to come; None waits for ever.
+    missing
+        What a reward that did not come counts as: a number, or ``"leave out"``.
+    clock
+        Returns the time in seconds, for logs and the window.
+
+    Examples
+    --------
+    >>> import priorwise as pw
+    >>> prior = pw.BetaPrior([2, 2], 8, names=["red", "blue"])
+    >>> decider = pw.Decider(prior, pw.ThompsonSampling(), horizon=100, seed=0)
+    >>> d = decider.decide("visitor 1")
+    >>> d.arm in ("red", "blue"), round(d.propensity, 3)
+    (True, 0.5)
+    >>> decider.reward(d.token, 1.0)
+    'counted'
+
+    """
+
+    def __init__(
+        self,
+        prior: Any,
+        policy: Any,
+        *,
+        horizon: int,
+        seed: int,
+        store: Any = None,
+        propensities: bool = True,
+        floor: float | Mapping[str, float] = 0.0,
+        control: tuple[str, float] | None = None,
+        window: float | None = None,
+        missing: float | Literal["leave out"] = "leave out",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Check everything, open the store, and compile what decides."""
+        horizon, seed = validation.count("horizon", horizon), validation.seed(seed)
+        validation.flag("propensities", propensities)
+        if control is not None and (not isinstance(control, (tuple, list)) or len(control) != 2):
+            raise TypeError(
+                f"control must be an arm and its share, ('current', 0.1), got "
+                f"{validation.shown(control)}"
+            )
+        shares = Shares(floor, *(control or (None, 0.0)))
+        if window is not None and validation.number("window", window) <= 0.0:
+            raise ValueError(f"window must be positive seconds, got {window:g}")
+        if missing != "leave out":
+            missing = validation.number("missing", missing)
+        if prior is not None:
+            _checked(prior, policy)
+        self._clock = clock
+        self._priors: dict[int, Any] = {}
+        self.store = opened(store)
+        try:
+            self._started(prior, policy)
+            self.operations = Operations(
+                self.prior,
+                policy,
+                horizon=horizon,
+                seed=seed,
+                shares=shares,
+                propensities=propensities,
+                window=window,
+                missing=missing,
+            )
+            if missing != "leave out":
+                self.operations.fold(self.version).check(missing)
+            if (arms := self.operations.arms_of(self.version)) is not None:
+                _known_arms(shares, arms)
+                self.operations.chooser(self.version, len(arms))  # compile now
+            self.operations.settings = self._settings_number(shares)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _started(self, prior: Any, policy: Any) -> None:
+        versions = self.store.versions()
+        if prior is None and not versions:
+            raise ValueError("prior is missing: the store has none yet")
+        if not versions:
+            made = Version(1, prior.to_json(), "accepted", self._clock(), self._clock(), {})
+            self.store.put_version(made)
+        elif prior is not None and prior.to_json() != self._current(versions).prior:
+            raise ValueError(
+                "prior is not the one that the store's tasks run with; pass prior=None to go on "
+                "with that, and replace_prior(prior) for a new one"
+            )
+        _checked(self.prior(self.version), policy)
+
+    def _settings_number(self, shares: Shares) -> int:
+        """Return the number of these settings; decisions name it."""
+        o = self.operations
+        text = json.dumps(
+            {
+                "policy": repr(o.policy),
+                "horizon": o.horizon,
+                "seed": o.seed,
+                "propensities": o.propensities,
+                "floor": shares.floor,
+                "control": None if shares.control is None else [shares.control, shares.share],
+                "window": o.window,
+                "missing": o.missing,
+            },
+            sort_keys=True,
+        )
+        known = self.store.settings()
+        return known.index(text) + 1 if text in known else self.store.add_settings(text)
+
+    # -- priors
+
+    @staticmethod
+    def _current(versions: list[Version]) -> Version:
+        accepted = [each for each in versions if each.status == "accepted"]
+        return max(accepted, key=lambda each: (each.accepted or 0.0, each.number))
+
+    @property
+    def version(self) -> int:
+        """Number of the prior that new tasks start with."""
+        return self._current(self.store.versions()).number
+
+    def prior(self, version: int | None = None) -> Any:
+        """Return the prior of a version, by default that of new tasks."""
+        version = self.version if version is None else version
+        found = self._priors.get(version)
+        if found is None:
+            rows = [each for each in self.store.versions() if each.number == version]
+            if not rows:
+                raise NotFound(f"there is no prior of version {validation.shown(version)}")
+            found = self._priors[version] = load_prior(rows[0].prior)
+        return found
+
+    def versions(self) -> list[Version]:
+        """Every prior that was ever proposed, the first one first."""
+        return list(self.store.versions())
+
+    def propose(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:
+        """Keep a prior for somebody to accept; return its version."""
+        _checked(prior, self.operations.policy)
+        number = len(self.store.versions()) + 1
+        made = Version(number, prior.to_json(), "proposed", self._clock(), None, dict(story or {}))
+        self.store.put_version(made)
+        return number
+
+    def accept(self, version: int) -> None:
+        """Let new tasks start with a proposed prior; running ones keep theirs."""
+        self._judged(version, "accepted")
+
+    def decline(self, version: int) -> None:
+        """Put a proposed prior aside."""
+        self._judged(version, "declined")
+
+    def _judged(self, version: int, status: Any) -> None:
+        rows = [each for each in self.store.versions() if each.number == version]
+        if not rows:
+            raise NotFound(f"there is no prior of version {validation.shown(version)}")
+        if status == "declined" and version == self.version:
+            raise ValueError("version is in use; accept another one first")
+        when = self._clock() if status == "accepted" else None
+        self.store.put_version(rows[0]._replace(status=status, accepted=when))
+
+    def replace_prior(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:
+        """Let new tasks start with another prior; running ones keep theirs. Returns its version."""
+        version = self.propose(prior, story)
+        self.accept(version)
+        return version
+
+    # -- decisions
+
+    def decide(
+        self,
+        task: str,
+        available: Sequence[str] | None = None,
+        context: Any = None,
+        *,
+        unit: str | None = None,
+        request: str | None = None,
+    ) -> Decision:
+        """Choose an arm for the next pull of a task.
+
+        Parameters
+        ----------
+        task
+            Its name; a new name starts a task.
+        available
+            Names of the arms that may be played, by default all. Where arms are new in every task,
+            the first decision names them, and later ones may add some.
+        context
+            Features of the arms, one row per arm, for priors with features.
+        unit
+            Who is decided about: a unit keeps its first decision in a task, and a repeat is not
+            another pull.
+        request
+            An id of this request: a retry with the same id returns the same decision.
+
+        """
+        _check_name("task", task)
+        if unit is not None:
+            _check_name("unit", unit)
+        if request is not None:
+            _check_name("request", request)
+        operations, now = self.operations, self._clock()
+        store = self.store
+        if not store.durable:
+            with store.lock:
+                return operations.decide(
+                    store, task, self._newest(), now, available, context, unit, request
+                )
+        return store.run(
+            lambda session: operations.decide(
+                session, task, session.version, now, available, context, unit, request
+            ),
+            tasks=[task],
+            requests=[] if request is None else [(task, request)],
+            units=[] if unit is None else [(task, unit)],
+        )
+
+    def _newest(self) -> int:
+        return self._current(self.store._versions).number
+
+    def decide_many(
+        self, tasks: Iterable[str], available: Any = None, contexts: Any = None
+    ) -> list[Decision]:
+        """Choose an arm for each of several tasks; ``available`` and ``contexts`` hold for all of
+        them, or are lists with one for each.
+        """
+        raise NotImplementedError
+
+    def allocate(
+        self,
+        task: str,
+        pulls: int,
+        available: Sequence[str] | None = None,
+        *,
+        request: str | None = None,
+    ) -> Allocation:
+        """Choose the next ``pulls`` pulls of a task at once, all from what is known now."""
+        _check_name("task", task)
+        if request is not None:
+            _check_name("request", request)
+        if validation.count("pulls", pulls) > 10_000_000:
+            raise ValueError(f"pulls must be at most 10,000,000, got {pulls:,}")
+        now, operations = self._clock(), self.operations
+        return self._run(
+            lambda session: operations.allocate(
+                session, task, self._version_in(session), now, pulls, available, request
+            ),
+            tasks=[task],
+            requests=[] if request is None else [(task, request)],
+        )
+
+    # -- rewards
+
+    def reward(self, token: str, value: float, *, correct: bool = False) -> Outcome:
+        """Take the reward of a decision.
+
+        Returns ``"counted"``; ``"repeated"`` where the same reward came before, which changes
+        nothing; or ``"corrected"``. Another value for the same token is refused, unless
+        ``correct=True`` replaces the first one.
+        """
+        name, step, check = parsed(token)
+        if type(value) is not float:
+            value = validation.number("value", value)
+        now, operations = self._clock(), self.operations
+        store = self.store
+        if not store.durable:
+            with store.lock:
+                return operations.reward(store, name, step, check, value, now, correct)
+        return store.run(
+            lambda session: operations.reward(session, name, step, check, value, now, correct),
+            tasks=[name],
+            steps=[(name, step)],
+        )
+
+    def record(
+        self,
+        task: str,
+        arm: str,
+        pulls: int,
+        reward: float,
+        *,
+        squares: float | None = None,
+        request: str | None = None,
+    ) -> Outcome:
+        """Take the sum of the rewards of several pulls of an arm, as of a batch.
+
+        Parameters
+        ----------
+        task, arm, pulls, reward
+            ``reward`` is the sum over ``pulls`` pulls: successes, for rewards 0 and 1.
+        squares
+            Sum of the squared rewards, for families that learn how far rewards scatter.
+        request
+            An id: a retry with the same id is not counted twice. Without one it is.
+
+        """
+        _check_name("task", task)
+        pulls = validation.count("pulls", pulls)
+        reward = validation.number("reward", reward)
+        if squares is not None:
+            squares = validation.not_negative("squares", squares)
+        if request is not None:
+            _check_name("request", request)
+        now, operations = self._clock(), self.operations
+        return self._run(
+            lambda session: operations.record(
+                session, task, arm, pulls, reward, now, squares, request
+            ),
+            tasks=[task],
+            requests=[] if request is None else [(task, request)],
+        )
+
+    def expire(self, most: int = 10_000) -> int:
+        """Close pulls whose rewards did not come within the window; returns how many."""
+        window = self.operations.window
+        if window is None:
+            return 0
+        now, operations, count = self._clock(), self.operations, 0
+        for name, step in self.store.outstanding(now - window, validation.count("most", most)):
+            count += self._run(
+                lambda session, name=name, step=step: operations.expire(session, name, step, now),
+                tasks=[name],
+                steps=[(name, step)],
+            )
+        return count
+
+    def close_task(self, task: str) -> bool:
+        """Close a task: no more decisions, but late rewards; whether it was open."""
+        _check_name("task", task)
+        now = self._clock()
+        return self._run(lambda session: self.operations.close(session, task, now), tasks=[task])
+
+    def delete(self, unit: str) -> int:
+        """Erase what is known of a unit; returns in how many decisions it was.
+
+        Its name, its context and its request ids are erased. The arms that it was shown and its
+        rewards stay as parts of sums that name nobody, so that the decisions of others can still be
+        made again.
+        """
+        _check_name("unit", unit)
+        return self._run(lambda session: self.operations.delete(session, unit), whole=True)
+
+    def replay(self, task: str) -> list[int]:
+        """Make every decision of a task again from the log; return the steps that differ."""
+        return self._run(lambda session: self.operations.replay(session, task), tasks=[task])
+
+    # -- the store
+
+    def _run(self, work: Callable[[Any], Any], **wanted: Any) -> Any:
+        if self.store.durable:
+            return self.store.run(work, **wanted)
+        with self.store.lock:
+            return work(self.store)
+
+    def _version_in(self, session: Any) -> int:
+        return session.version if self.store.durable else self._newest()
+
+    def close(self) -> None:
+        """Let go of the store; what was acknowledged is kept."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+def _check_name(what: str, value: Any) -> None:
+    if type(value) is not str or not 0 < len(value) <= LONGEST or "\x00" in value:
+        raise ValueError(
+            f"{what} must be a name of 1 to {LONGEST} letters without NUL, got "
+            f"{validation.shown(value)}"
+        )
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"{what} must be text that UTF-8 can write, got {validation.shown(value)}"
+            ) from None
+
+
+def _checked(prior: Any, policy: Any) -> None:
+    """Refuse priors and policies that cannot decide while tasks run."""
+    doors.prior("prior", prior)
+    doors.policy("policy", policy)
+    if not isinstance(prior, Serializable):
+        raise TypeError(f"prior must have a JSON form, and {type(prior).__name__} has none")
+    if not hasattr(prior, "belief_given"):
+        raise TypeError(
+            f"prior must have belief_given, as a task's state is its statistics, and "
+            f"{type(prior).__name__} has none"
+        )
+    ask(prior, "statistics", "Decider")
+    example = for_arms(prior, 2)
+    if getattr(example, "actions", None) is not None or has_state(example):
+        raise ValueError(
+            f"Decider is for problems in which actions do not influence later signals; those of a "
+            f"{type(prior).__name__} do"
+        )
+    doors.offering(policy, example.belief(1))
+
+
+def _known_arms(shares: Shares, arms: tuple[str, ...]) -> None:
+    """Refuse promises to arms that there are not."""
+    promised = list(shares.floor) if isinstance(shares.floor, Mapping) else []
+    named = [("floor", arm) for arm in promised]
+    named += [("control", shares.control)] if shares.control is not None else []
+    for what, arm in named:
+        if arm not in arms:
+            raise ValueError(
+                f"{what} names {validation.shown(arm)}, which is no arm of the prior; its arms are "
+                f"{', '.join(arms[:20])}"
+            )
+    import numpy as np
+
+    shares.of(arms, np.ones(len(arms)))

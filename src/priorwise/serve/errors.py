@@ -1,0 +1,21 @@
+"""What live decisions refuse, apart from input that makes no sense (ValueError and TypeError)."""
+
+
+class Refused(ValueError):
+    """A request that cannot be carried out as things stand; nothing was changed."""
+
+
+class NotFound(Refused):
+    """No such task, token, unit or version."""
+
+
+class Conflict(Refused):
+    """Contradicts what is recorded: a closed task, another reward for the same token."""
+
+
+class TooLate(Refused):
+    """The reward came after its window."""
+
+
+class Unavailable(RuntimeError):
+    """The store did not answer or did not take it; it is not known whether a change was kept."""

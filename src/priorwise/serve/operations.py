@@ -1,0 +1,521 @@
+"""What can be done with tasks, given a session of a store: each operation reads rows, decides or
+adds up, and writes rows. Nothing is kept here but what can be made again from the store, so that
+any number of processes may share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, final
+
+import numpy as np
+
+from priorwise.core import hashing, validation
+from priorwise.core.family import for_arms
+from priorwise.serve.choosing import Chooser, Shares, task_key
+from priorwise.serve.errors import Conflict, NotFound, TooLate
+from priorwise.serve.folding import AnyFold, fold_of
+from priorwise.serve.rows import COUNTED, Decided, Event, Task
+
+MOST_ARMS: Final = 1000
+"""Arms that a task may have: one request must not be able to ask for a matrix of any size."""
+
+Outcome = Literal["counted", "repeated", "corrected"]
+
+
+class Decision(NamedTuple):
+    """An arm to play, and the token that its reward will come with.
+
+    ``propensity`` is the probability with which this arm was drawn, None where propensities are
+    off; ``error`` is how far the law that it was drawn from may be from the policy's, in total
+    variation. ``repeated``: made before, for the same request or unit; it is not another pull.
+    """
+
+    arm: str
+    token: str
+    propensity: float | None
+    task: str
+    step: int
+    version: int
+    error: float | None = None
+    repeated: bool = False
+
+
+class Allocation(NamedTuple):
+    """How many of the next pulls each arm gets."""
+
+    counts: dict[str, int]
+    token: str
+    task: str
+    step: int
+    version: int
+    repeated: bool = False
+
+
+@final
+class Operations:
+    """The operations of one set of settings; priors are looked up by ``prior_of(version)``."""
+
+    def __init__(
+        self,
+        prior_of: Any,
+        policy: Any,
+        *,
+        horizon: int,
+        seed: int,
+        shares: Shares,
+        propensities: bool,
+        window: float | None,
+        missing: float | Literal["leave out"],
+        settings: int = 0,
+    ) -> None:
+        """Remember the settings."""
+        self.policy, self.horizon, self.seed = policy, horizon, seed
+        self.shares, self.propensities = shares, propensities
+        self.window, self.missing, self.settings = window, missing, settings
+        self._prior_of = prior_of
+        self._choosers: dict[tuple[int, int], Chooser] = {}
+        self._folds: dict[int, Any] = {}
+        self._full_names: dict[int, tuple[str, ...] | None] = {}
+
+    # -- priors
+
+    def fold(self, version: int) -> Any:
+        """Return how statistics of tasks under a prior are summed up."""
+        found = self._folds.get(version)
+        if found is None:
+            prior = self._prior_of(version)
+            found = fold_of(prior)
+            if isinstance(found, AnyFold):
+                found = found.for_prior(prior)
+            self._folds[version] = found
+        return found
+
+    def chooser(self, version: int, arms: int) -> Chooser:
+        """Return what decides under a prior about tasks with so many arms."""
+        found = self._choosers.get((version, arms))
+        if found is None:
+            found = Chooser(
+                for_arms(self._prior_of(version), arms), self.fold(version), self.policy,
+                self.horizon, self.seed, self.shares, self.propensities,
+            )  # fmt: skip
+            self._choosers[version, arms] = found
+        return found
+
+    def arms_of(self, version: int) -> tuple[str, ...] | None:
+        """Names of the arms of all tasks under a prior; None where each task has its own."""
+        if version not in self._full_names:
+            prior = self._prior_of(version)
+            fixed = not hasattr(prior, "for_arms")
+            named = getattr(prior, "names", None)
+            self._full_names[version] = (
+                (named or tuple(str(each) for each in range(prior.arms))) if fixed else None
+            )
+        return self._full_names[version]
+
+    # -- tasks
+
+    def opened(
+        self, session: Any, name: str, available: Sequence[str] | None, version: int, now: float
+    ) -> Task:
+        """Start a task."""
+        arms = self.arms_of(version)
+        if arms is None:
+            if available is None:
+                raise ValueError(
+                    f"available is missing: the arms of task {validation.shown(name)} are its own, "
+                    "so its first decision has to name them"
+                )
+            arms = _names(available)
+        state = self.fold(version).empty(len(arms))
+        task = Task(name, task_key(self.seed, name), version, arms, state, now)
+        session.add_task(task)
+        return task
+
+    def mask(self, task: Task, available: Sequence[str] | None) -> Any:
+        """Return which arms are available, 1 or 0 each; None for all. New names become arms of a
+        task that has its own.
+        """
+        if available is None:
+            return None
+        if type(available) is tuple and available == task.arms:
+            return None
+        places = task.places
+        if places is None:
+            places = task.places = {arm: place for place, arm in enumerate(task.arms)}
+        wanted = _names(available)
+        new = [arm for arm in wanted if arm not in places]
+        if new:
+            if self.arms_of(task.version) is not None:
+                known = ", ".join(task.arms[:20])
+                raise ValueError(
+                    f"available names {validation.shown(new[0])}, which is no arm of the prior; "
+                    f"its arms are {known}"
+                )
+            task.arms = _names((*task.arms, *new))
+            task.places = places = {arm: place for place, arm in enumerate(task.arms)}
+            task.state = self.fold(task.version).grown(task.state, len(task.arms))
+        if len(wanted) == len(task.arms):
+            return None
+        mask = np.zeros(len(task.arms), dtype=np.uint8)
+        mask[[places[arm] for arm in wanted]] = 1
+        return mask
+
+    def decide(
+        self,
+        session: Any,
+        name: str,
+        version: int,
+        now: float,
+        available: Sequence[str] | None = None,
+        context: Any = None,
+        unit: str | None = None,
+        request: str | None = None,
+    ) -> Decision:
+        """Choose an arm for the next pull of a task, which starts with its first decision."""
+        task = session.task(name)
+        if task is None:
+            task = self.opened(session, name, available, version, now)
+        else:
+            before = self._before(session, task, unit, request)
+            if before is not None:
+                return self._told(task, before)
+            if task.closed is not None:
+                raise Conflict(f"task {validation.shown(name)} is closed")
+        mask = self.mask(task, available)
+        width = len(task.arms)
+        chooser = self.chooser(task.version, width)
+        if context is not None or hasattr(chooser.prior, "contexts"):
+            context = _context(context, chooser.prior)
+        step = task.steps + 1
+        choice = chooser.choose(task, step, task.state, mask, context)
+        task.steps = step
+        row = Decided(
+            step, choice.arm, width, task.events, now, self.settings, 1,
+            None if mask is None else "".join(map(str, mask.tolist())),
+            choice.propensity, choice.error, context, unit, request,
+        )  # fmt: skip
+        session.add_decided(task, row)
+        session.save(task)
+        return Decision(
+            task.arms[choice.arm], token_of(task, step), choice.propensity, name, step,
+            task.version, choice.error,
+        )  # fmt: skip
+
+    def allocate(
+        self,
+        session: Any,
+        name: str,
+        version: int,
+        now: float,
+        pulls: int,
+        available: Sequence[str] | None = None,
+        request: str | None = None,
+    ) -> Allocation:
+        """Choose the next ``pulls`` pulls of a task at once."""
+        task = session.task(name)
+        if task is None:
+            task = self.opened(session, name, available, version, now)
+        else:
+            before = self._before(session, task, None, request)
+            if before is not None:
+                if before.counts is None:
+                    raise Conflict(f"request {validation.shown(request)} decided one pull before")
+                counts = dict(zip(task.arms, before.counts, strict=False))
+                return Allocation(
+                    counts, token_of(task, before.step), name, before.step, task.version, True
+                )
+            if task.closed is not None:
+                raise Conflict(f"task {validation.shown(name)} is closed")
+        mask = self.mask(task, available)
+        chooser = self.chooser(task.version, len(task.arms))
+        if hasattr(chooser.prior, "contexts"):
+            raise ValueError("allocate is for tasks without contexts: decide pull by pull")
+        step = task.steps + 1
+        counts = [int(each) for each in chooser.allocate(task, step, task.state, mask, pulls)]
+        task.steps += pulls
+        row = Decided(
+            step, -1, len(task.arms), task.events, now, self.settings, pulls,
+            None if mask is None else "".join(map(str, mask.tolist())),
+            None, None, None, None, request, tuple(counts),
+        )  # fmt: skip
+        session.add_decided(task, row)
+        session.save(task)
+        told = dict(zip(task.arms, counts, strict=True))
+        return Allocation(told, token_of(task, step), name, step, task.version)
+
+    def _before(
+        self, session: Any, task: Task, unit: str | None, request: str | None
+    ) -> Decided | None:
+        """Return the decision that a request or a unit got before."""
+        if request is not None:
+            found = session.by_request(task.name, request)
+            if found is not None:
+                if isinstance(found, Event):
+                    raise Conflict(f"request {validation.shown(request)} recorded rewards before")
+                return found  # type: ignore[no-any-return]
+        return None if unit is None else session.by_unit(task.name, unit)
+
+    def _told(self, task: Task, row: Decided) -> Decision:
+        if row.counts is not None:
+            raise Conflict(f"request {validation.shown(row.request)} allocated a batch before")
+        return Decision(
+            task.arms[row.arm], token_of(task, row.step), row.propensity, task.name, row.step,
+            task.version, row.error, True,
+        )  # fmt: skip
+
+    # -- rewards
+
+    def reward(
+        self, session: Any, name: str, step: int, check: str, value: float, now: float,
+        correct: bool = False,
+    ) -> Outcome:  # fmt: skip
+        """Take the reward of a decision; the same reward again changes nothing."""
+        task = session.task(name)
+        row = None if task is None else session.decided(name, step)
+        if task is None or row is None or row.counts is not None or check != check_of(task, step):
+            raise NotFound(
+                f"no decision has the token {step}.{check}.{validation.printable(name)[:80]}"
+            )
+        fold = self.fold(task.version)
+        fold.check(value)
+        before = session.settled(name, step)
+        kind: Any = "reward"
+        if before is not None:
+            if before.kind == "sealed":
+                raise Conflict("the data of this decision's unit were deleted")
+            if before.kind in ("reward", "correction") and before.value == value:
+                return "repeated"
+            if not correct:
+                if before.kind in ("expired", "left out"):
+                    raise TooLate(
+                        f"the reward came after its window of {self.window:g} s and the pull is "
+                        "closed; correct=True takes it all the same"
+                    )
+                raise Conflict(
+                    f"this decision has the reward {before.value:g} already, and now {value:g} "
+                    "came; correct=True replaces it"
+                )
+            kind = "correction"
+        elif self.window is not None and now - row.time > self.window and not correct:
+            self._expire(session, task, row, now)
+            raise TooLate(
+                f"the reward came after its window of {self.window:g} s and the pull is closed; "
+                "correct=True takes it all the same"
+            )
+        number = task.events + 1
+        event = Event(number, kind, step, row.arm, 1, value, None, now)
+        if before is None:
+            task.state = fold.add(task.state, row.arm, 1, value, None, row.context)
+        else:
+            self._check_unsealed(session, task, before)
+        task.events = number
+        session.add_event(task, event)
+        if before is not None:
+            task.state = self.folded(session, task)
+        session.save(task)
+        return "counted" if before is None else "corrected"
+
+    def record(
+        self, session: Any, name: str, arm: str, pulls: int, value: float, now: float,
+        squares: float | None = None, request: str | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Take the sum of the rewards of several pulls of an arm."""
+        task = session.task(name)
+        if task is None:
+            raise NotFound(f"no task is called {validation.shown(name)}")
+        if request is not None and (before := session.by_request(name, request)) is not None:
+            if not isinstance(before, Event):
+                raise Conflict(f"request {validation.shown(request)} was a decision before")
+            same = (before.arm, before.pulls, before.value, before.squares)
+            if arm not in task.arms or same != (task.arms.index(arm), pulls, value, squares):
+                raise Conflict(
+                    f"request {validation.shown(request)} recorded something else before"
+                )
+            return "repeated"
+        if arm not in task.arms:
+            raise ValueError(
+                f"arm must be one of the task's, {', '.join(task.arms[:20])}, got "
+                f"{validation.shown(arm)}"
+            )
+        fold = self.fold(task.version)
+        fold.check_record(pulls, value, squares)
+        place = task.arms.index(arm)
+        task.state = fold.add(task.state, place, pulls, value, squares)
+        task.events += 1
+        event = Event(task.events, "record", None, place, pulls, value, squares, now, request)
+        session.add_event(task, event)
+        known = fold.pulls(task.state)
+        task.steps = max(task.steps, int(sum(known)))
+        session.save(task)
+        return "counted"
+
+    def expire(self, session: Any, name: str, step: int, now: float) -> bool:
+        """Close a pull whose reward did not come within the window; whether that was still to do."""
+        task, row = session.task(name), session.decided(name, step)
+        if task is None or row is None or session.settled(name, step) is not None:
+            return False
+        if self.window is None or now - row.time <= self.window:
+            return False
+        self._expire(session, task, row, now)
+        return True
+
+    def _expire(self, session: Any, task: Task, row: Decided, now: float) -> None:
+        number = task.events + 1
+        if self.missing == "leave out":
+            event = Event(number, "left out", row.step, row.arm, 0, None, None, now)
+        else:
+            value = float(self.missing)
+            event = Event(number, "expired", row.step, row.arm, 1, value, None, now)
+            fold = self.fold(task.version)
+            task.state = fold.add(task.state, row.arm, 1, value, None, row.context)
+        task.events = number
+        session.add_event(task, event)
+        session.save(task)
+
+    def close(self, session: Any, name: str, now: float) -> bool:
+        """Close a task: it takes no more decisions, but late rewards."""
+        task = session.task(name)
+        if task is None:
+            raise NotFound(f"no task is called {validation.shown(name)}")
+        if task.closed is not None:
+            return False
+        task.closed = now
+        session.save(task)
+        return True
+
+    # -- summing up again
+
+    def folded(self, session: Any, task: Task, upto: int | None = None) -> Any:
+        """Sum up a task's events again, all or those up to a number, in their order."""
+        return self.folded_from(
+            task.version, len(task.arms), session.events(task.name), session.decided, task.name,
+            upto,
+        )  # fmt: skip
+
+    def folded_from(
+        self, version: int, arms: int, events: list[Event], decided: Any, name: str,
+        upto: int | None = None,
+    ) -> Any:  # fmt: skip
+        """Sum up given events; a corrected one counts as it was corrected."""
+        fold = self.fold(version)
+        kept = [each for each in events if upto is None or each.number <= upto]
+        # of each decision the last event counts
+        last = {each.step: each.number for each in kept if each.step is not None}
+        state = fold.empty(arms)
+        for event in kept:
+            if event.kind == "sealed" and event.state is not None:
+                state = fold.decode(event.state)
+            elif event.kind in (*COUNTED, "sealed") and event.value is not None:
+                if event.step is None or last[event.step] == event.number:
+                    row = None if event.step is None else decided(name, event.step)
+                    context = None if row is None else row.context
+                    state = fold.add(
+                        state, event.arm, event.pulls, event.value, event.squares, context
+                    )
+        return state
+
+    def replay(self, session: Any, name: str) -> list[int]:
+        """Make every decision of a task again from the log; return the steps that come out
+        otherwise. Decisions under other settings, and of units that were deleted where these had a
+        context, are passed over.
+        """
+        task = session.task(name)
+        if task is None:
+            raise NotFound(f"no task is called {validation.shown(name)}")
+        events, differ = session.events(name), []
+        for row in session.decisions(name):
+            chooser = self.chooser(task.version, row.width)
+            if row.settings != self.settings:
+                continue
+            if row.context is None and hasattr(chooser.prior, "contexts"):
+                continue
+            # arms that came later do not matter to what was known then
+            known = [each for each in events if each.number <= row.seen]
+            state = self.folded_from(
+                task.version, row.width, known, session.decided, name, row.seen
+            )
+            mask = None if row.mask is None else np.array([int(c) for c in row.mask], np.uint8)
+            then = Task(name, task.key, task.version, task.arms[: row.width], state, 0.0)
+            if row.counts is not None:
+                again = chooser.allocate(then, row.step, state, mask, row.pulls)
+                same = tuple(int(each) for each in again) == row.counts
+            else:
+                choice = chooser.choose(then, row.step, state, mask, row.context)
+                same = (choice.arm, choice.propensity) == (row.arm, row.propensity)
+            if not same:
+                differ.append(row.step)
+        return differ
+
+    # -- deletion
+
+    def delete(self, session: Any, unit: str) -> int:
+        """Erase what is known of a unit; the arms it was shown and its rewards stay as part of
+        sums. Returns in how many decisions it was.
+        """
+        count = 0
+        for task, steps in session.erase(unit):
+            count += len(steps)
+            contextual = hasattr(self._prior_of(task.version), "contexts")
+            for event in session.events(task.name) if contextual else ():
+                if event.step in steps and event.kind in COUNTED:
+                    raise Conflict("deleting units of tasks with contexts comes with sealed events")
+        return count
+
+    def _check_unsealed(self, session: Any, task: Task, before: Event) -> None:
+        """Refuse to correct what is only known as part of a sum."""
+        sealed = [each.number for each in session.events(task.name) if each.state is not None]
+        if sealed and before.number <= max(sealed):
+            raise Conflict(
+                "this reward is part of a sum since a unit was deleted: it cannot change"
+            )
+
+
+def token_of(task: Task, step: int) -> str:
+    """Return the token of a decision: its step, a check, and the task."""
+    return f"{step}.{check_of(task, step)}.{task.name}"
+
+
+def check_of(task: Task, step: int) -> str:
+    """Eight digits that tell tokens of this service from others."""
+    return f"{hashing.mix(task.key + step) >> 32:08x}"
+
+
+def parsed(token: Any) -> tuple[str, int, str]:
+    """Return the task, the step and the check of a token."""
+    if isinstance(token, str):
+        step, _, rest = token.partition(".")
+        check, dot, task = rest.partition(".")
+        if dot and len(check) == 8 and step.isascii() and step.isdigit() and len(step) < 19:
+            return task, int(step), check
+    raise NotFound(f"token must be one that a decision came with, got {validation.shown(token)}")
+
+
+def _names(arms: Any) -> tuple[str, ...]:
+    """Check names of arms."""
+    if isinstance(arms, (str, bytes, Mapping)) or not hasattr(arms, "__iter__"):
+        raise TypeError(f"available must be a list of names of arms, got {validation.shown(arms)}")
+    names = tuple(arms)
+    if not names:
+        raise ValueError("available must name at least one arm")
+    if len(names) > MOST_ARMS:
+        raise ValueError(f"available must name at most {MOST_ARMS:,} arms, got {len(names):,}")
+    for arm in names:
+        if not isinstance(arm, str) or not arm or len(arm) > 500:
+            raise ValueError(
+                f"available must hold names of 1 to 500 letters, got {validation.shown(arm)}"
+            )
+    if len(set(names)) < len(names):
+        raise ValueError("available must name each arm once")
+    return names
+
+
+def _context(context: Any, prior: Any) -> Any:
+    """Check features, one row per arm."""
+    contexts = getattr(prior, "contexts", None)
+    if contexts is None:
+        raise ValueError("context must be left out: this prior has no features")
+    if context is None:
+        raise ValueError("context is missing: this prior decides from features, one row per arm")
+    shape = (prior.arms, getattr(prior, "dim", None))
+    return validation.matrix("context", context, shape).tolist()

@@ -1,0 +1,28 @@
+"""Where decisions are kept: one contract, three stores."""
+
+import os
+from typing import Any
+
+from priorwise.core import validation
+
+
+def opened(store: Any) -> Any:
+    """Return the store that an argument means: None, a path, a URL, or a store itself."""
+    if store is None:
+        from priorwise.serve.stores.memory import MemoryStore
+
+        return MemoryStore()
+    if isinstance(store, str) and store.partition("://")[0] in ("postgresql", "postgres"):
+        from priorwise.serve.stores.postgres import PostgresStore
+
+        return PostgresStore(store)
+    if isinstance(store, (str, os.PathLike)) and str(store):
+        from priorwise.serve.stores.sqlite import SqliteStore
+
+        return SqliteStore(store)
+    if hasattr(store, "session") and hasattr(store, "durable"):
+        return store
+    raise TypeError(
+        "store must be None for memory, the path of a file, a URL that starts with postgresql://, "
+        f"or a store, got {validation.shown(store)}"
+    )

@@ -1,0 +1,201 @@
+"""A store that lasts as long as the process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, final
+
+from priorwise.serve.rows import Decided, Event, Task, Version
+
+
+@final
+class _Log:
+    """What happened in one task."""
+
+    __slots__ = ("decided", "events", "requests", "settled", "units")
+
+    def __init__(self) -> None:
+        self.decided: dict[int, Decided] = {}
+        self.events: list[Event] = []
+        self.settled: dict[int, int] = {}  # step -> number of the event with its reward
+        self.requests: dict[str, Any] | None = None
+        self.units: dict[str, int] | None = None
+
+
+@final
+class MemoryStore:
+    """Keeps everything in memory: fast, and gone with the process. It is its own session."""
+
+    durable = False
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.lock = threading.RLock()
+        self._tasks: dict[str, Task] = {}
+        self._logs: dict[str, _Log] = {}
+        self._versions: list[Version] = []
+        self._settings: list[str] = []
+        self._values: dict[str, str] = {}
+        self.task = self._tasks.get
+
+    def session(self, **wanted: Any) -> MemoryStore:
+        """Return itself, for use in a ``with`` statement."""
+        return self
+
+    def __enter__(self) -> MemoryStore:
+        self.lock.acquire()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.lock.release()
+
+    # -- tasks
+
+    def add_task(self, task: Task) -> None:
+        """Keep a new task."""
+        self._tasks[task.name] = task
+        self._logs[task.name] = _Log()
+
+    def save(self, task: Task) -> None:
+        """Keep what has changed of a task: it is the same value."""
+
+    def decided(self, task: str, step: int) -> Decided | None:
+        """Return a decision."""
+        return self._logs[task].decided.get(step)
+
+    def by_request(self, task: str, request: str) -> Decided | Event | None:
+        """Return what a request of this id did before."""
+        requests = self._logs[task].requests
+        return None if requests is None else requests.get(request)
+
+    def by_unit(self, task: str, unit: str) -> Decided | None:
+        """Return the first decision for a unit."""
+        log = self._logs[task]
+        return None if log.units is None or unit not in log.units else log.decided[log.units[unit]]
+
+    def add_decided(self, task: Task, row: Decided) -> None:
+        """Log a decision."""
+        log = self._logs[task.name]
+        log.decided[row.step] = row
+        if row.request is not None:
+            log.requests = log.requests or {}
+            log.requests[row.request] = row
+        if row.unit is not None:
+            log.units = log.units or {}
+            log.units[row.unit] = row.step
+
+    def settled(self, task: str, step: int) -> Event | None:
+        """Return the event that holds the reward of a decision."""
+        log = self._logs[task]
+        number = log.settled.get(step)
+        return None if number is None else log.events[number - 1]
+
+    def add_event(self, task: Task, event: Event) -> None:
+        """Log an event."""
+        log = self._logs[task.name]
+        log.events.append(event)
+        if event.step is not None:
+            log.settled[event.step] = event.number
+        if event.request is not None:
+            log.requests = log.requests or {}
+            log.requests[event.request] = event
+
+    def events(self, task: str) -> list[Event]:
+        """All events of a task, in order."""
+        return list(self._logs[task].events)
+
+    def decisions(self, task: str) -> list[Decided]:
+        """All decisions of a task, in order."""
+        return list(self._logs[task].decided.values())
+
+    def erase(self, unit: str) -> list[tuple[Task, list[int]]]:
+        """Forget who a unit is; return the tasks and steps that it had."""
+        touched = []
+        for name, log in self._logs.items():
+            steps = [each.step for each in log.decided.values() if each.unit == unit]
+            for step in steps:
+                row = log.decided[step]
+                if row.request is not None and log.requests is not None:
+                    log.requests.pop(row.request, None)
+                log.decided[step] = row._replace(unit=None, request=None, context=None)
+            if log.units is not None:
+                log.units.pop(unit, None)
+            if steps:
+                touched.append((self._tasks[name], steps))
+        return touched
+
+    def replace_event(self, task: str, event: Event) -> None:
+        """Put another event in the place of the one with its number."""
+        self._logs[task].events[event.number - 1] = event
+
+    # -- looking over tasks
+
+    def names(self, *, closed: bool | None = None) -> list[str]:
+        """Names of the tasks, in the order in which they were opened."""
+        with self.lock:
+            return [
+                each.name
+                for each in self._tasks.values()
+                if closed is None or (each.closed is not None) == closed
+            ]
+
+    def outstanding(self, before: float, most: int) -> list[tuple[str, int]]:
+        """Tasks and steps of decisions made before a time whose rewards are not known."""
+        with self.lock:
+            found = []
+            for name, log in self._logs.items():
+                for row in log.decided.values():
+                    late = row.counts is None and row.time < before
+                    if late and row.step not in log.settled:
+                        found.append((name, row.step))
+                        if len(found) == most:
+                            return found
+            return found
+
+    def rows(self) -> Iterator[tuple[Task, list[Decided], list[Event]]]:
+        """Every task with its log."""
+        for name in self.names():
+            with self.lock:
+                yield self._tasks[name], self.decisions(name), self.events(name)
+
+    # -- priors and settings
+
+    def versions(self) -> list[Version]:
+        """Every prior, the first one first."""
+        with self.lock:
+            return list(self._versions)
+
+    def put_version(self, version: Version) -> None:
+        """Add a prior, or change the status of one."""
+        with self.lock:
+            if version.number > len(self._versions):
+                self._versions.append(version)
+            else:
+                self._versions[version.number - 1] = version
+
+    def settings(self) -> list[str]:
+        """Every set of settings that ever decided, as JSON."""
+        return list(self._settings)
+
+    def add_settings(self, text: str) -> int:
+        """Add settings and return their number."""
+        with self.lock:
+            self._settings.append(text)
+            return len(self._settings)
+
+    def value(self, name: str) -> str | None:
+        """Return a value that the service keeps."""
+        return self._values.get(name)
+
+    def put_value(self, name: str, value: str) -> None:
+        """Keep a value."""
+        self._values[name] = value
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def some(names: Iterable[str]) -> list[str]:
+    """Sort and drop repeats: the order in which tasks are locked."""
+    return sorted(set(names))
