@@ -1,5 +1,5 @@
-"""One decision: a function of the seed, the task, the step, its statistics, the prior, the arms that
-are available, the context and the shares that arms are promised.
+"""One decision: a function of the seed, the task, the step, its statistics, the prior, the arms
+that are available, the context and the shares that arms are promised.
 
 Without propensities the policy acts by itself. With them, the law w of its action is computed
 first, ``p = f + (1 - sum(f)) w`` is what the promised shares f make of it, and the arm is drawn
@@ -19,7 +19,7 @@ from priorwise.core.allocation import allocate
 from priorwise.core.family import ask, offers
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import action_law
 from priorwise.policies.thompson import ThompsonSampling
 
@@ -122,7 +122,7 @@ class Chooser:
     def quick(self, key: int, step: int, state: Any, mask: Any) -> int:
         """Choose by compiled Thompson sampling."""
         live = self.live  # type: ignore[attr-defined]
-        return self.one(live.p, live.n, state, key, step, mask)  # type: ignore[attr-defined, no-any-return]
+        return self.one(live.p, live.n, state, key, step, mask)  # type: ignore[attr-defined]
 
     def choose(
         self, task: Any, step: int, state: Any, mask: Any = None, context: Any = None
@@ -158,7 +158,7 @@ class Chooser:
         arm = int(hashing.invert(law[None], stream.uniform(1))[0, 0])
         return Choice(arm, float(law[arm]), error)
 
-    def allocate(self, task: Any, step: int, state: Any, mask: Any, pulls: int) -> FloatArray:
+    def allocate(self, task: Any, step: int, state: Any, mask: Any, pulls: int) -> IntArray:
         """Choose how many of the next pulls each arm gets, all from what is known now."""
         promised, free = self.shares.of(task.arms, self.full if mask is None else mask)  # type: ignore[attr-defined]
         counts = np.zeros(len(task.arms), dtype=np.int64)

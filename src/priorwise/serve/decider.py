@@ -371,12 +371,13 @@ class Decider:
         if window is None:
             return 0
         now, operations, count = self._clock(), self.operations, 0
-        for name, step in self.store.outstanding(now - window, validation.count("most", most)):
-            count += self._run(
-                lambda session, name=name, step=step: operations.expire(session, name, step, now),
-                tasks=[name],
-                steps=[(name, step)],
-            )
+        late = self.store.outstanding(now - window, validation.count("most", most))
+
+        def close(name: str, step: int) -> Callable[[Any], bool]:
+            return lambda session: operations.expire(session, name, step, now)
+
+        for name, step in late:
+            count += self._run(close(name, step), tasks=[name], steps=[(name, step)])
         return count
 
     def close_task(self, task: str) -> bool:

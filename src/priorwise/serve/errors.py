@@ -1,7 +1,7 @@
 """What live decisions refuse, apart from input that makes no sense (ValueError and TypeError)."""
 
 
-class Refused(ValueError):
+class Refused(ValueError):  # noqa: N818 - it is no fault of the program
     """A request that cannot be carried out as things stand; nothing was changed."""
 
 
@@ -17,5 +17,5 @@ class TooLate(Refused):
     """The reward came after its window."""
 
 
-class Unavailable(RuntimeError):
+class Unavailable(RuntimeError):  # noqa: N818 - as the others are called
     """The store did not answer or did not take it; it is not known whether a change was kept."""

@@ -221,9 +221,9 @@ class Operations:
             if before is not None:
                 if before.counts is None:
                     raise Conflict(f"request {validation.shown(request)} decided one pull before")
-                counts = dict(zip(task.arms, before.counts, strict=False))
+                same = dict(zip(task.arms, before.counts, strict=False))
                 return Allocation(
-                    counts, token_of(task, before.step), name, before.step, task.version, True
+                    same, token_of(task, before.step), name, before.step, task.version, True
                 )
             if task.closed is not None:
                 raise Conflict(f"task {validation.shown(name)} is closed")
@@ -253,7 +253,7 @@ class Operations:
             if found is not None:
                 if isinstance(found, Event):
                     raise Conflict(f"request {validation.shown(request)} recorded rewards before")
-                return found  # type: ignore[no-any-return]
+                return found
         return None if unit is None else session.by_unit(task.name, unit)
 
     def _told(self, task: Task, row: Decided) -> Decision:
@@ -351,7 +351,7 @@ class Operations:
         return "counted"
 
     def expire(self, session: Any, name: str, step: int, now: float) -> bool:
-        """Close a pull whose reward did not come within the window; whether that was still to do."""
+        """Close a pull whose reward did not come in time; whether that was still to do."""
         task, row = session.task(name), session.decided(name, step)
         if task is None or row is None or session.settled(name, step) is not None:
             return False
@@ -406,13 +406,14 @@ class Operations:
         for event in kept:
             if event.kind == "sealed" and event.state is not None:
                 state = fold.decode(event.state)
-            elif event.kind in (*COUNTED, "sealed") and event.value is not None:
-                if event.step is None or last[event.step] == event.number:
-                    row = None if event.step is None else decided(name, event.step)
-                    context = None if row is None else row.context
-                    state = fold.add(
-                        state, event.arm, event.pulls, event.value, event.squares, context
-                    )
+            elif (
+                event.kind in COUNTED
+                and event.value is not None
+                and (event.step is None or last[event.step] == event.number)
+            ):
+                row = None if event.step is None else decided(name, event.step)
+                context = None if row is None else row.context
+                state = fold.add(state, event.arm, event.pulls, event.value, event.squares, context)
         return state
 
     def replay(self, session: Any, name: str) -> list[int]:
@@ -453,14 +454,27 @@ class Operations:
         """Erase what is known of a unit; the arms it was shown and its rewards stay as part of
         sums. Returns in how many decisions it was.
         """
-        count = 0
-        for task, steps in session.erase(unit):
-            count += len(steps)
-            contextual = hasattr(self._prior_of(task.version), "contexts")
-            for event in session.events(task.name) if contextual else ():
-                if event.step in steps and event.kind in COUNTED:
-                    raise Conflict("deleting units of tasks with contexts comes with sealed events")
-        return count
+        rows = session.of_unit(unit)
+        for task, steps in rows:
+            if hasattr(self._prior_of(task.version), "contexts"):
+                self._seal(session, task, steps)
+        session.erase(unit)
+        return sum(len(steps) for _, steps in rows)
+
+    def _seal(self, session: Any, task: Task, steps: list[int]) -> None:
+        """Put the sum of all events so far in the place of each event that reads a context which
+        is to be erased.
+        """
+        events, fold = session.events(task.name), self.fold(task.version)
+        sealed = []
+        for event in events:
+            if event.step in steps and event.kind in COUNTED:
+                state = self.folded_from(
+                    task.version, len(task.arms), events, session.decided, task.name, event.number
+                )
+                sealed.append(event._replace(kind="sealed", value=None, state=fold.encode(state)))
+        for event in sealed:
+            session.replace_event(task.name, event)
 
     def _check_unsealed(self, session: Any, task: Task, before: Event) -> None:
         """Refuse to correct what is only known as part of a sum."""

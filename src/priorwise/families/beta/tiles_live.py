@@ -7,6 +7,8 @@ from priorwise.kernels.compiling import entry, inline
 from priorwise.kernels.live import MANY, ONE, largest
 from priorwise.kernels.random import call_key, slot_key
 
+__all__ = ["At"]
+
 
 @inline
 def chosen(p, n, state, key, step, mask, values):

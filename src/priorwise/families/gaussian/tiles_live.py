@@ -6,6 +6,8 @@ from priorwise.families.gaussian.tiles import At
 from priorwise.kernels.compiling import entry, inline
 from priorwise.kernels.live import MANY, ONE, largest, normal_draws
 
+__all__ = ["At"]
+
 
 @inline
 def reflect(a, rows, columns, dim):

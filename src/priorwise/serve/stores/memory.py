@@ -109,10 +109,18 @@ class MemoryStore:
         """All decisions of a task, in order."""
         return list(self._logs[task].decided.values())
 
-    def erase(self, unit: str) -> list[tuple[Task, list[int]]]:
-        """Forget who a unit is; return the tasks and steps that it had."""
-        touched = []
+    def of_unit(self, unit: str) -> list[tuple[Task, list[int]]]:
+        """Tasks and steps of the decisions about a unit."""
+        found = []
         for name, log in self._logs.items():
+            steps = [each.step for each in log.decided.values() if each.unit == unit]
+            if steps:
+                found.append((self._tasks[name], steps))
+        return found
+
+    def erase(self, unit: str) -> None:
+        """Forget who a unit is, and what it brought along."""
+        for log in self._logs.values():
             steps = [each.step for each in log.decided.values() if each.unit == unit]
             for step in steps:
                 row = log.decided[step]
@@ -121,9 +129,6 @@ class MemoryStore:
                 log.decided[step] = row._replace(unit=None, request=None, context=None)
             if log.units is not None:
                 log.units.pop(unit, None)
-            if steps:
-                touched.append((self._tasks[name], steps))
-        return touched
 
     def replace_event(self, task: str, event: Event) -> None:
         """Put another event in the place of the one with its number."""
