@@ -4,6 +4,11 @@ from priorwise.serve.errors import NotFound as NotFound
 from priorwise.serve.errors import Refused as Refused
 from priorwise.serve.errors import TooLate as TooLate
 from priorwise.serve.errors import Unavailable as Unavailable
+from priorwise.serve.learning import Learning as Learning
+from priorwise.serve.learning import LiveAlarm as LiveAlarm
+from priorwise.serve.learning import Proposal as Proposal
 from priorwise.serve.operations import Allocation as Allocation
 from priorwise.serve.operations import Decision as Decision
 from priorwise.serve.stores.memory import MemoryStore as MemoryStore
+from priorwise.serve.summary import Stopping as Stopping
+from priorwise.serve.summary import Summary as Summary

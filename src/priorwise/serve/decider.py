@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Self, final
@@ -12,10 +14,21 @@ from priorwise.core.family import ask, for_arms
 from priorwise.core.influence import has_state
 from priorwise.core.serial import Serializable, load_prior
 from priorwise.serve.choosing import Shares
-from priorwise.serve.errors import NotFound
-from priorwise.serve.operations import Allocation, Decision, Operations, Outcome, parsed
-from priorwise.serve.rows import Version
+from priorwise.serve.errors import Conflict, NotFound
+from priorwise.serve.export import tables, write_log
+from priorwise.serve.learning import Accept, Learning, LiveAlarm, Proposal, alarm_of, refit
+from priorwise.serve.many import Told, decide_together
+from priorwise.serve.operations import (
+    Allocation,
+    Decision,
+    Operations,
+    Outcome,
+    checked_context,
+    parsed,
+)
+from priorwise.serve.rows import Version, copied
 from priorwise.serve.stores import opened
+from priorwise.serve.summary import Stopping, Summary, stopping_of, summarised, tolerance_of
 
 LONGEST: Final = 500
 """Letters of the name of a task, a unit or a request."""
@@ -58,6 +71,12 @@ class Decider:
         Seconds within which a reward has to come; None waits for ever.
     missing
         What a reward that did not come counts as: a number, or ``"leave out"``.
+    tolerance
+        Loss per pull at which a summary advises to stop, in units of the reward; by default a
+        twentieth of what the best arm of a task has beyond an average one.
+    learn
+        Fit the prior again on closed tasks, on a schedule: see :class:`Learning`. New tasks start
+        with what was accepted, running ones keep their prior.
     clock
         Returns the time in seconds, for logs and the window.
 
@@ -87,6 +106,8 @@ class Decider:
         control: tuple[str, float] | None = None,
         window: float | None = None,
         missing: float | Literal["leave out"] = "leave out",
+        tolerance: float | None = None,
+        learn: Learning | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Check everything, open the store, and compile what decides."""
@@ -104,6 +125,14 @@ class Decider:
             missing = validation.number("missing", missing)
         if prior is not None:
             _checked(prior, policy)
+        if tolerance is not None:
+            validation.not_negative("tolerance", tolerance)
+        self._tolerance, self._looking = tolerance, threading.Lock()
+        if learn is not None and not isinstance(learn, Learning):
+            raise TypeError(f"learn must be a Learning(...), got {validation.shown(learn)}")
+        self._learn, self._fitting = learn, threading.Lock()
+        self._fit_thread: threading.Thread | None = None
+        self._stops: dict[tuple[int, int], Any] = {}
         self._clock = clock
         self._priors: dict[int, Any] = {}
         self.store = opened(store)
@@ -274,12 +303,44 @@ class Decider:
         return self._current(self.store._versions).number
 
     def decide_many(
-        self, tasks: Iterable[str], available: Any = None, contexts: Any = None
-    ) -> list[Decision]:
-        """Choose an arm for each of several tasks; ``available`` and ``contexts`` hold for all of
-        them, or are lists with one for each.
+        self, tasks: Iterable[str], available: Sequence[str] | None = None, contexts: Any = None
+    ) -> Sequence[Decision]:
+        """Choose an arm for each of several tasks, all or none of them; ``available`` holds for
+        all, ``contexts`` has one for each.
+
+        The result has ``arms`` and ``tokens``, lists of those of all decisions, and is otherwise a
+        sequence of decisions.
         """
-        raise NotImplementedError
+        if isinstance(tasks, (str, bytes)):
+            raise TypeError(f"tasks must be a list of names, got {validation.shown(tasks)}")
+        names = list(tasks)
+        for name in names:
+            _check_name("task", name)
+        if contexts is not None:
+            contexts = list(contexts)
+            if len(contexts) != len(names):
+                raise ValueError(
+                    f"contexts must have one for each of {len(names)} tasks, got {len(contexts)}"
+                )
+        now, operations = self._clock(), self.operations
+
+        def work(session: Any) -> Sequence[Decision]:
+            version = self._version_in(session)
+            if not self.store.durable and available is None and contexts is None:
+                together = decide_together(operations, session, names, version, now)
+                if together is not None:
+                    return together
+            each = [None] * len(names) if contexts is None else contexts
+            for name in names:
+                task = session.task(name)
+                if task is not None and task.closed is not None:
+                    raise Conflict(f"task {validation.shown(name)} is closed")
+            return Told(
+                operations.decide(session, name, version, now, available, context)
+                for name, context in zip(names, each, strict=True)
+            )
+
+        return self._run(work, tasks=names)
 
     def allocate(
         self,
@@ -384,7 +445,12 @@ class Decider:
         """Close a task: no more decisions, but late rewards; whether it was open."""
         _check_name("task", task)
         now = self._clock()
-        return self._run(lambda session: self.operations.close(session, task, now), tasks=[task])
+        done: bool = self._run(
+            lambda session: self.operations.close(session, task, now), tasks=[task]
+        )
+        if done:
+            self._learned()
+        return done
 
     def delete(self, unit: str) -> int:
         """Erase what is known of a unit; returns in how many decisions it was.
@@ -400,6 +466,122 @@ class Decider:
         """Make every decision of a task again from the log; return the steps that differ."""
         return self._run(lambda session: self.operations.replay(session, task), tasks=[task])
 
+    # -- looking at tasks
+
+    def summary(self, task: str, context: Any = None) -> Summary:
+        """Say where a task stands: what is believed of each arm, what stopping now would cost, and
+        whether to stop.
+
+        Where values depend on features, ``context`` says which: one row per arm. The first summary
+        under a prior takes seconds: it plays tasks of that prior to say how often its advice would
+        stop at a wrong arm.
+        """
+        _check_name("task", task)
+
+        def look(session: Any) -> Any:
+            found = session.task(task)
+            if found is None:
+                raise NotFound(f"no task is called {validation.shown(task)}")
+            return copied(found)
+
+        row = self._run(look, tasks=[task])
+        operations = self.operations
+        chooser = operations.chooser(row.version, len(row.arms))
+        stopping = None
+        if context is not None or hasattr(chooser.prior, "contexts"):
+            context = checked_context(context, chooser.prior)
+        else:
+            stopping = self._stopping(row.version, len(row.arms))
+        return summarised(chooser, row, operations.seed, stopping, context)
+
+    def _stopping(self, version: int, arms: int) -> Any:
+        key = (version, arms)
+        with self._looking:
+            if key not in self._stops:
+                operations = self.operations
+                chooser = operations.chooser(version, arms)
+                tolerance = self._tolerance
+                if tolerance is None:
+                    tolerance = tolerance_of(chooser.prior, operations.seed)
+                place = f"stopping of settings {operations.settings}, prior {version}, arms {arms}"
+                kept = self.store.value(f"{place}, tolerance {tolerance!r}")
+                if kept is None:  # it takes seconds, so that others need not do it again
+                    kept = stopping_of(chooser, operations.seed, tolerance).to_json()
+                    self.store.put_value(f"{place}, tolerance {tolerance!r}", kept)
+                self._stops[key] = Stopping.of(kept)
+            return self._stops[key]
+
+    # -- the log, and learning from it
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        closed: bool | None = None,
+        outstanding: bool = False,
+    ) -> int:
+        """Write the log as Parquet (or CSV, by its name), which ``fit_prior`` and ``backtest``
+        read: one row per pull with its reward and propensity. Returns the number of rows.
+
+        Parameters
+        ----------
+        path
+            The file, which appears when it is whole.
+        closed
+            True for closed tasks only, False for open ones.
+        outstanding
+            Also decisions whose reward is not known.
+
+        """
+        dim = int(getattr(self.prior(), "dim", 0) or 0) if hasattr(self.prior(), "contexts") else 0
+        parts = tables(self.store, closed=closed, outstanding=outstanding, dim=dim)
+        return write_log(path, parts)
+
+    def refit(self, family: str = "auto", *, seed: int, accept: Accept = "ask") -> Proposal:
+        """Fit the prior again on the closed tasks, and propose it with a backtest.
+
+        Parameters
+        ----------
+        family
+            As in :func:`~priorwise.logs.fitting.fit_prior`.
+        seed
+            Of the fit and the backtest.
+        accept
+            ``"ask"`` waits for :meth:`accept`; ``"better"`` accepts it if its backtest earned more
+            than the prior in use, by two standard errors; ``"always"`` does.
+
+        """
+        return refit(self, family, seed=seed, accept=accept)
+
+    def alarm(self, *, level: float = 0.01) -> LiveAlarm:
+        """Say whether closed tasks contradict the prior in use, with a rate of false alarms of at
+        most ``level`` however often one looks.
+        """
+        return alarm_of(self, seed=self.operations.seed, level=level)
+
+    def _learned(self) -> None:
+        """Fit again if enough tasks were closed since the last time; errors are kept to be read."""
+        learn = self._learn
+        if learn is None:
+            return
+        closed = len(self.store.names(closed=True))
+        last = int(self.store.value("closed tasks at the last fit") or 0)
+        if closed - last < learn.every or not self._fitting.acquire(blocking=False):
+            return
+        self.store.put_value("closed tasks at the last fit", str(closed))
+
+        def fit() -> None:
+            try:
+                refit(self, learn.family, seed=self.operations.seed + closed, accept=learn.accept)
+                self.store.put_value("what the last fit said", "")
+            except Exception as error:  # it must not end the service; who looks is told
+                self.store.put_value("what the last fit said", f"{type(error).__name__}: {error}")
+            finally:
+                self._fitting.release()
+
+        self._fit_thread = threading.Thread(target=fit, name="priorwise-refit", daemon=True)
+        self._fit_thread.start()
+
     # -- the store
 
     def _run(self, work: Callable[[Any], Any], **wanted: Any) -> Any:
@@ -412,7 +594,9 @@ class Decider:
         return session.version if self.store.durable else self._newest()
 
     def close(self) -> None:
-        """Let go of the store; what was acknowledged is kept."""
+        """Let go of the store; what was acknowledged is kept, and a fit that runs is waited for."""
+        if self._fit_thread is not None:
+            self._fit_thread.join()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -177,8 +177,8 @@ class AnyFold:
 
     def pulls(self, state: Any) -> list[float] | None:
         """Rewards known of each arm, where the statistics say."""
-        pulls = getattr(state, "pulls", None)
-        return None if np.ndim(pulls) != 2 else [float(each) for each in np.asarray(pulls)[0]]
+        pulls = np.asarray(getattr(state, "pulls", 0.0))
+        return None if pulls.ndim != 2 else [float(each) for each in pulls[0]]
 
     def encode(self, state: Any) -> bytes:
         """Return the JSON text of the statistics."""

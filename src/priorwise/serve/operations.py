@@ -186,7 +186,7 @@ class Operations:
         width = len(task.arms)
         chooser = self.chooser(task.version, width)
         if context is not None or hasattr(chooser.prior, "contexts"):
-            context = _context(context, chooser.prior)
+            context = checked_context(context, chooser.prior)
         step = task.steps + 1
         choice = chooser.choose(task, step, task.state, mask, context)
         task.steps = step
@@ -524,7 +524,7 @@ def _names(arms: Any) -> tuple[str, ...]:
     return names
 
 
-def _context(context: Any, prior: Any) -> Any:
+def checked_context(context: Any, prior: Any) -> Any:
     """Check features, one row per arm."""
     contexts = getattr(prior, "contexts", None)
     if contexts is None:

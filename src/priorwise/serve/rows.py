@@ -8,6 +8,7 @@ bit.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Final, Literal, NamedTuple, final
 
 Kind = Literal["reward", "correction", "expired", "left out", "record", "sealed"]
@@ -25,6 +26,7 @@ class Task:
         "closed",
         "events",
         "key",
+        "log",
         "name",
         "opened",
         "places",
@@ -56,6 +58,17 @@ class Task:
         self.steps = steps  # pulls decided
         self.events = events  # number of the last event
         self.closed = closed
+        self.log: Any = None  # of a store in memory
+
+
+def copied(task: Task) -> Task:
+    """Return a task as it stands now, whatever happens to it later."""
+    made = Task(
+        task.name, task.key, task.version, task.arms, copy(task.state), task.opened, task.steps,
+        task.events, task.closed,
+    )  # fmt: skip
+    made.places, made.log = task.places, task.log
+    return made
 
 
 class Decided(NamedTuple):

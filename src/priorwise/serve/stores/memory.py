@@ -16,7 +16,7 @@ class _Log:
     __slots__ = ("decided", "events", "requests", "settled", "units")
 
     def __init__(self) -> None:
-        self.decided: dict[int, Decided] = {}
+        self.decided: dict[int, Any] = {}  # Decided, or the batch that it is of
         self.events: list[Event] = []
         self.settled: dict[int, int] = {}  # step -> number of the event with its reward
         self.requests: dict[str, Any] | None = None
@@ -55,14 +55,14 @@ class MemoryStore:
     def add_task(self, task: Task) -> None:
         """Keep a new task."""
         self._tasks[task.name] = task
-        self._logs[task.name] = _Log()
+        task.log = self._logs[task.name] = _Log()
 
     def save(self, task: Task) -> None:
         """Keep what has changed of a task: it is the same value."""
 
     def decided(self, task: str, step: int) -> Decided | None:
         """Return a decision."""
-        return self._logs[task].decided.get(step)
+        return self._row(task, self._logs[task], step)
 
     def by_request(self, task: str, request: str) -> Decided | Event | None:
         """Return what a request of this id did before."""
@@ -72,7 +72,8 @@ class MemoryStore:
     def by_unit(self, task: str, unit: str) -> Decided | None:
         """Return the first decision for a unit."""
         log = self._logs[task]
-        return None if log.units is None or unit not in log.units else log.decided[log.units[unit]]
+        none = log.units is None or unit not in log.units
+        return None if none else self._row(task, log, log.units[unit])  # type: ignore[index]
 
     def add_decided(self, task: Task, row: Decided) -> None:
         """Log a decision."""
@@ -107,21 +108,30 @@ class MemoryStore:
 
     def decisions(self, task: str) -> list[Decided]:
         """All decisions of a task, in order."""
-        return list(self._logs[task].decided.values())
+        log = self._logs[task]
+        return [self._row(task, log, step) for step in log.decided]  # type: ignore[misc]
+
+    @staticmethod
+    def _row(task: str, log: _Log, step: int) -> Decided | None:
+        """Return a decision; one that was made together with others becomes a row now."""
+        row = log.decided.get(step)
+        if row is not None and type(row) is not Decided:
+            row = log.decided[step] = row.row(task, step)
+        return row
 
     def of_unit(self, unit: str) -> list[tuple[Task, list[int]]]:
         """Tasks and steps of the decisions about a unit."""
         found = []
-        for name, log in self._logs.items():
-            steps = [each.step for each in log.decided.values() if each.unit == unit]
+        for name in self._logs:
+            steps = [each.step for each in self.decisions(name) if each.unit == unit]
             if steps:
                 found.append((self._tasks[name], steps))
         return found
 
     def erase(self, unit: str) -> None:
         """Forget who a unit is, and what it brought along."""
-        for log in self._logs.values():
-            steps = [each.step for each in log.decided.values() if each.unit == unit]
+        for name, log in self._logs.items():
+            steps = [each.step for each in self.decisions(name) if each.unit == unit]
             for step in steps:
                 row = log.decided[step]
                 if row.request is not None and log.requests is not None:
@@ -150,7 +160,7 @@ class MemoryStore:
         with self.lock:
             found = []
             for name, log in self._logs.items():
-                for row in log.decided.values():
+                for row in self.decisions(name):
                     late = row.counts is None and row.time < before
                     if late and row.step not in log.settled:
                         found.append((name, row.step))
