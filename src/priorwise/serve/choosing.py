@@ -15,12 +15,13 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 
 from priorwise.core import hashing, validation
+from priorwise.core.action_laws import ActionLaw
 from priorwise.core.allocation import allocate
 from priorwise.core.family import ask, offers
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.laws import action_law
+from priorwise.policies.laws import action_law, known_law
 from priorwise.policies.thompson import ThompsonSampling
 
 DRAWS: Final = 1024
@@ -147,11 +148,24 @@ class Chooser:
             return Choice(int(self.policy.act(belief, seen, stream)[0]))
         if free.sum() == 1:
             return self._drawn(promised + left * free, stream, 0.0)
-        sampled = self._stream(task.key, Purpose.WORLD, step)
-        law = action_law(self.policy, belief, seen, sampled, draws=DRAWS)
+        law = known_law(self.policy, belief, seen)
+        if law is None:
+            law = self._sampled(task.key, step, belief, seen)
         wanted = np.maximum(law.probs[0], 0.0)
         total = float(np.max(law.error)) if law.source != "sampling" else float(law.error.sum() / 2)  # type: ignore[union-attr]
         return self._drawn(promised + left * (wanted / wanted.sum()), stream, left * total)
+
+    def _sampled(self, key: int, step: int, belief: Any, seen: Seen) -> ActionLaw:
+        """Return the law of a policy that does not know it, from many decisions at once."""
+        world = self._stream(key, Purpose.WORLD, step)
+        if not hasattr(belief, "take"):
+            return action_law(self.policy, belief, seen, world, draws=DRAWS)
+        same = np.zeros(DRAWS, dtype=np.int64)
+        many = Stream(world.bits(DRAWS)[0], step)
+        arms = self.policy.act(belief.take(same), seen.take(same), many)
+        counts = np.bincount(arms, minlength=seen.arms)[None].astype(np.float64)
+        near = (counts + 1.0) / (DRAWS + 2.0)
+        return ActionLaw(counts / DRAWS, "sampling", np.sqrt(near * (1.0 - near) / DRAWS))
 
     def _drawn(self, law: FloatArray, stream: Stream, error: float) -> Choice:
         law = law / law.sum()

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, Self, final
 
 from priorwise.core import doors, validation
@@ -533,9 +533,14 @@ class Decider:
             Also decisions whose reward is not known.
 
         """
-        dim = int(getattr(self.prior(), "dim", 0) or 0) if hasattr(self.prior(), "contexts") else 0
-        parts = tables(self.store, closed=closed, outstanding=outstanding, dim=dim)
-        return write_log(path, parts)
+        return write_log(path, self.tables(closed=closed, outstanding=outstanding))
+
+    def tables(self, *, closed: bool | None = None, outstanding: bool = False) -> Iterator[Any]:
+        """Return the same as Arrow tables, some tasks each."""
+        prior, version = self.prior(), self.version
+        dim = int(getattr(prior, "dim", 0) or 0) if hasattr(prior, "contexts") else 0
+        binary = self.operations.fold(version).binary
+        return tables(self.store, closed=closed, outstanding=outstanding, dim=dim, binary=binary)
 
     def refit(self, family: str = "auto", *, seed: int, accept: Accept = "ask") -> Proposal:
         """Fit the prior again on the closed tasks, and propose it with a backtest.

@@ -22,7 +22,12 @@ COLUMNS: Final = (
 
 
 def log_rows(
-    task: Task, decisions: list[Decided], events: list[Event], *, outstanding: bool = False
+    task: Task,
+    decisions: list[Decided],
+    events: list[Event],
+    *,
+    outstanding: bool = False,
+    binary: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Rows of one task; with ``outstanding`` also those of decisions whose reward is not known."""
     settled = {each.step: each for each in events if each.step is not None}
@@ -59,7 +64,7 @@ def log_rows(
                 "action": task.arms[event.arm],
                 "reward": event.value,
                 "pulls": int(event.pulls),
-                "squares": event.squares,
+                "squares": event.value if binary else _squares(event),
                 "step": None,
                 "propensity": None,
                 "propensity_error": None,
@@ -71,14 +76,19 @@ def log_rows(
 
 
 def tables(
-    store: Any, *, closed: bool | None = None, outstanding: bool = False, dim: int = 0
+    store: Any,
+    *,
+    closed: bool | None = None,
+    outstanding: bool = False,
+    dim: int = 0,
+    binary: bool = False,
 ) -> Iterator[Any]:
     """Arrow tables of the log, some rows each, tasks in the order in which they were opened."""
     rows: list[dict[str, Any]] = []
     for task, decisions, events in store.rows():
         if closed is not None and (task.closed is not None) != closed:
             continue
-        rows.extend(log_rows(task, decisions, events, outstanding=outstanding))
+        rows.extend(log_rows(task, decisions, events, outstanding=outstanding, binary=binary))
         if len(rows) >= ROWS:
             yield _table(rows, dim)
             rows = []
@@ -139,6 +149,13 @@ def _write(path: Path, as_csv: bool, parts: Iterator[Any]) -> int:
         if writer is not None:
             writer.close()
     return rows
+
+
+def _squares(event: Event) -> float | None:
+    """Sum of squared rewards of a record; of a single one it is known."""
+    if event.squares is None and event.pulls == 1 and event.value is not None:
+        return event.value * event.value
+    return event.squares
 
 
 def _available(task: Task, mask: str) -> str:

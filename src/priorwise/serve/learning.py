@@ -15,7 +15,6 @@ from priorwise.core import validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.family import ask, for_arms
 from priorwise.serve.errors import Refused
-from priorwise.serve.export import tables
 
 OnSchedule = Literal["ask", "better"]
 Accept = Literal["ask", "better", "always"]
@@ -122,7 +121,7 @@ def closed_log(decider: Any) -> tuple[Any, int]:
 
     dim = int(getattr(decider.prior(), "dim", 0) or 0)
     dim = dim if hasattr(decider.prior(), "contexts") else 0
-    return pa.concat_tables(tables(decider.store, closed=True, dim=dim)), dim
+    return pa.concat_tables(decider.tables(closed=True)), dim
 
 
 def _columns(log: Any, contextual: int) -> dict[str, Any]:

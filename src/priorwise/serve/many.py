@@ -113,7 +113,8 @@ def decide_together(
         tasks.append(task)
     for place in range(len(tasks)):
         if tasks[place] is None:
-            tasks[place] = operations.opened(store, names[place], None, version, now)
+            tasks[place] = operations.opened(names[place], None, version, now)
+            store.add_task(tasks[place])
         kind = (tasks[place].version, len(tasks[place].arms))
         if kind in groups:
             groups[kind].append(place)

@@ -115,10 +115,8 @@ class Operations:
 
     # -- tasks
 
-    def opened(
-        self, session: Any, name: str, available: Sequence[str] | None, version: int, now: float
-    ) -> Task:
-        """Start a task."""
+    def opened(self, name: str, available: Sequence[str] | None, version: int, now: float) -> Task:
+        """Return a new task, which is kept with its first decision."""
         arms = self.arms_of(version)
         if arms is None:
             if available is None:
@@ -128,9 +126,7 @@ class Operations:
                 )
             arms = _names(available)
         state = self.fold(version).empty(len(arms))
-        task = Task(name, task_key(self.seed, name), version, arms, state, now)
-        session.add_task(task)
-        return task
+        return Task(name, task_key(self.seed, name), version, arms, state, now)
 
     def mask(self, task: Task, available: Sequence[str] | None) -> Any:
         """Return which arms are available, 1 or 0 each; None for all. New names become arms of a
@@ -174,21 +170,29 @@ class Operations:
     ) -> Decision:
         """Choose an arm for the next pull of a task, which starts with its first decision."""
         task = session.task(name)
+        new = task is None
         if task is None:
-            task = self.opened(session, name, available, version, now)
+            task = self.opened(name, available, version, now)
         else:
             before = self._before(session, task, unit, request)
             if before is not None:
                 return self._told(task, before)
             if task.closed is not None:
                 raise Conflict(f"task {validation.shown(name)} is closed")
-        mask = self.mask(task, available)
-        width = len(task.arms)
-        chooser = self.chooser(task.version, width)
-        if context is not None or hasattr(chooser.prior, "contexts"):
-            context = checked_context(context, chooser.prior)
-        step = task.steps + 1
-        choice = chooser.choose(task, step, task.state, mask, context)
+        kept = task.arms, task.places, task.state
+        try:
+            mask = self.mask(task, available)
+            width = len(task.arms)
+            chooser = self.chooser(task.version, width)
+            if context is not None or hasattr(chooser.prior, "contexts"):
+                context = checked_context(context, chooser.prior)
+            step = task.steps + 1
+            choice = chooser.choose(task, step, task.state, mask, context)
+        except BaseException:
+            task.arms, task.places, task.state = kept  # what is refused leaves no arms behind
+            raise
+        if new:
+            session.add_task(task)
         task.steps = step
         row = Decided(
             step, choice.arm, width, task.events, now, self.settings, 1,
@@ -214,8 +218,9 @@ class Operations:
     ) -> Allocation:
         """Choose the next ``pulls`` pulls of a task at once."""
         task = session.task(name)
+        new = task is None
         if task is None:
-            task = self.opened(session, name, available, version, now)
+            task = self.opened(name, available, version, now)
         else:
             before = self._before(session, task, None, request)
             if before is not None:
@@ -227,12 +232,19 @@ class Operations:
                 )
             if task.closed is not None:
                 raise Conflict(f"task {validation.shown(name)} is closed")
-        mask = self.mask(task, available)
-        chooser = self.chooser(task.version, len(task.arms))
-        if hasattr(chooser.prior, "contexts"):
-            raise ValueError("allocate is for tasks without contexts: decide pull by pull")
-        step = task.steps + 1
-        counts = [int(each) for each in chooser.allocate(task, step, task.state, mask, pulls)]
+        kept = task.arms, task.places, task.state
+        try:
+            mask = self.mask(task, available)
+            chooser = self.chooser(task.version, len(task.arms))
+            if hasattr(chooser.prior, "contexts"):
+                raise ValueError("allocate is for tasks without contexts: decide pull by pull")
+            step = task.steps + 1
+            counts = [int(each) for each in chooser.allocate(task, step, task.state, mask, pulls)]
+        except BaseException:
+            task.arms, task.places, task.state = kept
+            raise
+        if new:
+            session.add_task(task)
         task.steps += pulls
         row = Decided(
             step, -1, len(task.arms), task.events, now, self.settings, pulls,

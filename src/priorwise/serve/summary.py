@@ -237,8 +237,7 @@ def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
     run = simulate(
         prior, chooser.policy, horizon=horizon, tasks=TASKS, seed=seed, keep=True, progress=False
     )
-    played, numbers = run.kept, np.arange(TASKS, dtype=np.uint64)
-    streams = Streams(seed, numbers)
+    kind, streams = chooser.fold.kind, Streams(seed, np.arange(TASKS, dtype=np.uint64))
     values = _values(prior.sample(streams.at(Purpose.ENVIRONMENT, 0), TASKS))
     apart = values.max(axis=1)[:, None] - values
     at = np.unique(np.linspace(1, horizon, min(horizon, LOOKS)).round().astype(np.int64))
@@ -247,9 +246,7 @@ def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
         left = np.flatnonzero(stop_at > horizon)
         if not left.size:
             break
-        statistics = chooser.fold.kind.from_trajectory(
-            played.actions[left, :look], played.rewards[left, :look], arms=prior.arms
-        )
+        statistics = kind.of(run, steps=look, **kind.known(prior)).take(left)
         belief = prior.belief_given(statistics)
         rng = streams.at(Purpose.WORLD, look).take(left)
         draws = belief.sample(rng, LOOK_DRAWS, Seen(look + 1, horizon, prior.arms))
