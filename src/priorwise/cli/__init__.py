@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from priorwise._starting import INTERRUPTED, is_command, leave
-from priorwise.cli import backtest, bound, certify, example, fit, recommend, reproduce, simulate
+from priorwise.cli import (
+    backtest,
+    bound,
+    certify,
+    example,
+    fit,
+    recommend,
+    refit,
+    reproduce,
+    simulate,
+)
 from priorwise.cli.output import Group, plain_where_needed
 
 app = typer.Typer(
@@ -48,6 +58,7 @@ app.command(help=backtest.HELP)(backtest.backtest)
 app.command(help=simulate.HELP)(simulate.simulate)
 app.command(help=bound.HELP)(bound.bound)
 app.command()(example.example)
+app.command(help=refit.HELP)(refit.refit)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
 
 
