@@ -148,6 +148,7 @@ class Decider:
                 window=window,
                 missing=missing,
             )
+            self.store.use(self.operations)
             if missing != "leave out":
                 self.operations.fold(self.version).check(missing)
             if (arms := self.operations.arms_of(self.version)) is not None:
@@ -223,8 +224,7 @@ class Decider:
         _checked(prior, self.operations.policy)
         number = len(self.store.versions()) + 1
         made = Version(number, prior.to_json(), "proposed", self._clock(), None, dict(story or {}))
-        self.store.put_version(made)
-        return number
+        return int(self.store.put_version(made))
 
     def accept(self, version: int) -> None:
         """Let new tasks start with a proposed prior; running ones keep theirs."""
@@ -464,7 +464,7 @@ class Decider:
 
     def replay(self, task: str) -> list[int]:
         """Make every decision of a task again from the log; return the steps that differ."""
-        return self._run(lambda session: self.operations.replay(session, task), tasks=[task])
+        return self.store.look(lambda session: self.operations.replay(session, task))
 
     # -- looking at tasks
 
