@@ -434,11 +434,12 @@ class Decider:
         now, operations, count = self._clock(), self.operations, 0
         late = self.store.outstanding(now - window, validation.count("most", most))
 
-        def close(name: str, step: int) -> Callable[[Any], bool]:
-            return lambda session: operations.expire(session, name, step, now)
+        def close(some: list[tuple[str, int]]) -> Callable[[Any], int]:
+            return lambda session: sum(operations.expire(session, *each, now) for each in some)
 
-        for name, step in late:
-            count += self._run(close(name, step), tasks=[name], steps=[(name, step)])
+        for first in range(0, len(late), 500):
+            some = late[first : first + 500]
+            count += self._run(close(some), tasks=[name for name, _ in some], steps=some)
         return count
 
     def close_task(self, task: str) -> bool:
@@ -484,7 +485,7 @@ class Decider:
                 raise NotFound(f"no task is called {validation.shown(task)}")
             return copied(found)
 
-        row = self._run(look, tasks=[task])
+        row = self.store.look(look)
         operations = self.operations
         chooser = operations.chooser(row.version, len(row.arms))
         stopping = None

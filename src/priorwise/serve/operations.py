@@ -119,6 +119,12 @@ class Operations:
         self, session: Any, name: str, available: Sequence[str] | None, version: int, now: float
     ) -> Task:
         """Start a task."""
+        task = self.made(name, available, version, now)
+        session.add_task(task)
+        return task
+
+    def made(self, name: str, available: Sequence[str] | None, version: int, now: float) -> Task:
+        """Return a new task, which is not kept yet."""
         arms = self.arms_of(version)
         if arms is None:
             if available is None:
@@ -128,9 +134,7 @@ class Operations:
                 )
             arms = _names(available)
         state = self.fold(version).empty(len(arms))
-        task = Task(name, task_key(self.seed, name), version, arms, state, now)
-        session.add_task(task)
-        return task
+        return Task(name, task_key(self.seed, name), version, arms, state, now)
 
     def mask(self, task: Task, available: Sequence[str] | None) -> Any:
         """Return which arms are available, 1 or 0 each; None for all. New names become arms of a
@@ -174,21 +178,29 @@ class Operations:
     ) -> Decision:
         """Choose an arm for the next pull of a task, which starts with its first decision."""
         task = session.task(name)
+        new = task is None
         if task is None:
-            task = self.opened(session, name, available, version, now)
+            task = self.made(name, available, version, now)
         else:
             before = self._before(session, task, unit, request)
             if before is not None:
                 return self._told(task, before)
             if task.closed is not None:
                 raise Conflict(f"task {validation.shown(name)} is closed")
-        mask = self.mask(task, available)
-        width = len(task.arms)
-        chooser = self.chooser(task.version, width)
-        if context is not None or hasattr(chooser.prior, "contexts"):
-            context = checked_context(context, chooser.prior)
-        step = task.steps + 1
-        choice = chooser.choose(task, step, task.state, mask, context)
+        as_it_was = task.arms, task.places, task.state
+        try:
+            mask = self.mask(task, available)
+            width = len(task.arms)
+            chooser = self.chooser(task.version, width)
+            if context is not None or hasattr(chooser.prior, "contexts"):
+                context = checked_context(context, chooser.prior)
+            step = task.steps + 1
+            choice = chooser.choose(task, step, task.state, mask, context)
+        except Exception:
+            task.arms, task.places, task.state = as_it_was
+            raise
+        if new:
+            session.add_task(task)
         task.steps = step
         row = Decided(
             step, choice.arm, width, task.events, now, self.settings, 1,
@@ -214,8 +226,9 @@ class Operations:
     ) -> Allocation:
         """Choose the next ``pulls`` pulls of a task at once."""
         task = session.task(name)
+        new = task is None
         if task is None:
-            task = self.opened(session, name, available, version, now)
+            task = self.made(name, available, version, now)
         else:
             before = self._before(session, task, None, request)
             if before is not None:
@@ -227,12 +240,19 @@ class Operations:
                 )
             if task.closed is not None:
                 raise Conflict(f"task {validation.shown(name)} is closed")
-        mask = self.mask(task, available)
-        chooser = self.chooser(task.version, len(task.arms))
-        if hasattr(chooser.prior, "contexts"):
-            raise ValueError("allocate is for tasks without contexts: decide pull by pull")
-        step = task.steps + 1
-        counts = [int(each) for each in chooser.allocate(task, step, task.state, mask, pulls)]
+        as_it_was = task.arms, task.places, task.state
+        try:
+            mask = self.mask(task, available)
+            chooser = self.chooser(task.version, len(task.arms))
+            if hasattr(chooser.prior, "contexts"):
+                raise ValueError("allocate is for tasks without contexts: decide pull by pull")
+            step = task.steps + 1
+            counts = [int(each) for each in chooser.allocate(task, step, task.state, mask, pulls)]
+        except Exception:
+            task.arms, task.places, task.state = as_it_was
+            raise
+        if new:
+            session.add_task(task)
         task.steps += pulls
         row = Decided(
             step, -1, len(task.arms), task.events, now, self.settings, pulls,
@@ -309,10 +329,11 @@ class Operations:
             task.state = fold.add(task.state, row.arm, 1, value, None, row.context)
         else:
             self._check_unsealed(session, task, before)
+            task.state = self.folded_from(
+                task.version, len(task.arms), [*session.events(name), event], session.decided, name
+            )
         task.events = number
         session.add_event(task, event)
-        if before is not None:
-            task.state = self.folded(session, task)
         session.save(task)
         return "counted" if before is None else "corrected"
 

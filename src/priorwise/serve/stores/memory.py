@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, final
 
 from priorwise.core import validation
-from priorwise.serve.rows import REWARDS, Decided, Event, Key, Listed, Size, Task, Version
+from priorwise.serve.rows import REWARDS, Decided, Event, Key, Listed, Size, Task, Version, copied
 from priorwise.serve.stores.store import R, next_number
 
 
@@ -219,7 +219,8 @@ class MemoryStore:
         """Every task with its log."""
         for name in self.names():
             with self.lock:
-                yield self._tasks[name], self.decisions(name), self.events(name)
+                row = copied(self._tasks[name]), self.decisions(name), self.events(name)
+            yield row
 
     # -- priors and settings
 

@@ -237,26 +237,26 @@ class _Link(Link):
     def find(self, wanted: Wanted) -> Found:
         """Lock tasks, then read what is wanted: one round trip."""
         run = self._connection.execute
-        asked: list[Any] = [None] * 4
+        asked: list[Any] = []
         with self._together():
             run("BEGIN")
             tasks = run(_TASKS, (wanted.tasks,))
             # statements after the lock see what others committed before it was granted
             current = run(CURRENT)
-            for place, (statement, pairs) in enumerate(
-                (
-                    (_STEPS, wanted.steps),
-                    (_REQUESTS, wanted.requests),
-                    (_RECORDED, wanted.requests),
-                    (_UNITS, wanted.units),
-                )
+            for statement, pairs in (
+                (_STEPS, wanted.steps),
+                (_REQUESTS, wanted.requests),
+                (_RECORDED, wanted.requests),
+                (_UNITS, wanted.units),
             ):
-                if pairs:
-                    names, keys = zip(*pairs, strict=True)
-                    asked[place] = run(statement, (list(names), list(keys)))
+                columns = ([name for name, _ in pairs], [key for _, key in pairs])
+                asked.append(run(statement, columns) if pairs else None)
         version = current.fetchone()
-        rows: list[list[Any]] = [[] if each is None else each.fetchall() for each in asked]
-        return Found(0 if version is None else version[0], tasks.fetchall(), *rows)
+        steps, requests, recorded, units = (
+            [] if each is None else each.fetchall() for each in asked
+        )
+        found = 0 if version is None else version[0]
+        return Found(found, tasks.fetchall(), steps, requests, recorded, units)
 
     def lock(self, table: str) -> None:
         """Let no other transaction write to a table, nor hold a row of it."""

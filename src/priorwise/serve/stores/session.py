@@ -6,9 +6,7 @@ import json
 from functools import lru_cache
 from typing import Any, Final, final
 
-import numpy as np
-
-from priorwise.serve.rows import REWARDS, Decided, Event, Task
+from priorwise.serve.rows import REWARDS, Decided, Event, Task, copied
 from priorwise.serve.stores.link import (
     BY_REQUEST,
     BY_UNIT,
@@ -142,7 +140,7 @@ class SqlSession:
             self._tasks[name] = known
         if known is None:
             return None
-        found = self._mine[name] = _copied(known)
+        found = self._mine[name] = copied(known)
         return found
 
     def add_task(self, task: Task) -> None:
@@ -363,17 +361,6 @@ def possible(name: Any) -> bool:
 def signed(key: int) -> int:
     """Return the number with the same 64 bits that databases can keep."""
     return key - (1 << 64) if key >> 63 else key
-
-
-def _copied(task: Task) -> Task:
-    state = task.state
-    made = Task(
-        task.name, task.key, task.version, task.arms,
-        state.copy() if isinstance(state, np.ndarray) else state,
-        task.opened, task.steps, task.events, task.closed,
-    )  # fmt: skip
-    made.places = task.places
-    return made
 
 
 @lru_cache(maxsize=1024)
