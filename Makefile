@@ -5,18 +5,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-EXTRAS := dev,dask,logs
+EXTRAS := dev,dask,logs,serve
 SPARK := $(VENV)/.spark
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-fast validate lint format bench reproduce clean
+.PHONY: help venv test test-fast validate soak lint format bench reproduce clean
 
 help:
 	@echo "make test       lint, types, import order, then every test but the long studies"
 	@echo "make test-fast  the tests that are not marked slow"
 	@echo "make validate   the long studies, then every test on other seeds; takes about half an hour"
+	@echo "make soak       kill processes that decide, a few hundred times; takes about a quarter of an hour"
 	@echo "make lint       ruff, mypy and import-linter"
 	@echo "make format     let ruff fix and format the code"
 	@echo "make bench      the benchmarks"
@@ -40,10 +41,10 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2 -m "not validate"
+	$(BIN)/pytest -n 2 -m "not validate and not soak"
 
 test-fast: $(INSTALLED)
-	$(BIN)/pytest -n 2 -m "not slow and not validate"
+	$(BIN)/pytest -n 2 -m "not slow and not validate and not soak"
 
 # Java for Spark, where the machine has none that it runs on
 $(SPARK): $(INSTALLED)
@@ -53,8 +54,11 @@ $(SPARK): $(INSTALLED)
 validate: $(INSTALLED) $(SPARK)
 	PRIORWISE_SPARK=1 $(BIN)/pytest tests/test_spark.py
 	$(BIN)/pytest -n 2 -m validate
-	PRIORWISE_TEST_SEED=7 $(BIN)/pytest -n 2 -m "not validate"
-	PRIORWISE_TEST_SEED=1000 $(BIN)/pytest -n 2 -m "not validate"
+	PRIORWISE_TEST_SEED=7 $(BIN)/pytest -n 2 -m "not validate and not soak"
+	PRIORWISE_TEST_SEED=1000 $(BIN)/pytest -n 2 -m "not validate and not soak"
+
+soak: $(INSTALLED)
+	$(BIN)/pytest -m soak
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix

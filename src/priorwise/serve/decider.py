@@ -148,6 +148,7 @@ class Decider:
                 window=window,
                 missing=missing,
             )
+            self.store.use(self.operations)
             if missing != "leave out":
                 self.operations.fold(self.version).check(missing)
             if (arms := self.operations.arms_of(self.version)) is not None:
@@ -223,8 +224,7 @@ class Decider:
         _checked(prior, self.operations.policy)
         number = len(self.store.versions()) + 1
         made = Version(number, prior.to_json(), "proposed", self._clock(), None, dict(story or {}))
-        self.store.put_version(made)
-        return number
+        return int(self.store.put_version(made))
 
     def accept(self, version: int) -> None:
         """Let new tasks start with a proposed prior; running ones keep theirs."""
@@ -434,11 +434,12 @@ class Decider:
         now, operations, count = self._clock(), self.operations, 0
         late = self.store.outstanding(now - window, validation.count("most", most))
 
-        def close(name: str, step: int) -> Callable[[Any], bool]:
-            return lambda session: operations.expire(session, name, step, now)
+        def close(some: list[tuple[str, int]]) -> Callable[[Any], int]:
+            return lambda session: sum(operations.expire(session, *each, now) for each in some)
 
-        for name, step in late:
-            count += self._run(close(name, step), tasks=[name], steps=[(name, step)])
+        for first in range(0, len(late), 500):
+            some = late[first : first + 500]
+            count += self._run(close(some), tasks=[name for name, _ in some], steps=some)
         return count
 
     def close_task(self, task: str) -> bool:
@@ -464,7 +465,7 @@ class Decider:
 
     def replay(self, task: str) -> list[int]:
         """Make every decision of a task again from the log; return the steps that differ."""
-        return self._run(lambda session: self.operations.replay(session, task), tasks=[task])
+        return self.store.look(lambda session: self.operations.replay(session, task))
 
     # -- looking at tasks
 
@@ -484,7 +485,7 @@ class Decider:
                 raise NotFound(f"no task is called {validation.shown(task)}")
             return copied(found)
 
-        row = self._run(look, tasks=[task])
+        row = self.store.look(look)
         operations = self.operations
         chooser = operations.chooser(row.version, len(row.arms))
         stopping = None

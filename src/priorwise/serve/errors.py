@@ -4,6 +4,9 @@
 class Refused(ValueError):  # noqa: N818 - it is no fault of the program
     """A request that cannot be carried out as things stand; nothing was changed."""
 
+    kept = False
+    """Whether a store keeps what was written before."""
+
 
 class NotFound(Refused):
     """No such task, token, unit or version."""
@@ -14,7 +17,9 @@ class Conflict(Refused):
 
 
 class TooLate(Refused):
-    """The reward came after its window."""
+    """The reward came after its window; that the pull is closed now is kept."""
+
+    kept = True
 
 
 class Unavailable(RuntimeError):  # noqa: N818 - as the others are called

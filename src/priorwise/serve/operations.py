@@ -321,10 +321,11 @@ class Operations:
             task.state = fold.add(task.state, row.arm, 1, value, None, row.context)
         else:
             self._check_unsealed(session, task, before)
+            task.state = self.folded_from(
+                task.version, len(task.arms), [*session.events(name), event], session.decided, name
+            )
         task.events = number
         session.add_event(task, event)
-        if before is not None:
-            task.state = self.folded(session, task)
         session.save(task)
         return "counted" if before is None else "corrected"
 

@@ -15,6 +15,8 @@ Kind = Literal["reward", "correction", "expired", "left out", "record", "sealed"
 
 COUNTED: Final = ("reward", "correction", "expired", "record")
 """Events that add to a task's statistics."""
+REWARDS: Final = ("reward", "record")
+"""Events by which rewards came."""
 
 
 @final
@@ -114,3 +116,37 @@ class Version(NamedTuple):
     made: float
     accepted: float | None
     story: dict[str, Any]  # where it comes from: tasks, dates, its backtest
+
+
+class Listed(NamedTuple):
+    """A task in a list."""
+
+    name: str
+    version: int
+    arms: tuple[str, ...]
+    steps: int
+    events: int
+    opened: float
+    closed: float | None
+
+
+class Size(NamedTuple):
+    """How much a store holds; ``decisions`` counts a batch once, ``rewards`` does not count
+    corrections.
+    """
+
+    open: int
+    closed: int
+    decisions: int
+    rewards: int
+
+
+class Key(NamedTuple):
+    """A key of the service: who may do what. The key itself is not kept, only its digest."""
+
+    name: str
+    digest: str
+    scopes: tuple[str, ...]
+    made: float
+    ended: float | None = None  # since when it is no longer accepted
+    rate: float | None = None  # requests per second

@@ -1,5 +1,5 @@
-"""Contract tests for anyone's prior or policy: subclass, override one fixture, run pytest (which
-this folder needs).
+"""Contract tests for anyone's prior, policy or store: subclass, override one fixture, run pytest
+(which this folder needs).
 
 A prior::
 
@@ -15,6 +15,13 @@ A policy::
         def policy(self):
             return MyPolicy(...)
 
+A store of live decisions::
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def opened(self, tmp_path):
+            return lambda: MyStore(tmp_path)
+
 Statistical checks state their false-alarm rate and carry a control that must fail. Seeds are fixed;
 the environment variable ``PRIORWISE_TEST_SEED`` shifts all of them.
 """
@@ -28,7 +35,7 @@ except ModuleNotFoundError as error:
     needs = f"priorwise.testing holds test classes for {missing}"
     raise ModuleNotFoundError(needs, name="pytest") from None
 
-_asserting = ("family", "policy", "prior", "real", "twins")
+_asserting = ("family", "policy", "prior", "real", "store", "twins")
 pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in _asserting))
 
 from priorwise.testing.calibration import calibration  # noqa: E402
@@ -41,6 +48,7 @@ from priorwise.testing.policy import (  # noqa: E402
 from priorwise.testing.prior import JsonContract, PriorContract  # noqa: E402
 from priorwise.testing.real import RealPriorContract  # noqa: E402
 from priorwise.testing.seeds import base_seed  # noqa: E402
+from priorwise.testing.store import StoreContract  # noqa: E402
 
 __all__ = [
     "FamilyContract",
@@ -50,6 +58,7 @@ __all__ = [
     "PriorContract",
     "RealPriorContract",
     "SamplingPolicyContract",
+    "StoreContract",
     "base_seed",
     "calibration",
 ]

@@ -20,7 +20,7 @@ def opened(store: Any) -> Any:
         from priorwise.serve.stores.sqlite import SqliteStore
 
         return SqliteStore(store)
-    if hasattr(store, "session") and hasattr(store, "durable"):
+    if hasattr(store, "durable") and hasattr(store, "put_version"):
         return store
     raise TypeError(
         "store must be None for memory, the path of a file, a URL that starts with postgresql://, "

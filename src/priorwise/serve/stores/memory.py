@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, final
 
-from priorwise.serve.rows import Decided, Event, Task, Version
+from priorwise.core import validation
+from priorwise.serve.rows import REWARDS, Decided, Event, Key, Listed, Size, Task, Version, copied
+from priorwise.serve.stores.store import R, next_number
 
 
 @final
@@ -37,11 +39,30 @@ class MemoryStore:
         self._versions: list[Version] = []
         self._settings: list[str] = []
         self._values: dict[str, str] = {}
+        self._keys: dict[str, Key] = {}
         self.task = self._tasks.get
 
     def session(self, **wanted: Any) -> MemoryStore:
         """Return itself, for use in a ``with`` statement."""
         return self
+
+    def use(self, operations: Any) -> None:
+        """States are kept as they are."""
+
+    @property
+    def version(self) -> int:
+        """Number of the prior that new tasks start with."""
+        accepted = [each for each in self._versions if each.status == "accepted"]
+        return max(accepted, key=lambda each: (each.accepted or 0.0, each.number)).number
+
+    def run(self, work: Callable[[Any], R], **wanted: Any) -> R:
+        """Return ``work(session)``."""
+        with self.lock:
+            return work(self)
+
+    def look(self, work: Callable[[Any], R]) -> R:
+        """Return ``work(session)``, which writes nothing."""
+        return self.run(work)
 
     def __enter__(self) -> MemoryStore:
         self.lock.acquire()
@@ -155,6 +176,32 @@ class MemoryStore:
                 if closed is None or (each.closed is not None) == closed
             ]
 
+    def tasks(
+        self, *, closed: bool | None = None, most: int = 100, after: str | None = None
+    ) -> list[Listed]:
+        """List tasks, the newest first, from the one that follows the task ``after``."""
+        names = self.names(closed=closed)[::-1]
+        if after is not None:
+            order = {name: place for place, name in enumerate(self.names())}
+            start = order.get(after, -1)
+            names = [name for name in names if order[name] < start]
+        with self.lock:
+            found = [self._tasks[name] for name in names[: validation.count("most", most)]]
+            return [
+                Listed(t.name, t.version, t.arms, t.steps, t.events, t.opened, t.closed)
+                for t in found
+            ]
+
+    def size(self) -> Size:
+        """Count tasks, decisions and rewards."""
+        with self.lock:
+            closed = sum(each.closed is not None for each in self._tasks.values())
+            decisions = sum(len(each.decided) for each in self._logs.values())
+            rewards = sum(
+                each.kind in REWARDS for log in self._logs.values() for each in log.events
+            )
+            return Size(len(self._tasks) - closed, closed, decisions, rewards)
+
     def outstanding(self, before: float, most: int) -> list[tuple[str, int]]:
         """Tasks and steps of decisions made before a time whose rewards are not known."""
         with self.lock:
@@ -172,7 +219,8 @@ class MemoryStore:
         """Every task with its log."""
         for name in self.names():
             with self.lock:
-                yield self._tasks[name], self.decisions(name), self.events(name)
+                row = copied(self._tasks[name]), self.decisions(name), self.events(name)
+            yield row
 
     # -- priors and settings
 
@@ -181,23 +229,29 @@ class MemoryStore:
         with self.lock:
             return list(self._versions)
 
-    def put_version(self, version: Version) -> None:
-        """Add a prior, or change the status of one."""
+    def put_version(self, version: Version) -> int:
+        """Add a prior, or change the status of one; return its number."""
         with self.lock:
-            if version.number > len(self._versions):
-                self._versions.append(version)
-            else:
-                self._versions[version.number - 1] = version
+            known = {each.number: each.prior for each in self._versions}
+            number = version.number
+            if known.get(number) == version.prior:
+                self._versions[number - 1] = version
+                return number
+            if number in known:
+                number = next_number(number, known)
+            self._versions.append(version._replace(number=number))
+            return number
 
     def settings(self) -> list[str]:
         """Every set of settings that ever decided, as JSON."""
         return list(self._settings)
 
     def add_settings(self, text: str) -> int:
-        """Add settings and return their number."""
+        """Return the number of these settings, which are added if they are new."""
         with self.lock:
-            self._settings.append(text)
-            return len(self._settings)
+            if text not in self._settings:
+                self._settings.append(text)
+            return self._settings.index(text) + 1
 
     def value(self, name: str) -> str | None:
         """Return a value that the service keeps."""
@@ -206,6 +260,16 @@ class MemoryStore:
     def put_value(self, name: str, value: str) -> None:
         """Keep a value."""
         self._values[name] = value
+
+    def keys(self) -> list[Key]:
+        """Every key of the service, by name."""
+        with self.lock:
+            return sorted(self._keys.values())
+
+    def put_key(self, key: Key) -> None:
+        """Add a key, or put it in the place of the one with its name."""
+        with self.lock:
+            self._keys[key.name] = key
 
     def close(self) -> None:
         """Nothing is held open."""
