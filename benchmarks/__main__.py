@@ -21,6 +21,7 @@ from benchmarks.files import replace_file
 from benchmarks.gaussian import beta, gaussian, threads
 from benchmarks.growth import families, growth
 from benchmarks.knowledge_gradient import knowledge_gradient
+from benchmarks.live import live
 from benchmarks.logs import logs
 from benchmarks.repeated import repeated
 from benchmarks.report import Section, SectionMaker, goal_table
@@ -38,6 +39,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "reproduce": reproduce,
     "logs": logs,
     "repeated": repeated,
+    "live": live,
 }
 FIGURES = (".png", ".svg", ".pdf")
 
