@@ -175,6 +175,25 @@ def test_slow_policies_are_left_out_by_name() -> None:
     assert {"uniform", "ts"} <= set(tried)
 
 
+def test_the_best_number_of_pulls_is_a_candidate_where_it_is_affordable() -> None:
+    """Compiled for clicks and normal rewards; a family that runs in NumPy affords few decisions,
+    and where every pull shows something new it is no candidate.
+    """
+    for prior in (
+        pw.BetaPrior([2.0] * 3, [90.0] * 3),
+        pw.GaussianPrior([0.0] * 3, np.eye(3)),
+        pw.ExchangeableLogitNormalPrior(-4.0, 0.3, 0.9).for_arms(3),
+    ):
+        tried = candidates(prior, 1_000, 20, masked=True)[0]
+        assert tried["kg-best"].policy == pw.ExactKnowledgeGradient("online", pulls="best")
+        assert tried["kg-best"].learned
+    slow = pw.NormalGammaPrior([0.0, 0.1], [1.0, 1.0], 2.0, 1.0)
+    assert "kg-best" in candidates(slow, 20, 1, masked=False)[0]
+    assert "1,000 decisions" in candidates(slow, 1_000, 1, masked=False)[1]["kg-best"]
+    fresh = pw.LinearGaussianPrior(np.zeros(2), np.eye(2), contexts=pw.SphereContexts(arms=3))
+    assert "kg-best" in candidates(fresh, 20, 1, masked=False)[1]
+
+
 def test_batches_longer_than_tasks_are_refused(seed: int) -> None:
     with pytest.raises(ValueError, match="batch must be at most horizon=5"):
         pw.recommend(headlines(10, seed), horizon=5, batch=6, seed=seed)
