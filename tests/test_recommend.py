@@ -22,6 +22,7 @@ from priorwise.cli import app
 from priorwise.core.hashing import mix
 from priorwise.experiments import problems
 from priorwise.experiments.headlines import headline_log
+from priorwise.logs.drift import Drift
 
 PAPER = problems.gaussian().prior
 
@@ -144,6 +145,13 @@ def test_a_negative_loss_is_told_as_a_gain(advice: Any) -> None:
         told = replace(advice, losses={**advice.losses, advice.chosen: sign * size})
         (line,) = (each for each in told.reasons if each.startswith("Believing the learned prior"))
         assert words in line
+
+
+def test_a_prior_that_changes_is_said(advice: Any) -> None:
+    for p_value, said in ((0.001, True), (0.5, False)):
+        drift = Drift(p_value, "the average arm", (1.0, 2.0))
+        told = replace(advice, fit=replace(advice.fit, drift=drift))
+        assert (drift.verdict in told.reasons) is said
 
 
 @pytest.mark.usefixtures("quick")
