@@ -226,3 +226,50 @@ def test_refusals(seed: int) -> None:
         allocate(Counter(), prior.belief(1), Seen(1, 5, 3), rng, pulls=3)
     with pytest.raises(TypeError, match="rng"):
         pw.Greedy().allocate(prior.belief(1), replace(Seen(1, 5, 3), step=2), None, pulls=3)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Greedy, with a list of the steps at which it scores."""
+
+    steps: list[int]
+    needs = pw.Greedy.needs
+
+    def act(self, belief: Any, seen: Seen, rng: Any) -> Any:
+        return pw.Greedy().act(belief, seen, rng)
+
+    def scores(self, belief: Any, seen: Seen) -> Any:
+        self.steps.append(int(seen.step))
+        return pw.Greedy().scores(belief, seen)
+
+    def monte_carlo_n(self, arms: int) -> None:
+        return None
+
+
+@pytest.mark.parametrize("before", ["uniform", "given", "nested"])
+def test_a_policy_after_rounds_decides_once_a_batch(before: str, seed: int) -> None:
+    """Rounds 1 to 4, then batches 5-6 (what is left of the second), 7-9 and 10; the same pulls by
+    ``allocate`` from the belief before any, whose pulls before the policy are those of ``act``.
+    """
+    then = Counted([])
+    policy: Any = {
+        "uniform": pw.policies.UniformThen(4, then),
+        "given": PlayArms((0, 1, 2, 0), then),
+        "nested": pw.policies.UniformThen(2, pw.policies.UniformThen(4, then)),
+    }[before]
+    kept(PRIORS["beta"], policy, seed, horizon=10)
+    assert then.steps == [5, 7, 10]
+    belief, streams = PRIORS["beta"].belief(5), Streams(seed, np.arange(5, dtype=np.uint64))
+    rng = streams.at(Purpose.POLICY, 1)
+    alone = allocate(policy, belief, Seen(1, 20, 3), rng, pulls=12)
+    assert then.steps == [5, 7, 10, 5]
+    early = allocate(pw.Uniform(), belief, Seen(1, 20, 3), rng, pulls=4)
+    if before != "given":
+        np.testing.assert_array_equal(alone[:, :4], early)
+    late = allocate(pw.Greedy(), belief, Seen(5, 20, 3), streams.at(Purpose.POLICY, 5), pulls=8)
+    np.testing.assert_array_equal(alone[:, 4:], late)
+    # tasks at different steps
+    mixed = replace(Seen(1, 20, 3), step=np.array([1, 5, 1, 5, 9]))
+    found = allocate(policy, belief, mixed, rng, pulls=8)
+    np.testing.assert_array_equal(found[[0, 2]], alone[[0, 2], :8])
+    np.testing.assert_array_equal(found[[1, 3]], alone[[1, 3], 4:])

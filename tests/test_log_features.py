@@ -290,6 +290,7 @@ def test_drift_is_that_of_tasks_with_equal_features(seed: int) -> None:
     assert found is not None
     assert without is not None
     assert not found.raised
+    assert without.raised
     assert np.ptp(found.means) < 1.0 < 3.0 < np.ptp(without.means)
 
 

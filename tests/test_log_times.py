@@ -1,4 +1,4 @@
-"""Logs with times: rewards that may still come, periods, fading tasks and drift; and rewards of
+"""Logs with times: rewards that may still come, periods and fading tasks; and rewards of
 which most are zero.
 """
 
@@ -16,9 +16,7 @@ from typer.testing import CliRunner
 
 import priorwise as pw
 from priorwise.cli import app
-from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
 from priorwise.logs import read_log
-from priorwise.logs.drift import drift_of
 from priorwise.logs.times import faded
 
 DAY = pd.Timestamp("2024-03-01")
@@ -121,30 +119,6 @@ def test_faded_tasks_are_counted(frame: pd.DataFrame, seed: int) -> None:
     found = pw.fit_prior(frame, "beta:exchangeable", time="day", half_life=15, seed=seed)
     assert found.fit.tasks == len(found.log.tasks) < 40
     assert f"{found.fit.tasks} of 40 tasks were kept" in str(found)
-
-
-def drift(change: float, seed: int, tasks: int = 400) -> Any:
-    """Evidence on clicks whose rates change by so much of their size in the middle of the log."""
-    rng = np.random.default_rng(seed)
-    rates = rng.beta(5.0, 45.0, size=(tasks, 2))
-    rates[tasks // 2 :] *= 1.0 + change
-    pulls = np.full((tasks, 2), 50)
-    data = pw.BetaStatistics(successes=rng.binomial(pulls, rates), pulls=pulls)
-    estimator = BetaMarginalLikelihood("exchangeable")
-    return drift_of(estimator, estimator.fit(data), np.arange(tasks))
-
-
-@pytest.mark.slow
-def test_a_prior_that_changes_is_noticed_and_one_that_does_not_is_not(seed: int) -> None:
-    """One prior: an alarm in at most 1 % of logs, so more than 2 of 20 with probability 1e-3 at
-    most, and in fact far less. Control: rates that rise by two thirds.
-    """
-    assert sum(drift(0.0, seed + 100 * k).raised for k in range(20)) <= 2
-    found = drift(0.66, seed)
-    assert found.raised
-    assert "changes over time" in found.verdict
-    assert found.means[-1] > 1.3 * found.means[0]
-    assert drift(0.0, seed, tasks=60) is None
 
 
 def test_a_fit_says_whether_the_prior_changes(frame: pd.DataFrame, seed: int) -> None:

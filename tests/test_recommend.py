@@ -22,6 +22,7 @@ from priorwise.cli import app
 from priorwise.core.hashing import mix
 from priorwise.experiments import problems
 from priorwise.experiments.headlines import headline_log
+from priorwise.logs.drift import Drift
 
 PAPER = problems.gaussian().prior
 
@@ -146,6 +147,13 @@ def test_a_negative_loss_is_told_as_a_gain(advice: Any) -> None:
         assert words in line
 
 
+def test_a_prior_that_changes_is_said(advice: Any) -> None:
+    for p_value, said in ((0.001, True), (0.5, False)):
+        drift = Drift(p_value, "the average arm", (1.0, 2.0))
+        told = replace(advice, fit=replace(advice.fit, drift=drift))
+        assert (drift.verdict in told.reasons) is said
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_strangers_family_is_recommended_for(seed: int) -> None:
     """Its law of plausible priors is a bootstrap, and what its belief lacks is left out by name."""
@@ -173,6 +181,25 @@ def test_slow_policies_are_left_out_by_name() -> None:
     assert "5,000 decisions" in left_out["exact-kg"]
     assert "exact-kg" in candidates(prior, 100, 20, masked=False)[0]
     assert {"uniform", "ts"} <= set(tried)
+
+
+def test_the_best_number_of_pulls_is_a_candidate_where_it_is_affordable() -> None:
+    """Compiled for clicks and normal rewards; a family that runs in NumPy affords few decisions,
+    and where every pull shows something new it is no candidate.
+    """
+    for prior in (
+        pw.BetaPrior([2.0] * 3, [90.0] * 3),
+        pw.GaussianPrior([0.0] * 3, np.eye(3)),
+        pw.ExchangeableLogitNormalPrior(-4.0, 0.3, 0.9).for_arms(3),
+    ):
+        tried = candidates(prior, 1_000, 20, masked=True)[0]
+        assert tried["kg-best"].policy == pw.ExactKnowledgeGradient("online", pulls="best")
+        assert tried["kg-best"].learned
+    slow = pw.NormalGammaPrior([0.0, 0.1], [1.0, 1.0], 2.0, 1.0)
+    assert "kg-best" in candidates(slow, 20, 1, masked=False)[0]
+    assert "1,000 decisions" in candidates(slow, 1_000, 1, masked=False)[1]["kg-best"]
+    fresh = pw.LinearGaussianPrior(np.zeros(2), np.eye(2), contexts=pw.SphereContexts(arms=3))
+    assert "kg-best" in candidates(fresh, 20, 1, masked=False)[1]
 
 
 def test_batches_longer_than_tasks_are_refused(seed: int) -> None:

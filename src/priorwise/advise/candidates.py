@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+import numpy as np
+
 from priorwise.core import doors
 from priorwise.core.estimates import percent
 from priorwise.core.family import ask, offers
+from priorwise.core.lookahead import RepeatedLookaheadBelief
 from priorwise.core.protocols import LookaheadBelief, Policy
+from priorwise.core.streams import Streams
 from priorwise.policies.bayes_ucb import BayesUCB
 from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
 from priorwise.policies.greedy import Greedy
@@ -15,6 +19,7 @@ from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
 from priorwise.policies.uniform_then import UniformThen
 from priorwise.simulate.engine import choose
+from priorwise.simulate.steps import environments
 
 UNIFORM: Final = "uniform"
 THOMPSON: Final = "ts"
@@ -22,7 +27,7 @@ ALWAYS: Final = (UNIFORM, THOMPSON)
 """Tried however long they take: what others are compared with."""
 AB_SHARES: Final = (0.2, 0.5)
 """Shares of the pulls that A/B tests spend on every arm alike."""
-MICROSECONDS: Final = {"draw": 0.2, "mean": 0.2, "look": 3.0}
+MICROSECONDS: Final = {"draw": 0.2, "mean": 0.2, "look": 3.0, "repeated": 10.0}
 """About what a pull of one task takes, by what its policy asks; a prior may say otherwise by an
 attribute ``microseconds``.
 """
@@ -38,6 +43,7 @@ MEANINGS: Final = {
     "greedy": "always the arm that is believed to be best",
     "bayes-ucb": "the arm with the largest upper bound of what is believed",
     "exact-kg": "the arm whose next reward, with what it teaches, is worth most",
+    "kg-best": "the arm that is worth most if it is pulled for a while, with what that teaches",
 }
 
 
@@ -85,9 +91,14 @@ def candidates(
         "greedy": (Greedy(), learned),
         "bayes-ucb": (BayesUCB(), learned),
         "exact-kg": (ExactKnowledgeGradient("online"), learned),
+        "kg-best": (ExactKnowledgeGradient("online", pulls="best"), learned),
     }
     found: dict[str, Candidate] = {}
     left_out: dict[str, str] = {}
+    first = Streams(0, np.zeros(1, dtype=np.uint64))
+    if environments(learned, first).start(first.world(0)) is not None:
+        del tried["kg-best"]
+        left_out["kg-best"] = "it needs pulls that all show the same, and there are contexts"
     for name, (policy, believed) in tried.items():
         try:
             doors.playing(policy, believed)
@@ -117,9 +128,11 @@ def _seconds(policy: Any, believed: Any, horizon: int, batch: int) -> float:
     costs = {**MICROSECONDS, **getattr(believed, "microseconds", {})}
     decisions, asks = horizon, "draw"
     if isinstance(policy, UniformThen):
-        decisions, asks = decisions - policy.rounds, "mean"  # at every pull, also in a batch
-    elif hasattr(policy, "scores"):  # which decide once a batch
+        decisions, policy = decisions - policy.rounds, policy.then
+    if hasattr(policy, "scores"):  # which decide once a batch
         decisions = -(-decisions // batch)
-        looks = LookaheadBelief in getattr(policy, "needs", ())
-        asks = "look" if looks else "draw" if isinstance(policy, BayesUCB) else "mean"
+        needs = getattr(policy, "needs", ())
+        looks = {LookaheadBelief: "look", RepeatedLookaheadBelief: "repeated"}
+        own = "draw" if isinstance(policy, BayesUCB) else "mean"
+        asks = next((looks[each] for each in needs if each in looks), own)
     return 1e-6 * (horizon * costs["draw"] + decisions * costs[asks])

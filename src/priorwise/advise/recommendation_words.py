@@ -25,6 +25,8 @@ def in_words(found: Any) -> Iterator[str]:
     if equal:
         yield f"As good, as far as the simulation tells: {', '.join(equal)}."
     yield _of_loss(found)
+    if found.fit.drift is not None and found.fit.drift.raised:
+        yield found.fit.drift.verdict
     for name, why in found.left_out.items():
         yield f"Not tried: {name} ({why})."
     for each in (*found.said, *found.fit.fit.warnings):

@@ -3,6 +3,7 @@
 A policy that plays the largest score decides once: its scores at the first pull serve all of the
 batch, and ties are broken anew at each pull. Any other policy chooses every pull as ``act`` does at
 that pull's step: a randomised one draws its actions independently, each with the law of ``act``.
+One that plays some rounds before another leaves the pulls after them to that one.
 """
 
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from priorwise.core import doors, sizes, validation
 from priorwise.core.choosing import pick
-from priorwise.core.protocols import ScoredPolicy
+from priorwise.core.protocols import ScoredPolicy, StagedPolicy
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import IntArray
@@ -54,6 +55,37 @@ def allocate(policy: Any, belief: Any, seen: Seen, rng: Stream, *, pulls: int) -
         )
     what = f"pulls={sizes.amount(pulls)} of {sizes.amount(tasks)} tasks"
     sizes.check_memory(what, 8.0 * pulls * tasks, "ask for fewer pulls")
+    if not isinstance(policy, StagedPolicy) or policy.then is None:
+        return _chosen(policy, belief, seen, rng, pulls)
+    out = np.empty((tasks, pulls), dtype=np.int64)
+    at = np.broadcast_to(seen.step, tasks)
+    for step in np.unique(at):
+        rows = np.flatnonzero(at == step)
+        whose: tuple[Any, Seen, Stream] = belief, seen, rng
+        if len(rows) < tasks:
+            whose = belief.take(rows), seen.take(rows), rng.take(rows)
+        before = min(max(policy.rounds - int(step) + 1, 0), pulls)
+        if before:
+            out[rows, :before] = _chosen(policy, *whose, before)
+        if before < pulls:
+            later = replace(whose[1], step=int(step) + before)
+            rest = allocate(policy.then, whose[0], later, whose[2], pulls=pulls - before)
+            out[rows, before:] = rest
+    return out
+
+
+def player_at(policy: Any, step: int) -> tuple[Any, int]:
+    """Return who chooses at a step, and since which one: a policy, or the one it plays rounds
+    before.
+    """
+    begin = 1
+    while isinstance(policy, StagedPolicy) and policy.then is not None and step > policy.rounds:
+        policy, begin = policy.then, max(begin, policy.rounds + 1)
+    return policy, begin
+
+
+def _chosen(policy: Any, belief: Any, seen: Seen, rng: Stream, pulls: int) -> IntArray:
+    tasks = rng.tasks
     out = np.empty((tasks, pulls), dtype=np.int64)
     scores = policy.scores(belief, seen) if isinstance(policy, ScoredPolicy) else None
     together = max(1, ROWS // max(tasks, 1)) if scores is not None or hasattr(belief, "take") else 1

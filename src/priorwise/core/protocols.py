@@ -123,6 +123,22 @@ class ScoredPolicy(Protocol):
         """Score of each action, ``(task, arm)``; -inf for those that are not available."""
 
 
+@runtime_checkable
+class StagedPolicy(Protocol):
+    """Plays some rounds that do not look at the posterior, then another policy, or None."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds come before."""
+
+    @property
+    def then(self) -> Any:
+        """Return the policy of the rounds after."""
+
+    def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Choose an action for each task: ``(task,)``."""
+
+
 # What some environments and beliefs offer beyond their role. A policy that needs it says so in
 # `needs`.
 

@@ -122,17 +122,19 @@ class PolicyTiles:
     act: Tile
     uses: frozenset[str]  # which of the belief's tile functions it calls; others are not compiled
     draws_once: bool = False  # calls ``draw`` once a step, and nothing else that writes to scratch
-    # plays the largest of the scores that it leaves in ``values``; ``p`` has as many for each step
-    scored: bool = False
+    # step from which it plays the largest of the scores that it leaves in ``values``, 0 for never;
+    # ``p`` has as many for each step
+    scored: int = 0
 
     def in_batches(self, batch: int, horizon: int) -> "PolicyTiles":
         """Return the policy as it decides in batches: a scored one with what ``p`` has for the
-        first pull of the batch.
+        first pull of the batch that is scored.
         """
         if not self.scored or self.p.size < horizon:
             return self
         steps = np.arange(horizon)
-        return replace(self, p=self.p.reshape(horizon, -1)[steps - steps % batch].ravel())
+        first = np.minimum(np.maximum(steps - steps % batch, self.scored - 1), steps)
+        return replace(self, p=self.p.reshape(horizon, -1)[first].ravel())
 
 
 @runtime_checkable

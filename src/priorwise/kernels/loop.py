@@ -23,7 +23,7 @@ ASKED = {"draw", "mean", "look", "look_many", "certain", "mean_size"}
 ASKED |= {"quantile", "best_after", "best_after_pulls", "draw_each"}
 _SIZES = types.Array(I, 2, "C")
 _SIGNATURE = types.void(
-    # purpose keys, first task, tasks, horizon, pulls of a batch, whether scores serve a batch
+    # purpose keys, first task, tasks, horizon, pulls of a batch, step from which scores serve it
     KEYS, U, I, I, I, I,
     _SIZES,  # tables of addresses: of the first belief of a tile, and of those that follow it
     ROW, INTS, INTS,  # environment: p, n, sizes
@@ -65,7 +65,8 @@ def run_tiles(
 
     Signals, values and the policy's normals of a tile are kept, step by step, for the beliefs after
     the first. Reports and columns are of tasks that count, and of one belief. Rewards are seen
-    after every batch; where nothing is shown, scores of its first pull serve all of it.
+    after every batch; where nothing is shown, scores of its first pull serve all of it, from the
+    step ``scored`` on, 0 for never.
     """
     arms, signal_rows, beliefs = esize[0], esize[2], bps.shape[0]
     slots = horizon if beliefs > 1 else batch
@@ -131,7 +132,7 @@ def run_tiles(
                         signal_of(table[kinds.SIGNAL_AT], ep, en, world_keys, step, signal)
                     values_of(table[kinds.VALUES_AT], ep, en, environment, signal, truth)
                     _best_available(truth, mask, arms, best)
-                if repeats and since > 0:
+                if repeats and since > 0 and step > scored:
                     at = call_key(step, 0)
                     pick(values, arms, policy_keys, at, acc[0], acc[1], actions)
                 else:

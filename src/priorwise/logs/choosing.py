@@ -89,7 +89,7 @@ def _free(fit: PriorFit) -> int:
     for error in (own or fit.std_errors).values():
         each = np.asarray(error)
         each = np.triu(each) if each.ndim == 2 else each
-        shared = each.ndim == 1 and np.ptp(each) == 0.0
+        shared = each.ndim == 1 and np.ptp(each) <= 1e-9 * np.max(each)  # but for rounding
         count += 1 if shared else int(np.count_nonzero(each))
     return count
 

@@ -303,7 +303,7 @@ def fit_read(
                 check = predictive_check(fit.prior, statistics, exists, seed=seed)
     drift = None
     if starts is not None and read.gram is None:
-        drift = drift_of(models[chosen], fit, starts)
+        drift = drift_of(models[chosen], fit, starts, exists, seed=seed)
     gain = None
     if read.features:
         comparison, gain = against_none(models, comparison, chosen, statistics, FOLDS, seed)

@@ -45,6 +45,11 @@ class PlayArms(Then):
         if self.then is not None:
             doors.policy("then", self.then)
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds are given."""
+        return len(self.arms)
+
     @by_step
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a_h = arms[h - 1]``."""

@@ -74,7 +74,7 @@ def plain_tiles(
 ) -> PolicyTiles:
     """Tile function that needs no sizes but the number of arms and whether some are missing."""
     sizes = np.array([family.arms, 0, 0, masked])
-    return PolicyTiles(np.zeros(1) if p is None else p, sizes, act, uses, scored=scored)
+    return PolicyTiles(np.zeros(1) if p is None else p, sizes, act, uses, scored=int(scored))
 
 
 class Scored(Allocates, ABC):
@@ -110,6 +110,7 @@ class Then(Allocates, ABC):
     takes is what that one does.
     """
 
+    rounds: Any  # how many, which a policy may also compute
     then: Any
 
     @property
@@ -157,4 +158,6 @@ class Then(Allocates, ABC):
         if then is None:
             return None
         head = [rounds, first.act.address, then.act.address, first.n.size]
-        return PolicyTiles(then.p, np.concatenate([head, first.n, then.n]), first_then, then.uses)
+        scored = max(then.scored, rounds + 1) if then.scored else 0
+        sizes = np.concatenate([head, first.n, then.n])
+        return PolicyTiles(then.p, sizes, first_then, then.uses, scored=scored)

@@ -7,6 +7,7 @@ import numpy as np
 
 from priorwise.core import protocols as roles
 from priorwise.core import validation
+from priorwise.core.allocation import player_at
 from priorwise.core.choosing import pick
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
@@ -17,8 +18,8 @@ class Decisions:
     """The choices of one policy for a batch of tasks, and what it remembers of them.
 
     Where rewards are seen after every ``batch`` pulls, a policy that plays the largest score
-    decides once a batch, at its first pull, unless what is shown changes from pull to pull (see
-    :mod:`priorwise.core.allocation`).
+    decides once a batch, at the first pull that it serves, unless what is shown changes from pull
+    to pull (see :mod:`priorwise.core.allocation`).
     """
 
     def __init__(self, policy: Any, tasks: int, batch: int) -> None:
@@ -26,7 +27,6 @@ class Decisions:
         self._policy, self._tasks, self._batch = policy, tasks, batch
         self._remembers = isinstance(policy, roles.MemoryPolicy)
         self._memory = policy.begin(tasks) if self._remembers else None
-        self._scored = batch > 1 and isinstance(policy, roles.ScoredPolicy)
         self._scores: FloatArray | None = None
         self._mask: BoolArray | None = None
 
@@ -37,14 +37,15 @@ class Decisions:
             decided = policy.decide(belief, seen, rng, self._memory)
             chosen, self._memory = pair(policy, "decide", "actions and memory", decided)
             return _actions(chosen, policy, "decide", seen, self._tasks)
-        if not self._scored:
+        player, begin = player_at(policy, seen.step)
+        if self._batch == 1 or not isinstance(player, roles.ScoredPolicy):
             return _actions(policy.act(belief, seen, rng), policy, "act", seen, self._tasks)
-        since = (seen.step - 1) % self._batch
-        if since == 0 or seen.signal is not None or seen.mask is not self._mask:
-            self._scores = policy.scores(belief, replace(seen, step=seen.step - since))
+        first = max(begin, seen.step - (seen.step - 1) % self._batch)
+        if first == seen.step or seen.signal is not None or seen.mask is not self._mask:
+            self._scores = player.scores(belief, replace(seen, step=first))
             self._mask = seen.mask
         chosen = pick(np.asarray(self._scores), rng.uniform())
-        return _actions(chosen, policy, "scores", seen, self._tasks)
+        return _actions(chosen, player, "scores", seen, self._tasks)
 
 
 def pair(whose: Any, method: str, what: str, value: Any) -> tuple[Any, Any]:

@@ -182,6 +182,9 @@ class Simulation:
         if block is not None:
             self.block = -(-validation.count("block", block) // LANES) * LANES
         self.threads = threads_of(threads)
+        if block is None and "compiled" in engines:  # few tasks keep every thread busy, too
+            share = -(-self.tasks // (LANES * self.threads)) * LANES
+            self.block = min(self.block, share)
         at_once = min(self.threads, -(-self.tasks // self.block))
         size = {"horizon": horizon, "block": min(self.block, self.tasks), "blocks": at_once}
         check_block(prior, [policy for policy, _ in literal], belief=largest, **size)
