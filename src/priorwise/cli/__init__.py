@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from priorwise._starting import INTERRUPTED, is_command, leave
-from priorwise.cli import backtest, bound, certify, example, fit, recommend, reproduce, simulate
+from priorwise.cli import (
+    backtest,
+    bound,
+    certify,
+    example,
+    fit,
+    keys,
+    recommend,
+    reproduce,
+    simulate,
+)
+from priorwise.cli import serve as live
 from priorwise.cli.output import Group, plain_where_needed
 
 app = typer.Typer(
@@ -47,6 +58,8 @@ app.command(help=recommend.HELP)(recommend.recommend)
 app.command(help=backtest.HELP)(backtest.backtest)
 app.command(help=simulate.HELP)(simulate.simulate)
 app.command(help=bound.HELP)(bound.bound)
+app.command(help=live.HELP)(live.serve)
+app.add_typer(keys.app, name="keys")
 app.command()(example.example)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
 

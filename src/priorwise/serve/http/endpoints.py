@@ -45,7 +45,7 @@ async def decide_many(service: Service, call: Call) -> types.Decisions:
     if b.requests is None:
         made = await service.do("decide_many", b.tasks, b.available, b.contexts)
     else:
-        contexts = b.contexts or [None] * len(b.tasks)
+        contexts: list[Any] = b.contexts or [None] * len(b.tasks)
         each = zip(b.tasks, contexts, b.requests, strict=True)
         made = await service.together(
             "decide",
@@ -149,20 +149,14 @@ async def delete_unit(service: Service, call: Call) -> types.Deleted:
 
 
 async def tasks(service: Service, call: Call) -> types.Tasks:
-    """List tasks in the order in which they were opened."""
+    """List tasks, the newest first."""
     closed = _choice(call, "closed", {"true": True, "false": False})
     most = _whole(call, "limit", 100, MOST_TASKS)
-    found, more = await service.aside(
-        service.tasks, closed=closed, after=call.query.get("after"), most=most
+    found = await service.aside(
+        service.decider.store.tasks, closed=closed, most=most + 1, after=call.query.get("after")
     )
-    lines = [
-        types.TaskLine(
-            each.name, each.version, list(each.arms), each.steps, each.events, each.opened,
-            each.closed,
-        )
-        for each in found
-    ]  # fmt: skip
-    return types.Tasks(lines, lines[-1].task if more else None)
+    lines = [types.TaskLine(*each) for each in found[:most]]
+    return types.Tasks(lines, lines[-1].task if len(found) > most else None)
 
 
 async def summary(service: Service, call: Call) -> types.Summary:
@@ -243,7 +237,7 @@ async def log(service: Service, call: Call) -> Download:
 
 
 async def openapi(service: Service, call: Call) -> Raw:
-    """This document."""
+    """Describe the service, as OpenAPI."""
     return Raw(service.document, "application/json")
 
 

@@ -1,7 +1,6 @@
 """Keys to the service: 256 random bits each, of which the store keeps a hash.
 
-A key reads ``pw_<id>_<secret>``. The id finds its row; the secret is compared by its SHA-256 in
-constant time. A slow hash is for passwords: nobody guesses 256 random bits.
+A slow hash is for passwords: nobody guesses 256 random bits, so SHA-256 does.
 """
 
 from __future__ import annotations
@@ -11,107 +10,84 @@ import hmac
 import secrets
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Final, cast, final, get_args
+from typing import Any, Final, final, get_args
 
-import msgspec
-
+from priorwise.core import validation
 from priorwise.core.validation import shown
+from priorwise.serve.errors import NotFound
 from priorwise.serve.http.types import Scope
+from priorwise.serve.rows import Key
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 REFRESHED: Final = 5.0
 """Seconds after which a process knows of keys that were added or revoked elsewhere."""
-VALUE: Final = "keys"
 
 
-class Row(msgspec.Struct, frozen=True):
-    """A key as it is kept."""
-
-    id: str
-    name: str
-    scopes: tuple[Scope, ...]
-    digest: str
-    made: float
-    revoked: float | None = None
-
-    def may(self, scope: Scope) -> bool:
-        """Whether the key is good for something."""
-        return scope in self.scopes or "admin" in self.scopes
+def may(key: Key, scope: Scope) -> bool:
+    """Whether a key is good for something."""
+    return scope in key.scopes or "admin" in key.scopes
 
 
-def scopes_of(words: Iterable[str]) -> tuple[Scope, ...]:
-    """Check names of scopes."""
-    given = [word.strip() for word in words]
-    for word in given:
-        if word not in SCOPES:
-            raise ValueError(f"scopes must be some of {', '.join(SCOPES)}, got {shown(word)}")
-    if not given:
-        raise ValueError(f"scopes must name at least one of {', '.join(SCOPES)}")
-    return tuple(scope for scope in SCOPES if scope in given)
-
-
-def add(store: Any, name: str, scopes: Iterable[str]) -> str:
+def add(store: Any, name: str, scopes: Iterable[str], rate: float | None = None) -> str:
     """Make a key and return it: this is the only time that it can be read."""
     if not isinstance(name, str) or not name.strip() or len(name) > 100 or not name.isprintable():
         raise ValueError(f"name must be 1 to 100 letters that can be printed, got {shown(name)}")
-    kinds = scopes_of(scopes)
-    if name in (row.name for row in rows(store) if row.revoked is None):
-        raise ValueError(f"name {shown(name)} is taken by a key in use; revoke it or choose another")
-    number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-    _put(store, Row(number, name, kinds, _digest(secret), time.time()))
-    return f"pw_{number}_{secret}"
+    given = [word.strip() for word in scopes]
+    for word in given or [""]:
+        if word not in SCOPES:
+            raise ValueError(f"scopes must be some of {','.join(SCOPES)}, got {shown(word)}")
+    if rate is not None and validation.number("rate", rate) <= 0.0:
+        raise ValueError(f"rate must be positive, got {rate:g}")
+    if any(each.name == name for each in in_use(store)):
+        raise ValueError(
+            f"name {shown(name)} is taken by a key in use; revoke it or choose another"
+        )
+    key = f"pw_{secrets.token_urlsafe(32)}"
+    kinds = tuple(scope for scope in SCOPES if scope in given)
+    store.put_key(Key(name, _digest(key), kinds, time.time(), None, rate))
+    return key
 
 
-def revoke(store: Any, name: str) -> int:
-    """End the keys of a name, or the one with an id; return how many there were."""
-    found = [row for row in rows(store) if name in (row.name, row.id) and row.revoked is None]
-    for row in found:
-        _put(store, msgspec.structs.replace(row, revoked=time.time()))
-    return len(found)
+def revoke(store: Any, name: str) -> None:
+    """End a key; services know of it within seconds."""
+    found = [each for each in in_use(store) if each.name == name]
+    if not found:
+        raise NotFound(f"no key in use is called {shown(name)}")
+    store.put_key(found[0]._replace(ended=time.time()))
 
 
-def rows(store: Any) -> list[Row]:
-    """Every key that was ever made."""
-    return msgspec.json.decode(store.value(VALUE) or "[]", type=list[Row])
+def in_use(store: Any) -> list[Key]:
+    """Keys that were not revoked."""
+    rows: list[Key] = store.keys()
+    return [each for each in rows if each.ended is None]
 
 
-def _put(store: Any, row: Row) -> None:
-    kept = {each.id: each for each in rows(store)} | {row.id: row}
-    store.put_value(VALUE, msgspec.json.encode(list(kept.values())).decode())
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 @final
-@dataclass
 class Keys:
     """The keys of a running service, read again every few seconds."""
 
-    store: Any
-    known: dict[str, Row]
-    read: float
-
-    @classmethod
-    def of(cls, store: Any) -> Keys:
+    def __init__(self, store: Any) -> None:
         """Read them."""
-        made = cls(store, {}, 0.0)
-        made.refresh()
-        return made
+        self._store = store
+        self.refresh()
 
     def refresh(self) -> None:
         """Read the keys again."""
-        self.known = {row.id: row for row in rows(self.store) if row.revoked is None}
+        self._known = {each.digest: each for each in in_use(self._store)}
         self.read = time.monotonic()
 
-    def find(self, key: str) -> Row | None:
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._known)
+
+    def find(self, key: str) -> Key | None:
         """Return the row of a key, if there is such a key and it was not revoked."""
-        start, _, rest = key.partition("_")
-        number, _, secret = rest.partition("_")
-        row = self.known.get(number)
-        digest = _digest(secret) if secret.isascii() else ""
-        # as much work for an id that there is not
-        same = hmac.compare_digest(digest, row.digest if row is not None else "0" * 64)
-        return cast("Row | None", row if same and start == "pw" else None)
+        digest = _digest(key)
+        # what is looked up is a hash, of which nobody can choose a part
+        found = self._known.get(digest)
+        same = hmac.compare_digest(digest, found.digest if found is not None else "")
+        return found if same else None

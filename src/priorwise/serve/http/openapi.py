@@ -14,8 +14,8 @@ from priorwise.serve.http.table import JSON, Endpoint
 
 PLACE: Final = "#/components/schemas/{name}"
 ABOUT: Final = (
-    "Decisions about tasks while they run. Errors are all of one form. Of a field that stands twice "
-    "in an object the last one counts."
+    "Decisions about tasks while they run. Errors are all of one form. Of a field that stands "
+    "twice in an object the last one counts."
 )
 
 

@@ -67,8 +67,10 @@ class Stop(Exception):  # noqa: N818 - it ends a request, and is caught at its t
         return types.Problem(CODES[self.status], message, self.where)
 
 
-def stop_of(error: BaseException) -> Stop | None:
-    """Return the answer that an error of an operation becomes; None for a bug."""
+def stop_of(error: BaseException, body: type[types.Request] | None = None) -> Stop | None:
+    """Return the answer that an error of an operation becomes; None for a bug. Where the library
+    speaks of an argument that is a field of the request, the answer names it.
+    """
     if isinstance(error, Stop):
         return error
     if isinstance(error, Refused):
@@ -78,22 +80,10 @@ def stop_of(error: BaseException) -> Stop | None:
     if isinstance(error, Unavailable):
         return Stop(503, str(error), None, {"retry-after": str(RETRY_AFTER)})
     if isinstance(error, (ValueError, TypeError)) and refused(error):
-        return Stop(422, str(error), _argument(str(error)))
+        first = str(error).partition(" ")[0].rstrip(":")
+        named = body is not None and first in body.__struct_fields__
+        return Stop(422, str(error), f"$.{first}" if named else None)
     return None
-
-
-def _argument(message: str) -> str | None:
-    """Return the argument that an error of the library starts with, for a program to show."""
-    first = message.partition(" ")[0].rstrip(":")
-    return f"$.{first}" if first in _FIELDS else None
-
-
-_FIELDS: Final = frozenset(
-    name
-    for kind in vars(types).values()
-    if isinstance(kind, type) and issubclass(kind, types.Request)
-    for name in kind.__struct_fields__
-)
 
 
 def undecoded(error: Exception) -> Stop:

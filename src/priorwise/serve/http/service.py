@@ -20,7 +20,7 @@ import msgspec
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http import types
 from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
-from priorwise.serve.http.keys import REFRESHED, Keys, Row
+from priorwise.serve.http.keys import REFRESHED, Keys, may
 from priorwise.serve.http.limits import Bucket, Limits
 from priorwise.serve.http.logs import Log
 from priorwise.serve.http.metrics import Metrics
@@ -28,6 +28,7 @@ from priorwise.serve.http.openapi import document
 from priorwise.serve.http.problems import Stop, stop_of, undecoded
 from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
 from priorwise.serve.http.waiting import Bridge, later
+from priorwise.serve.rows import Key
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -113,7 +114,7 @@ class Service:
         self.limits = limits or Limits()
         self.log = log or Log()
         self.metrics = Metrics()
-        self.keys = Keys.of(decider.store)
+        self.keys = Keys(decider.store)
         self.document = document(TABLE.endpoints)
         self.started = time.time()
         self._direct = not decider.store.durable
@@ -169,21 +170,12 @@ class Service:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: work(*given, **options))
 
-    def tasks(
-        self, *, closed: bool | None, after: str | None, most: int
-    ) -> tuple[list[Any], bool]:
-        """Return tasks after one in the order in which they were opened, and whether more come."""
-        names = self.decider.store.names(closed=closed)
-        start = names.index(after) + 1 if after in names else len(names) if after else 0
-        with self.decider.store.session() as session:
-            found = [session.task(name) for name in names[start : start + most]]
-        return found, start + most < len(names)
-
     def gauges(self) -> dict[str, tuple[str, float]]:
         """Return what the store has to say, for the metrics."""
-        count = len(self.decider.store.names(closed=False))
+        size = self.decider.store.size()
         return {
-            "priorwise_open_tasks": ("Tasks that are open.", count),
+            "priorwise_open_tasks": ("Tasks that are open.", size.open),
+            "priorwise_closed_tasks": ("Tasks that are closed.", size.closed),
             "priorwise_prior_version": ("Version of new tasks.", self.decider.version),
             "priorwise_started_seconds": ("When the process started.", self.started),
         }
@@ -219,7 +211,7 @@ class Service:
         number = f"{self._prefix}-{self._count:x}".encode()
         if headers.id is not None and _ID.fullmatch(headers.id):
             number = headers.id
-        route, key, answer = "other", None, None
+        route, key, answer, kind_of_body = "other", None, None, None
         extra: list[tuple[bytes, bytes]] = []
         try:
             found = TABLE.find(method, path)
@@ -230,7 +222,7 @@ class Service:
                 self._said(method, "page", status, began, None, number)
                 return
             endpoint, names = found
-            route = endpoint.path
+            route, kind_of_body = endpoint.path, endpoint.body
             if self._working > self.limits.waiting and endpoint.scope is not None:
                 raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
             key = await self._allowed(endpoint, headers, method)
@@ -246,7 +238,7 @@ class Service:
             self._said(method, route, 499, began, key, number)
             return
         except Exception as error:
-            stop = stop_of(error) or self.bug(error, route, number.decode())
+            stop = stop_of(error, kind_of_body) or self.bug(error, route, number.decode())
             status, kind, content = stop.status, JSON.encode(), _ENCODE(types.Failed(stop.problem))
             extra += [(name.encode(), value.encode()) for name, value in stop.headers.items()]
             if headers.chunked or headers.length > self.limits.body or stop.unread:
@@ -269,7 +261,7 @@ class Service:
         self._said(method, route, status, began, key, number)
 
     def _said(
-        self, method: str, route: str, status: int, began: float, key: Row | None, number: bytes
+        self, method: str, route: str, status: int, began: float, key: Key | None, number: bytes
     ) -> None:
         seconds = time.perf_counter() - began
         self.metrics.answered(method if route != "other" else "", route, status, seconds)
@@ -286,7 +278,7 @@ class Service:
         self.log.bug(error, bug=name, route=route, id=number)
         return Stop(500, f"an error of the service itself; its log has more under {name}")
 
-    async def _allowed(self, endpoint: Endpoint, headers: Headers, method: str) -> Row | None:
+    async def _allowed(self, endpoint: Endpoint, headers: Headers, method: str) -> Key | None:
         if self.open:
             self._local(headers, method)
             return None
@@ -299,12 +291,12 @@ class Service:
                 401, f"the key is {what}; send it as 'Authorization: Bearer pw_...'", None,
                 {"www-authenticate": "Bearer"},
             )  # fmt: skip
-        if not key.may(endpoint.scope):
+        if not may(key, endpoint.scope):
             raise Stop(403, f"this key is for {', '.join(key.scopes)}, not for {endpoint.scope}")
         self._rated(key)
         return key
 
-    async def known(self, header: bytes | None) -> Row | None:
+    async def known(self, header: bytes | None) -> Key | None:
         """Return the key that an ``Authorization`` header holds."""
         kind, _, text = (header or b"").partition(b" ")
         if kind.lower() != b"bearer":
@@ -317,16 +309,17 @@ class Service:
             key = self.keys.find(secret)
         return key
 
-    def _rated(self, key: Row) -> None:
-        if self.limits.rate is None:
+    def _rated(self, key: Key) -> None:
+        rate = self.limits.rate if key.rate is None else key.rate
+        if rate is None:
             return
-        bucket = self._buckets.get(key.id)
+        bucket = self._buckets.get(key.digest)
         if bucket is None:
-            bucket = self._buckets[key.id] = Bucket(self.limits.rate, self.limits.burst)
+            bucket = self._buckets[key.digest] = Bucket(rate, self.limits.burst)
         wait = bucket.take()
         if wait:
             raise Stop(
-                429, f"more than {self.limits.rate:g} requests per second with this key", None,
+                429, f"more than {rate:g} requests per second with this key", None,
                 {"retry-after": str(wait)},
             )  # fmt: skip
 
@@ -390,9 +383,7 @@ class Service:
         finally:
             file.path.unlink(missing_ok=True)
 
-    async def _to_page(
-        self, scope: Message, receive: Receive, send: Send, headers: Headers
-    ) -> int:
+    async def _to_page(self, scope: Message, receive: Receive, send: Send, headers: Headers) -> int:
         """Let the page answer, with limits and headers as everywhere."""
         if self.open:
             self._local(headers, scope["method"])
@@ -480,7 +471,9 @@ def _page(service: Service) -> Any:
 
 
 def _no_path(path: bytes) -> str:
-    hint = "; a slash in a name is written %2F" if path.startswith((b"/v1/tasks/", b"/v1/u")) else ""
+    hint = (
+        "; a slash in a name is written %2F" if path.startswith((b"/v1/tasks/", b"/v1/u")) else ""
+    )
     return f"there is nothing at this address; /openapi.json lists what there is{hint}"
 
 
@@ -544,5 +537,3 @@ async def _drained(receive: Receive) -> None:
                 left -= len(message.get("body", b""))
     except TimeoutError:
         return
-
-

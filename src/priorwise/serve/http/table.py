@@ -12,9 +12,9 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from priorwise.serve.http.keys import Row
 from priorwise.serve.http.problems import Stop
 from priorwise.serve.http.types import Request, Scope
+from priorwise.serve.rows import Key
 
 JSON: Final = "application/json"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -27,7 +27,7 @@ class Call(NamedTuple):
     body: Any
     names: tuple[str, ...]
     query: Mapping[str, str]
-    key: Row | None
+    key: Key | None
 
 
 class Raw(NamedTuple):
@@ -97,7 +97,8 @@ class Table:
         """Return the endpoint of a path as it was sent, and the names in it; None if there is no
         such path. A slash in a name is written ``%2F``.
         """
-        methods, names = self._fixed.get(path), ()
+        methods = self._fixed.get(path)
+        names: tuple[str, ...] = ()
         if methods is None:
             given = path.split(b"/")
             for parts, found in self._open.items():

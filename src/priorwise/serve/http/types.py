@@ -20,11 +20,11 @@ Context = list[list[float]]
 Outcome = Literal["counted", "repeated", "corrected"]
 
 
-class Request(Struct, frozen=True, forbid_unknown_fields=True):
+class Request(Struct, forbid_unknown_fields=True):
     """What a request holds."""
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct):
     """What an answer holds."""
 
 
@@ -174,7 +174,7 @@ class TaskLine(Answer):
 
     task: str
     version: int
-    arms: list[str]
+    arms: tuple[str, ...]
     steps: int
     events: int
     opened: float
@@ -182,7 +182,7 @@ class TaskLine(Answer):
 
 
 class Tasks(Answer):
-    """Tasks in the order in which they were opened; ``next`` is what to pass as ``after``."""
+    """Tasks, the newest first; ``next`` is what to pass as ``after``, null at the end."""
 
     tasks: list[TaskLine]
     next: str | None = None
