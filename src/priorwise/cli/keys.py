@@ -63,7 +63,7 @@ def show(store: Store) -> None:
 
     from rich.table import Table
 
-    kept = _opened(store)
+    kept = _opened(store, there=True)
     try:
         with refusing("STORE"):
             rows = kept.keys()
@@ -85,7 +85,7 @@ def revoke(store: Store, name: Annotated[str, argument("Its name.", "NAME")]) ->
     """End a key."""
     from priorwise.serve.http import keys
 
-    kept = _opened(store)
+    kept = _opened(store, there=True)
     try:
         with refusing("NAME"):
             keys.revoke(kept, name)
@@ -94,7 +94,7 @@ def revoke(store: Store, name: Annotated[str, argument("Its name.", "NAME")]) ->
     typer.echo(f"Revoked {name}.")
 
 
-def _opened(store: str) -> Any:
+def _opened(store: str, there: bool = False) -> Any:
     from pathlib import Path
 
     from priorwise.cli.serve import needs_extra
@@ -106,6 +106,8 @@ def _opened(store: str) -> Any:
         fail("STORE", "is empty, as an unset variable of the shell is; name a file or a URL")
     if "://" not in store and Path(store).is_dir():
         fail("STORE", f"{store} is a directory; name a file")
+    if there and "://" not in store and not Path(store).exists():
+        fail("STORE", f"no such file: {store}")
     try:
         with refusing("STORE"):
             return opened(store)

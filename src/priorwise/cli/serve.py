@@ -2,6 +2,7 @@
 
 import ipaddress
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -84,8 +85,9 @@ def serve(
     chosen = inputs.read_policy(policy)
     given = None if prior is None else inputs.read_prior("PRIOR", prior)
     kept = None if store == "memory" else store
+    start, current = _going_on(given, kept)
     settings = Settings(
-        _going_on(given, kept),
+        start,
         chosen,
         horizon,
         seed,
@@ -99,10 +101,11 @@ def serve(
         limits=Limits(rate=rate),
         least="warning" if quiet else "info",
     )
+    _try(settings, current)
     place = _port(host, port)
     if workers > 1 and "://" not in store:
         _warn("--workers: several processes take turns at an SQLite file; PostgreSQL is for that")
-    _try(settings)
+    _first_key(settings)
     run(settings, place, workers, _say)
 
 
@@ -182,30 +185,32 @@ def _port(host: str, port: int) -> "socket.socket":
         fail("--host, --port", f"cannot listen on {host}:{port}: {error.strerror or error}")
 
 
-def _going_on(prior: Any, store: str | None) -> Any:
-    """Return the prior to start with: None to go on with that of a store that has this one."""
+def _going_on(prior: Any, store: str | None) -> tuple[Any, Any]:
+    """Return the prior to start with, None to go on with that of a store that knows this one; and
+    the one that new tasks have then.
+    """
+    from priorwise.core.serial import load_prior
     from priorwise.serve.stores import opened
 
-    if store is None:
-        if prior is None:
-            fail("PRIOR", "is missing: memory holds none")
-        return prior
-    kept = _or_unavailable(lambda: opened(store))
-    try:
-        versions = _or_unavailable(kept.versions)
-    finally:
-        kept.close()
+    versions = []
+    if store is not None and ("://" in store or Path(store).exists()):
+        kept = _or_unavailable(lambda: opened(store))
+        try:
+            versions = _or_unavailable(kept.versions)
+        finally:
+            kept.close()
     if not versions:
         if prior is None:
-            fail("PRIOR", f"is missing: {store} has none yet; {inputs.HOW_TO}")
-        return prior
+            fail("PRIOR", f"is missing: {store or 'memory'} has none yet; {inputs.HOW_TO}")
+        return prior, prior
     if prior is not None and prior.to_json() not in {each.prior for each in versions}:
         fail(
             "PRIOR",
             f"{store} runs with another prior; leave PRIOR out to go on with that, and propose "
             "this one with POST /v1/priors",
         )
-    return None
+    accepted = [each for each in versions if each.status == "accepted"]
+    return None, load_prior(max(accepted, key=lambda each: each.accepted or 0.0).prior)
 
 
 def _or_unavailable(work: Any) -> Any:
@@ -218,14 +223,22 @@ def _or_unavailable(work: Any) -> Any:
         fail("--store", error)
 
 
-def _try(settings: Any) -> None:
-    """Let the decider say whether all goes together, and make the first key."""
-    from priorwise.serve.http import keys
+def _try(settings: Any, prior: Any) -> None:
+    """Let a decider in memory say whether all goes together: a bad option leaves no file."""
+    with refusing("PRIOR, --policy, --floor, --control, --window, --missing"):
+        replace(settings, prior=prior, store=None).decider().close()
 
-    place = "PRIOR, --policy, --floor, --control, --window, --missing"
-    decider = _or_unavailable(lambda: _made(settings, place))
+
+def _first_key(settings: Any) -> None:
+    """Make the first key of a store that has none, for whoever sits at the terminal."""
+    from priorwise.serve.http import keys
+    from priorwise.serve.stores import opened
+
+    if settings.open:
+        return
+    store = _or_unavailable(lambda: opened(settings.store))
     try:
-        if settings.open or keys.in_use(decider.store):
+        if _or_unavailable(lambda: keys.in_use(store)):
             return
         if not sys.stdout.isatty():
             fail(
@@ -233,15 +246,10 @@ def _try(settings: Any) -> None:
                 f"has no keys yet, and there is no terminal to print one to: priorwise keys add "
                 f"{settings.store} --name admin --scopes admin makes one, --open goes without",
             )
-        key = keys.add(decider.store, "admin", ["admin"])
+        key = _or_unavailable(lambda: keys.add(store, "admin", ["admin"]))
         typer.echo(f"Key of the administrator, shown only now: {key}")
     finally:
-        decider.close()
-
-
-def _made(settings: Any, place: str) -> Any:
-    with refusing(place):
-        return settings.decider()
+        store.close()
 
 
 def _warn(text: str) -> None:

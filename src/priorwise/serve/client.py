@@ -62,7 +62,7 @@ class TaskSummary:
         self.value_remaining: float = content["value_remaining"]
         self.stop: bool = content["stop"]
         self.advice: str = content["advice"]
-        self.stopping: dict[str, float] = content["stopping"]
+        self.stopping: dict[str, float] | None = content["stopping"]
 
     def __repr__(self) -> str:
         """Say what it is of."""
@@ -211,9 +211,10 @@ class Client:
         """Close a task; whether it was open."""
         return bool(self._ask("POST", f"/v1/tasks/{_part(task)}/close")["closed"])
 
-    def summary(self, task: str) -> TaskSummary:
-        """Say where a task stands."""
-        return TaskSummary(self._ask("GET", f"/v1/tasks/{_part(task)}"))
+    def summary(self, task: str, context: Any = None) -> TaskSummary:
+        """Say where a task stands; see :meth:`Decider.summary`."""
+        query = "" if context is None else f"?context={quote(json.dumps(_rows(context)))}"
+        return TaskSummary(self._ask("GET", f"/v1/tasks/{_part(task)}{query}"))
 
     def delete(self, unit: str) -> int:
         """Erase what is known of a unit; returns in how many decisions it was."""

@@ -161,7 +161,16 @@ async def tasks(service: Service, call: Call) -> types.Tasks:
 
 async def summary(service: Service, call: Call) -> types.Summary:
     """Say where a task stands: what is believed of each arm, and whether to stop."""
-    made = await service.aside(service.decider.summary, *call.names)
+    context = None
+    if (text := call.query.get("context")) is not None:
+        try:
+            context = msgspec.json.decode(text, type=types.Context)
+        except (ValueError, RecursionError) as error:
+            stop = problems.undecoded(error)
+            raise Stop(
+                422, f"context must be rows of numbers as JSON: {stop}", "?context"
+            ) from None
+    made = await service.aside(service.decider.summary, *call.names, context)
     return summed_up(made)
 
 
@@ -170,13 +179,15 @@ def summed_up(made: Any) -> types.Summary:
     columns = made.table()
     arms = [types.Arm(*row) for row in zip(*columns.values(), strict=True)]
     rule = made.stopping
-    return types.Summary(
-        made.task, arms, made.decided, made.horizon, made.closed, made.version, made.leader,
-        made.expected_loss, made.value_remaining, made.stop, made.advice,
-        types.Stopping(
+    advice = None
+    if rule is not None:
+        advice = types.Stopping(
             rule.tolerance, rule.stopped, rule.false_stops.value, rule.false_stops.std_error,
             rule.lost.value, rule.lost.std_error, rule.pulls,
-        ),
+        )  # fmt: skip
+    return types.Summary(
+        made.task, arms, made.decided, made.horizon, made.closed, made.version, made.leader,
+        made.expected_loss, made.value_remaining, made.stop, made.advice, advice,
     )  # fmt: skip
 
 
@@ -286,6 +297,8 @@ _LIST: Final = {
     "limit": f"How many tasks, at most {MOST_TASKS:,}; 100 without it.",
 }
 
+_FEATURES: Final = {"context": "Features, one row per arm, as JSON: for priors that have some."}
+
 TABLE: Final = Table(
     [
         Endpoint("POST", "/v1/decide", "decide", types.Decision, decide, types.Decide),
@@ -297,7 +310,7 @@ TABLE: Final = Table(
         Endpoint("POST", "/v1/allocate", "decide", types.Allocation, allocate, types.Allocate),
         Endpoint("POST", "/v1/record", "reward", types.Rewarded, record, types.Record),
         Endpoint("GET", "/v1/tasks", "read", types.Tasks, tasks, query=_LIST),
-        Endpoint("GET", "/v1/tasks/{task}", "read", types.Summary, summary),
+        Endpoint("GET", "/v1/tasks/{task}", "read", types.Summary, summary, query=_FEATURES),
         Endpoint("POST", "/v1/tasks/{task}/close", "decide", types.Closed, close_task),
         Endpoint("DELETE", "/v1/units/{unit}", "admin", types.Deleted, delete_unit),
         Endpoint("GET", "/v1/priors", "read", types.Priors, priors),

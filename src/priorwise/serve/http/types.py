@@ -230,7 +230,7 @@ class Summary(Answer):
     value_remaining: float
     stop: bool
     advice: str
-    stopping: Stopping
+    stopping: Stopping | None
 
 
 class Prior(Answer):
