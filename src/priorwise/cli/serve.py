@@ -102,11 +102,11 @@ def serve(
         least="warning" if quiet else "info",
     )
     _try(settings, current)
-    place = _port(host, port)
     if workers > 1 and "://" not in store:
         _warn("--workers: several processes take turns at an SQLite file; PostgreSQL is for that")
-    _first_key(settings)
-    run(settings, place, workers, _say)
+    with _port(host, port) as place:
+        _first_key(settings)
+        run(settings, place, workers, _say)
 
 
 def _say(address: str) -> None:

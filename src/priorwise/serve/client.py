@@ -324,8 +324,8 @@ def _id() -> str:
 
 
 def _part(name: str) -> str:
-    """Write a name as one part of an address."""
-    return quote(validation.text("name", name), safe="")
+    """Write a name as one part of an address, which nobody on the way takes for a folder."""
+    return quote(validation.text("name", name), safe="").replace(".", "%2E")
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:
