@@ -13,11 +13,13 @@ from priorwise.cli import (
     certify,
     example,
     fit,
+    keys,
     recommend,
     refit,
     reproduce,
     simulate,
 )
+from priorwise.cli import serve as live
 from priorwise.cli.output import Group, plain_where_needed
 
 app = typer.Typer(
@@ -57,8 +59,10 @@ app.command(help=recommend.HELP)(recommend.recommend)
 app.command(help=backtest.HELP)(backtest.backtest)
 app.command(help=simulate.HELP)(simulate.simulate)
 app.command(help=bound.HELP)(bound.bound)
-app.command()(example.example)
+app.command(help=live.HELP)(live.serve)
+app.add_typer(keys.app, name="keys")
 app.command(help=refit.HELP)(refit.refit)
+app.command()(example.example)
 app.command(help=reproduce.HELP)(reproduce.reproduce)
 
 

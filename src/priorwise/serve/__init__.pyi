@@ -1,3 +1,4 @@
+from priorwise.serve.client import Client as Client
 from priorwise.serve.decider import Decider as Decider
 from priorwise.serve.errors import Conflict as Conflict
 from priorwise.serve.errors import NotFound as NotFound

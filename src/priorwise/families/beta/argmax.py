@@ -20,6 +20,8 @@ MOST_PANELS: Final = 512
 TAIL: Final = 1e-13
 ENTRIES: Final = 1 << 21
 
+_AT, _WEIGHTS = np.polynomial.legendre.leggauss(NODES)
+
 
 def beta_argmax(
     a: FloatArray, b: FloatArray, k: int = 1, available: BoolArray | None = None
@@ -66,8 +68,7 @@ def _pass(
     high: FloatArray,
     panels: int,
 ) -> FloatArray:
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    unit = ((np.arange(panels)[:, None] + (nodes + 1.0) / 2.0) / panels).ravel()
+    unit = ((np.arange(panels)[:, None] + (_AT + 1.0) / 2.0) / panels).ravel()
     z = low[:, None, None] + (high - low)[:, None, None] * unit  # (task, 1, node)
     log_x, log_rest = -np.logaddexp(0.0, -z), -np.logaddexp(0.0, z)
     below = _below(a[:, :, None], b[:, :, None], z)
@@ -78,7 +79,7 @@ def _pass(
     with np.errstate(invalid="ignore"):
         others = k * log_below.sum(axis=1, keepdims=True) - log_below
     inside = np.exp(density + np.where(np.isnan(others), -np.inf, others)) * k
-    law = np.einsum("tan,n->ta", inside, np.tile(weights / (2.0 * panels), panels))
+    law = np.einsum("tan,n->ta", inside, np.tile(_WEIGHTS / (2.0 * panels), panels))
     beyond = 1.0 - _below(a, b, high[:, None]) ** k
     law = np.where(available, law * (high - low)[:, None] + beyond, 0.0)
     return np.asarray(law / law.sum(axis=1, keepdims=True))

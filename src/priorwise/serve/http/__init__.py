@@ -1,0 +1,1 @@
+"""The operations of live decisions over HTTP, with JSON."""

@@ -1,0 +1,93 @@
+"""Keys to the service: 256 random bits each, of which the store keeps a hash.
+
+A slow hash is for passwords: nobody guesses 256 random bits, so SHA-256 does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Iterable
+from typing import Any, Final, final, get_args
+
+from priorwise.core import validation
+from priorwise.core.validation import shown
+from priorwise.serve.errors import NotFound
+from priorwise.serve.http.types import Scope
+from priorwise.serve.rows import Key
+
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+REFRESHED: Final = 5.0
+"""Seconds after which a process knows of keys that were added or revoked elsewhere."""
+
+
+def may(key: Key, scope: Scope) -> bool:
+    """Whether a key is good for something."""
+    return scope in key.scopes or "admin" in key.scopes
+
+
+def add(store: Any, name: str, scopes: Iterable[str], rate: float | None = None) -> str:
+    """Make a key and return it: this is the only time that it can be read."""
+    if not isinstance(name, str) or not name.strip() or len(name) > 100 or not name.isprintable():
+        raise ValueError(f"name must be 1 to 100 letters that can be printed, got {shown(name)}")
+    given = [word.strip() for word in scopes]
+    for word in given or [""]:
+        if word not in SCOPES:
+            raise ValueError(f"scopes must be some of {','.join(SCOPES)}, got {shown(word)}")
+    if rate is not None and validation.number("rate", rate) <= 0.0:
+        raise ValueError(f"rate must be positive, got {rate:g}")
+    if any(each.name == name for each in in_use(store)):
+        raise ValueError(
+            f"name {shown(name)} is taken by a key in use; revoke it or choose another"
+        )
+    key = f"pw_{secrets.token_urlsafe(32)}"
+    kinds = tuple(scope for scope in SCOPES if scope in given)
+    store.put_key(Key(name, _digest(key), kinds, time.time(), None, rate))
+    return key
+
+
+def revoke(store: Any, name: str) -> None:
+    """End a key; services know of it within seconds."""
+    found = [each for each in in_use(store) if each.name == name]
+    if not found:
+        raise NotFound(f"no key in use is called {shown(name)}")
+    store.put_key(found[0]._replace(ended=time.time()))
+
+
+def in_use(store: Any) -> list[Key]:
+    """Keys that were not revoked."""
+    rows: list[Key] = store.keys()
+    return [each for each in rows if each.ended is None]
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+@final
+class Keys:
+    """The keys of a running service, read again every few seconds."""
+
+    def __init__(self, store: Any) -> None:
+        """Read them."""
+        self._store = store
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the keys again."""
+        self._known = {each.digest: each for each in in_use(self._store)}
+        self.read = time.monotonic()
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._known)
+
+    def find(self, key: str) -> Key | None:
+        """Return the row of a key, if there is such a key and it was not revoked."""
+        digest = _digest(key)
+        # what is looked up is a hash, of which nobody can choose a part
+        found = self._known.get(digest)
+        same = hmac.compare_digest(digest, found.digest if found is not None else "")
+        return found if same else None

@@ -1,0 +1,57 @@
+"""How much a service takes on: of one request, of one key, and of one connection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import final
+
+
+@final
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of what clients may ask for."""
+
+    body: int = 1 << 20
+    """Bytes of a request; those of a proposed prior may be 16 times as many."""
+    headers: int = 16 << 10
+    """Bytes of the first line and the headers of a request."""
+    rate: float | None = None
+    """Requests per second of each key, in each process; None for any number."""
+    burst: float = 2.0
+    """Seconds of that rate that may come at once."""
+    waiting: int = 1024
+    """Requests that are worked on at once; more are turned away with 503."""
+    connections: int = 4096
+    patience: float = 15.0
+    """Seconds within which the headers of a request have to be there, then its body, and within
+    which a piece of an answer has to be taken.
+    """
+    keep_alive: float = 30.0
+    """Seconds that a connection may stay open without a request."""
+
+
+@final
+class Bucket:
+    """Lets through so many requests per second on average, and a few more at once."""
+
+    __slots__ = ("_clock", "_left", "_most", "_rate", "_then")
+
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Start full."""
+        self._rate, self._most = rate, max(1.0, rate * burst)
+        self._clock, self._then, self._left = clock, clock(), self._most
+
+    def take(self) -> int:
+        """Take one request; return 0, or after how many seconds to come again."""
+        now = self._clock()
+        self._left = min(self._most, self._left + (now - self._then) * self._rate)
+        self._then = now
+        if self._left >= 1.0:
+            self._left -= 1.0
+            return 0
+        return max(1, ceil((1.0 - self._left) / self._rate))

@@ -1,0 +1,107 @@
+"""The HTTP server's connections, with limits that it does not have itself: the size of headers, and
+the time that a client may take to send them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, final
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from priorwise.serve.http import types
+from priorwise.serve.http.limits import Limits
+from priorwise.serve.http.problems import CODES
+
+MOST: Final = 100
+"""Headers of a request."""
+
+
+@final
+class Connection(HttpToolsProtocol):
+    """One connection of a client."""
+
+    limits = Limits()  # those of the process
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Nothing has come yet."""
+        super().__init__(*given, **options)
+        self._timer: asyncio.TimerHandle | None = None
+        self._heading = False  # whether headers have begun that are not complete
+        self._size = 0  # of what came since
+        self._long = False
+
+    def connection_made(self, transport: Any) -> None:
+        """Give the first request so long."""
+        super().connection_made(transport)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, unless headers do not end."""
+        before = self._heading
+        super().data_received(data)
+        if self._heading and not self.transport.is_closing():
+            if before:
+                self._size += len(data)
+                if self._size > self.limits.headers:
+                    self._refuse(431, self._too_long())
+            elif self._timer is None:
+                self._watch()
+
+    def on_message_begin(self) -> None:
+        """Wait for the end of the headers."""
+        super().on_message_begin()
+        self._heading, self._size = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Let the application go on: it has its own patience."""
+        self._heading = False
+        self._unwatch()
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.limits.headers or len(self.headers) > MOST:
+            self._long = True
+            raise ValueError  # which ends in send_400_response
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, in our words."""
+        if self._long:
+            self._refuse(431, self._too_long())
+        else:
+            self._refuse(400, "this is not valid HTTP")
+
+    def _too_long(self) -> str:
+        return f"headers must have at most {self.limits.headers:,} bytes, and be at most {MOST}"
+
+    def _refuse(self, status: int, message: str) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            content = msgspec.json.encode(types.Failed(types.Problem(CODES[status], message)))
+            self.transport.write(
+                STATUS_LINE[status]
+                + b"content-type: application/json\r\ncontent-length: "
+                + str(len(content)).encode()
+                + b"\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
+                + content
+            )  # otherwise in the middle of another answer
+        self.transport.close()
+
+    def _watch(self) -> None:
+        self._timer = self.loop.call_later(self.limits.patience, self._too_slow)
+
+    def _unwatch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self._heading:
+            self._refuse(408, "the headers did not come in time")
+        else:
+            self.transport.close()

@@ -1,0 +1,164 @@
+"""Starting and stopping the service: warm before the port opens, and done with what it took on
+before it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, final
+
+import numpy as np
+import uvicorn
+
+from priorwise.core.family import families
+from priorwise.core.refusals import refused
+from priorwise.serve.decider import Decider
+from priorwise.serve.http.limits import Limits
+from priorwise.serve.http.logs import Log, take_over
+from priorwise.serve.http.protocol import Connection
+from priorwise.serve.http.service import Service
+
+GRACE: Final = 20
+"""Seconds that requests have to finish once the service is told to stop."""
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """What a process of the service is made from; several processes have the same."""
+
+    prior: Any
+    policy: Any
+    horizon: int
+    seed: int
+    store: str | None = None
+    propensities: bool = True
+    floor: float | Mapping[str, float] = 0.0
+    control: tuple[str, float] | None = None
+    window: float | None = None
+    missing: float | Literal["leave out"] = "leave out"
+    open: bool = False
+    limits: Limits = field(default_factory=Limits)
+    least: str = "info"  # what is logged
+
+    def decider(self, store: Any = None) -> Decider:
+        """Return what decides, on its own store or another one."""
+        return Decider(
+            self.prior, self.policy, horizon=self.horizon, seed=self.seed,
+            store=self.store if store is None else store, propensities=self.propensities,
+            floor=self.floor, control=self.control, window=self.window, missing=self.missing,
+        )  # fmt: skip
+
+    def __call__(self) -> Service:
+        """Make the application, in the process that it runs in."""
+        log = Log(least=self.least)
+        take_over(log)
+        Connection.limits = self.limits
+        decider = self.decider()
+        warmed(decider)
+        return Service(decider, open=self.open, limits=self.limits, log=log)
+
+
+def warmed(decider: Decider) -> None:
+    """Decide once in memory, so that all is imported and compiled."""
+    families()
+    o = decider.operations
+    prior = decider.prior()
+    control = None if o.shares.control is None else (o.shares.control, o.shares.share)
+    arms = o.arms_of(decider.version)
+    try:
+        with Decider(
+            prior, o.policy, horizon=o.horizon, seed=o.seed, propensities=o.propensities,
+            floor=o.shares.floor, control=control,
+        ) as trial:  # fmt: skip
+            contexts = getattr(prior, "contexts", None)
+            context = None if contexts is None else np.zeros((prior.arms, prior.dim)).tolist()
+            for _ in range(2):
+                made = trial.decide("warm", ("a", "b") if arms is None else None, context)
+                trial.reward(made.token, 0.0)
+    except (ValueError, TypeError) as error:  # a reward of 0, say, need not make sense
+        if not refused(error):
+            raise
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Take a port; it answers nobody before the service runs."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(kind, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.set_inheritable(True)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def configured(app: Any, limits: Limits, workers: int = 1) -> uvicorn.Config:
+    """Return how the HTTP server runs an application, or several that a factory makes."""
+    return uvicorn.Config(
+        app,
+        factory=isinstance(app, Settings),
+        workers=workers,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=int(limits.keep_alive),
+        timeout_graceful_shutdown=GRACE,
+        limit_concurrency=limits.connections,
+        backlog=1024,
+    )
+
+
+@final
+class Server(uvicorn.Server):
+    """A server that ends well when it is told to."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals to stop as what they are, and not raise them once more afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        taken = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, self.handle_exit) for each in taken}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def run(
+    settings: Settings,
+    port: socket.socket,
+    workers: int = 1,
+    say: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve until told to stop; ``say`` hears the address once it is about to answer."""
+    if workers > 1:
+        from uvicorn.supervisors.multiprocess import Multiprocess
+
+        take_over(Log(least=settings.least))
+        say(_address(port))
+        Multiprocess(configured(settings, settings.limits, workers), [port]).run()
+        return
+    service = settings()
+    service.log.write("info", "started", address=_address(port), open=settings.open)
+    say(_address(port))
+    Server(configured(service, settings.limits)).run([port])
+
+
+def _address(port: socket.socket) -> str:
+    host, number = port.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{number}"

@@ -1,0 +1,539 @@
+"""The service as an ASGI application: a plain function from request to answer, without layers.
+
+A request is found in the table, its key is checked, its body read and decoded, and the decider
+asked. Nothing is kept between requests but counts: any number of processes may share a store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, final
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from priorwise.serve.errors import Unavailable
+from priorwise.serve.http import types
+from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
+from priorwise.serve.http.keys import REFRESHED, Keys, may
+from priorwise.serve.http.limits import Bucket, Limits
+from priorwise.serve.http.logs import Log
+from priorwise.serve.http.metrics import Metrics
+from priorwise.serve.http.openapi import document
+from priorwise.serve.http.problems import Stop, stop_of, undecoded
+from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
+from priorwise.serve.http.waiting import Bridge, later
+from priorwise.serve.rows import Key
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+THREADS: Final = 64
+EXPIRED: Final = 2.0
+"""Seconds between looks for pulls whose window is over."""
+DRAINED: Final = 4 << 20
+"""Bytes of a body that is refused which are read all the same, so that the client gets to read why
+instead of a broken connection.
+"""
+LOCAL: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
+
+SAFE: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+_IS_JSON: Final = (b"application/json", b"application/json; charset=utf-8")
+_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_ENCODE: Final = msgspec.json.Encoder().encode
+
+
+@final
+class Gone(Exception):  # noqa: N818 - nobody is there to be told
+    """The client left."""
+
+
+@final
+class Headers:
+    """The headers that matter."""
+
+    __slots__ = ("chunked", "host", "id", "key", "kind", "length", "origin")
+
+    def __init__(self, given: Iterable[tuple[bytes, bytes]]) -> None:
+        """Look through all of them once."""
+        self.key: bytes | None = None
+        self.kind = self.host = b""
+        self.length = 0
+        self.chunked = False
+        self.id: bytes | None = None
+        self.origin: bytes | None = None
+        for name, value in given:
+            if name == b"authorization":
+                # two of them: whichever is checked, somebody else may have read the other
+                self.key = value if self.key is None else b""
+            elif name == b"content-type":
+                self.kind = value
+            elif name == b"content-length":
+                self.length = int(value) if value.isdigit() and len(value) < 19 else 1 << 62
+            elif name == b"transfer-encoding":
+                self.chunked = True
+            elif name == b"x-request-id":
+                self.id = value
+            elif name == b"host":
+                self.host = value
+            elif name == b"origin":
+                self.origin = value
+
+
+@final
+class Service:
+    """Answers requests with a decider.
+
+    ``decider`` decides, ``keys`` knows who may ask (``keys.find(text)``), ``open`` says that
+    everybody on this machine may, ``metrics`` counts, ``log`` writes lines.
+    """
+
+    def __init__(
+        self,
+        decider: Any,
+        *,
+        open: bool = False,  # noqa: A002 - the word of the command line
+        limits: Limits | None = None,
+        log: Log | None = None,
+        page: bool = True,
+    ) -> None:
+        """Read the keys, and take on the page where it is there."""
+        self.decider = decider
+        self.open = open
+        self.limits = limits or Limits()
+        self.log = log or Log()
+        self.metrics = Metrics()
+        self.keys = Keys(decider.store)
+        self.document = document(TABLE.endpoints)
+        self.started = time.time()
+        self._direct = not decider.store.durable
+        self._later = later(decider)
+        self._bridge: Bridge | None = None
+        self._pool = ThreadPoolExecutor(THREADS, "priorwise")
+        self._buckets: dict[str, Bucket] = {}
+        self._working = 0
+        self._prefix = secrets.token_hex(4)
+        self._count = 0
+        self._timers: list[asyncio.Task[None]] = []
+        self._closed = False
+        self._page = _page(self) if page else None
+
+    # -- the decider
+
+    async def do(self, name: str, *given: Any, **options: Any) -> Any:
+        """Call a method of the decider that is quick but for the store's commit."""
+        if self._direct:
+            return getattr(self.decider, name)(*given, **options)
+        if self._later is not None:
+            return await self._wait(getattr(self._later, name)(*given, **options))
+        return await self.aside(getattr(self.decider, name), *given, **options)
+
+    async def together(
+        self, name: str, calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+    ) -> list[Any]:
+        """Call a method several times, in order and if possible in one commit; an error takes the
+        place of its result.
+        """
+        if self._direct or self._later is None:
+
+            def work() -> list[Any]:
+                return [_tried(getattr(self.decider, name), *each) for each in calls]
+
+            return work() if self._direct else await self.aside(work)
+        # all before the first await: they come to the writer together
+        futures = [_tried(getattr(self._later, name), *each) for each in calls]
+        waiting = [
+            each if isinstance(each, BaseException) else self._wait(each) for each in futures
+        ]
+        awaited = [each for each in waiting if not isinstance(each, BaseException)]
+        done = iter(await asyncio.gather(*awaited, return_exceptions=True))
+        return [each if isinstance(each, BaseException) else next(done) for each in waiting]
+
+    def _wait(self, future: Any) -> asyncio.Future[Any]:
+        if self._bridge is None:
+            self._bridge = Bridge(asyncio.get_running_loop())
+        return self._bridge.wait(future)
+
+    async def aside(self, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """Call what takes a while in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: work(*given, **options))
+
+    def gauges(self) -> dict[str, tuple[str, float]]:
+        """Return what the store has to say, for the metrics."""
+        size = self.decider.store.size()
+        return {
+            "priorwise_open_tasks": ("Tasks that are open.", size.open),
+            "priorwise_closed_tasks": ("Tasks that are closed.", size.closed),
+            "priorwise_prior_version": ("Version of new tasks.", self.decider.version),
+            "priorwise_started_seconds": ("When the process started.", self.started),
+        }
+
+    async def answers(self) -> None:
+        """Raise where the store does not answer."""
+        if self._closed:
+            raise Unavailable("the service is closing")
+        try:
+            async with asyncio.timeout(5.0):
+                await self.aside(self.decider.store.versions)
+        except TimeoutError:
+            raise Unavailable("the store does not answer") from None
+
+    # -- requests
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and stop."""
+        if scope["type"] == "http":
+            self._working += 1
+            try:
+                await self._http(scope, receive, send)
+            finally:
+                self._working -= 1
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        method, path = scope["method"], scope.get("raw_path") or scope["path"].encode()
+        headers = Headers(scope["headers"])
+        self._count += 1
+        number = f"{self._prefix}-{self._count:x}".encode()
+        if headers.id is not None and _ID.fullmatch(headers.id):
+            number = headers.id
+        route, key, answer, kind_of_body = "other", None, None, None
+        extra: list[tuple[bytes, bytes]] = []
+        try:
+            found = TABLE.find(method, path)
+            if found is None:
+                if self._page is None or path.startswith(b"/v1/"):
+                    raise Stop(404, _no_path(path))
+                status = await self._to_page(scope, receive, send, headers)
+                self._said(method, "page", status, began, None, number)
+                return
+            endpoint, names = found
+            route, kind_of_body = endpoint.path, endpoint.body
+            if self._working > self.limits.waiting and endpoint.scope is not None:
+                raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
+            key = await self._allowed(endpoint, headers, method)
+            query = _query(endpoint, scope["query_string"])
+            body = await self._body(endpoint, headers, receive)
+            answer = await endpoint.call(self, Call(body, names, query, key))
+            status, kind, content = 200, JSON.encode(), b""
+            if isinstance(answer, Raw):
+                kind, content = answer.kind.encode(), answer.content
+            elif not isinstance(answer, Download):
+                content = _ENCODE(answer)
+        except Gone:
+            self._said(method, route, 499, began, key, number)
+            return
+        except Exception as error:
+            stop = stop_of(error, kind_of_body) or self.bug(error, route, number.decode())
+            status, kind, content = stop.status, JSON.encode(), _ENCODE(types.Failed(stop.problem))
+            extra += [(name.encode(), value.encode()) for name, value in stop.headers.items()]
+            if headers.chunked or headers.length > self.limits.body or stop.unread:
+                extra.append((b"connection", b"close"))
+                if status != 408:
+                    await _drained(receive)
+        if isinstance(answer, Download):
+            await self._download(answer, number, send)
+        else:
+            length = str(len(content)).encode()
+            start = [(b"content-type", kind), (b"content-length", length)]
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": status,
+                    "headers": [*start, (b"x-request-id", number), *SAFE, *extra],
+                }
+            )
+            await send({"type": "http.response.body", "body": content})
+        self._said(method, route, status, began, key, number)
+
+    def _said(
+        self, method: str, route: str, status: int, began: float, key: Key | None, number: bytes
+    ) -> None:
+        seconds = time.perf_counter() - began
+        self.metrics.answered(method if route != "other" else "", route, status, seconds)
+        self.log.write(
+            "error" if status >= 500 else "info", "request", method=method[:16], route=route,
+            status=status, ms=round(seconds * 1e3, 2), key=None if key is None else key.name,
+            id=number.decode(),
+        )  # fmt: skip
+
+    def bug(self, error: BaseException, route: str = "", number: str = "") -> Stop:
+        """Log an error of our own; return what the client is told of it."""
+        name = secrets.token_hex(6)
+        self.metrics.bugs += 1
+        self.log.bug(error, bug=name, route=route, id=number)
+        return Stop(500, f"an error of the service itself; its log has more under {name}")
+
+    async def _allowed(self, endpoint: Endpoint, headers: Headers, method: str) -> Key | None:
+        if self.open:
+            self._local(headers, method)
+            return None
+        if endpoint.scope is None:
+            return None
+        key = await self.known(headers.key)
+        if key is None:
+            what = "wrong or revoked" if headers.key else "missing"
+            raise Stop(
+                401, f"the key is {what}; send it as 'Authorization: Bearer pw_...'", None,
+                {"www-authenticate": "Bearer"},
+            )  # fmt: skip
+        if not may(key, endpoint.scope):
+            raise Stop(403, f"this key is for {', '.join(key.scopes)}, not for {endpoint.scope}")
+        self._rated(key)
+        return key
+
+    async def known(self, header: bytes | None) -> Key | None:
+        """Return the key that an ``Authorization`` header holds."""
+        kind, _, text = (header or b"").partition(b" ")
+        if kind.lower() != b"bearer":
+            return None
+        secret = text.strip().decode("ascii", "replace")
+        key = self.keys.find(secret)
+        if key is None and time.monotonic() - self.keys.read > 1.0:
+            # it may have been made a moment ago
+            await self.aside(self.keys.refresh)
+            key = self.keys.find(secret)
+        return key
+
+    def _rated(self, key: Key) -> None:
+        rate = self.limits.rate if key.rate is None else key.rate
+        if rate is None:
+            return
+        bucket = self._buckets.get(key.digest)
+        if bucket is None:
+            bucket = self._buckets[key.digest] = Bucket(rate, self.limits.burst)
+        wait = bucket.take()
+        if wait:
+            raise Stop(
+                429, f"more than {rate:g} requests per second with this key", None,
+                {"retry-after": str(wait)},
+            )  # fmt: skip
+
+    @staticmethod
+    def _local(headers: Headers, method: str) -> None:
+        """Refuse what a page from elsewhere makes a browser on this machine send."""
+        host = headers.host.decode("latin-1")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if name.lower() not in LOCAL:
+            raise Stop(403, "without keys, only requests to this machine by its own name are taken")
+        if headers.origin is not None and method not in ("GET", "HEAD"):
+            other = headers.origin.decode("latin-1").partition("://")[2]
+            if other != host:
+                raise Stop(403, "without keys, pages from elsewhere may change nothing")
+
+    async def _body(self, endpoint: Endpoint, headers: Headers, receive: Receive) -> Any:
+        if endpoint.body is None:
+            if headers.length > self.limits.body or headers.chunked:
+                raise Stop(413, "this address takes no body", unread=True)
+            return None
+        most = self.limits.body * (16 if endpoint.large else 1)
+        if headers.length > most:
+            raise Stop(413, f"the body must have at most {most:,} bytes", unread=True)
+        if headers.kind not in _IS_JSON and not _json(headers.kind):
+            raise Stop(415, "the body must be JSON, with 'Content-Type: application/json'")
+        try:
+            async with asyncio.timeout(self.limits.patience):
+                content = await _received(receive, most)
+        except TimeoutError:
+            raise Stop(408, "the body did not come in time", unread=True) from None
+        try:
+            return endpoint.decode(content)  # type: ignore[attr-defined]
+        except msgspec.ValidationError as error:
+            if endpoint.body is types.Rewards:
+                try:
+                    return rewards_one_by_one(content)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as other:
+                    raise undecoded(other) from None
+            raise undecoded(error) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise undecoded(error) from None
+
+    async def _download(self, file: Download, number: bytes, send: Send) -> None:
+        try:
+            size = file.path.stat().st_size
+            name = f'attachment; filename="{file.name}"'.encode()
+            start = [
+                (b"content-type", file.kind.encode()),
+                (b"content-length", str(size).encode()),
+                (b"content-disposition", name),
+                (b"x-request-id", number),
+                *SAFE,
+            ]
+            async with asyncio.timeout(self.limits.patience):
+                await send({"type": "http.response.start", "status": 200, "headers": start})
+            with file.path.open("rb") as content:
+                while piece := content.read(1 << 18):
+                    async with asyncio.timeout(self.limits.patience):  # for each, not for all
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            file.path.unlink(missing_ok=True)
+
+    async def _to_page(self, scope: Message, receive: Receive, send: Send, headers: Headers) -> int:
+        """Let the page answer, with limits and headers as everywhere."""
+        if self.open:
+            self._local(headers, scope["method"])
+        if headers.length > self.limits.body or (headers.chunked and not headers.length):
+            raise Stop(413, f"the body must have at most {self.limits.body:,} bytes", unread=True)
+        status = 500
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                given = list(message.get("headers", []))
+                names = {name.lower() for name, _ in given}
+                message = {
+                    **message, "headers": given + [each for each in SAFE if each[0] not in names]
+                }  # fmt: skip
+            await send(message)
+
+        await self._page(scope, receive, sent)  # type: ignore[misc]
+        return status
+
+    # -- starting and stopping
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self.start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def start(self) -> None:
+        """Start what goes on between requests."""
+        self._timers = [asyncio.create_task(self._every(REFRESHED, self.keys.refresh))]
+        if self.decider.operations.window is not None:
+            self._timers.append(asyncio.create_task(self._every(EXPIRED, self._expire)))
+
+    async def stop(self) -> None:
+        """Finish, and let go of the store."""
+        self._closed = True
+        for timer in self._timers:
+            timer.cancel()
+        await asyncio.gather(*self._timers, return_exceptions=True)
+        await self.aside(self.decider.close)
+        self._pool.shutdown(wait=False)
+        self.log.write("info", "stopped")
+
+    def _expire(self) -> None:
+        self.metrics.expired += self.decider.expire()
+
+    async def _every(self, seconds: float, work: Callable[[], Any]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await self.aside(work)
+            except Exception as error:  # the next time may do better
+                if isinstance(error, Unavailable):
+                    self.log.write("warning", "store", message=str(error))
+                else:
+                    self.bug(error)
+
+
+def _tried(work: Callable[..., Any], given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    try:
+        return work(*given, **options)
+    except Exception as error:
+        return error
+
+
+def _page(service: Service) -> Any:
+    """Return the page that watches the service, where it is there."""
+    try:
+        from priorwise.serve.page import routes  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return None
+    from starlette.applications import Starlette
+
+    async def lost(request: Any, error: Exception) -> Any:
+        from starlette.responses import Response
+
+        stop = Stop(404, _no_path(request.scope["path"].encode()))
+        return Response(_ENCODE(types.Failed(stop.problem)), 404, media_type=JSON)
+
+    return Starlette(routes=routes(service), exception_handlers={404: lost})
+
+
+def _no_path(path: bytes) -> str:
+    hint = (
+        "; a slash in a name is written %2F" if path.startswith((b"/v1/tasks/", b"/v1/u")) else ""
+    )
+    return f"there is nothing at this address; /openapi.json lists what there is{hint}"
+
+
+def _json(kind: bytes) -> bool:
+    parts = [part.strip().lower() for part in kind.split(b";")]
+    return parts[0] == b"application/json" and all(
+        part in (b"", b"charset=utf-8", b'charset="utf-8"') for part in parts[1:]
+    )
+
+
+def _query(endpoint: Endpoint, text: bytes) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        pairs = parse_qsl(
+            text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20
+        )
+    except ValueError:
+        raise Stop(400, "the query is not UTF-8 text, or too long") from None
+    query = dict(pairs)
+    for name in query:
+        if name not in endpoint.query:
+            known = ", ".join(endpoint.query) or "none"
+            raise Stop(422, f"the query of this address knows {known}, not {name[:80]!r}", "?")
+    if len(query) < len(pairs):
+        raise Stop(422, "the query has a name twice", "?")
+    return query
+
+
+async def _received(receive: Receive, most: int) -> bytes:
+    """Read a body, if it is not too long."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Gone
+    content: bytes = message.get("body", b"")
+    if not message.get("more_body", False) and len(content) <= most:
+        return content
+    pieces, length = [content], len(content)
+    while message.get("more_body", False):
+        if length > most:
+            break
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        pieces.append(message.get("body", b""))
+        length += len(pieces[-1])
+    if length > most:
+        raise Stop(413, f"the body must have at most {most:,} bytes", unread=True)
+    return b"".join(pieces)
+
+
+async def _drained(receive: Receive) -> None:
+    """Read what is left of a body, up to a point."""
+    left = DRAINED
+    try:
+        async with asyncio.timeout(1.0):
+            while left > 0:
+                message = await receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
+                left -= len(message.get("body", b""))
+    except TimeoutError:
+        return
