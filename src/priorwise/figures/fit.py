@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
+from priorwise.core.frames import Table
 from priorwise.core.protocols import MeanBelief, Prior, QuantileBelief, Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
@@ -96,6 +97,14 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
             cells = page.axes(lines - 0.2, cell * rows, rows * row_tall, up=0.2 * row_tall)
             _draw_correlations(cells, together, names)
     return page.picture
+
+
+def prior_table(prior: Any) -> Table:
+    """Columns of what the figure shows of a prior: one row for each arm."""
+    names, axis = _names(prior)
+    numbers = _summary(prior)
+    columns = {f"quantile_{level:g}": numbers[:, at] for at, level in enumerate(LEVELS)}
+    return {"name": names, "what": [axis] * len(names), "mean": numbers[:, 4], **columns}
 
 
 def _correlations(prior: Any) -> tuple[FloatArray | None, str]:
