@@ -191,7 +191,9 @@ def allocation_figure(table: Mapping[str, Any], width: float = WIDE) -> Picture:
             shown: Any = {"color": colour, "marker": marker, "markevery": (len(x) - 1, every)}
             axes.plot(x, y, **{**shown, "markevery": every})
             axes.plot(x[-1:], y[-1:], marker=marker, color=colour)
-            ends.append(EndLabel(float(x[-1]), float(y[-1]), f"{labels[name]} {y[-1]:,.0f}", colour))
+            ends.append(
+                EndLabel(float(x[-1]), float(y[-1]), f"{labels[name]} {y[-1]:,.0f}", colour)
+            )
         axes.set(xlabel="pull of the task", ylabel="pulls of the arm")
         axes.set_ylim(0.0, max([*(last[name] for name in kept), 1.0]) * 1.05)
         whole_numbers(axes.xaxis, 5, [1, 2, 5, 10])

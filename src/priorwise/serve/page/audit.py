@@ -82,7 +82,8 @@ def _laws(
     each = [shared[tuple(mask)] for mask in there.tolist()]
     promised = np.array([pair[0] for pair in each])
     free = np.array([pair[1] for pair in each], dtype=bool)
-    left = np.where(free.any(axis=1), np.maximum(0.0, 1.0 - promised.sum(axis=1)), 0.0)
+    some = np.asarray(free.any(axis=1))
+    left = np.where(some, np.maximum(0.0, 1.0 - promised.sum(axis=1)), 0.0)
     belief = prior.belief_given(
         chooser.fold.statistics(list(states), getattr(prior, "names", None))
     )
@@ -91,7 +92,7 @@ def _laws(
         signal = np.array([row.context for row in rows], dtype=np.float64)
     horizon = operations.horizon
     step = np.minimum([row.step for row in rows], horizon)
-    playable = np.where(free.any(axis=1)[:, None], free, there)
+    playable = np.where(some[:, None], free, there)
     mask = None if playable.all() else playable
     seen = Seen(step, horizon, width, signal, mask)
     law = known_law(operations.policy, belief, seen)
@@ -179,7 +180,8 @@ class Rewards(NamedTuple):
     came: BoolArray  # by itself, and not because a window closed
     delay: FloatArray  # seconds, NaN where it did not come
     corrected: int
-    expired: int
+    expired: int  # closed with a default or left out
+    settled: BoolArray  # whether anything more is waited for
 
 
 def rewards_of(trail: Trail, events: Sequence[Event]) -> Rewards:
@@ -188,6 +190,7 @@ def rewards_of(trail: Trail, events: Sequence[Event]) -> Rewards:
     count = len(trail.rows)
     value, delay = np.full(count, np.nan), np.full(count, np.nan)
     came = np.zeros(count, dtype=bool)
+    settled = np.zeros(count, dtype=bool)
     corrected = expired = 0
     for event in events:
         at = None if event.step is None else place.get(event.step)
@@ -200,7 +203,8 @@ def rewards_of(trail: Trail, events: Sequence[Event]) -> Rewards:
             delay[at] = event.time - trail.rows[at].time
         corrected += event.kind == "correction"
         expired += event.kind in ("expired", "left out")
-    return Rewards(value, came, delay, corrected, expired)
+        settled[at] = True
+    return Rewards(value, came, delay, corrected, expired, settled)
 
 
 @final

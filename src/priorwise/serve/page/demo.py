@@ -95,7 +95,7 @@ def play(
     rng = np.random.default_rng(validation.seed(seed))
     truth = _truth(prior or example_prior(), campaigns, rng)
     names = [f"campaign {number:02d}" for number in range(1, campaigns + 1)]
-    ends = int(round(closing * campaigns))
+    ends = round(closing * campaigns)
     pulls, begin, gone = 0, START if clock is None else clock.now, 0.0
     rewards = lost = repeated = 0
     earned = 0.0
