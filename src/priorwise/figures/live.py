@@ -1,5 +1,5 @@
-"""Pictures of running tasks, for the page that watches them: what arms are worth, which were played,
-what it earned. They read tables, which can be downloaded beside them, and compute nothing.
+"""Pictures of running tasks, for the page that watches them: what arms are worth, which were
+played, what it earned. They read tables, which can be downloaded beside them, and compute nothing.
 
 SVG only, in two widths, for a column and for a phone. One at a time: Matplotlib is not thread-safe.
 """
@@ -188,8 +188,7 @@ def allocation_figure(table: Mapping[str, Any], width: float = WIDE) -> Picture:
             y = np.asarray(table["pulls"], dtype=float)[owner == name]
             colour, marker = look(names.index(name))
             every = max(1, len(x) // 6)
-            shown: Any = {"color": colour, "marker": marker, "markevery": (len(x) - 1, every)}
-            axes.plot(x, y, **{**shown, "markevery": every})
+            axes.plot(x, y, color=colour, marker=marker, markevery=every)
             axes.plot(x[-1:], y[-1:], marker=marker, color=colour)
             ends.append(
                 EndLabel(float(x[-1]), float(y[-1]), f"{labels[name]} {y[-1]:,.0f}", colour)
@@ -211,12 +210,12 @@ def earned_figure(table: Mapping[str, Any], width: float = WIDE) -> Picture:
     error = np.asarray(table["std_error"], float)
     text = f"Band: ± {BAND:g} standard errors of the estimate from propensities. Time is UTC."
     tall, left, beside = (2.3 if width > 5.0 else 2.1), 0.6, (1.3 if width > 5.0 else 1.15)
-    with _page(width, tall, "Reward so far", text, left) as page:
+    with _page(width, tall, "Reward so far", text, left, bottom=0.45) as page:
         axes = page.axes(left, width - left - beside, tall)
         draw_band(axes, time, other, BAND * error, COLOURS[1])
         axes.plot(time, mine, color=COLOURS[0], linewidth=2.2)
         axes.plot(time, other, color=COLOURS[1], linestyle=REFERENCE["linestyle"])
-        ticks, words = clock_ticks(time, 3 if width < 5.0 else 5)
+        ticks, words = clock_ticks(time, 4 if width < 5.0 else 6)
         axes.set_xticks(ticks, words)
         axes.set(ylabel="reward, summed")
         top = max(float(mine.max(initial=0.0)), float((other + BAND * error).max(initial=0.0)))

@@ -5,7 +5,6 @@ the page works behind any prefix.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, final
@@ -160,23 +159,31 @@ class _Page:
     def overview(self, request: Request) -> Response:
         """All tasks."""
         words, state, _ = _asked(request)
-        query = address("overview.part", _query(request, "q", "state", "after"))
+        asked = _query(request, "q", "state", "after")
         # the form stands apart: it stays as it is while somebody types
-        live = views.refreshed(query, self._overview(request))
+        top, tasks, health = (
+            views.refreshed(
+                address("overview.part", {"part": each, **asked}), self._overview(each, request)
+            )
+            for each in ("top", "tasks", "health")
+        )
+        form = views.search(words, state)
+        listed = views.section("Tasks", [form, tasks], "tasks")
         return self._whole(
-            "Overview", ["<h1>Live decisions</h1>", views.search(words, state), live]
+            "Overview", ["<h1>Live decisions</h1>", views.STATUS, top, listed, health]
         )
 
     def overview_part(self, request: Request) -> Response:
         """What changes of it."""
-        return _answer(self._overview(request))
+        return _answer(self._overview(request.query_params.get("part", "top"), request))
 
-    def _overview(self, request: Request) -> str:
-        words, state, after = _asked(request)
-        closed = {"live": False, "closed": True}.get(state)
-        rows, more = self.watch.found(words, closed, after)
-        listed = views.tasks(rows, more, words, state, after)
-        return views.overview(self.watch.overview(), listed)
+    def _overview(self, part: str, request: Request) -> str:
+        if part == "tasks":
+            words, state, after = _asked(request)
+            rows, more = self.watch.found(words, {"live": False, "closed": True}.get(state), after)
+            return views.tasks(rows, more, words, state, after)
+        view = self.watch.overview()
+        return views.health(view) if part == "health" else views.overview(view)
 
     def task(self, request: Request) -> Response:
         """One task."""
@@ -187,7 +194,7 @@ class _Page:
         query = address("task.part", {"name": asked})
         title = f"<h1>{name(asked, 500)}</h1>"
         short = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in asked)
-        return self._whole(short[:80], [title, views.refreshed(query, part)])
+        return self._whole(short[:80], [title, views.STATUS, views.refreshed(query, part)])
 
     def task_part(self, request: Request) -> Response:
         """What changes of it."""
@@ -204,7 +211,9 @@ class _Page:
         if part is None:
             return self._missing("No such version", "There is no prior of this version.")
         query = address("prior.part", _query(request, "version"))
-        return self._whole("Prior", ["<h1>The prior</h1>", views.refreshed(query, part)])
+        return self._whole(
+            "Prior", ["<h1>The prior</h1>", views.STATUS, views.refreshed(query, part)]
+        )
 
     def prior_part(self, request: Request) -> Response:
         """What changes of it."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -24,6 +24,7 @@ from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.figures import live
 from priorwise.figures.fit import fit_figure, prior_table
+from priorwise.figures.predictive import predictive_figure
 from priorwise.figures.style import Picture
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
 from priorwise.serve.page import reading
@@ -37,6 +38,7 @@ from priorwise.serve.page.audit import (
     uniform_estimate,
 )
 from priorwise.serve.rows import Decided, Event, Task, Version
+from priorwise.serve.summary import summarised
 
 MOST_TASKS: Final = 2_000
 """Tasks that rewards and ratios are summed up over, the newest ones."""
@@ -55,7 +57,12 @@ POINTS: Final = 81
 """Points of a density."""
 MOMENTS: Final = 120
 """Moments at which pulls are counted for a picture."""
-PAGE: Final = 25
+CHECK: Final = "Do closed tasks look like the prior's?"
+WAITING: Final = (
+    "How often advice to stop would be wrong is being worked out by playing tasks of this prior. "
+    "That takes some seconds, once for each prior."
+)
+PAGE: Final = 20
 """Tasks in one list."""
 SCANNED: Final = 20_000
 """Names that one search looks at."""
@@ -155,6 +162,7 @@ class Watch:
     _checks: dict[tuple[int, int], PredictiveCheck | str] = field(default_factory=dict)
     _alarm: tuple[Any, float, Alarm] | None = None
     _alarming: threading.Thread | None = None
+    _played: dict[tuple[int, int], threading.Thread] = field(default_factory=dict)
 
     @property
     def decider(self) -> Any:
@@ -224,9 +232,6 @@ class Watch:
 
     def _prior_alarm(self, closed: int) -> Alarm:
         """Say whether recent tasks contradict the prior; fits are made aside."""
-        alarm = getattr(self.decider, "alarm", None)
-        if alarm is None:
-            return Alarm(False, "prior", "Nobody compares closed tasks with the prior here.")
         key, now = (self.decider.version, closed), time.monotonic()
         stale = self._alarm is None or (
             self._alarm[0] != key and now - self._alarm[1] > ALARM_EVERY
@@ -236,7 +241,7 @@ class Watch:
 
             def work() -> None:
                 try:
-                    found = alarm()
+                    found = self.decider.alarm()
                     told = Alarm(bool(found.raised), "prior", str(found))
                 except Exception as error:  # it must not end the page; who looks is told
                     said = validation.printable(f"{type(error).__name__}: {error}")
@@ -310,7 +315,7 @@ class Watch:
         single = [each for each in log.decisions if each.counts is None]
         outstanding = sum(each.step not in settled for each in single)
         context = next((e.context for e in reversed(single) if e.context is not None), None)
-        summary = summary_of(self.decider, task, context)
+        summary = self._summary(task, context)
         rewards = sum(each.kind == "reward" for each in log.events)
         key = f"{task.steps}-{task.events}-{task.closed is not None:d}-{len(task.arms)}"
         shown: dict[str, Shown] = {}
@@ -328,6 +333,30 @@ class Watch:
             task, key, operations.horizon, outstanding, rewards, summary,
             latest(task, log.decisions, log.events), shown,
         )  # fmt: skip
+
+    def _summary(self, task: Task, context: Any) -> Any:
+        """Say where a task stands; None where values depend on a context that is not known.
+
+        The first one under a prior takes seconds: until it is there, all but the advice is told.
+        """
+        decider = self.decider
+        chooser = decider.operations.chooser(task.version, len(task.arms))
+        if hasattr(chooser.prior, "contexts"):
+            return None if context is None else decider.summary(task.name, context)
+        key = (task.version, len(task.arms))
+        with self._lock:
+            work = self._played.get(key)
+            if work is None:
+                work = threading.Thread(
+                    target=decider.summary, args=(task.name,), name="priorwise-advice", daemon=True
+                )
+                self._played[key] = work
+                work.start()
+        work.join(0.5)
+        if not work.is_alive():
+            return decider.summary(task.name)
+        told = summarised(chooser, task, decider.operations.seed, None)
+        return replace(told, advice=WAITING)
 
     # -- the prior
 
@@ -354,7 +383,7 @@ class Watch:
             "prior": Shown(
                 "What is believed before the first pull",
                 "The mean reward of each arm in a new task",
-                {"prior": told}, lambda width: _drawn(lambda: fit_figure(prior, [], title)),
+                {"prior": told}, lambda width: _drawn(lambda: fit_figure(prior, [], title, width)),
             )
         }  # fmt: skip
         if isinstance(check, PredictiveCheck):
@@ -362,13 +391,17 @@ class Watch:
                 "Do closed tasks look like that?",
                 "Closed tasks (line) among tasks that the prior generates (bars)",
                 {"predictive": check.table()},
-                lambda width: _drawn(check.figure),
+                lambda width: _drawn(
+                    lambda: predictive_figure(check.observed, check.drawn, CHECK, 2)
+                ),
             )
         said = check.verdict if isinstance(check, PredictiveCheck) else check
         return PriorView(
             mine, versions, current, running, f"{number}-{len(ended)}",
             check if isinstance(check, PredictiveCheck) else None,
-            said.replace("the log", "the closed tasks").replace("The log has", "Closed tasks have"),
+            said.replace("like those of the log", "like the closed ones").replace(
+                "The log has", "Closed tasks have"
+            ),
             shown,
         )  # fmt: skip
 
@@ -601,55 +634,3 @@ def latest(task: Task, decisions: list[Decided], events: list[Event], most: int 
         out["reward"].append(None if event is None else event.value)
         out["delay"].append(None if event is None else event.time - row.time)
     return dict(out)
-
-
-# -- where a task stands
-
-
-def summary_of(decider: Any, task: Task, context: Any) -> Any:
-    """Return where a task stands; None where values depend on a context that is not known."""
-    prior = decider.operations.chooser(task.version, len(task.arms)).prior
-    if hasattr(prior, "contexts") and context is None:
-        return None
-    if hasattr(decider, "summary"):
-        return decider.summary(task.name, context)
-    return _Standing.of(decider.operations, task, context)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Standing:
-    """Where a task stands, until the decider says it."""
-
-    columns: Table
-    leader: str
-    expected_loss: float
-    value_remaining: float
-    advice: str
-    false_stop_rate: Any = None
-
-    @classmethod
-    def of(cls, operations: Any, task: Task, context: Any) -> _Standing:
-        chooser = operations.chooser(task.version, len(task.arms))
-        belief = chooser.belief(task.state)
-        signal = None if context is None else np.asarray(context, dtype=np.float64)[None]
-        seen = Seen(1, operations.horizon, len(task.arms), signal)
-        rng = Streams(operations.seed, np.array([task.key], dtype=np.uint64))
-        draws = belief.sample(rng.at(Purpose.WORLD, task.steps + 1), DRAWS, seen)[0]
-        top = draws.max(axis=1)
-        loss = (top[:, None] - draws).mean(axis=0)
-        best = np.bincount(draws.argmax(axis=1), minlength=len(task.arms)) / DRAWS
-        low, high = np.quantile(draws, (0.025, 0.975), axis=0)
-        pulls = chooser.fold.pulls(task.state) or [float("nan")] * len(task.arms)
-        columns: Table = {
-            "arm": list(task.arms), "pulls": pulls, "mean": draws.mean(axis=0).tolist(),
-            "low": low.tolist(), "high": high.tolist(), "prob_best": best.tolist(),
-            "expected_loss": loss.tolist(),
-        }  # fmt: skip
-        leader = int(np.argmin(loss))
-        left = float(np.quantile(top - draws[:, leader], 0.95))
-        text = f"{task.arms[leader]} leads: best with {percent(float(best[leader]))}."
-        return cls(columns, task.arms[leader], float(loss[leader]), left, text)
-
-    def table(self) -> Table:
-        return self.columns

@@ -49,23 +49,35 @@ def address(page: str, query: Mapping[str, Any] | None = None) -> str:
     return escape(f"{page}?{urlencode(wanted)}" if wanted else page)
 
 
-def table(caption: str, titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table; the first of each row is its name. On a phone every row is a list."""
+def table(
+    caption: str,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    words: Sequence[str] = (),
+    rest: Sequence[str] = (),
+) -> str:
+    """Return a table; the first of each row is its name. On a phone every row is a list.
+
+    Columns are numbers, but for ``words``; those of ``rest`` are left out on a phone.
+    """
+    kinds = [
+        ("words" if title in words else "number") + (" rest" if title in rest else "")
+        for title in titles
+    ]
     head = "".join(
-        f'<th scope="col"{"" if at == 0 else " class=number"}>{escape(title)}</th>'
-        for at, title in enumerate(titles)
+        f'<th scope="col" class="{kind if at else "words"}">{escape(title)}</th>'
+        for at, (title, kind) in enumerate(zip(titles, kinds, strict=True))
     )
     body = ""
     for first, *cells in rows:
         body += f'<tr><th scope="row">{text(first)}</th>'
-        for title, cell in zip(titles[1:], cells, strict=True):
-            body += (
-                f'<td class="number" data-title="{escape(title)}"><span>{text(cell)}</span></td>'
-            )
+        for title, kind, cell in zip(titles[1:], kinds[1:], cells, strict=True):
+            inner = f"<span>{text(cell)}</span>"
+            body += f'<td class="{kind}" data-title="{escape(title)}">{inner}</td>'
         body += "</tr>"
     inside = f'<caption class="unseen">{escape(caption)}</caption>'
     inside += f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<table class="stacked">{inside}</table>'
+    return f'<table class="{"pairs" if len(titles) == 2 else "stacked"}">{inside}</table>'
 
 
 def paragraph(content: object, kind: str = "") -> str:
@@ -99,7 +111,7 @@ def span(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def number(value: Any, digits: int = 4) -> str:
+def number(value: Any, digits: int = 3) -> str:
     """Write a number, or nothing where there is none."""
     if value is None or value != value:
         return ""

@@ -83,12 +83,11 @@ class Sessions:
     def _true(self, content: str, signature: str) -> bool:
         if content.count("~") < 2:
             return False
-        for secret in (self._secret, None):
-            # another process may have put its secret in the store after we read it
-            secret = self._kept() if secret is None else secret
-            if secret and hmac.compare_digest(self._signed(content, secret), signature):
-                return True
-        return False
+        known = self._secret
+        if known and hmac.compare_digest(self._signed(content, known), signature):
+            return True
+        # another process may have put its secret in the store after we read it
+        return hmac.compare_digest(self._signed(content, self._kept()), signature)
 
     def _kept(self) -> bytes:
         """Return the secret that all processes share."""

@@ -53,13 +53,16 @@ def document(title: str, parts: Iterable[str], *, inside: bool = True, open: boo
     )  # fmt: skip
 
 
+STATUS: Final = (
+    f'<p id="status" class="small soft" role="status" data-every="{EVERY}">'
+    f"Refreshed every {EVERY} s.</p>"
+)
+"""Says when numbers were looked up, and when that fails."""
+
+
 def refreshed(address_: str, fragment: str) -> str:
     """Return a part that is fetched again from an address, which is escaped already."""
-    return (
-        f'<p id="status" class="small soft" role="status" data-every="{EVERY}">'
-        f"Refreshed every {EVERY} s.</p>"
-        f'<div id="live" data-from="{address_}">{fragment}</div>'
-    )
+    return f'<div data-from="{address_}">{fragment}</div>'
 
 
 def login(message: str = "") -> str:
@@ -67,6 +70,7 @@ def login(message: str = "") -> str:
     told = f'<p class="note" role="alert">{escape(message)}</p>' if message else ""
     form = (
         '<form class="login" method="post" action="login">'
+        '<input name="user" autocomplete="username" value="reader" hidden>'
         '<label for="key">Key with the scope <code>read</code></label>'
         '<input id="key" name="key" type="password" autocomplete="current-password" required '
         'maxlength="500" autofocus>'
@@ -110,8 +114,8 @@ def section(title: str, parts: Iterable[str], key: str) -> str:
 # -- overview
 
 
-def overview(view: Overview, listed: str) -> str:
-    """Return the part of the overview that changes; ``listed`` is its list of tasks."""
+def overview(view: Overview) -> str:
+    """Return what comes first: counts, alarms and rewards."""
     count = [
         (f"{view.open:,}", "live tasks"),
         (f"{view.closed:,}", "closed tasks"),
@@ -122,12 +126,18 @@ def overview(view: Overview, listed: str) -> str:
     return "".join(
         (
             facts(count),
-            section("Alarms", _alarms(view.alarms), "alarms"),
+            '<div class="columns">',
             section("Reward against uniform allocation", _reward(view, query), "reward"),
-            section("Tasks", [listed], "tasks"),
-            section("Health", _health(view, query), "health"),
+            section("Alarms", _alarms(view.alarms), "alarms"),
+            "</div>",
         )
     )
+
+
+def health(view: Overview) -> str:
+    """Return how rewards come in, and whether arms are chosen as they should."""
+    query = {"of": "overview", "at": f"{view.number:x}"}
+    return section("Health", _health(view, query), "health")
 
 
 def _alarms(alarms: Iterable[Alarm]) -> Iterator[str]:
@@ -161,10 +171,10 @@ def _reward(view: Overview, query: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _health(view: Overview, query: Mapping[str, Any]) -> Iterator[str]:
-    health = view.health
+    known = view.health
     rows = [
         (what, span(value) if unit == "seconds" else f"{value:,.0f}")
-        for what, value, unit in zip(health["what"], health["value"], health["unit"], strict=True)
+        for what, value, unit in zip(known["what"], known["value"], known["unit"], strict=True)
     ]
     inner = "<h3>Rewards</h3>" + table("How rewards come in", ("What", "Value"), rows)
     files = link("table.csv", "health (CSV)", {"of": "overview", "part": "health"}, " download")
@@ -198,9 +208,10 @@ def tasks(
         for row in rows
     ]
     titles = ("Task", "State", "Pulls", "Leading arm", "Prior", "Opened (UTC)")
-    shown = table("Tasks, the newest first", titles, lines) if rows else paragraph(
-        "No task has such a name." if words else "There is no task yet."
-    )  # fmt: skip
+    shown = paragraph("No task has such a name." if words else "There is no task yet.")
+    if rows:
+        told = ("State", "Leading arm")
+        shown = table("Tasks, the newest first", titles, lines, told, titles[4:])
     ways = []
     query = {"q": words, "state": state}
     if after:
@@ -299,7 +310,10 @@ def _latest(view: TaskView) -> str:
     titles = ("Pull", "Time (UTC)", "Arm", "Propensity", "Reward", "After")
     query = {"of": "task", "name": view.task.name, "part": "latest"}
     files = link("table.csv", "latest decisions (CSV)", query, " download")
-    return table("The last decisions", titles, rows) + f'<p class="small soft">Table: {files}</p>'
+    return (
+        table("The last decisions", titles, rows, ("Time (UTC)", "Arm"))
+        + f'<p class="small soft">Table: {files}</p>'
+    )
 
 
 # -- prior
@@ -333,7 +347,12 @@ def prior(view: PriorView) -> str:
         for each in reversed(view.versions)
     ]  # fmt: skip
     titles = ("Version", "Status", "Made (UTC)", "Accepted (UTC)", "Live tasks", "Fitted on")
-    versions = table("Versions of the prior, the newest first", titles, rows)
+    versions = table(
+        "Versions of the prior, the newest first",
+        titles,
+        rows,
+        ("Status", titles[2], titles[3], "Fitted on"),
+    )
     parts.append(section("Every version", [versions], "versions"))
     return "".join(parts)
 
@@ -354,7 +373,9 @@ def _story(story: Mapping[str, Any]) -> str:
     if not story:
         return paragraph("This prior was given when the service started.", "soft")
     rows = [(key, Safe(f'<span class="plain">{text(_plain(story[key]))}</span>')) for key in story]
-    return "<h3>What it was fitted on</h3>" + table("Where it comes from", ("What", "Value"), rows)
+    return "<h3>What it was fitted on</h3>" + table(
+        "Where it comes from", ("What", "Value"), rows, ("Value",)
+    )
 
 
 def _plain(value: Any) -> str:
