@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -65,7 +66,9 @@ WAITING: Final = (
 PAGE: Final = 20
 """Tasks in one list."""
 SCANNED: Final = 20_000
-"""Names that one search looks at."""
+"""Tasks that one search looks at, and among which live ones are counted by prior."""
+VIEWS: Final = 16
+"""Tasks whose numbers are kept."""
 CACHED: Final = 256
 """Pictures that are kept."""
 
@@ -158,11 +161,13 @@ class Watch:
     _lock: Any = field(default_factory=threading.RLock)
     _trails: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
     _overview: tuple[float, Overview] | None = None
+    _views: OrderedDict[str, TaskView] = field(default_factory=OrderedDict)
     _pictures: OrderedDict[tuple[Any, ...], bytes] = field(default_factory=OrderedDict)
     _checks: dict[tuple[int, int], PredictiveCheck | str] = field(default_factory=dict)
     _alarm: tuple[Any, float, Alarm] | None = None
     _alarming: threading.Thread | None = None
     _played: dict[tuple[int, int], threading.Thread] = field(default_factory=dict)
+    _unplayed: dict[tuple[int, int], str] = field(default_factory=dict)
 
     @property
     def decider(self) -> Any:
@@ -306,9 +311,25 @@ class Watch:
 
     def task(self, name: str) -> TaskView | None:
         """Look at one task."""
+        found = reading.tasks_of(self.decider.store, [name])
+        if not found:
+            return None
+        with self._lock:
+            before = self._views.get(name)
+        if before is not None and before.key == _key(found[0]):
+            return before
         log = reading.log_of(self.decider.store, name)
         if log is None:
             return None
+        view = self._viewed(log)
+        if view.summary is None or view.summary.advice != WAITING:
+            with self._lock:
+                self._views[name] = view
+                while len(self._views) > VIEWS:
+                    self._views.popitem(last=False)
+        return view
+
+    def _viewed(self, log: reading.Log) -> TaskView:
         operations = self.decider.operations
         task = log.task
         settled = {each.step for each in log.events if each.step is not None}
@@ -317,7 +338,6 @@ class Watch:
         context = next((e.context for e in reversed(single) if e.context is not None), None)
         summary = self._summary(task, context)
         rewards = sum(each.kind == "reward" for each in log.events)
-        key = f"{task.steps}-{task.events}-{task.closed is not None:d}-{len(task.arms)}"
         shown: dict[str, Shown] = {}
         if summary is not None:
             arms = dict(summary.table())
@@ -330,7 +350,7 @@ class Watch:
                 {"allocation": played}, lambda width: live.allocation_figure(played, width),
             )  # fmt: skip
         return TaskView(
-            task, key, operations.horizon, outstanding, rewards, summary,
+            task, _key(task), operations.horizon, outstanding, rewards, summary,
             latest(task, log.decisions, log.events), shown,
         )  # fmt: skip
 
@@ -348,15 +368,23 @@ class Watch:
             work = self._played.get(key)
             if work is None:
                 work = threading.Thread(
-                    target=decider.summary, args=(task.name,), name="priorwise-advice", daemon=True
+                    target=self._play, args=(key, task.name), name="priorwise-advice", daemon=True
                 )
                 self._played[key] = work
                 work.start()
         work.join(0.5)
-        if not work.is_alive():
+        if not work.is_alive() and key not in self._unplayed:
             return decider.summary(task.name)
         told = summarised(chooser, task, decider.operations.seed, None)
-        return replace(told, advice=WAITING)
+        return replace(told, advice=self._unplayed.get(key, WAITING))
+
+    def _play(self, key: tuple[int, int], name: str) -> None:
+        """Let the decider work out how good its advice is; what fails is told to who looks."""
+        try:
+            self.decider.summary(name)
+        except Exception as error:  # everything else of the page is right all the same
+            said = validation.printable(f"{type(error).__name__}: {error}")
+            self._unplayed[key] = f"There is no advice to stop under this prior ({said})."
 
     # -- the prior
 
@@ -371,7 +399,7 @@ class Watch:
         prior = self.decider.prior(number)
         running: dict[int, int] = {}
         ended: list[str] = []
-        for row in reading.every_row(self.decider.store):
+        for row in islice(reading.every_row(self.decider.store), SCANNED):
             if row.closed is None:
                 running[row.version] = running.get(row.version, 0) + 1
             elif row.version == number and row.events and len(ended) < CHECKED:
@@ -451,6 +479,11 @@ class Watch:
                 while len(self._pictures) > CACHED:
                     self._pictures.popitem(last=False)
         return (live.dark(plain) or plain) if dark else plain
+
+
+def _key(task: Task) -> str:
+    """Return what tells two states of a task apart."""
+    return f"{task.version}-{task.steps}-{task.events}-{task.closed is not None:d}-{len(task.arms)}"
 
 
 def _drawn(draw: Callable[[], Picture]) -> Picture:
@@ -546,7 +579,7 @@ def task_shown(arms: Table, hills: Table) -> dict[str, Shown]:
         "posterior": Shown(
             "Posterior of every arm",
             "What each arm earns per pull, by all that is known: mean, middle 95 % and density",
-            {"arms": arms, "densities": hills},
+            {"arms": arms, **({"densities": hills} if hills["arm"] else {})},
             lambda width: live.posterior_figure(arms, hills, width),
         ),
         "best": Shown(

@@ -7,17 +7,13 @@
   let timer = 0, busy = false;
 
   const say = (text, kind) => { status.textContent = text; status.className = "small " + kind; };
-  const replace = (part, text) => {
-    // what has the focus keeps it, and nothing jumps while pictures load
+  const replace = async (part, text) => {
+    const next = document.createElement("div");
+    next.innerHTML = text;
+    // pictures first, so that nothing flickers or jumps
+    await Promise.allSettled([...next.querySelectorAll("img")].map((image) => image.decode()));
     const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    const heights = new Map([...part.querySelectorAll("img")].map((image) => [image.alt, image.height]));
-    part.innerHTML = text;
-    for (const image of part.querySelectorAll("img")) {
-      const height = heights.get(image.alt);
-      if (!height) continue;
-      image.setAttribute("height", height);
-      image.addEventListener("load", () => image.removeAttribute("height"));
-    }
+    part.replaceChildren(...next.childNodes);
     const link = [...part.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused);
     if (link) link.focus({ preventScroll: true });
   };
@@ -30,7 +26,7 @@
         if (answer.status === 401) { location.assign("login"); return; }
         if (!answer.ok) throw new Error(answer.status);
         const text = await answer.text();
-        if (shown.get(part) !== text) { replace(part, text); shown.set(part, text); }
+        if (shown.get(part) !== text) { await replace(part, text); shown.set(part, text); }
       }
       say("Refreshed every " + every / 1000 + " s, last at " + new Date().toLocaleTimeString() + ".", "soft");
     } catch {

@@ -64,7 +64,7 @@ def listed(store: Any, *, closed: bool | None, most: int, after: str | None) -> 
     return look(store, lambda session: [_row(session.task(name)) for name in wanted])
 
 
-def every_row(store: Any, *, closed: bool | None = None, block: int = 500) -> Iterator[Row]:
+def every_row(store: Any, *, closed: bool | None = None, block: int = 2_000) -> Iterator[Row]:
     """All tasks, the newest first."""
     after = None
     while rows := listed(store, closed=closed, most=block, after=after):
