@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
+from priorwise.core.frames import Table
 from priorwise.core.protocols import MeanBelief, Prior, QuantileBelief, Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
@@ -50,10 +51,10 @@ class CoefficientPrior(Protocol):
         """Law of the coefficients, as if they were arms."""
 
 
-def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
+def fit_figure(prior: Any, plausible: Sequence[Any], title: str, lines: float = 7.2) -> Picture:
     """Draw a line for each arm: 90 % and 50 % of its law and its mean, with those of plausible
     priors behind, and beside them the correlations of the arms of one task where these move
-    together.
+    together. The lines take ``lines`` inches.
     """
     names, axis = _names(prior)
     fitted = _summary(prior)
@@ -68,7 +69,6 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
     cell = CELL if rows <= LABELLED else 0.2
     beside = 0.0 if together is None else cell * rows + 0.25
     top = 0.62 if together is None else 0.72 + 0.058 * max(len(short_label(each)) for each in names)
-    lines = 7.2
     width = lines + beside
     bold: Any = {"color": COLOURS[0], "zorder": 2, "solid_capstyle": "butt"}
     dot: Any = {"color": "white", "markeredgecolor": COLOURS[0], "markeredgewidth": 1.6}
@@ -96,6 +96,14 @@ def fit_figure(prior: Any, plausible: Sequence[Any], title: str) -> Picture:
             cells = page.axes(lines - 0.2, cell * rows, rows * row_tall, up=0.2 * row_tall)
             _draw_correlations(cells, together, names)
     return page.picture
+
+
+def prior_table(prior: Any) -> Table:
+    """Columns of what the figure shows of a prior: one row for each arm."""
+    names, axis = _names(prior)
+    numbers = _summary(prior)
+    columns = {f"quantile_{level:g}": numbers[:, at] for at, level in enumerate(LEVELS)}
+    return {"name": names, "what": [axis] * len(names), "mean": numbers[:, 4], **columns}
 
 
 def _correlations(prior: Any) -> tuple[FloatArray | None, str]:

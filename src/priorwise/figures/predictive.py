@@ -8,18 +8,30 @@ from priorwise.core.types import FloatArray
 from priorwise.figures.style import COLOURS, INK, Picture, sheet
 
 WIDE, TALL, GAP = 2.05, 1.35, 0.35
+BETWEEN = 0.75  # inches between rows
 
 
 def predictive_figure(
-    observed: Mapping[str, float], drawn: Mapping[str, FloatArray], title: str
+    observed: Mapping[str, float],
+    drawn: Mapping[str, FloatArray],
+    title: str,
+    across: int | None = None,
 ) -> Picture:
-    """Draw a histogram of the generated logs for each number, and the log as a line."""
-    width = 0.35 + len(observed) * (WIDE + GAP)
+    """Draw a histogram of the generated logs for each number, and the log as a line; so many beside
+    each other, by default all.
+    """
+    across = len(observed) if across is None else across
+    rows = -(-len(observed) // across)
+    wide = WIDE if across > 2 else 1.35
+    width = 0.35 + across * (wide + GAP)
+    more = (rows - 1) * (TALL + BETWEEN)
     note = "Blue: logs that the prior generates, task by task with as many arms. Orange: the log."
     head = title or "Does the prior generate tasks like the log's?"
-    with sheet(width, TALL, head, note, left=0.35, top=0.85, bottom=0.75) as page:
+    with sheet(width, TALL + more, head, note, left=0.35, top=0.85, bottom=0.75) as page:
         for place, (name, value) in enumerate(observed.items()):
-            axes = page.axes(0.35 + place * (WIDE + GAP), WIDE, TALL)
+            down, right = divmod(place, across)
+            up = (rows - 1 - down) * (TALL + BETWEEN)
+            axes = page.axes(0.35 + right * (wide + GAP), wide, TALL, up)
             span = np.append(drawn[name], value)
             bins = np.linspace(span.min(), span.max(), 30).tolist() if np.ptp(span) else 3
             axes.hist(drawn[name], bins=bins, color=COLOURS[0], alpha=0.75)

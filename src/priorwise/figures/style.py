@@ -125,10 +125,10 @@ class Picture(dict[str, bytes]):
         return self["png"]
 
 
-def render(figure: Figure) -> Picture:
+def render(figure: Figure, suffixes: Sequence[str] = ("png", "svg")) -> Picture:
     """Return the figure as the content of files, by suffix."""
     out = Picture()
-    for suffix in ("png", "svg"):
+    for suffix in suffixes:
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix, metadata={"Date": None} if suffix == "svg" else None)
         out[suffix] = buffer.getvalue()
@@ -161,6 +161,7 @@ def sheet(
     top: float,
     bottom: float,
     title_left: float | None = None,
+    suffixes: Sequence[str] = ("png", "svg"),
 ) -> Iterator[Sheet]:
     """Draw panels ``tall`` inches high inside this; afterwards ``picture`` is the finished figure.
 
@@ -181,7 +182,7 @@ def sheet(
         look: Any = {"fontsize": NOTE_SIZE, "color": NOTE, "va": "center"}
         for index, line in enumerate(reversed(lines)):
             text(left / width, (0.16 + NOTE_LINE * index) / height, line, **look)
-        page.picture = render(page.figure)
+        page.picture = render(page.figure, suffixes)
 
 
 def note_lines(text: str, inches: float) -> list[str]:

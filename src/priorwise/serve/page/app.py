@@ -1,0 +1,347 @@
+"""Addresses of the page. All stand in one folder and link to each other without its name, so that
+the page works behind any prefix.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, final
+from urllib.parse import parse_qs, quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from priorwise.figures.pages import CSS
+from priorwise.serve.page import views
+from priorwise.serve.page.data import Watch
+from priorwise.serve.page.html import Safe, address, as_csv, name
+from priorwise.serve.page.reading import Service
+from priorwise.serve.page.session import COOKIE, HOURS, LONGEST_KEY, Sessions, Tries
+
+FOLDER: Final = "/watch"
+HERE: Final = Path(__file__).parent
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+IMAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+"""Of a picture that is opened by itself: it brings its style along, and can run nothing."""
+HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+LARGEST: Final = 4096
+"""Bytes of a form."""
+
+
+def routes(service: Service, *, fresh: float | None = None) -> list[Route]:
+    """Return the addresses of the page that watches a service; numbers over all tasks are looked up
+    again after ``fresh`` seconds.
+    """
+    page = _Page(service, Watch(service) if fresh is None else Watch(service, fresh))
+    pages: dict[str, Callable[[Request], Response]] = {
+        "/": page.overview,
+        "/overview.part": page.overview_part,
+        "/task": page.task,
+        "/task.part": page.task_part,
+        "/prior": page.prior,
+        "/prior.part": page.prior_part,
+        "/picture.svg": page.picture,
+        "/table.csv": page.table,
+    }
+    anybody: dict[str, Callable[[Request], Any]] = {
+        "/login": page.login,
+        "/style.css": page.style,
+        "/live.js": page.script,
+    }
+    return [
+        Route(FOLDER, page.home, methods=["GET"]),
+        *(
+            Route(f"{FOLDER}{path}", page.guarded(make), methods=["GET"])
+            for path, make in pages.items()
+        ),
+        *(Route(f"{FOLDER}{path}", make, methods=["GET"]) for path, make in anybody.items()),
+        Route(f"{FOLDER}/login", page.enter, methods=["POST"]),
+        Route(f"{FOLDER}/logout", page.leave, methods=["POST"]),
+    ]
+
+
+@final
+class _Page:
+    """Answers requests."""
+
+    def __init__(self, service: Service, watch: Watch) -> None:
+        self.watch, self.service = watch, service
+        self.sessions, self.tries = Sessions(service), Tries()
+        self._css = CSS.read_bytes() + (HERE / "page.css").read_bytes()
+        self._js = (HERE / "live.js").read_bytes()
+
+    @property
+    def open(self) -> bool:
+        """Whether nobody needs a key."""
+        return bool(getattr(self.service, "open", False))
+
+    def guarded(self, make: Callable[[Request], Response]) -> Callable[[Request], Any]:
+        """Let only readers who have logged in see a page; others are sent to log in."""
+
+        async def answer(request: Request) -> Response:
+            return await run_in_threadpool(checked, request)
+
+        def checked(request: Request) -> Response:
+            if self.open or self.sessions.holds(request.cookies.get(COOKIE)):
+                return make(request)
+            if request.url.path.endswith((".part", ".svg", ".csv")):
+                return _answer("log in first", 401, kind="text/plain; charset=utf-8")
+            return _to("login")
+
+        return answer
+
+    # -- log-in
+
+    def home(self, request: Request) -> Response:
+        """Send to the folder, in which links are right."""
+        return _to(f"{FOLDER.strip('/')}/")
+
+    def login(self, request: Request) -> Response:
+        """Show the form."""
+        if self.open or self.sessions.holds(request.cookies.get(COOKIE)):
+            return _to("./")
+        return _answer(views.login())
+
+    async def enter(self, request: Request) -> Response:
+        """Take a key and give a session for it."""
+        if _from_elsewhere(request):
+            return _answer(views.login("The form was sent from another site."), 403)
+        who = request.client.host if request.client else "?"
+        wait = self.tries.wait(who)
+        if wait > 0.0:
+            told = f"Too many wrong keys. Try again in {wait:.0f} seconds."
+            return _answer(views.login(told), 429, {"retry-after": f"{wait:.0f}"})
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST:
+                return _answer(views.login("That is too long for a key."), 413)
+        key = _field(body, "key")
+        cookie = await run_in_threadpool(self.sessions.opened, key)
+        if cookie is None:
+            self.tries.wrong(who)
+            return _answer(views.login("This is no key with the scope read."), 403)
+        response = _to("./")
+        response.set_cookie(
+            COOKIE, cookie, max_age=int(3600 * HOURS), path=_folder(request), httponly=True,
+            samesite="strict", secure=request.url.scheme == "https",
+        )  # fmt: skip
+        return response
+
+    async def leave(self, request: Request) -> Response:
+        """End a session."""
+        if _from_elsewhere(request):
+            return _answer(views.login("The form was sent from another site."), 403)
+        await run_in_threadpool(self.sessions.end, request.cookies.get(COOKIE))
+        response = _to("login")
+        response.delete_cookie(
+            COOKIE, path=_folder(request), httponly=True, samesite="strict",
+            secure=request.url.scheme == "https",
+        )  # fmt: skip
+        return response
+
+    # -- pages
+
+    def overview(self, request: Request) -> Response:
+        """All tasks."""
+        words, state, _ = _asked(request)
+        asked = _query(request, "q", "state", "after")
+        # the form stands apart: it stays as it is while somebody types
+        top, tasks, health = (
+            views.refreshed(
+                address("overview.part", {"part": each, **asked}), self._overview(each, request)
+            )
+            for each in ("top", "tasks", "health")
+        )
+        form = views.search(words, state)
+        listed = views.section("Tasks", [form, tasks], "tasks")
+        return self._whole(
+            "Overview", ["<h1>Live decisions</h1>", views.STATUS, top, listed, health]
+        )
+
+    def overview_part(self, request: Request) -> Response:
+        """What changes of it."""
+        return _answer(self._overview(request.query_params.get("part", "top"), request))
+
+    def _overview(self, part: str, request: Request) -> str:
+        if part == "tasks":
+            words, state, after = _asked(request)
+            rows, more = self.watch.found(words, {"live": False, "closed": True}.get(state), after)
+            return views.tasks(rows, more, words, state, after)
+        view = self.watch.overview()
+        return views.health(view) if part == "health" else views.overview(view)
+
+    def task(self, request: Request) -> Response:
+        """One task."""
+        asked = request.query_params.get("name", "")
+        part = self._task(asked)
+        if part is None:
+            return self._missing("No such task", Safe(f"No task is called {name(asked)}."))
+        query = address("task.part", {"name": asked})
+        title = f"<h1>{name(asked, 500)}</h1>"
+        short = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in asked)
+        return self._whole(short[:80], [title, views.STATUS, views.refreshed(query, part)])
+
+    def task_part(self, request: Request) -> Response:
+        """What changes of it."""
+        part = self._task(request.query_params.get("name", ""))
+        return _answer("", 404) if part is None else _answer(part)
+
+    def _task(self, asked: str) -> str | None:
+        view = self.watch.task(asked) if asked else None
+        return None if view is None else views.task(view)
+
+    def prior(self, request: Request) -> Response:
+        """The prior and its versions."""
+        part = self._prior(request)
+        if part is None:
+            return self._missing("No such version", "There is no prior of this version.")
+        query = address("prior.part", _query(request, "version"))
+        return self._whole(
+            "Prior", ["<h1>The prior</h1>", views.STATUS, views.refreshed(query, part)]
+        )
+
+    def prior_part(self, request: Request) -> Response:
+        """What changes of it."""
+        part = self._prior(request)
+        return _answer("", 404) if part is None else _answer(part)
+
+    def _prior(self, request: Request) -> str | None:
+        wanted = _version(request)
+        view = None if wanted is False else self.watch.prior(wanted or None)
+        return None if view is None else views.prior(view)
+
+    def _whole(self, title: str, parts: list[str]) -> Response:
+        return _answer(views.document(title, parts, open=self.open))
+
+    def _missing(self, title: str, message: str) -> Response:
+        return _answer(views.sorry(title, message, open=self.open), 404)
+
+    # -- pictures and tables
+
+    def _shown(self, request: Request) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+        """Return the key of what is asked for, its pictures and its other tables."""
+        asked = request.query_params
+        kind = asked.get("of")
+        if kind == "overview":
+            view = self.watch.overview()
+            return ("overview", view.number), view.shown, {"health": view.health}
+        if kind == "task" and (task := self.watch.task(asked.get("name", ""))) is not None:
+            return ("task", task.task.name, task.key), task.shown, {"latest": task.latest}
+        if kind == "prior" and (wanted := _version(request)) is not False:
+            prior = self.watch.prior(wanted or None)
+            if prior is not None:
+                return ("prior", prior.key), prior.shown, {}
+        return (), {}, {}
+
+    def picture(self, request: Request) -> Response:
+        """Draw something."""
+        key, shown, _ = self._shown(request)
+        kind = request.query_params.get("kind", "")
+        if kind not in shown:
+            return _answer("there is no such picture", 404, kind="text/plain; charset=utf-8")
+        narrow, dark = (request.query_params.get(each) == "1" for each in ("narrow", "dark"))
+        svg = self.watch.svg((*key, kind), shown[kind], narrow=narrow, dark=dark)
+        headers = {"content-security-policy": IMAGE_POLICY}
+        return _answer(svg, 200, headers, "image/svg+xml")
+
+    def table(self, request: Request) -> Response:
+        """Return the numbers of a picture."""
+        _, shown, others = self._shown(request)
+        kind, part = (request.query_params.get(each, "") for each in ("kind", "part"))
+        tables = shown[kind].tables if kind in shown else others
+        if part not in tables:
+            return _answer("there is no such table", 404, kind="text/plain; charset=utf-8")
+        words = [request.query_params.get("of", ""), request.query_params.get("name", ""), part]
+        plain = " ".join(each for each in words if each)[:120]
+        file = quote(f"{plain}.csv".encode("utf-8", "replace"), safe="")
+        headers = {
+            "content-disposition": f"attachment; filename=\"table.csv\"; filename*=UTF-8''{file}"
+        }
+        return _answer(as_csv(tables[part]), 200, headers, "text/csv; charset=utf-8")
+
+    # -- files
+
+    def style(self, request: Request) -> Response:
+        """How it looks."""
+        return _file(request, self._css, "text/css; charset=utf-8")
+
+    def script(self, request: Request) -> Response:
+        """What keeps it up to date."""
+        return _file(request, self._js, "text/javascript; charset=utf-8")
+
+
+def _answer(
+    content: str | bytes, status: int = 200, headers: dict[str, str] | None = None,
+    kind: str = "text/html; charset=utf-8",
+) -> Response:  # fmt: skip
+    body = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    return Response(body, status, {**HEADERS, **(headers or {})}, kind)
+
+
+def _file(request: Request, content: bytes, kind: str) -> Response:
+    mark = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+    headers = {"cache-control": "no-cache", "etag": mark}
+    if request.headers.get("if-none-match") == mark:
+        return _answer(b"", 304, headers, kind)
+    return _answer(content, 200, headers, kind)
+
+
+def _to(where: str) -> RedirectResponse:
+    return RedirectResponse(where, 303, HEADERS)
+
+
+def _folder(request: Request) -> str:
+    """Return the folder of the page as the browser knows it."""
+    return f"{request.scope.get('root_path', '').rstrip('/')}{FOLDER}/"
+
+
+def _from_elsewhere(request: Request) -> bool:
+    """Whether another site made the browser send this."""
+    return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+
+
+def _field(body: bytes, wanted: str) -> str:
+    try:
+        fields = parse_qs(body.decode("ascii"), max_num_fields=4)
+    except ValueError:
+        return ""
+    found = fields.get(wanted, [""])
+    return found[0].strip() if len(found) == 1 and len(found[0]) <= LONGEST_KEY else ""
+
+
+def _asked(request: Request) -> tuple[str, str, str | None]:
+    asked = request.query_params
+    state = asked.get("state", "")
+    words, after = asked.get("q", "")[:500], asked.get("after", "")[:500]
+    return words, state if state in views.STATES else "", after or None
+
+
+def _query(request: Request, *names: str) -> dict[str, str]:
+    return {each: request.query_params.get(each, "")[:500] for each in names}
+
+
+def _version(request: Request) -> int | bool:
+    """Return the version that is asked for: 0 for none, False for something that is none."""
+    asked = request.query_params.get("version", "")
+    if not asked:
+        return 0
+    return (
+        int(asked)
+        if asked.isascii() and asked.isdigit() and len(asked) < 10 and int(asked)
+        else False
+    )

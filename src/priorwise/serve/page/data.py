@@ -1,0 +1,669 @@
+"""The numbers of the page: each picture with the tables that it is drawn from.
+
+Trails of tasks are kept and extended, so that looking again costs only what is new.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+from scipy.special import ndtr
+
+from priorwise.core import validation
+from priorwise.core.estimates import percent, plus_minus
+from priorwise.core.family import for_arms
+from priorwise.core.frames import Table
+from priorwise.core.protocols import MeanBelief, QuantileBelief, offers
+from priorwise.core.seen import Seen
+from priorwise.core.streams import Purpose, Streams
+from priorwise.figures import live
+from priorwise.figures.fit import fit_figure, prior_table
+from priorwise.figures.predictive import predictive_figure
+from priorwise.figures.style import Picture
+from priorwise.logs.predictive import PredictiveCheck, predictive_check
+from priorwise.serve.page import reading
+from priorwise.serve.page.audit import (
+    Ratio,
+    Rewards,
+    Trail,
+    Uniform,
+    rewards_of,
+    sample_ratio,
+    uniform_estimate,
+)
+from priorwise.serve.rows import Decided, Event, Task, Version
+from priorwise.serve.summary import summarised
+
+MOST_TASKS: Final = 2_000
+"""Tasks that rewards and ratios are summed up over, the newest ones."""
+MOST_DECISIONS: Final = 50_000
+"""The same for decisions."""
+FRESH: Final = 2.0
+"""Seconds for which numbers over all tasks are not looked up again."""
+ALARM_EVERY: Final = 60.0
+"""Seconds between fits that the alarm is made from."""
+CHECKED: Final = 1_000
+"""Closed tasks that the predictive check reads, the newest ones."""
+FEWEST: Final = 10
+"""Closed tasks that it needs."""
+DRAWS: Final = 4_000
+POINTS: Final = 81
+"""Points of a density."""
+MOMENTS: Final = 120
+"""Moments at which pulls are counted for a picture."""
+CHECK: Final = "Do closed tasks look like the prior's?"
+WAITING: Final = (
+    "How often advice to stop would be wrong is being worked out by playing tasks of this prior. "
+    "That takes some seconds, once for each prior."
+)
+PAGE: Final = 20
+"""Tasks in one list."""
+SCANNED: Final = 20_000
+"""Tasks that one search looks at, and among which live ones are counted by prior."""
+VIEWS: Final = 16
+"""Tasks whose numbers are kept."""
+CACHED: Final = 256
+"""Pictures that are kept."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A picture with its tables, by the name that they are downloaded under."""
+
+    title: str
+    caption: str
+    tables: Mapping[str, Table]
+    draw: Callable[[float], Picture]
+
+
+class Alarm(NamedTuple):
+    """Something that somebody should look at, or that all is well."""
+
+    raised: bool
+    about: str
+    text: str
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """Numbers over all tasks."""
+
+    number: int  # of the look, for pictures
+    open: int
+    closed: int
+    decisions: int
+    tasks_read: int
+    decisions_read: int
+    batched: int
+    uniform: Uniform
+    chosen: Ratio
+    rewarded: Ratio
+    health: Table
+    alarms: list[Alarm]
+    shown: dict[str, Shown]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TaskView:
+    """One task."""
+
+    task: Task
+    key: str  # of what its pictures show
+    horizon: int
+    outstanding: int
+    rewards: int
+    summary: Any  # None where values depend on a context that nobody has shown yet
+    latest: Table
+    shown: dict[str, Shown]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PriorView:
+    """A version of the prior, among all of them."""
+
+    version: Version
+    versions: list[Version]
+    current: int
+    running: dict[int, int]  # open tasks by version
+    key: str
+    check: PredictiveCheck | None
+    said: str  # of the check, or why there is none
+    shown: dict[str, Shown]
+
+
+@dataclass(eq=False)
+class _Kept:
+    """A trail, and where its task stood."""
+
+    trail: Trail
+    rewards: Rewards
+    at: tuple[int, int]
+
+
+@final
+@dataclass(eq=False)
+class Watch:
+    """Reads a service for the page."""
+
+    service: Any
+    fresh: float = FRESH
+    _lock: Any = field(default_factory=threading.RLock)
+    _trails: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
+    _overview: tuple[float, Overview] | None = None
+    _views: OrderedDict[str, TaskView] = field(default_factory=OrderedDict)
+    _pictures: OrderedDict[tuple[Any, ...], bytes] = field(default_factory=OrderedDict)
+    _checks: dict[tuple[int, int], PredictiveCheck | str] = field(default_factory=dict)
+    _alarm: tuple[Any, float, Alarm] | None = None
+    _alarming: threading.Thread | None = None
+    _played: dict[tuple[int, int], threading.Thread] = field(default_factory=dict)
+    _unplayed: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    @property
+    def decider(self) -> Any:
+        """Who decides."""
+        return self.service.decider
+
+    # -- all tasks
+
+    def overview(self) -> Overview:
+        """Sum up all tasks, at most every few seconds."""
+        with self._lock:
+            now = time.monotonic()
+            if self._overview is None or now - self._overview[0] > self.fresh:
+                before = None if self._overview is None else self._overview[1]
+                self._overview = now, self._summed(before)
+            return self._overview[1]
+
+    def _summed(self, before: Overview | None) -> Overview:
+        decider = self.decider
+        store, operations = decider.store, decider.operations
+        names: list[str] = []
+        read = 0
+        for row in reading.listed(store, closed=None, most=MOST_TASKS, after=None):
+            read += row.steps
+            if names and read > MOST_DECISIONS:
+                break
+            names.append(row.name)
+            self._extend(row)
+        for name in [each for each in self._trails if each not in set(names)]:
+            del self._trails[name]
+        pairs = [(self._trails[name].trail, self._trails[name].rewards) for name in names]
+        opened = len(store.names(closed=False))
+        closed = len(store.names(closed=True))
+        shared = operations.arms_of(decider.version) is not None
+        uniform = uniform_estimate(pairs)
+        chosen = sample_ratio(pairs, shared=shared)
+        rewarded = sample_ratio(pairs, shared=shared, rewarded=True)
+        health = health_of(pairs, decider._clock(), reading.counters(self.service))
+        decisions = sum(len(trail.rows) for trail, _ in pairs)
+        state = tuple((name, *self._trails[name].at) for name in names), opened, closed
+        number = hash(state) & 0xFFFFFFFF
+        if before is not None and before.number == number:
+            shown = before.shown
+        else:
+            shown = overview_shown(uniform, chosen, rewarded)
+        alarms = [
+            self._prior_alarm(closed),
+            Alarm(chosen.doubtful, "sample ratio", chosen.verdict()),
+            Alarm(rewarded.doubtful, "rewards by arm", rewarded.verdict("rewarded")),
+        ]
+        return Overview(
+            number, opened, closed, decisions, len(names), decisions,
+            sum(trail.batched for trail, _ in pairs), uniform, chosen, rewarded, health, alarms,
+            shown,
+        )  # fmt: skip
+
+    def _extend(self, row: reading.Row) -> None:
+        kept = self._trails.get(row.name)
+        if kept is not None and kept.at == (row.steps, row.events):
+            return
+        log = reading.log_of(self.decider.store, row.name)
+        assert log is not None
+        trail = Trail(row.name) if kept is None else kept.trail
+        trail.extend(self.decider.operations, log.task, log.decisions, log.events)
+        at = (log.task.steps, log.task.events)
+        self._trails[row.name] = _Kept(trail, rewards_of(trail, log.events), at)
+
+    def _prior_alarm(self, closed: int) -> Alarm:
+        """Say whether recent tasks contradict the prior; fits are made aside."""
+        key, now = (self.decider.version, closed), time.monotonic()
+        stale = self._alarm is None or (
+            self._alarm[0] != key and now - self._alarm[1] > ALARM_EVERY
+        )
+        running = self._alarming is not None and self._alarming.is_alive()
+        if stale and not running:
+
+            def work() -> None:
+                try:
+                    found = self.decider.alarm()
+                    told = Alarm(bool(found.raised), "prior", str(found))
+                except Exception as error:  # it must not end the page; who looks is told
+                    said = validation.printable(f"{type(error).__name__}: {error}")
+                    told = Alarm(False, "prior", f"Closed tasks cannot be compared: {said}")
+                self._alarm = key, time.monotonic(), told
+
+            self._alarming = threading.Thread(target=work, name="priorwise-alarm", daemon=True)
+            self._alarming.start()
+            self._alarming.join(0.2)
+        if self._alarm is None:
+            return Alarm(False, "prior", "Closed tasks are being compared with the prior.")
+        return self._alarm[2]
+
+    def found(
+        self, words: str, closed: bool | None, after: str | None
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        """Search tasks by a part of their names, the newest first; and after which more come."""
+        wanted = words.casefold()
+        rows: list[reading.Row] = []
+        more = None
+        store, last, scanned = self.decider.store, after, 0
+        while len(rows) <= PAGE and scanned < SCANNED:
+            block = reading.listed(store, closed=closed, most=4 * PAGE, after=last)
+            scanned += len(block)
+            rows += [each for each in block if wanted in each.name.casefold()]
+            if len(block) < 4 * PAGE:
+                break
+            last = block[-1].name
+        else:
+            more = last
+        if len(rows) > PAGE:
+            rows = rows[:PAGE]
+            more = rows[-1].name
+        return [{**row._asdict(), "leader": leader} for row, leader in self._leading(rows)], more
+
+    def _leading(self, rows: list[reading.Row]) -> list[tuple[reading.Row, tuple[str, float]]]:
+        """Return the arm with the largest posterior mean of each task, and that mean."""
+        operations = self.decider.operations
+        tasks = {each.name: each for each in reading.tasks_of(
+            self.decider.store, [row.name for row in rows]
+        )}  # fmt: skip
+        groups: dict[tuple[int, int], list[Task]] = {}
+        for task in tasks.values():
+            groups.setdefault((task.version, len(task.arms)), []).append(task)
+        found: dict[str, tuple[str, float]] = {}
+        for (version, width), group in groups.items():
+            chooser = operations.chooser(version, width)
+            if hasattr(chooser.prior, "contexts"):
+                continue
+            names = getattr(chooser.prior, "names", None)
+            states = [each.state for each in group]
+            belief = chooser.prior.belief_given(chooser.fold.statistics(states, names))
+            if not offers(belief, MeanBelief):
+                continue
+            means = belief.mean(Seen(1, operations.horizon, width))
+            for task, mean in zip(group, means, strict=True):
+                best = int(np.argmax(mean))
+                found[task.name] = (task.arms[best], float(mean[best]))
+        return [(row, found.get(row.name, ("", float("nan")))) for row in rows]
+
+    # -- one task
+
+    def task(self, name: str) -> TaskView | None:
+        """Look at one task."""
+        found = reading.tasks_of(self.decider.store, [name])
+        if not found:
+            return None
+        with self._lock:
+            before = self._views.get(name)
+        if before is not None and before.key == _key(found[0]):
+            return before
+        log = reading.log_of(self.decider.store, name)
+        if log is None:
+            return None
+        view = self._viewed(log)
+        if view.summary is None or view.summary.advice != WAITING:
+            with self._lock:
+                self._views[name] = view
+                while len(self._views) > VIEWS:
+                    self._views.popitem(last=False)
+        return view
+
+    def _viewed(self, log: reading.Log) -> TaskView:
+        operations = self.decider.operations
+        task = log.task
+        settled = {each.step for each in log.events if each.step is not None}
+        single = [each for each in log.decisions if each.counts is None]
+        outstanding = sum(each.step not in settled for each in single)
+        context = next((e.context for e in reversed(single) if e.context is not None), None)
+        summary = self._summary(task, context)
+        rewards = sum(each.kind == "reward" for each in log.events)
+        shown: dict[str, Shown] = {}
+        if summary is not None:
+            arms = dict(summary.table())
+            hills = densities(operations, task, context)
+            shown |= task_shown(arms, hills)
+        played = allocation(task, log.decisions, log.events)
+        if played["step"]:
+            shown["allocation"] = Shown(
+                "Allocation over time", "How many pulls each arm got, as the task went on",
+                {"allocation": played}, lambda width: live.allocation_figure(played, width),
+            )  # fmt: skip
+        return TaskView(
+            task, _key(task), operations.horizon, outstanding, rewards, summary,
+            latest(task, log.decisions, log.events), shown,
+        )  # fmt: skip
+
+    def _summary(self, task: Task, context: Any) -> Any:
+        """Say where a task stands; None where values depend on a context that is not known.
+
+        The first one under a prior takes seconds: until it is there, all but the advice is told.
+        """
+        decider = self.decider
+        chooser = decider.operations.chooser(task.version, len(task.arms))
+        if hasattr(chooser.prior, "contexts"):
+            return None if context is None else decider.summary(task.name, context)
+        key = (task.version, len(task.arms))
+        with self._lock:
+            work = self._played.get(key)
+            if work is None:
+                work = threading.Thread(
+                    target=self._play, args=(key, task.name), name="priorwise-advice", daemon=True
+                )
+                self._played[key] = work
+                work.start()
+        work.join(0.5)
+        if not work.is_alive() and key not in self._unplayed:
+            return decider.summary(task.name)
+        told = summarised(chooser, task, decider.operations.seed, None)
+        return replace(told, advice=self._unplayed.get(key, WAITING))
+
+    def _play(self, key: tuple[int, int], name: str) -> None:
+        """Let the decider work out how good its advice is; what fails is told to who looks."""
+        try:
+            self.decider.summary(name)
+        except Exception as error:  # everything else of the page is right all the same
+            said = validation.printable(f"{type(error).__name__}: {error}")
+            self._unplayed[key] = f"There is no advice to stop under this prior ({said})."
+
+    # -- the prior
+
+    def prior(self, number: int | None) -> PriorView | None:
+        """Look at a version of the prior, by default the one that new tasks start with."""
+        versions = list(self.decider.versions())
+        current = self.decider.version
+        number = current if number is None else number
+        mine = next((each for each in versions if each.number == number), None)
+        if mine is None:
+            return None
+        prior = self.decider.prior(number)
+        running: dict[int, int] = {}
+        ended: list[str] = []
+        for row in islice(reading.every_row(self.decider.store), SCANNED):
+            if row.closed is None:
+                running[row.version] = running.get(row.version, 0) + 1
+            elif row.version == number and row.events and len(ended) < CHECKED:
+                ended.append(row.name)
+        check = self._checked(number, prior, ended)
+        told = prior_table(prior)
+        title = f"Prior, version {number}"
+        shown = {
+            "prior": Shown(
+                "What is believed before the first pull",
+                "The mean reward of each arm in a new task",
+                {"prior": told}, lambda width: _drawn(lambda: fit_figure(prior, [], title, width)),
+            )
+        }  # fmt: skip
+        if isinstance(check, PredictiveCheck):
+            shown["predictive"] = Shown(
+                "Do closed tasks look like that?",
+                "Closed tasks (line) among tasks that the prior generates (bars)",
+                {"predictive": check.table()},
+                lambda width: _drawn(
+                    lambda: predictive_figure(check.observed, check.drawn, CHECK, 2)
+                ),
+            )
+        said = check.verdict if isinstance(check, PredictiveCheck) else check
+        return PriorView(
+            mine, versions, current, running, f"{number}-{len(ended)}",
+            check if isinstance(check, PredictiveCheck) else None,
+            said.replace("like those of the log", "like the closed ones").replace(
+                "The log has", "Closed tasks have"
+            ),
+            shown,
+        )  # fmt: skip
+
+    def _checked(self, number: int, prior: Any, names: list[str]) -> PredictiveCheck | str:
+        """Compare closed tasks with the prior that they ran with."""
+        if hasattr(prior, "contexts"):
+            return "Tasks with contexts have no predictive check."
+        if len(names) < FEWEST:
+            return (
+                f"{len(names)} closed tasks under this version so far: the predictive check needs "
+                f"{FEWEST}."
+            )
+        key = (number, len(names))
+        with self._lock:
+            if key not in self._checks:
+                self._checks[key] = self._compared(number, prior, names)
+            return self._checks[key]
+
+    def _compared(self, number: int, prior: Any, names: list[str]) -> PredictiveCheck | str:
+        tasks = reading.tasks_of(self.decider.store, names)
+        fold = self.decider.operations.fold(number)
+        widths = np.array([len(each.arms) for each in tasks])
+        most = int(widths.max())
+        states = [
+            each.state if len(each.arms) == most else fold.grown(each.state, most) for each in tasks
+        ]
+        whole = for_arms(prior, most)
+        statistics = fold.statistics(states, getattr(whole, "names", None))
+        exists = np.arange(most)[None] < widths[:, None]
+        seed = self.decider.operations.seed
+        try:
+            return predictive_check(prior, statistics, exists, seed=seed)
+        except (AttributeError, TypeError, ValueError) as error:
+            return f"This family has no predictive check ({validation.printable(str(error))})."
+
+    # -- pictures
+
+    def svg(self, key: tuple[Any, ...], shown: Shown, *, narrow: bool, dark: bool) -> bytes:
+        """Draw a picture, or take it from those that were drawn."""
+        whole = (*key, narrow)
+        with self._lock:
+            plain = self._pictures.get(whole)
+        if plain is None:
+            plain = shown.draw(live.NARROW if narrow else live.WIDE)["svg"]
+            with self._lock:
+                self._pictures[whole] = plain
+                while len(self._pictures) > CACHED:
+                    self._pictures.popitem(last=False)
+        return (live.dark(plain) or plain) if dark else plain
+
+
+def _key(task: Task) -> str:
+    """Return what tells two states of a task apart."""
+    return f"{task.version}-{task.steps}-{task.events}-{task.closed is not None:d}-{len(task.arms)}"
+
+
+def _drawn(draw: Callable[[], Picture]) -> Picture:
+    """Draw a picture that other parts of the library make."""
+    with live.DRAWING:
+        return draw()
+
+
+# -- tables and their pictures
+
+
+def overview_shown(uniform: Uniform, chosen: Ratio, rewarded: Ratio) -> dict[str, Shown]:
+    """Pictures over all tasks."""
+    shown = {}
+    if uniform.decisions:
+        sums = uniform.table()
+        shown["earned"] = Shown(
+            "Reward", "Reward so far, and what uniform allocation would have earned",
+            {"earned": sums}, lambda width: live.earned_figure(sums, width),
+        )  # fmt: skip
+    for name, ratio, what in (
+        ("chosen", chosen, "chosen"),
+        ("rewarded", rewarded, "rewarded"),
+    ):
+        if ratio.decisions:
+            counts = ratio.table()
+            shown[name] = Shown(
+                f"Sample ratio: {'decisions' if name == 'chosen' else 'rewards that came'}",
+                f"How often each arm was {what}, less what propensities let expect",
+                {name: counts},
+                lambda width, counts=counts: live.ratio_figure(counts, width),  # type: ignore[misc]
+            )
+    return shown
+
+
+def uniform_words(uniform: Uniform) -> list[str]:
+    """Say what uniform allocation would have earned."""
+    if not uniform.decisions:
+        return ["No reward of a decision with a propensity is known yet."]
+    error = uniform.std_error
+    estimate = plus_minus(uniform.estimate, error)
+    text = (
+        f"Earned {uniform.total:,.5g} in {uniform.decisions:,} rewarded decisions; uniform "
+        f"allocation would have earned {estimate} (standard error), estimated from propensities"
+    )
+    lines = []
+    gap = uniform.total - uniform.estimate
+    if uniform.estimate > 0.0:
+        share = percent(abs(gap) / uniform.estimate)
+        text += f": {share} {'more' if gap >= 0.0 else 'less'} than uniform"
+    lines.append(text + ".")
+    if abs(gap) < 2.0 * error:
+        lines.append("The difference is within two standard errors: it may be chance.")
+    if uniform.frail:
+        lines.append(
+            "One decision with a small propensity makes up much of this error, which may be too "
+            "small: a floor per arm makes such estimates steadier."
+        )
+    return lines
+
+
+def health_of(
+    pairs: list[tuple[Trail, Rewards]], now: float, counted: Mapping[str, int] | None
+) -> Table:
+    """How rewards come in: columns ``what``, ``value`` and ``unit``."""
+    delays = np.concatenate([r.delay[np.isfinite(r.delay)] for _, r in pairs] or [np.zeros(0)])
+    waiting = [
+        now - row.time
+        for trail, rewards in pairs
+        for row, settled in zip(trail.rows, rewards.settled, strict=True)
+        if not settled
+    ]
+    closed = sum(rewards.expired for _, rewards in pairs)
+    rows: list[tuple[str, float, str]] = [("rewards that came", float(len(delays)), "count")]
+    if len(delays):
+        for name, level in (("half of them within", 0.5), ("90 % of them within", 0.9)):
+            rows.append((name, float(np.quantile(delays, level)), "seconds"))
+        rows.append(("the latest after", float(delays.max()), "seconds"))
+    rows.append(("outstanding", float(len(waiting)), "count"))
+    if waiting:
+        rows.append(("the oldest outstanding since", max(waiting), "seconds"))
+    rows.append(("closed because none came in time", float(closed), "count"))
+    rows.append(("corrected", float(sum(r.corrected for _, r in pairs)), "count"))
+    for name, count in (counted or {}).items():
+        rows.append((f"{name} (since this process started)", float(count), "count"))
+    names, values, units = zip(*rows, strict=True)
+    return {"what": list(names), "value": list(values), "unit": list(units)}
+
+
+def task_shown(arms: Table, hills: Table) -> dict[str, Shown]:
+    """Pictures of what is believed of a task's arms."""
+    return {
+        "posterior": Shown(
+            "Posterior of every arm",
+            "What each arm earns per pull, by all that is known: mean, middle 95 % and density",
+            {"arms": arms, **({"densities": hills} if hills["arm"] else {})},
+            lambda width: live.posterior_figure(arms, hills, width),
+        ),
+        "best": Shown(
+            "Which arm is best",
+            "How likely each arm is the best, and what playing it for good is expected to lose",
+            {"arms": arms},
+            lambda width: live.best_figure(arms, width),
+        ),
+    }
+
+
+def densities(operations: Any, task: Task, context: Any) -> Table:
+    """Density of each arm's mean reward: columns ``arm``, ``value`` and ``density``. Empty where a
+    law has no density.
+    """
+    chooser = operations.chooser(task.version, len(task.arms))
+    belief = chooser.belief(task.state)
+    signal = None if context is None else np.asarray(context, dtype=np.float64)[None]
+    seen = Seen(1, operations.horizon, len(task.arms), signal)
+    levels = ndtr(np.linspace(-3.3, 3.3, POINTS))
+    if offers(belief, QuantileBelief):
+        values = np.array([belief.quantile(float(level), seen)[0] for level in levels])
+    else:
+        rng = Streams(operations.seed, np.array([task.key], dtype=np.uint64))
+        drawn = belief.sample(rng.at(Purpose.WORLD, 1), DRAWS, seen)[0]
+        levels = ndtr(np.linspace(-2.4, 2.4, 25))  # draws say little beyond
+        values = np.quantile(drawn, levels, axis=0)
+    out: dict[str, list[Any]] = {"arm": [], "value": [], "density": []}
+    for place, arm in enumerate(task.arms):
+        x = values[:, place]
+        step = np.diff(x)
+        if not (step > 0.0).all():
+            continue
+        out["arm"] += [arm] * len(step)
+        out["value"] += ((x[1:] + x[:-1]) / 2.0).tolist()
+        out["density"] += (np.diff(levels) / step).tolist()
+    return dict(out)
+
+
+def allocation(task: Task, decisions: list[Decided], events: list[Event]) -> Table:
+    """Pulls of each arm so far, at some moments: columns ``step``, ``arm`` and ``pulls``."""
+    width = len(task.arms)
+    moves: list[tuple[int, list[tuple[int, float]]]] = []
+    for row in decisions:
+        if row.counts is None:
+            moves.append((row.step, [(row.arm, 1.0)]))
+        else:
+            each = [(arm, float(count)) for arm, count in enumerate(row.counts)]
+            moves.append((row.step + row.pulls - 1, each))
+    if not moves:
+        done = 0
+        for event in events:
+            if event.kind == "record":
+                done += int(event.pulls)
+                moves.append((done, [(event.arm, float(event.pulls))]))
+    sums, counts = np.zeros(width), np.zeros((len(moves), width))
+    for at, (_, pulls) in enumerate(moves):
+        for arm, count in pulls:
+            sums[arm] += count
+        counts[at] = sums
+    kept = np.unique(np.linspace(0, len(moves) - 1, min(MOMENTS, len(moves))).round().astype(int))
+    out: dict[str, list[Any]] = {"step": [], "arm": [], "pulls": []}
+    for at in kept.tolist() if moves else []:
+        out["step"] += [moves[at][0]] * width
+        out["arm"] += list(task.arms)
+        out["pulls"] += counts[at].tolist()
+    return dict(out)
+
+
+def latest(task: Task, decisions: list[Decided], events: list[Event], most: int = 10) -> Table:
+    """The last decisions: columns ``step``, ``time``, ``arm``, ``propensity``, ``reward`` and
+    ``delay``.
+    """
+    known = {each.step: each for each in events if each.step is not None}
+    out: dict[str, list[Any]] = {
+        name: [] for name in ("step", "time", "arm", "propensity", "reward", "delay")
+    }
+    for row in reversed(decisions[-most:]):
+        event = known.get(row.step)
+        batch = row.counts is not None
+        out["step"].append(row.step)
+        out["time"].append(row.time)
+        out["arm"].append(f"a batch of {row.pulls:,}" if batch else task.arms[row.arm])
+        out["propensity"].append(row.propensity)
+        out["reward"].append(None if event is None else event.value)
+        out["delay"].append(None if event is None else event.time - row.time)
+    return dict(out)

@@ -1,0 +1,140 @@
+"""Log-in by key: a signed cookie that ends by itself, and a limit on tries.
+
+The cookie says when it ends, and whose it is by a name that tells nothing about the key. It is
+signed with a secret that the store keeps, so that all processes of a service know it. Logging out
+ends a session in the process that was asked, and forgets the cookie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+COOKIE: Final = "priorwise_session"
+HOURS: Final = 8.0
+VALUE: Final = "secret of the page's sessions"
+READS: Final = frozenset({"read", "admin"})
+LONGEST_KEY: Final = 500
+TRIES: Final = 5
+"""Wrong keys from one address within :data:`SPAN`."""
+ALL_TRIES: Final = 100
+"""Wrong keys from all addresses within the same time."""
+SPAN: Final = 60.0
+ADDRESSES: Final = 10_000
+"""Addresses that are remembered."""
+
+
+@final
+@dataclass(eq=False)
+class Sessions:
+    """Makes and checks cookies for the readers of one service."""
+
+    service: Any
+    _secret: bytes = b""
+    _ended: OrderedDict[str, float] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def opened(self, key: str) -> str | None:
+        """Return a cookie for a key that may read, None for any other."""
+        if not 0 < len(key) <= LONGEST_KEY or "\x00" in key:
+            return None
+        scopes = self.service.scope_of(key)
+        if scopes is None or not READS & set(scopes):
+            return None
+        named = getattr(self.service, "key_id", None)
+        owner = (named(key) if named is not None else None) or ""
+        content = f"{time.time() + 3600.0 * HOURS:.0f}~{secrets.token_urlsafe(12)}~{owner}"
+        return f"{content}~{self._signed(content, self._kept())}"
+
+    def holds(self, cookie: str | None) -> bool:
+        """Whether a cookie is one of ours, still good, and its key too."""
+        if not cookie or len(cookie) > 500 or not cookie.isascii():
+            return False
+        content, _, signature = cookie.rpartition("~")
+        if not self._true(content, signature):
+            return False
+        ends, number, owner = content.split("~", 2)
+        with self._lock:
+            if number in self._ended:
+                return False
+        reads = getattr(self.service, "key_reads", None)
+        if owner and reads is not None and not reads(owner):
+            return False
+        return float(ends) > time.time()
+
+    def end(self, cookie: str | None) -> None:
+        """End a session."""
+        if not self.holds(cookie):
+            return
+        assert cookie is not None
+        ends, number, _ = cookie.split("~", 2)
+        now = time.time()
+        with self._lock:
+            self._ended[number] = float(ends)
+            for old in [each for each, until in self._ended.items() if until < now]:
+                del self._ended[old]
+
+    def _true(self, content: str, signature: str) -> bool:
+        if content.count("~") < 2:
+            return False
+        known = self._secret
+        if known and hmac.compare_digest(self._signed(content, known), signature):
+            return True
+        # another process may have put its secret in the store after we read it
+        return hmac.compare_digest(self._signed(content, self._kept()), signature)
+
+    def _kept(self) -> bytes:
+        """Return the secret that all processes share."""
+        store = self.service.decider.store
+        with self._lock:
+            text = store.value(VALUE)
+            if text is None:
+                store.put_value(VALUE, secrets.token_hex(32))
+                text = store.value(VALUE)
+            self._secret = bytes.fromhex(text)
+            return self._secret
+
+    @staticmethod
+    def _signed(content: str, secret: bytes) -> str:
+        return hmac.new(secret, content.encode(), hashlib.sha256).hexdigest()
+
+
+@final
+@dataclass(eq=False)
+class Tries:
+    """Counts wrong keys, so that nobody can try many."""
+
+    clock: Any = time.monotonic
+    _wrong: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def wait(self, address: str) -> float:
+        """Seconds until this address may try again, 0 for now."""
+        now = self.clock()
+        with self._lock:
+            return max(
+                self._left(address, TRIES, now),
+                self._left("", ALL_TRIES, now),
+            )
+
+    def wrong(self, address: str) -> None:
+        """Count a wrong key."""
+        now = self.clock()
+        with self._lock:
+            for who, most in ((address, TRIES), ("", ALL_TRIES)):
+                times = self._wrong.setdefault(who, [])
+                times.append(now)
+                del times[:-most]
+                self._wrong.move_to_end(who)
+            while len(self._wrong) > ADDRESSES:
+                self._wrong.popitem(last=False)
+
+    def _left(self, who: str, most: int, now: float) -> float:
+        times = [each for each in self._wrong.get(who, ()) if now - each < SPAN]
+        return 0.0 if len(times) < most else times[-most] + SPAN - now
