@@ -26,6 +26,7 @@ from benchmarks.logs import logs
 from benchmarks.repeated import repeated
 from benchmarks.report import Section, SectionMaker, goal_table
 from benchmarks.reproduce import reproduce
+from benchmarks.stores import stores
 from priorwise.kernels.compiling import sources_stamp
 
 SECTIONS: dict[str, SectionMaker] = {
@@ -40,6 +41,7 @@ SECTIONS: dict[str, SectionMaker] = {
     "logs": logs,
     "repeated": repeated,
     "live": live,
+    "stores": stores,
 }
 FIGURES = (".png", ".svg", ".pdf")
 

@@ -47,7 +47,7 @@ def decider(store: Any, seed: int) -> Decider:
 def load(store: str, log: str, seed: int, name: str, tasks: int, threads: int, pulls: int) -> None:
     """Decide and take rewards in some threads, until a signal or so many pulls of each."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    over = threading.Event()
+    over, parent = threading.Event(), os.getppid()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
 
     def note(kind: str, *what: Any) -> None:
@@ -64,7 +64,7 @@ def load(store: str, log: str, seed: int, name: str, tasks: int, threads: int, p
         rng = np.random.default_rng([seed, thread, *name.encode()])
         late: list[tuple[str, float]] = []
         for pull in range(pulls):
-            if over.is_set():
+            if over.is_set() or os.getppid() != parent:  # told to stop, or left alone
                 return
             task, request = f"task {rng.integers(tasks)}", f"{name} {thread} {pull}"
             made = one.decide(task, request=request)
