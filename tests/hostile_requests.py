@@ -273,8 +273,9 @@ class Cases:
             "/v1", "/v1/", "/v1/decide/", "//v1/decide", "/v1//decide", "/v1/./decide",
             "/v1/../v1/decide", "/v1/decide/..", "/V1/DECIDE", "/v1/decide%00", "/v1/decide%20",
             "/v1%2Fdecide", "/%76%31/decide", "/v1/decide;x=1", "/v1/decide.json",
-            "/v1/tasks//close", "/v1/tasks/a/b/close", "/v1/tasks/a/close/", "/.git/config", "/.env",
-            "/../../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "/admin",
+            "/v1/tasks//close", "/v1/tasks/a/b/close", "/v1/tasks/a/close/", "/.git/config",
+            "/.env", "/../../../../etc/passwd",
+            "/%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "/admin",
             "/wp-login.php", "/v1/units/", "/v1/units/a/b", "/actuator/env", "/docs/..;/v1/decide",
         ):  # fmt: skip
             yield self.one(f"POST {path}", (404, 405), "POST", path, b"{}")
@@ -336,7 +337,8 @@ class Cases:
         for kind in (
             None, "", "text/plain", "text/html", "application/x-www-form-urlencoded",
             "multipart/form-data; boundary=x", "application/xml",
-            "application/json; charset=utf-16", "application/jsonx", "json", "application/json, text/plain", "application/x-msgpack",
+            "application/json; charset=utf-16", "application/jsonx", "json",
+            "application/json, text/plain", "application/x-msgpack",
         ):  # fmt: skip
             yield self.one(f"kind {kind}", 415, "POST", "/v1/decide", body, kind=kind)
         for kind in ("application/json;charset=UTF-8", "Application/JSON", "application/json; "):
