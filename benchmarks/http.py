@@ -194,7 +194,9 @@ def started(store: str, folder: Path, options: list[str]) -> tuple[subprocess.Po
     raise SystemExit((folder / "log.jsonl").read_text())
 
 
-def told(name: str, seen: Seen, seconds: float, disk: list[float], held: tuple[float, float]) -> Any:
+def told(
+    name: str, seen: Seen, seconds: float, disk: list[float], held: tuple[float, float]
+) -> Any:
     sync = np.quantile(disk, 0.99) if disk else float("nan")
     row: dict[str, Any] = {
         "run": name,
@@ -216,7 +218,8 @@ def told(name: str, seen: Seen, seconds: float, disk: list[float], held: tuple[f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    kind = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=kind)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=1000.0)
     parser.add_argument("--store", default=None)

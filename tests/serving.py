@@ -144,12 +144,15 @@ def started(
     store: str | None = None,
     made: dict[str, str] | None = None,
     name: str = "service",
+    with_prior: Any = None,
+    horizon: int = 200,
+    seed: int | None = None,
 ) -> Running:
     """Start a service with keys of every scope."""
     store = store or str(folder / "decisions.db")
     file = folder / "prior.json"
     if not file.exists():
-        prior().save(file)
+        (with_prior or prior()).save(file)
     if made is None:
         made = {}
         if "--open" not in options:
@@ -162,7 +165,8 @@ def started(
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "priorwise", "serve", str(file), "--policy", "ts"),
-                *("--horizon", "200", "--seed", str(base_seed()), "--store", store),
+                *("--horizon", str(horizon), "--store", store),
+                *("--seed", str(base_seed() if seed is None else seed)),
                 *("--port", "0", *options),
             ],
             stdout=stream,

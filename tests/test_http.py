@@ -662,6 +662,11 @@ class Lossy(threading.Thread):
                 return
             with front, socket.create_connection(("127.0.0.1", self.behind)) as back:
                 while data := front.recv(1 << 16):
+                    head, _, body = data.partition(b"\r\n\r\n")
+                    size = int(re.search(rb"content-length: (\d+)", head.lower())[1])  # type: ignore[index]
+                    while len(body) < size:
+                        more = front.recv(1 << 16)
+                        body, data = body + more, data + more
                     back.sendall(data)
                     answer = back.recv(1 << 16)
                     if self.lost:

@@ -182,8 +182,8 @@ def summed_up(made: Any) -> types.Summary:
     advice = None
     if rule is not None:
         advice = types.Stopping(
-            rule.tolerance, rule.stopped, rule.false_stops.value, rule.false_stops.std_error,
-            rule.lost.value, rule.lost.std_error, rule.pulls,
+            rule.tolerance, rule.stopped, rule.false_stops.mean, rule.false_stops.std_error,
+            rule.lost.mean, rule.lost.std_error, rule.pulls, rule.every_pull,
         )  # fmt: skip
     return types.Summary(
         made.task, arms, made.decided, made.horizon, made.closed, made.version, made.leader,

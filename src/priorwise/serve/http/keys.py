@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, final, get_args
 
 from priorwise.core import validation
@@ -56,6 +56,11 @@ def revoke(store: Any, name: str) -> None:
     store.put_key(found[0]._replace(ended=time.time()))
 
 
+def name_of(key: Key) -> str:
+    """Return a name of a key from which nothing follows about it."""
+    return _digest(f"name of {key.digest}")[:16]
+
+
 def in_use(store: Any) -> list[Key]:
     """Keys that were not revoked."""
     rows: list[Key] = store.keys()
@@ -80,9 +85,9 @@ class Keys:
         self._known = {each.digest: each for each in in_use(self._store)}
         self.read = time.monotonic()
 
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._known)
+    def __iter__(self) -> Iterator[Key]:
+        """Go through those in use."""
+        return iter(self._known.values())
 
     def find(self, key: str) -> Key | None:
         """Return the row of a key, if there is such a key and it was not revoked."""

@@ -80,7 +80,12 @@ class Connection(HttpToolsProtocol):
         return f"headers must have at most {self.limits.headers:,} bytes, and be at most {MOST}"
 
     def _refuse(self, status: int, message: str) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = self.cycle
+        begun = cycle is not None and not cycle.response_complete
+        if begun and not cycle.more_body:
+            cycle.keep_alive = False  # good requests came before: they are answered, then it ends
+            return
+        if not begun or not (self.pipeline or cycle.response_started):
             content = msgspec.json.encode(types.Failed(types.Problem(CODES[status], message)))
             self.transport.write(
                 STATUS_LINE[status]
@@ -88,7 +93,7 @@ class Connection(HttpToolsProtocol):
                 + str(len(content)).encode()
                 + b"\r\nx-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
                 + content
-            )  # otherwise in the middle of another answer
+            )
         self.transport.close()
 
     def _watch(self) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http import types
 from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
-from priorwise.serve.http.keys import REFRESHED, Keys, may
+from priorwise.serve.http.keys import REFRESHED, Keys, may, name_of
 from priorwise.serve.http.limits import Bucket, Limits
 from priorwise.serve.http.logs import Log
 from priorwise.serve.http.metrics import Metrics
@@ -128,6 +128,29 @@ class Service:
         self._timers: list[asyncio.Task[None]] = []
         self._closed = False
         self._page = _page(self) if page else None
+
+    # -- what the page asks
+
+    def scope_of(self, key: str) -> set[str] | None:
+        """Return what a key may do, None for one that there is not; it may read the store."""
+        found = self.keys.find(key)
+        if found is None and time.monotonic() - self.keys.read > 1.0:
+            self.keys.refresh()
+            found = self.keys.find(key)
+        return None if found is None else set(found.scopes)
+
+    def key_id(self, key: str) -> str | None:
+        """Return a name of a key that tells nothing about it."""
+        found = self.keys.find(key)
+        return None if found is None else name_of(found)
+
+    def key_reads(self, name: str) -> bool:
+        """Whether the key of such a name is in use and may read."""
+        return any(may(each, "read") for each in self.keys if name_of(each) == name)
+
+    def counters(self) -> dict[str, int]:
+        """How often something was repeated since the process started."""
+        return {"repeated rewards": self.metrics.rewards.get("repeated", 0)}
 
     # -- the decider
 
@@ -389,12 +412,12 @@ class Service:
             self._local(headers, scope["method"])
         if headers.length > self.limits.body or (headers.chunked and not headers.length):
             raise Stop(413, f"the body must have at most {self.limits.body:,} bytes", unread=True)
-        status = 500
+        status, begun = 500, False
 
         async def sent(message: Message) -> None:
-            nonlocal status
+            nonlocal status, begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, begun = message["status"], True
                 given = list(message.get("headers", []))
                 names = {name.lower() for name, _ in given}
                 message = {
@@ -402,7 +425,12 @@ class Service:
                 }  # fmt: skip
             await send(message)
 
-        await self._page(scope, receive, sent)  # type: ignore[misc]
+        try:
+            await self._page(scope, receive, sent)  # type: ignore[misc]
+        except Exception as error:
+            if not begun:
+                raise
+            self.bug(error, "page")  # in the middle of an answer
         return status
 
     # -- starting and stopping
@@ -456,18 +484,19 @@ def _tried(work: Callable[..., Any], given: tuple[Any, ...], options: dict[str, 
 def _page(service: Service) -> Any:
     """Return the page that watches the service, where it is there."""
     try:
-        from priorwise.serve.page import routes  # type: ignore[import-not-found, unused-ignore]
+        from priorwise.serve.page import routes
     except ImportError:
         return None
-    from starlette.applications import Starlette
+    from starlette.responses import RedirectResponse
+    from starlette.routing import Route, Router
 
-    async def lost(request: Any, error: Exception) -> Any:
-        from starlette.responses import Response
+    async def lost(scope: Message, receive: Receive, send: Send) -> None:
+        raise Stop(404, _no_path(scope["path"].encode()))
 
-        stop = Stop(404, _no_path(request.scope["path"].encode()))
-        return Response(_ENCODE(types.Failed(stop.problem)), 404, media_type=JSON)
+    async def home(request: Any) -> Any:
+        return RedirectResponse("watch/", 303)
 
-    return Starlette(routes=routes(service), exception_handlers={404: lost})
+    return Router([Route("/", home), *routes(service)], redirect_slashes=False, default=lost)
 
 
 def _no_path(path: bytes) -> str:

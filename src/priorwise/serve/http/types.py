@@ -211,9 +211,10 @@ class Stopping(Answer):
     stopped: float
     false_stops: float
     false_stops_error: float
-    lost: float
-    lost_error: float
+    lost: float | None
+    lost_error: float | None
     pulls: float
+    every_pull: bool
 
 
 class Summary(Answer):
