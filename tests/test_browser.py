@@ -316,7 +316,8 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(visit: Any) -> No
         page.keyboard.press("Tab")
         seen.append(
             page.evaluate(
-                "((e, s) => [e.textContent.trim() || e.id, s.outlineStyle, parseFloat(s.outlineWidth)])"
+                "((e, s) => [e.textContent.trim() || e.id, s.outlineStyle,"
+                " parseFloat(s.outlineWidth)])"
                 "(document.activeElement, getComputedStyle(document.activeElement))"
             )
         )

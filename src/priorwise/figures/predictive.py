@@ -15,14 +15,15 @@ def predictive_figure(
     observed: Mapping[str, float],
     drawn: Mapping[str, FloatArray],
     title: str,
-    across: int | None = None,
+    width: float | None = None,
 ) -> Picture:
-    """Draw a histogram of the generated logs for each number, and the log as a line; so many beside
-    each other, by default all.
+    """Draw a histogram of the generated logs for each number, and the log as a line: all
+    beside each other, or two by two in a picture of so many inches.
     """
-    across = len(observed) if across is None else across
+    across, wide = len(observed), WIDE
+    if width is not None:
+        across, wide = 2, (width - 0.35) / 2 - GAP
     rows = -(-len(observed) // across)
-    wide = WIDE if across > 2 else 1.35
     width = 0.35 + across * (wide + GAP)
     more = (rows - 1) * (TALL + BETWEEN)
     note = "Blue: logs that the prior generates, task by task with as many arms. Orange: the log."

@@ -192,7 +192,8 @@ class _Page:
         if part is None:
             return self._missing("No such task", Safe(f"No task is called {name(asked)}."))
         query = address("task.part", {"name": asked})
-        title = f"<h1>{name(asked, 500)}</h1>"
+        kind = ' class="long"' if len(asked) > 60 else ""
+        title = f"<h1{kind}>{name(asked, 500)}</h1>"
         short = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in asked)
         return self._whole(short[:80], [title, views.STATUS, views.refreshed(query, part)])
 

@@ -420,7 +420,7 @@ class Watch:
                 "Closed tasks (line) among tasks that the prior generates (bars)",
                 {"predictive": check.table()},
                 lambda width: _drawn(
-                    lambda: predictive_figure(check.observed, check.drawn, CHECK, 2)
+                    lambda: predictive_figure(check.observed, check.drawn, CHECK, width)
                 ),
             )
         said = check.verdict if isinstance(check, PredictiveCheck) else check
