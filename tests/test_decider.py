@@ -143,7 +143,7 @@ def test_many_at_once_are_those_one_by_one():
         for token in found.tokens[::2]:
             assert together.reward(token, 1.0) == single.reward(token, 1.0) == "counted"
     assert together.replay("task 0") == []
-    together.close_task("task 3")
+    together.close("task 3")
     with pytest.raises(Conflict, match="closed"):
         together.decide_many(["new", "task 3"])
     assert together.store.task("new") is None  # all or none
@@ -367,7 +367,7 @@ def test_what_is_no_prior_for_live_decisions_is_refused(prior):
         (lambda d: d.reward(None, 1.0), "token"),
         (lambda d: d.record("nowhere", "red", 5, 2), "nowhere"),
         (lambda d: d.summary("nowhere"), "nowhere"),
-        (lambda d: d.close_task("nowhere"), "nowhere"),
+        (lambda d: d.close("nowhere"), "nowhere"),
         (lambda d: d.replay("nowhere"), "nowhere"),
         (lambda d: d.accept(7), "7"),
         (lambda d: d.decline(1), "in use"),
@@ -574,8 +574,8 @@ def test_records_of_real_rewards_need_their_squares():
 def test_closed_tasks_take_rewards_but_no_decisions():
     made = decider()
     d = made.decide("t")
-    assert made.close_task("t") is True
-    assert made.close_task("t") is False
+    assert made.close("t") is True
+    assert made.close("t") is False
     with pytest.raises(Conflict, match="closed"):
         made.decide("t")
     assert made.reward(d.token, 1.0) == "counted"

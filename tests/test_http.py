@@ -609,7 +609,7 @@ def test_the_client_asks_as_one_asks_a_decider(running: Running) -> None:
         summary = client.summary("client/4")
         assert summary.leader in ARMS
         assert sum(each.prob_best for each in summary.arms) == pytest.approx(1.0)
-        assert client.close_task("client/4")
+        assert client.close("client/4")
         with pytest.raises(Conflict, match="closed"):
             client.decide("client/4")
         with pytest.raises(NotFound):

@@ -406,7 +406,7 @@ def test_tasks_are_searched_and_paged() -> None:
     for number in range(45):
         decider.decide(f"Task {number:02d}")
     for number in range(5):
-        decider.close_task(f"Task {number:02d}")
+        decider.close(f"Task {number:02d}")
     visitor = client(Service(decider))
 
     def names(query: dict[str, str]) -> tuple[list[str], str | None]:
@@ -457,7 +457,7 @@ def test_every_family_has_its_pages(case: str) -> None:
     for number in range(12):
         played(decider, f"task {number}", 5, **how)
         if number > 1:
-            decider.close_task(f"task {number}")
+            decider.close(f"task {number}")
     if case == "own arms":
         decider.decide("task 0", available=["x", "new"])
     decider._clock.now += 10.0

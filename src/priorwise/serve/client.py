@@ -207,8 +207,16 @@ class Client:
         outcome: Outcome = self._ask("POST", "/v1/record", body)["outcome"]
         return outcome
 
-    def close_task(self, task: str) -> bool:
-        """Close a task; whether it was open."""
+    def close(self, task: str | None = None) -> bool:
+        """Close a task; whether it was open. Without a task, close the connections of all
+        threads.
+        """
+        if task is None:
+            with self._lock:
+                for each in self._all:
+                    each.close()
+                self._all.clear()
+            return True
         return bool(self._ask("POST", f"/v1/tasks/{_part(task)}/close")["closed"])
 
     def summary(self, task: str, context: Any = None) -> TaskSummary:
@@ -219,13 +227,6 @@ class Client:
     def delete(self, unit: str) -> int:
         """Erase what is known of a unit; returns in how many decisions it was."""
         return int(self._ask("DELETE", f"/v1/units/{_part(unit)}")["decisions"])
-
-    def close(self) -> None:
-        """Close the connections of all threads."""
-        with self._lock:
-            for each in self._all:
-                each.close()
-            self._all.clear()
 
     def __enter__(self) -> Self:
         return self

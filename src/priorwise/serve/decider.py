@@ -442,8 +442,17 @@ class Decider:
             count += self._run(close(some), tasks=[name for name, _ in some], steps=some)
         return count
 
-    def close_task(self, task: str) -> bool:
-        """Close a task: no more decisions, but late rewards; whether it was open."""
+    def close(self, task: str | None = None) -> bool:
+        """Close a task: no more decisions, but late rewards. Returns whether it was open.
+
+        Without a task, let go of the store, as the end of a ``with`` statement does: what was
+        acknowledged is kept, and a fit that runs is waited for.
+        """
+        if task is None:
+            if self._fit_thread is not None:
+                self._fit_thread.join()
+            self.store.close()
+            return True
         _check_name("task", task)
         now = self._clock()
         done: bool = self._run(
@@ -598,12 +607,6 @@ class Decider:
 
     def _version_in(self, session: Any) -> int:
         return session.version if self.store.durable else self._newest()
-
-    def close(self) -> None:
-        """Let go of the store; what was acknowledged is kept, and a fit that runs is waited for."""
-        if self._fit_thread is not None:
-            self._fit_thread.join()
-        self.store.close()
 
     def __enter__(self) -> Self:
         return self

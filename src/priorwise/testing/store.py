@@ -266,7 +266,7 @@ class StoreContract(Seeded):
         token = one.decide("a", available=["x", "y"], unit="u", request="r").token
         one.reward(token, 1.0)
         one.decide("closed", available=["x"])
-        one.close_task("closed")
+        one.close("closed")
         before = dump(one.store, one.operations.fold)
         refused: list[Callable[[], Any]] = [
             lambda: one.decide("new"),
@@ -287,7 +287,7 @@ class StoreContract(Seeded):
             lambda: one.record("a", "nobody", 2, 1.0),
             lambda: one.record("a", "x", 2, 3.0),
             lambda: one.record("nowhere", "x", 2, 1.0),
-            lambda: one.close_task("nowhere"),
+            lambda: one.close("nowhere"),
         ]
         for work in refused:
             with pytest.raises(ValueError, match=r"\w"):
@@ -516,7 +516,7 @@ class StoreContract(Seeded):
         one.record("task 0", "red", 3, 1.0)
         one.allocate("task 0", 4)
         for name in names[:3]:
-            one.close_task(name)
+            one.close(name)
         assert store.size() == (4, 3, 8, 2)
         assert store.names() == names
         assert store.names(closed=True) == names[:3]

@@ -140,7 +140,7 @@ async def record(service: Service, call: Call) -> types.Rewarded:
 
 async def close_task(service: Service, call: Call) -> types.Closed:
     """Close a task: no more decisions, but late rewards."""
-    return types.Closed(await service.do("close_task", *call.names))
+    return types.Closed(await service.do("close", *call.names))
 
 
 async def delete_unit(service: Service, call: Call) -> types.Deleted:

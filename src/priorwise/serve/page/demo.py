@@ -68,7 +68,7 @@ def play(
     wait: Callable[[float], None] | None = None,
 ) -> Played:  # fmt: skip
     """Play a day of traffic against a decider, or a client of the service: anything with
-    ``decide(task)``, ``reward(token, value)`` and ``close_task(task)``.
+    ``decide(task)``, ``reward(token, value)`` and ``close(task)``.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def play(
                 order = visitors * 9 + pulls
                 heapq.heappush(waiting, (late, order, decision.token, bought))
         if last:
-            target.close_task(names[place])
+            target.close(names[place])
     return Played(campaigns, pulls, rewards, lost, repeated, earned)
 
 
