@@ -230,11 +230,14 @@ def priorwise_commands() -> dict[str, set[str]]:
 
     from priorwise.cli import app
 
+    def options(command) -> set[str]:
+        """Those of a command, and of the commands in it."""
+        inner = getattr(command, "commands", {}).values()
+        own = {option for p in command.params for option in p.opts}
+        return own.union(*(options(each) for each in inner))
+
     group = typer.main.get_command(app)
-    return {
-        name: {option for p in command.params for option in p.opts}
-        for name, command in group.commands.items()
-    }  # type: ignore[attr-defined]
+    return {name: options(command) for name, command in group.commands.items()}  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
