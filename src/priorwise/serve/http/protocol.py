@@ -19,7 +19,7 @@ MOST: Final = 100
 
 
 @final
-class Connection(HttpToolsProtocol):
+class Connection(HttpToolsProtocol):  # type: ignore[misc]
     """One connection of a client."""
 
     limits = Limits()  # those of the process
