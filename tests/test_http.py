@@ -7,7 +7,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import re
+import signal
 import socket
 import sqlite3
 import threading
@@ -48,13 +50,13 @@ class Asked:
     """A service in this process, with keys of every scope."""
 
     def __init__(self, store: Any = None, **options: Any) -> None:
-        limits = options.pop("limits", None)
+        limits, page = options.pop("limits", None), options.pop("page", False)
         self.log = io.StringIO()
         self.decider = Decider(
             prior(), pw.ThompsonSampling(), horizon=200, seed=base_seed(), store=store, **options
         )
         self.keys = {each: keys.add(self.decider.store, each, [each]) for each in keys.SCOPES}
-        self.service = Service(self.decider, limits=limits, log=Log(self.log), page=False)
+        self.service = Service(self.decider, limits=limits, log=Log(self.log), page=page)
 
     def __call__(
         self, method: str, path: str, body: Any = None, key: str | None = "admin", **more: Any
@@ -417,6 +419,41 @@ def test_a_rate_per_key() -> None:
     assert asked("GET", "/v1/tasks", key="admin").status_code == 200  # another key
 
 
+def test_more_requests_at_once_than_it_takes_on() -> None:
+    asked = Asked(limits=Limits(waiting=0))
+    answer = asked("GET", "/v1/tasks")
+    error(answer, 503, "unavailable")
+    assert answer.headers["retry-after"] == "1"
+    assert asked("GET", "/health").status_code == 200
+
+
+def test_the_page_is_part_of_the_service() -> None:
+    asked = Asked(page=True)
+    first = asked("GET", "/", key=None)
+    assert (first.status_code, first.headers["location"]) == (303, "watch/")
+    assert asked("GET", "/watch/", key=None).status_code in (303, 401)
+    form = asked("GET", "/watch/login", key=None)
+    assert form.status_code == 200
+    assert form.headers["x-content-type-options"] == "nosniff"
+    assert "content-security-policy" in form.headers
+    error(asked("GET", "/watch/nowhere", key=None), 404, "not_found")
+    error(asked("GET", "/nowhere", key=None), 404, "not_found")
+    long = asked("POST", "/watch/login", key=None, content=b"k" * (Limits().body + 1))
+    error(long, 413, "too_large")
+    service, read = asked.service, asked.keys["read"]
+    assert service.scope_of(read) == {"read"}
+    assert service.scope_of("pw_other") is None
+    name = service.key_id(read)
+    assert name is not None
+    assert name not in read
+    assert service.key_reads(name)
+    assert not service.key_reads(str(service.key_id(asked.keys["decide"])))
+    keys.revoke(asked.decider.store, "read")
+    service.keys.refresh()
+    assert not service.key_reads(name)
+    assert {line["route"] for line in asked.lines()} == {"page", "other"}
+
+
 # -- what is refused
 
 
@@ -755,6 +792,27 @@ def test_keys_come_and_go_while_the_service_runs(tmp_path: Path) -> None:
         pytest.fail("the revoked key is still good")
     assert service.stop() == 0
     assert service.keys["web"] not in service.log.read_text()
+
+
+@pytest.mark.slow
+def test_several_workers_share_a_store(tmp_path: Path) -> None:
+    service = started(tmp_path, "--workers", "2")
+    steps = [service.ask("POST", "/v1/decide", {"task": "t"}).json["step"] for _ in range(20)]
+    assert steps == list(range(1, 21))
+    starts = {line["process"] for line in service.lines() if line["event"] == "started"}
+    for _ in range(100):
+        starts = {line["process"] for line in service.lines() if line["event"] == "started"}
+        if len(starts) == 2:
+            break
+        threading.Event().wait(0.2)
+    assert len(starts) == 2
+    os.kill(starts.pop(), signal.SIGKILL)
+    for _ in range(10):  # the other one goes on
+        with Client(service.url, service.keys["admin"], retries=5) as client:
+            steps.append(client.decide("t").step)
+    assert steps == list(range(1, 31))
+    assert service.stop() == 0
+    assert "take turns" in service.log.read_text()
 
 
 # -- the command line

@@ -5,6 +5,7 @@ before it ends.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import threading
@@ -61,6 +62,7 @@ class Settings:
         Connection.limits = self.limits
         decider = self.decider()
         warmed(decider)
+        log.write("info", "started", process=os.getpid(), open=self.open)
         return Service(decider, open=self.open, limits=self.limits, log=log)
 
 
@@ -154,7 +156,6 @@ def run(
         Multiprocess(configured(settings, settings.limits, workers), [port]).run()
         return
     service = settings()
-    service.log.write("info", "started", address=_address(port), open=settings.open)
     say(_address(port))
     Server(configured(service, settings.limits)).run([port])
 
