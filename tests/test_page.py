@@ -145,13 +145,19 @@ GUARDED = {
     "/picture.svg": 401,
     "/table.csv": 401,
 }
-ANYBODY = {("GET", ""), ("GET", "/login"), ("GET", "/style.css"), ("GET", "/live.js")}
+ANYBODY = {
+    ("GET", "root"),
+    ("GET", ""),
+    ("GET", "/login"),
+    ("GET", "/style.css"),
+    ("GET", "/live.js"),
+}
 POSTED = {("POST", "/login"), ("POST", "/logout")}
 
 
 def test_every_address_is_known_to_be_guarded_or_not() -> None:
     found = {
-        (method, route.path.removeprefix(FOLDER))
+        (method, route.path.removeprefix(FOLDER) if route.path != "/" else "root")
         for route in routes(Service(started()))
         for method in route.methods or ()
         if method != "HEAD"
@@ -275,6 +281,51 @@ def test_a_service_without_keys_needs_none() -> None:
     assert "Log out" not in page.text
 
 
+def test_the_service_itself_has_the_page(tmp_path: Any) -> None:
+    """On SQLite, with real keys: one that reads, and ends."""
+    pytest.importorskip("msgspec")
+    from priorwise.serve.http import keys
+    from priorwise.serve.http.service import Service as Real
+
+    decider = played(started(store=tmp_path / "tasks.db"))
+    reading, deciding = (keys.add(decider.store, name, [name]) for name in ("read", "decide"))
+    service = Real(decider)
+    visitor = Visitor(service, "http://testserver")
+    assert visitor.get("/").headers["location"] == "watch/"
+    assert visitor.get(f"{FOLDER}/").headers["location"] == "login"
+    assert visitor.post(f"{FOLDER}/login", data={"key": deciding}).status_code == 403
+    assert visitor.post(f"{FOLDER}/login", data={"key": reading}).status_code == 303
+    for path in ("/", "/prior", "/task?name=a+task", f"/picture.svg{QUERY}", f"/table.csv{QUERY}"):
+        answer = visitor.get(f"{FOLDER}{path}")
+        assert answer.status_code == 200, path
+        policy = answer.headers["content-security-policy"]
+        assert policy == POLICY or "svg" in path
+        assert reading.split("_")[-1] not in str(visitor.cookies)
+    keys.revoke(decider.store, "read")
+    service.keys.refresh()
+    assert visitor.get(f"{FOLDER}/").status_code == 303
+    decider.close()
+
+
+def test_errors_are_told_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(played(started()))
+    told: list[Any] = []
+    service.bug = lambda error, route: told.append((str(error), route))  # type: ignore[attr-defined]
+    visitor = client(service)
+
+    def broken(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Watch, "task", broken)
+    error: Exception = RuntimeError("secret detail")
+    answer = visitor.get(f"{FOLDER}/task?name=a+task")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert told == [("secret detail", "page")]
+    error = pw.serve.Unavailable("the disk is full")
+    assert visitor.get(f"{FOLDER}/task?name=a+task").status_code == 503
+
+
 # -- what browsers get
 
 
@@ -305,6 +356,7 @@ def pages_of(visitor: Visitor, tasks: list[str]) -> list[tuple[str, Any]]:
     return [(path, visitor.get(f"{FOLDER}{path}")) for path in paths]
 
 
+@pytest.mark.slow
 def test_hostile_names_are_only_names() -> None:
     prior = pw.ExchangeableBetaPrior(2.0, 3.0)
     decider = started(prior, horizon=6)
@@ -531,6 +583,7 @@ def drawn_by(visitor: Visitor, drawn: list[Figure], **query: str) -> Figure:
     return drawn[0]
 
 
+@pytest.mark.slow
 def test_tables_are_what_pictures_show(day: Any, drawn: list[Figure]) -> None:
     visitor = client(Service(day))
     task = {"of": "task", "name": "campaign 09"}

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from priorwise.figures.pages import CSS
+from priorwise.serve.errors import Unavailable
 from priorwise.serve.page import views
 from priorwise.serve.page.data import Watch
 from priorwise.serve.page.html import Safe, address, as_csv, name
@@ -63,6 +64,7 @@ def routes(service: Service, *, fresh: float | None = None) -> list[Route]:
         "/live.js": page.script,
     }
     return [
+        Route("/", page.home, methods=["GET"]),
         Route(FOLDER, page.home, methods=["GET"]),
         *(
             Route(f"{FOLDER}{path}", page.guarded(make), methods=["GET"])
@@ -96,8 +98,17 @@ class _Page:
             return await run_in_threadpool(checked, request)
 
         def checked(request: Request) -> Response:
-            if self.open or self.sessions.holds(request.cookies.get(COOKIE)):
-                return make(request)
+            try:
+                if self.open or self.sessions.holds(request.cookies.get(COOKIE)):
+                    return make(request)
+            except Unavailable:
+                return self._sorry(503, "The store does not answer at the moment.")
+            except Exception as error:
+                report = getattr(self.service, "bug", None)
+                if report is None:
+                    raise
+                report(error, "page")
+                return self._sorry(500, "An error of the service itself: its log has more.")
             if request.url.path.endswith((".part", ".svg", ".csv")):
                 return _answer("log in first", 401, kind="text/plain; charset=utf-8")
             return _to("login")
@@ -228,6 +239,9 @@ class _Page:
 
     def _whole(self, title: str, parts: list[str]) -> Response:
         return _answer(views.document(title, parts, open=self.open))
+
+    def _sorry(self, status: int, message: str) -> Response:
+        return _answer(views.sorry("Sorry", message, open=self.open), status)
 
     def _missing(self, title: str, message: str) -> Response:
         return _answer(views.sorry(title, message, open=self.open), 404)

@@ -38,7 +38,7 @@ from priorwise.serve.page.audit import (
     sample_ratio,
     uniform_estimate,
 )
-from priorwise.serve.rows import Decided, Event, Task, Version
+from priorwise.serve.rows import Decided, Event, Listed, Size, Task, Version
 from priorwise.serve.summary import summarised
 
 MOST_TASKS: Final = 2_000
@@ -161,6 +161,7 @@ class Watch:
     _lock: Any = field(default_factory=threading.RLock)
     _trails: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
     _overview: tuple[float, Overview] | None = None
+    _size: tuple[float, Size] | None = None  # until when it holds
     _views: OrderedDict[str, TaskView] = field(default_factory=OrderedDict)
     _pictures: OrderedDict[tuple[Any, ...], bytes] = field(default_factory=OrderedDict)
     _checks: dict[tuple[int, int], PredictiveCheck | str] = field(default_factory=dict)
@@ -190,7 +191,7 @@ class Watch:
         store, operations = decider.store, decider.operations
         names: list[str] = []
         read = 0
-        for row in reading.listed(store, closed=None, most=MOST_TASKS, after=None):
+        for row in store.tasks(most=MOST_TASKS):
             read += row.steps
             if names and read > MOST_DECISIONS:
                 break
@@ -199,32 +200,40 @@ class Watch:
         for name in [each for each in self._trails if each not in set(names)]:
             del self._trails[name]
         pairs = [(self._trails[name].trail, self._trails[name].rewards) for name in names]
-        opened = len(store.names(closed=False))
-        closed = len(store.names(closed=True))
+        size = self._sized()
         shared = operations.arms_of(decider.version) is not None
         uniform = uniform_estimate(pairs)
         chosen = sample_ratio(pairs, shared=shared)
         rewarded = sample_ratio(pairs, shared=shared, rewarded=True)
         health = health_of(pairs, decider._clock(), reading.counters(self.service))
         decisions = sum(len(trail.rows) for trail, _ in pairs)
-        state = tuple((name, *self._trails[name].at) for name in names), opened, closed
+        state = tuple((name, *self._trails[name].at) for name in names), size
         number = hash(state) & 0xFFFFFFFF
         if before is not None and before.number == number:
             shown = before.shown
         else:
             shown = overview_shown(uniform, chosen, rewarded)
         alarms = [
-            self._prior_alarm(closed),
+            self._prior_alarm(size.closed),
             Alarm(chosen.doubtful, "sample ratio", chosen.verdict()),
             Alarm(rewarded.doubtful, "rewards by arm", rewarded.verdict("rewarded")),
         ]
         return Overview(
-            number, opened, closed, decisions, len(names), decisions,
+            number, size.open, size.closed, size.decisions, len(names), decisions,
             sum(trail.batched for trail, _ in pairs), uniform, chosen, rewarded, health, alarms,
             shown,
         )  # fmt: skip
 
-    def _extend(self, row: reading.Row) -> None:
+    def _sized(self) -> Size:
+        """Count what the store holds; the longer that takes, the more seldom."""
+        now = time.monotonic()
+        if self._size is None or now > self._size[0]:
+            found = self.decider.store.size()
+            took = time.monotonic() - now
+            self._size = now + took + 50.0 * took, found
+        return self._size[1]
+
+    def _extend(self, row: Listed) -> None:
         kept = self._trails.get(row.name)
         if kept is not None and kept.at == (row.steps, row.events):
             return
@@ -265,11 +274,11 @@ class Watch:
     ) -> tuple[list[dict[str, Any]], str | None]:
         """Search tasks by a part of their names, the newest first; and after which more come."""
         wanted = words.casefold()
-        rows: list[reading.Row] = []
+        rows: list[Listed] = []
         more = None
         store, last, scanned = self.decider.store, after, 0
         while len(rows) <= PAGE and scanned < SCANNED:
-            block = reading.listed(store, closed=closed, most=4 * PAGE, after=last)
+            block = store.tasks(closed=closed, most=4 * PAGE, after=last)
             scanned += len(block)
             rows += [each for each in block if wanted in each.name.casefold()]
             if len(block) < 4 * PAGE:
@@ -282,7 +291,7 @@ class Watch:
             more = rows[-1].name
         return [{**row._asdict(), "leader": leader} for row, leader in self._leading(rows)], more
 
-    def _leading(self, rows: list[reading.Row]) -> list[tuple[reading.Row, tuple[str, float]]]:
+    def _leading(self, rows: list[Listed]) -> list[tuple[Listed, tuple[str, float]]]:
         """Return the arm with the largest posterior mean of each task, and that mean."""
         operations = self.decider.operations
         tasks = {each.name: each for each in reading.tasks_of(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, cast
 
-from priorwise.serve.rows import Decided, Event, Task
-
-R = TypeVar("R")
+from priorwise.serve.rows import Decided, Event, Listed, Task
 
 
 class Service(Protocol):
@@ -25,18 +23,6 @@ class Service(Protocol):
         """Return what a key may do, None for one that there is not."""
 
 
-class Row(NamedTuple):
-    """A task in a list."""
-
-    name: str
-    version: int
-    arms: tuple[str, ...]
-    steps: int
-    events: int
-    opened: float
-    closed: float | None
-
-
 class Log(NamedTuple):
     """A task with all that happened in it."""
 
@@ -45,29 +31,10 @@ class Log(NamedTuple):
     events: list[Event]
 
 
-def look(store: Any, work: Callable[[Any], R]) -> R:
-    """Read from a store."""
-    reader = getattr(store, "look", None)
-    if reader is not None:
-        return reader(work)
-    with store.session() as session:
-        return work(session)
-
-
-def listed(store: Any, *, closed: bool | None, most: int, after: str | None) -> list[Row]:
-    """List tasks, the newest first, from the one that follows ``after``."""
-    if hasattr(store, "tasks"):
-        return [Row(*each) for each in store.tasks(closed=closed, most=most, after=after)]
-    names = store.names(closed=closed)[::-1]
-    start = names.index(after) + 1 if after in names else 0
-    wanted = names[start : start + most]
-    return look(store, lambda session: [_row(session.task(name)) for name in wanted])
-
-
-def every_row(store: Any, *, closed: bool | None = None, block: int = 2_000) -> Iterator[Row]:
+def every_row(store: Any, *, closed: bool | None = None, block: int = 2_000) -> Iterator[Listed]:
     """All tasks, the newest first."""
     after = None
-    while rows := listed(store, closed=closed, most=block, after=after):
+    while rows := store.tasks(closed=closed, most=block, after=after):
         yield from rows
         if len(rows) < block:
             return
@@ -83,7 +50,7 @@ def log_of(store: Any, name: str) -> Log | None:
             return None
         return Log(_copied(task), session.decisions(name), session.events(name))
 
-    return look(store, read)
+    return cast("Log | None", store.look(read))
 
 
 def tasks_of(store: Any, names: list[str]) -> list[Task]:
@@ -93,7 +60,7 @@ def tasks_of(store: Any, names: list[str]) -> list[Task]:
         found = (session.task(name) for name in names)
         return [_copied(each) for each in found if each is not None]
 
-    return look(store, read)
+    return cast(list[Task], store.look(read))
 
 
 def _copied(task: Task) -> Task:
@@ -103,12 +70,6 @@ def _copied(task: Task) -> Task:
         task.name, task.key, task.version, task.arms, state, task.opened, task.steps, task.events,
         task.closed,
     )  # fmt: skip
-
-
-def _row(task: Task) -> Row:
-    return Row(
-        task.name, task.version, task.arms, task.steps, task.events, task.opened, task.closed
-    )
 
 
 def counters(service: Any) -> Mapping[str, int] | None:
