@@ -202,6 +202,8 @@ def _advice(summary: Summary) -> str:
         f"on loses {summary.expected_loss:.3g} per pull on average"
     )
     stopping = summary.stopping
+    if summary.closed:
+        return f"Closed: {known}."
     if stopping is None:
         return f"{known}, in this context."
     rate = stopping.false_stops
