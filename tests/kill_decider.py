@@ -15,6 +15,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
@@ -136,6 +137,16 @@ class Nursery:
         child = self._ask(asked)
         self._alive.add(child)
         return child
+
+    def acknowledged(self) -> None:
+        """Wait until the process that was started last has had an acknowledgement."""
+        log = self._folder / f"process {self.started}.log"
+        for _ in range(6000):
+            text = log.read_text() if log.exists() else ""
+            if '["acknowledged"' in text or '["error"' in text:
+                return
+            time.sleep(0.01)
+        raise AssertionError("nothing was acknowledged within a minute")
 
     def kill(self, child: int) -> None:
         os.kill(child, signal.SIGKILL)

@@ -41,19 +41,23 @@ def kills_on_a_file(nursery: Nursery, folder: Path, seed: int, rounds: int) -> i
                 path.unlink()
             found.append(0)
         child = nursery.start(store, seed=seed, tasks=4, threads=3)
-        time.sleep(random.uniform(0.0, 0.05 if number % 10 == 0 else 0.6))
+        if number % 5:  # the others may die before they have done anything
+            nursery.acknowledged()
+        time.sleep(random.uniform(0.0, 0.4 if number % 5 else 0.1))
         nursery.kill(child)
         found[-1] = check(store, nursery.logs(), seed)
     return sum(found)
 
 
-def kills_on_a_server(nursery: Nursery, url: str, seed: int, rounds: int, tasks: int = 4) -> int:
+def kills_on_a_server(nursery: Nursery, url: str, seed: int, rounds: int) -> int:
     """Kill one of two processes, again and again, while the other goes on."""
     random.seed(seed)
     found = 0
-    for _ in range(rounds):
-        pair = [nursery.start(url, seed=seed, tasks=tasks, threads=3) for _ in range(2)]
-        time.sleep(random.uniform(0.0, 0.6))
+    for number in range(rounds):
+        pair = [nursery.start(url, seed=seed, tasks=8, threads=6) for _ in range(2)]
+        if number % 5:
+            nursery.acknowledged()
+        time.sleep(random.uniform(0.0, 0.4))
         nursery.kill(pair.pop(random.randrange(2)))
         time.sleep(0.1)
         nursery.stop(pair[0])
@@ -67,7 +71,7 @@ def test_a_process_killed_on_sqlite(
 ) -> None:
     found = kills_on_a_file(nursery, tmp_path, seed, rounds)
     print(f"{rounds} kills, {found} acknowledged rewards")
-    assert found > 10 * rounds
+    assert found > rounds // 2
 
 
 @pytest.mark.parametrize("rounds", [SOME, pytest.param(50, marks=pytest.mark.soak, id="many")])
@@ -76,7 +80,7 @@ def test_one_of_two_processes_killed_on_postgresql(
 ) -> None:
     found = kills_on_a_server(nursery, database(server), seed, rounds)
     print(f"{rounds} kills, {found} acknowledged rewards")
-    assert found > 10 * rounds
+    assert found > rounds // 2
 
 
 @pytest.mark.slow

@@ -71,7 +71,9 @@ class Store(Protocol):
     """Where tasks and their logs are kept.
 
     ``durable`` says whether what ``run`` returned survives the end of the process. Methods may be
-    called from several threads. What the store cannot do now raises ``Unavailable``.
+    called from several threads. What the store cannot do now raises ``Unavailable``. A store may
+    have ``submit`` too, which takes what ``run`` takes and returns a future at once: then a service
+    needs no thread for each request that waits.
     """
 
     durable: bool
