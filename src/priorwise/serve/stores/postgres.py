@@ -170,6 +170,7 @@ def _upgrade(link: _Link, where: str) -> None:
     encoding = link.query("SHOW server_encoding")[0][0]
     if encoding != "UTF8":
         raise ValueError(f"{where} keeps text as {encoding}: make a database with encoding UTF8")
+    link.execute("SET statement_timeout = 0")  # a step may have to go through a large table
     link.execute("BEGIN")
     try:
         link.execute("SELECT pg_advisory_xact_lock(?)", (UPGRADING,))
