@@ -536,6 +536,25 @@ def test_deleting_a_unit_leaves_the_replay_of_others(contexts):
     assert not again.repeated
 
 
+def test_deleting_a_unit_after_corrections_leaves_the_sums():
+    prior = pw.LinearGaussianPrior(np.zeros(2), np.eye(2), contexts=pw.SphereContexts(3))
+    for order in ("first", "second"):
+        made = decider(prior)
+        rng = np.random.default_rng(seed_of(2))
+        x = rng.normal(size=(4, 3, 2))
+        tokens = [made.decide("t", context=x[k], unit=f"unit {k}").token for k in range(3)]
+        for token in tokens:
+            made.reward(token, 0.5)
+        made.reward(tokens[0 if order == "first" else 1], 1.5, correct=True)
+        made.decide("t", context=x[3])
+        state = made.store.task("t").state
+        assert made.delete("unit 1") == 1
+        assert made.operations.folded(made.store, made.store.task("t")) == state
+        assert made.replay("t") == []
+        with pytest.raises(Conflict, match="part of a sum"):
+            made.reward(tokens[0], 3.0, correct=True)
+
+
 def test_batches_and_records():
     made = decider(horizon=500)
     batch = made.allocate("t", 200)

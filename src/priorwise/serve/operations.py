@@ -417,7 +417,7 @@ class Operations:
         last = {each.step: each.number for each in kept if each.step is not None}
         state = fold.empty(arms)
         for event in kept:
-            if event.kind == "sealed" and event.state is not None:
+            if event.state is not None:
                 state = fold.decode(event.state)
             elif (
                 event.kind in COUNTED
@@ -476,16 +476,18 @@ class Operations:
 
     def _seal(self, session: Any, task: Task, steps: list[int]) -> None:
         """Put the sum of all events so far in the place of each event that reads a context which
-        is to be erased.
+        is to be erased. A later correction takes back what such a sum has, so it gets its own.
         """
         events, fold = session.events(task.name), self.fold(task.version)
-        sealed = []
+        sealed: list[Event] = []
         for event in events:
-            if event.step in steps and event.kind in COUNTED:
+            erased = event.step in steps and event.kind in COUNTED
+            if erased or (sealed and event.kind == "correction"):
                 state = self.folded_from(
                     task.version, len(task.arms), events, session.decided, task.name, event.number
                 )
-                sealed.append(event._replace(kind="sealed", value=None, state=fold.encode(state)))
+                told = event._replace(state=fold.encode(state))
+                sealed.append(told._replace(kind="sealed", value=None) if erased else told)
         for event in sealed:
             session.replace_event(task.name, event)
 
