@@ -563,6 +563,20 @@ def test_the_page_changes_when_something_happens() -> None:
     assert all(a != b for a, b in zip(after, before, strict=True))
 
 
+def test_a_large_log_is_read_in_several_looks() -> None:
+    decider = started()
+    for number in range(5):
+        played(decider, f"task {number}")
+    watch = Watch(Service(decider), fresh=-1.0, budget=-1.0)
+    assert watch.overview().tasks_read == 0
+    watch.budget = 60.0
+    assert watch.overview().tasks_read == 5
+    watch.budget = -1.0  # what was read before is kept up to date all the same
+    decider.decide("task 0")
+    view = watch.overview()
+    assert (view.tasks_read, view.decisions_read, view.decisions) == (5, 41, 41)
+
+
 # -- tables are what pictures show
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
+from scipy.special import chdtrc
 
 from priorwise.core.estimates import percent
 from priorwise.core.protocols import MeanBelief, offers
@@ -328,10 +329,8 @@ class Ratio:
     @property
     def p_value(self) -> float:
         """How often counts are as far off where nothing is wrong; NaN where nothing can be said."""
-        from scipy.stats import chi2
-
         value, freedom = self.statistic
-        return float(chi2.sf(value, freedom)) if freedom else float("nan")
+        return float(chdtrc(freedom, value)) if freedom else float("nan")
 
     @property
     def doubtful(self) -> bool:

@@ -43,8 +43,10 @@ from priorwise.serve.summary import summarised
 
 MOST_TASKS: Final = 2_000
 """Tasks that rewards and ratios are summed up over, the newest ones."""
-MOST_DECISIONS: Final = 50_000
+MOST_DECISIONS: Final = 20_000
 """The same for decisions."""
+BUDGET: Final = 2.0
+"""Seconds that one look spends on tasks that are new to it; the rest is read at the next one."""
 FRESH: Final = 2.0
 """Seconds for which numbers over all tasks are not looked up again."""
 ALARM_EVERY: Final = 60.0
@@ -158,6 +160,7 @@ class Watch:
 
     service: Any
     fresh: float = FRESH
+    budget: float = BUDGET
     _lock: Any = field(default_factory=threading.RLock)
     _trails: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
     _overview: tuple[float, Overview] | None = None
@@ -190,13 +193,14 @@ class Watch:
         decider = self.decider
         store, operations = decider.store, decider.operations
         names: list[str] = []
-        read = 0
+        read, began = 0, time.monotonic()
         for row in store.tasks(most=MOST_TASKS):
             read += row.steps
             if names and read > MOST_DECISIONS:
                 break
-            names.append(row.name)
-            self._extend(row)
+            if row.name in self._trails or time.monotonic() - began < self.budget:
+                names.append(row.name)
+                self._extend(row)
         for name in [each for each in self._trails if each not in set(names)]:
             del self._trails[name]
         pairs = [(self._trails[name].trail, self._trails[name].rewards) for name in names]
