@@ -19,6 +19,7 @@ from priorwise.experiments.general import (
     hidden_state,
     logistic,
     normal_gamma,
+    own_contexts,
     particles,
     tabular_mdp,
 )
@@ -34,6 +35,7 @@ CASES: Final[dict[str, Case]] = {
     "linear-quadratic": control.CASE,
     "hidden-state": hidden_state.CASE,
     "logistic": logistic.CASE,
+    "own-contexts": own_contexts.CASE,
     "particles": particles.CASE,
 }
 ORACLE: Final = "true prior"
