@@ -42,6 +42,7 @@ OWN_CONTEXTS = pw.MixturePrior(
 )
 OWN_COUNTS = pw.LinearStatistics([[[2.0]]], [[0.3]], [7.0], [2])
 CART = pw.families.Plant([[1.0]], [[0.1]], 0.01)
+NOISY_CART = pw.families.HiddenPlant([[1.0]], [[1.0]], [[0.1]], 0.01, 0.1)
 ARMS_OPEN = pw.ExchangeableBetaPrior(1.0, 2.0)
 TS = pw.ThompsonSampling()
 COUNTED = pw.BetaStatistics([[1, 2, 1], [0, 3, 2], [1, 1, 3]], [[5, 5, 5]] * 3)
@@ -525,6 +526,43 @@ def doors() -> list[Door]:
                 "control": (*NOT_NUMBERS, [], [1.0], np.eye(2), [[nan]], [[1e200]]),
                 "cov": (*NOT_NUMBERS, [], [1.0, 1.0], [[1.0]], -np.eye(2), np.full((2, 2), nan)),
                 "plant": (None, "cart", 3, pw.families.Plant),
+            },
+        ),
+        door(
+            "HiddenPlant",
+            pw.families.HiddenPlant,
+            {
+                "observation": [[1.0, 0.0]],
+                "output_cost": [[1.0]],
+                "action_cost": [[1.0]],
+                "noise_var": 1.0,
+                "output_var": 1.0,
+            },
+            {
+                "observation": (*NOT_NUMBERS, [], [1.0], [[nan, 0.0]]),
+                "output_cost": (*NOT_NUMBERS, [], [1.0, 1.0], -np.eye(1), np.eye(2), [[nan]]),
+                "action_cost": (*NOT_NUMBERS, [], [[0.0]], [[-1.0]], [[nan]], [1.0]),
+                "noise_var": (*NOT_NUMBERS, [], [1.0], 0.0, -1.0, nan),
+                "output_var": (*NOT_NUMBERS, [], [1.0, 1.0], 0.0, -1.0, nan),
+                "start": (*NOT_NUMBERS[1:], [], [1.0], [nan, 0.0], [1e200, 0.0]),
+                "start_cov": (*NOT_NUMBERS[1:], [], [1.0, 1.0], [[1.0]], -np.eye(2)),
+                "limit": (None, "x", 0.0, -1.0, nan, 1e200, True, [1.0]),
+            },
+        ),
+        door(
+            "FiniteLqgPrior",
+            pw.families.FiniteLqgPrior,
+            {
+                "transition": [[[1.0]]] * 2,
+                "control": [[[0.5]]] * 2,
+                "probs": [0.5, 0.5],
+                "plant": NOISY_CART,
+            },
+            {
+                "transition": (*NOT_NUMBERS, [], [1.0], [np.eye(2)] * 2, [[[nan]]] * 2),
+                "control": (*NOT_NUMBERS, [], [1.0], [np.eye(2)] * 2, [[[nan]]] * 2, [[[0.5]]]),
+                "probs": (*NOT_NUMBERS, [], [0.5], [0.5, 0.6], [-0.5, 1.5], [nan, 1.0]),
+                "plant": (None, "cart", 3, CART, pw.families.HiddenPlant),
             },
         ),
         door(

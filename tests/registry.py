@@ -139,12 +139,19 @@ OWN_CONTEXTS = pw.MixturePrior(
     [0.3, 0.7],
 )
 CART = pw.families.Plant([[1 / 3]], [[0.1 + 0.2]], 1e-7, start=[5e-324], limit=1e9 / 7)
+NOISY_CART = pw.families.HiddenPlant(
+    [[1 / 3]], [[0.1 + 0.2]], [[1e-7]], 0.1, [1e-9], start=[5e-324], limit=1e9 / 7
+)
 OF_TASKS = pw.families.TaskFeatures(["n", "of"], [None, ["a", "b"]], [1 / 3, 0.0], [0.1 + 0.2, 0.5])
 VALUES = {
     "plant": CART,
     "linear-quadratic": pw.LinearQuadraticPrior([[1 / 3]], [[-0.0]], 1e-9 * np.eye(2), CART),
     "finite-linear-quadratic": pw.families.FiniteLinearQuadraticPrior(
         [[[1 / 3]], [[2.0]]], [[[0.1 + 0.2]], [[-1.0]]], [0.3, 0.7], CART
+    ),
+    "hidden-plant": NOISY_CART,
+    "finite-lqg": pw.families.FiniteLqgPrior(
+        [[[1 / 3]], [[2.0]]], [[[0.1 + 0.2]], [[-1.0]]], [0.3, 0.7], NOISY_CART
     ),
     "task-features": OF_TASKS,
     "featured": pw.families.FeaturedPrior(

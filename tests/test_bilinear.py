@@ -107,7 +107,7 @@ class TestLogistic(PriorContract):
         return pw.LogisticPrior(*matrix_normal(MIDDLE, ROWS, COLUMNS), contexts)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused(seed: int) -> None:
     contexts = NormalContexts(ARMS, COV)
     with pytest.raises(ValueError, match="contexts have 6 features, but mean has 3 weights"):
         pw.LinearGaussianPrior(np.zeros(3), np.eye(3), contexts=contexts)
@@ -119,4 +119,4 @@ def test_what_does_not_fit_is_refused() -> None:
         NormalContexts(np.zeros((3, 2)), np.eye(2))
     prior = pw.LinearGaussianPrior(np.zeros(6), np.eye(6), contexts=contexts)
     with pytest.raises(TypeError, match="exact look-ahead needs contexts with expected_best"):
-        pw.simulate(prior, pw.ExactKnowledgeGradient(), horizon=2, tasks=2, seed=0)
+        pw.simulate(prior, pw.ExactKnowledgeGradient(), horizon=2, tasks=2, seed=seed)

@@ -46,6 +46,8 @@ from priorwise.families.linear.statistics import LinearStatistics as LinearStati
 from priorwise.families.linear_quadratic.finite import (
     FiniteLinearQuadraticPrior as FiniteLinearQuadraticPrior,
 )
+from priorwise.families.linear_quadratic.hidden import FiniteLqgPrior as FiniteLqgPrior
+from priorwise.families.linear_quadratic.hidden import HiddenPlant as HiddenPlant
 from priorwise.families.linear_quadratic.plant import Plant as Plant
 from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior as LinearQuadraticPrior
 from priorwise.families.logistic.prior import LogisticPrior as LogisticPrior

@@ -54,7 +54,7 @@ def limit(true: Any, believed: Any, policy: Policy, horizon: int, seed: int) -> 
 
 CASE: Final = Case(
     title="Contexts that tell of the task",
-    axis="odds of the second kind of task believed, as a multiple of the true ones",
+    axis="odds of the second kind believed, as a multiple of the true ones",
     true=lambda: believed(1.0),
     wrong=believed,
     vague=vague,
@@ -63,6 +63,6 @@ CASE: Final = Case(
     policy=ThompsonSampling(),
     horizon=8,
     tasks=400,
-    note="Three arms, rewards bilinear in arm and context, 8 pulls, Thompson sampling.",
+    note="Three arms, bilinear rewards, 8 pulls, Thompson sampling.",
     limit=limit,
 )
