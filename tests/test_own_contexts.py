@@ -351,6 +351,14 @@ def test_laws_that_features_do_not_tell_apart_are_refused() -> None:
         )
 
 
+def test_a_mixture_of_such_mixtures_is_refused() -> None:
+    """Its environments and its evidence would be those of the first one only."""
+    with pytest.raises(ValueError, match="write those in one list"):
+        pw.MixturePrior([linear(), linear((0.1, 0.9))], [0.5, 0.5])
+    with pytest.raises(ValueError, match="write those in one list"):
+        pw.MixturePrior([linear()], [1.0])
+
+
 def test_tools_say_where_they_do_not_apply(seed: int) -> None:
     prior, other = linear(), linear(covs=COVS[::-1])
     with pytest.raises(ValueError, match="different laws of contexts"):

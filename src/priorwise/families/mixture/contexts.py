@@ -63,6 +63,11 @@ def own_contexts(components: Sequence[Any]) -> OwnContexts | None:
     different measures.
     """
     laws: tuple[Any, ...] = tuple(getattr(part, "contexts", None) for part in components)
+    if any(isinstance(law, OwnContexts) for law in laws):
+        raise ValueError(
+            "components must not be mixtures whose components have contexts of their own: write "
+            "those in one list, with the products of probabilities"
+        )
     if all(law is laws[0] or law == laws[0] for law in laws):
         return None
     for place, law in enumerate(laws):
