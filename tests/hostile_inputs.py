@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import priorwise as pw
 from priorwise.core.streams import streams
+from priorwise.families.mixture.statistics import MixtureStatistics
 from priorwise.policies.play_arms import PlayArms
 from priorwise.testing.seeds import base_seed
 
@@ -30,7 +31,18 @@ OTHER_NORMAL = pw.GaussianPrior([0.2, 0.1], np.eye(2))
 FINITE = pw.FinitePrior([[0.1, 0.9], [0.8, 0.2]], [0.5, 0.5])
 OTHER_FINITE = pw.FinitePrior([[0.1, 0.9], [0.8, 0.2]], [0.4, 0.6])
 LINEAR = pw.LinearGaussianPrior([0.0, 1.0], np.eye(2), contexts=pw.SphereContexts(3))
+OWN_CONTEXTS = pw.MixturePrior(
+    [
+        pw.LinearGaussianPrior(
+            [0.0], [[1.0]], 1.0, pw.families.NormalContexts([[1.0], [2.0]], [[v]])
+        )
+        for v in (1.0, 2.0)
+    ],
+    [0.5, 0.5],
+)
+OWN_COUNTS = pw.LinearStatistics([[[2.0]]], [[0.3]], [7.0], [2])
 CART = pw.families.Plant([[1.0]], [[0.1]], 0.01)
+NOISY_CART = pw.families.HiddenPlant([[1.0]], [[1.0]], [[0.1]], 0.01, 0.1)
 ARMS_OPEN = pw.ExchangeableBetaPrior(1.0, 2.0)
 TS = pw.ThompsonSampling()
 COUNTED = pw.BetaStatistics([[1, 2, 1], [0, 3, 2], [1, 1, 3]], [[5, 5, 5]] * 3)
@@ -517,6 +529,43 @@ def doors() -> list[Door]:
             },
         ),
         door(
+            "HiddenPlant",
+            pw.families.HiddenPlant,
+            {
+                "observation": [[1.0, 0.0]],
+                "output_cost": [[1.0]],
+                "action_cost": [[1.0]],
+                "noise_var": 1.0,
+                "output_var": 1.0,
+            },
+            {
+                "observation": (*NOT_NUMBERS, [], [1.0], [[nan, 0.0]]),
+                "output_cost": (*NOT_NUMBERS, [], [1.0, 1.0], -np.eye(1), np.eye(2), [[nan]]),
+                "action_cost": (*NOT_NUMBERS, [], [[0.0]], [[-1.0]], [[nan]], [1.0]),
+                "noise_var": (*NOT_NUMBERS, [], [1.0], 0.0, -1.0, nan),
+                "output_var": (*NOT_NUMBERS, [], [1.0, 1.0], 0.0, -1.0, nan),
+                "start": (*NOT_NUMBERS[1:], [], [1.0], [nan, 0.0], [1e200, 0.0]),
+                "start_cov": (*NOT_NUMBERS[1:], [], [1.0, 1.0], [[1.0]], -np.eye(2)),
+                "limit": (None, "x", 0.0, -1.0, nan, 1e200, True, [1.0]),
+            },
+        ),
+        door(
+            "FiniteLqgPrior",
+            pw.families.FiniteLqgPrior,
+            {
+                "transition": [[[1.0]]] * 2,
+                "control": [[[0.5]]] * 2,
+                "probs": [0.5, 0.5],
+                "plant": NOISY_CART,
+            },
+            {
+                "transition": (*NOT_NUMBERS, [], [1.0], [np.eye(2)] * 2, [[[nan]]] * 2),
+                "control": (*NOT_NUMBERS, [], [1.0], [np.eye(2)] * 2, [[[nan]]] * 2, [[[0.5]]]),
+                "probs": (*NOT_NUMBERS, [], [0.5], [0.5, 0.6], [-0.5, 1.5], [nan, 1.0]),
+                "plant": (None, "cart", 3, CART, pw.families.HiddenPlant),
+            },
+        ),
+        door(
             "FiniteLinearQuadraticPrior",
             pw.families.FiniteLinearQuadraticPrior,
             {
@@ -697,6 +746,49 @@ def doors() -> list[Door]:
                     np.full((2, 3, 2), nan),
                     np.ones((1, 1, 1, 1)),
                 )
+            },
+        ),
+        door(
+            "NormalContexts",
+            pw.families.NormalContexts,
+            {"arm_features": np.eye(2), "cov": np.eye(3), "mean": np.zeros(3)},
+            {
+                "arm_features": (*NOT_NUMBERS, [], [1.0], np.full((2, 2), nan), np.zeros((2, 2))),
+                "cov": (*NOT_NUMBERS, [], [1.0] * 3, -np.eye(3), np.ones((3, 3))),
+                "mean": ("x", [], [1.0], np.full(3, nan)),
+            },
+        ),
+        door(
+            "bilinear",
+            pw.families.bilinear,
+            {"arm_features": np.eye(2), "contexts": np.ones((4, 3))},
+            {
+                "arm_features": (*NOT_NUMBERS, [], [1.0], np.full((2, 2), nan)),
+                "contexts": (*NOT_NUMBERS, [], [1.0], np.full((2, 2), nan)),
+            },
+        ),
+        door(
+            "matrix_normal",
+            pw.families.matrix_normal,
+            {"mean": np.zeros((2, 3)), "row_cov": np.eye(2), "column_cov": np.eye(3)},
+            {
+                "mean": (*NOT_NUMBERS, [], [1.0], np.full((2, 3), nan)),
+                "row_cov": (*NOT_NUMBERS, [], -np.eye(2), np.eye(3)),
+                "column_cov": (*NOT_NUMBERS, [], -np.eye(3), np.eye(2)),
+            },
+        ),
+        door(
+            "MixtureStatistics",
+            MixtureStatistics,
+            {
+                "parts": (OWN_COUNTS, OWN_COUNTS),
+                "laws": [each.contexts for each in OWN_CONTEXTS.components],
+                "log_contexts": [[0.0, -1.0]],
+            },
+            {
+                "parts": (None, [], "x", [3]),
+                "laws": (None, [], "x", [pw.SphereContexts(2)] * 2),
+                "log_contexts": (None, "x", [0.0], [[0.0]], [[nan, 0.0]], [[np.inf, 0.0]]),
             },
         ),
         door(

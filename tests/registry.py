@@ -129,13 +129,29 @@ STATE_PRIORS = {
     ),
 }
 
+OWN_CONTEXTS = pw.MixturePrior(
+    [
+        pw.LinearGaussianPrior(
+            [1 / 3], [[v]], 0.7, pw.families.NormalContexts([[1.0], [-0.5]], [[v]])
+        )
+        for v in (0.1 + 0.2, 1e-9)
+    ],
+    [0.3, 0.7],
+)
 CART = pw.families.Plant([[1 / 3]], [[0.1 + 0.2]], 1e-7, start=[5e-324], limit=1e9 / 7)
+NOISY_CART = pw.families.HiddenPlant(
+    [[1 / 3]], [[0.1 + 0.2]], [[1e-7]], 0.1, [1e-9], start=[5e-324], limit=1e9 / 7
+)
 OF_TASKS = pw.families.TaskFeatures(["n", "of"], [None, ["a", "b"]], [1 / 3, 0.0], [0.1 + 0.2, 0.5])
 VALUES = {
     "plant": CART,
     "linear-quadratic": pw.LinearQuadraticPrior([[1 / 3]], [[-0.0]], 1e-9 * np.eye(2), CART),
     "finite-linear-quadratic": pw.families.FiniteLinearQuadraticPrior(
         [[[1 / 3]], [[2.0]]], [[[0.1 + 0.2]], [[-1.0]]], [0.3, 0.7], CART
+    ),
+    "hidden-plant": NOISY_CART,
+    "finite-lqg": pw.families.FiniteLqgPrior(
+        [[[1 / 3]], [[2.0]]], [[[0.1 + 0.2]], [[-1.0]]], [0.3, 0.7], NOISY_CART
     ),
     "task-features": OF_TASKS,
     "featured": pw.families.FeaturedPrior(
@@ -194,6 +210,13 @@ VALUES = {
         [[[2.0]]], [[1 / 3]], [7.0], [2], log_noise=[0.1], noise_var=[0.5, 1 / 3]
     ),
     "mixture-statistics": MixtureStatistics((pw.BetaStatistics([[1]], [[2]]),)),
+    "own-contexts": OWN_CONTEXTS,
+    "own-contexts-statistics": MixtureStatistics(
+        (pw.LinearStatistics([[[2.0]]], [[1 / 3]], [7.0], [2]),) * 2,
+        laws=[each.contexts for each in OWN_CONTEXTS.components],
+        log_contexts=[[-np.inf, 0.1 + 0.2]],
+    ),
+    "normal-contexts": pw.families.NormalContexts([[1 / 3], [0.1]], [[0.1 + 0.2]], [-1e-9]),
     "bernoulli-rewards": SUCCESSES,
     "normal-rewards": NORMALS,
     "mdp-statistics": pw.families.MdpStatistics(

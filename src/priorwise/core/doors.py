@@ -91,7 +91,9 @@ def believed(prior: Any, value: Any) -> None:
         theirs, ours = (getattr(each, "dim", None) for each in (prior, value))
         if shown is not None and theirs != ours:
             raise ValueError(f"believed has {ours} features, but the tasks have {theirs}")
-        if shown is not None and shown != expected:
+        # a law that belongs to the unknown task may be mistaken, as all of it may
+        told = any(getattr(each, "of_environment", False) for each in (shown, expected))
+        if shown is not None and shown != expected and not told:
             raise ValueError("prior and believed must share the law of contexts: pass one to both")
     # what rewards can be, and what the belief can take in; None where nothing says so
     taken = getattr(getattr(value, "reward_law", None), "support", None)

@@ -32,6 +32,9 @@ from priorwise.families.gaussian.likelihood.estimator import (
 from priorwise.families.gaussian.moments import GaussianMoments as GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior as GaussianPrior
 from priorwise.families.gaussian.statistics import GaussianStatistics as GaussianStatistics
+from priorwise.families.linear.bilinear import NormalContexts as NormalContexts
+from priorwise.families.linear.bilinear import bilinear as bilinear
+from priorwise.families.linear.bilinear import matrix_normal as matrix_normal
 from priorwise.families.linear.contexts import GivenContexts as GivenContexts
 from priorwise.families.linear.contexts import SphereContexts as SphereContexts
 from priorwise.families.linear.likelihood.estimator import (
@@ -43,6 +46,8 @@ from priorwise.families.linear.statistics import LinearStatistics as LinearStati
 from priorwise.families.linear_quadratic.finite import (
     FiniteLinearQuadraticPrior as FiniteLinearQuadraticPrior,
 )
+from priorwise.families.linear_quadratic.hidden import FiniteLqgPrior as FiniteLqgPrior
+from priorwise.families.linear_quadratic.hidden import HiddenPlant as HiddenPlant
 from priorwise.families.linear_quadratic.plant import Plant as Plant
 from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior as LinearQuadraticPrior
 from priorwise.families.logistic.prior import LogisticPrior as LogisticPrior

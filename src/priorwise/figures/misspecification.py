@@ -51,7 +51,7 @@ def misspecification(
         beside.loglog()
         order = np.argsort(bounds["tv"])
         tv, bound = bounds["tv"][order], bounds["bound"][order]
-        trivial = float(bounds["trivial"][0])
+        trivial = float(bounds["trivial"].max())  # where it depends on what is believed
         gaps = [mean_estimate(wrong[place] - oracle) for place in order]
         seen = np.array([abs(g.mean) if abs(g.mean) > 2 * g.std_error else np.nan for g in gaps])
         beside.plot(tv, bound, color=style.COLOURS[0], marker="o", markersize=4)

@@ -48,6 +48,6 @@ CASE: Final = Case(
     policy=ThompsonSampling(),
     horizon=10,
     tasks=100,
-    note="Place and speed of a cart, 10 steps, Thompson sampling; states are cut at length 5.",
+    note="A cart, 10 steps, Thompson sampling; states are cut at length 5.",
     limit=limit,
 )

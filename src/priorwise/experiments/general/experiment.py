@@ -18,7 +18,9 @@ from priorwise.experiments.general import (
     control,
     hidden_state,
     logistic,
+    lqg,
     normal_gamma,
+    own_contexts,
     particles,
     tabular_mdp,
 )
@@ -33,7 +35,9 @@ CASES: Final[dict[str, Case]] = {
     "tabular-mdp": tabular_mdp.CASE,
     "linear-quadratic": control.CASE,
     "hidden-state": hidden_state.CASE,
+    "lqg": lqg.CASE,
     "logistic": logistic.CASE,
+    "own-contexts": own_contexts.CASE,
     "particles": particles.CASE,
 }
 ORACLE: Final = "true prior"

@@ -65,6 +65,7 @@ LINEAR = Family(
     name="linear",
     priors=(LinearGaussianPrior,),
     homes={
+        "normal-contexts": "priorwise.families.linear.bilinear",
         "linear-statistics": "priorwise.families.linear.statistics",
         "linear-uncertainty": "priorwise.families.linear.likelihood.earlier",
     },

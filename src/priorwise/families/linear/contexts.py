@@ -1,5 +1,6 @@
 """Laws of contexts: what features the arms have at each pull. The law is known to the learner and
-shared by all priors compared.
+shared by all priors compared, unless it is a part of the unknown task: then features tell which
+law they follow (:mod:`priorwise.families.mixture.contexts`).
 """
 
 from dataclasses import dataclass
@@ -53,6 +54,13 @@ def law_of_contexts(contexts: Any) -> Contexts:
         )
     law: Contexts = contexts
     return law
+
+
+def check_weights(law: Contexts, size: int) -> None:
+    """Refuse a law whose features are not as many as there are weights, where it says how many."""
+    dim = law.features.shape[2] if isinstance(law, GivenContexts) else getattr(law, "dim", size)
+    if dim != size:
+        raise ValueError(f"contexts have {dim} features, but mean has {size} weights")
 
 
 @final
@@ -133,6 +141,17 @@ class GivenContexts(Serializable):
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """Pick an entry of the pool for each task."""
         return self.features[rng.integers(len(self.features))]
+
+    @property
+    def measure(self) -> Any:
+        """Probabilities of single tables."""
+        return "tables of features"
+
+    def log_density(self, features: FloatArray) -> FloatArray:
+        """Logarithm of the share of the pool that equals a task's features."""
+        hits = sum((features == x).all(axis=(1, 2)) for x in self.features)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.asarray(hits, dtype=np.float64) / len(self.features)))
 
     def expected_best(self, m: FloatArray, gains: FloatArray, seen: Seen) -> FloatArray:
         """Average the exact value over the pool."""

@@ -20,6 +20,7 @@ from priorwise.families.linear.contexts import (
     IntegrableContexts,
     SphereContexts,
     best_directions,
+    check_weights,
     law_of_contexts,
 )
 from priorwise.families.linear.environment import LinearEnvironment
@@ -39,8 +40,9 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
     noise_var
         Variance of a reward around ``x_a'w``: one for all arms, or ``(arm,)``.
     contexts
-        Where features come from: :class:`SphereContexts`, :class:`GivenContexts`, an array ``(pool,
-        arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
+        Where features come from: :class:`SphereContexts`, :class:`NormalContexts`,
+        :class:`GivenContexts`, an array ``(pool, arm, dim)`` or ``(arm, dim)``, or any object with
+        ``arms`` and ``draw(rng, dim)``.
     names
         Names of the arms.
 
@@ -67,11 +69,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
         """Check and freeze the parameters."""
         checked = validation.vector("mean", mean)
         law = law_of_contexts(contexts)
-        if isinstance(law, GivenContexts) and law.features.shape[2] != checked.size:
-            raise ValueError(
-                f"contexts have {law.features.shape[2]} features, but mean has {checked.size} "
-                "weights"
-            )
+        check_weights(law, checked.size)
         super().__init__(checked, cov, noise_var, law.arms, names)
         validation.freeze(self, contexts=law)
 

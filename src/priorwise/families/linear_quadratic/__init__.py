@@ -6,6 +6,7 @@ import numpy as np
 
 from priorwise.core.family import Family, Later, register
 from priorwise.families.linear_quadratic.finite import FiniteLinearQuadraticPrior
+from priorwise.families.linear_quadratic.hidden import FiniteLqgPrior
 from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior
 
 
@@ -27,7 +28,7 @@ LINEAR_QUADRATIC = register(
 )
 
 
-def _equal(prior: FiniteLinearQuadraticPrior) -> FiniteLinearQuadraticPrior:
+def _equal(prior: Any) -> Any:
     """All candidates equally likely."""
     return prior.replaced(probs=np.full(prior.support, 1.0 / prior.support))
 
@@ -39,6 +40,17 @@ FINITE_LINEAR_QUADRATIC = register(
         blank=_equal,
         pair=Later("priorwise.families.finite.distance:FinitePair.of"),
         posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
+        parameters=("probs",),
+    )
+)
+
+FINITE_LQG = register(
+    Family(
+        name="finite-lqg",
+        priors=(FiniteLqgPrior,),
+        homes={"hidden-plant": "priorwise.families.linear_quadratic.hidden"},
+        blank=_equal,
+        pair=Later("priorwise.families.finite.distance:FinitePair.of"),
         parameters=("probs",),
     )
 )

@@ -19,7 +19,12 @@ from priorwise.core.rewards import BernoulliRewards
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
-from priorwise.families.linear.contexts import Contexts, GivenContexts, law_of_contexts
+from priorwise.families.linear.contexts import (
+    Contexts,
+    GivenContexts,
+    check_weights,
+    law_of_contexts,
+)
 from priorwise.families.linear.environment import FeatureEnvironment
 from priorwise.families.logistic.belief import LogisticBelief, PoolLogisticBelief
 from priorwise.families.logistic.statistics import check_features
@@ -43,8 +48,9 @@ class LogisticPrior(Serializable):
         Prior mean ``(dim,)`` and covariance ``(dim, dim)`` of the weights, which are log odds per
         unit of a feature; the covariance may be singular.
     contexts
-        Where features come from: :class:`SphereContexts`, :class:`GivenContexts`, an array ``(pool,
-        arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
+        Where features come from: :class:`SphereContexts`, :class:`NormalContexts`,
+        :class:`GivenContexts`, an array ``(pool, arm, dim)`` or ``(arm, dim)``, or any object with
+        ``arms`` and ``draw(rng, dim)``.
     names
         Names of the arms.
 
@@ -79,11 +85,7 @@ class LogisticPrior(Serializable):
         law = law_of_contexts(contexts)
         if isinstance(law, GivenContexts):
             check_features("contexts", law.features)
-            if law.features.shape[2] != centre.size:
-                raise ValueError(
-                    f"contexts have {law.features.shape[2]} features, but mean has {centre.size} "
-                    "weights"
-                )
+        check_weights(law, centre.size)
         check_sizes(centre, np.zeros(1))
         spread = validation.covariance("cov", cov, centre.size)
         check_sizes(centre, np.diag(spread))

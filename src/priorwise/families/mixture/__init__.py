@@ -24,5 +24,8 @@ MIXTURE = Family(
     blank=_blank,
     log_marginal=Later("priorwise.families.mixture.statistics:log_marginal"),
     measure=Later("priorwise.families.mixture.statistics:measure"),
+    pair=Later("priorwise.families.mixture.distance:pair"),
+    tail_conditions=Later("priorwise.families.mixture.tails:tail_conditions"),
+    largest_diameter=Later("priorwise.families.mixture.tails:largest_diameter"),
 )
 register(MIXTURE)

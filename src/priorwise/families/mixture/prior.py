@@ -3,10 +3,13 @@ weighted by how well each predicts.
 
 A learned prior mixed with a little of a vague one forgives: where a task contradicts the learned
 prior, a few pulls move the weight to the vague one. Costs the sum of the components' costs.
+
+Components may have laws of contexts of their own: the law is a part of the unknown task then, and
+the features that a task shows weigh the components too (:mod:`.contexts`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -21,6 +24,7 @@ from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.mixture.contexts import OwnContexts, OwnContextsEnvironment, own_contexts
 
 
 @final
@@ -31,7 +35,8 @@ class MixturePrior(Serializable):
     Parameters
     ----------
     components
-        Priors with the same arms, reward law and contexts.
+        Priors with the same arms and reward law, and with the same contexts, or each with its own,
+        whose densities can be compared.
     probs
         Their probabilities, summing to 1.
 
@@ -47,12 +52,13 @@ class MixturePrior(Serializable):
 
     components: tuple[Any, ...]
     probs: FloatArray
+    _own: OwnContexts | None = field(repr=False)
 
     def __init__(self, components: Sequence[Any], probs: ArrayLike) -> None:
         """Check and freeze the components."""
         parts = check_components("components", components)
         probs = validation.probabilities("probs", probs, len(parts))
-        validation.freeze(self, components=parts, probs=probs)
+        validation.freeze(self, components=parts, probs=probs, _own=own_contexts(parts))
 
     @property
     def arms(self) -> int:
@@ -66,8 +72,10 @@ class MixturePrior(Serializable):
 
     @property
     def contexts(self) -> Any:
-        """Law of the features that a pull shows; None where it shows none."""
-        return getattr(self.components[0], "contexts", None)
+        """Law of the features that a pull shows, :class:`OwnContexts` where that depends on the
+        component; None where it shows none.
+        """
+        return self._own or getattr(self.components[0], "contexts", None)
 
     @property
     def dim(self) -> int:
@@ -99,8 +107,8 @@ class MixturePrior(Serializable):
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Draw the component of each task, then the task."""
         index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.probs.size)))
-        drawn = [part.sample(rng, tasks) for part in self.components]
-        return mixed(drawn, index)
+        drawn = mixed([part.sample(rng, tasks) for part in self.components], index)
+        return drawn if self._own is None else OwnContextsEnvironment(drawn, self._own, index)
 
     def log_probs(self, tasks: int) -> FloatArray:
         """Logarithms of the probabilities, for each of some tasks, ``(task, component)``."""
@@ -115,7 +123,11 @@ class MixturePrior(Serializable):
             what = f"the belief of components[{place}], a {type(part).__name__},"
             members = doors.members(PredictiveBelief)
             doors.role(what, part, "a belief that tells how likely rewards are", *members)
-        return MixtureBelief(parts, self.log_probs(tasks), self.arms)
+        return self._belief(parts, self.log_probs(tasks))
+
+    def _belief(self, parts: tuple[Any, ...], log_weights: FloatArray) -> "MixtureBelief":
+        counted = np.zeros(len(log_weights), dtype=np.int64)
+        return MixtureBelief(parts, log_weights, self.arms, self._own, counted)
 
     def belief_given(self, statistics: Any) -> "MixtureBelief":
         """Return the belief about tasks of which all that was seen is in their statistics, one for
@@ -124,7 +136,8 @@ class MixturePrior(Serializable):
         seen = statistics_of(self, statistics, "belief_given")
         start, gained = self.log_probs(seen.tasks), seen.log_marginals(self.components)
         parts = tuple(part.belief_given(own) for own, part in seen.beside(self.components))
-        return MixtureBelief(parts, rescaled(start + gained, start)[0], self.arms)
+        shown = rescaled(start + seen.log_contexts_under(self._own), start)[0]
+        return self._belief(parts, rescaled(shown + gained, shown)[0])
 
 
 @final
@@ -135,20 +148,36 @@ class MixtureBelief:
     parts: tuple[Any, ...]
     log_weights: FloatArray  # (task, component), up to a constant per task
     arms: int
+    contexts: OwnContexts | None  # where each component has a law of its own
+    counted: IntArray  # (task,): last step whose contexts are in the weights
 
     @property
     def tasks(self) -> int:
         """Number of tasks."""
         return self.log_weights.shape[0]
 
-    def probabilities(self) -> FloatArray:
-        """Posterior probabilities of the components, ``(task, component)``."""
-        weights = np.exp(self.log_weights - self.log_weights.max(axis=1, keepdims=True))
+    def probabilities(self, seen: Seen | None = None) -> FloatArray:
+        """Posterior probabilities of the components, ``(task, component)``: given all pulls, and
+        given what ``seen`` shows now.
+        """
+        logs = self.log_weights if seen is None else self._given(seen)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def _given(self, seen: Seen) -> FloatArray:
+        """Log weights given also the contexts that ``seen`` shows, which count once: not if they
+        are of a step that an update has counted.
+        """
+        own = self.contexts
+        if own is None:
+            return self.log_weights
+        shown = own.log_densities(doors.features(seen, self.tasks, self.arms, own.dim))
+        new = np.asarray(seen.step > self.counted)[:, None]
+        return rescaled(self.log_weights + np.where(new, shown, 0.0), self.log_weights)[0]
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Draw the component of each draw, then the values, ``(task, draw, arm)``."""
-        index = rng.choice(self.probabilities(), doors.drawing(self, rng, draws))
+        index = rng.choice(self.probabilities(seen), doors.drawing(self, rng, draws))
         # (component, task, draw, arm)
         drawn = np.stack([part.sample(rng, draws, seen) for part in self.parts])
         return np.asarray(np.take_along_axis(drawn, index[None, :, :, None], axis=0)[0])
@@ -156,12 +185,12 @@ class MixtureBelief:
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
         means = np.stack([part.mean(seen) for part in self.parts])
-        return np.einsum("tk,kta->ta", self.probabilities(), means)
+        return np.einsum("tk,kta->ta", self.probabilities(seen), means)
 
     def log_predictive(self, seen: Seen, actions: IntArray, rewards: FloatArray) -> FloatArray:
         """``log sum_k p_k p(r given component k)``, ``(task,)``."""
         with np.errstate(divide="ignore"):
-            log_probs = np.log(self.probabilities())
+            log_probs = np.log(self.probabilities(seen))
         each = self._log_predictives(seen, actions, rewards)
         return np.asarray(logsumexp(log_probs + each, axis=1))
 
@@ -170,7 +199,8 @@ class MixtureBelief:
         return np.stack(each, axis=1)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        """Condition every component, and weigh it by how likely it deemed the reward.
+        """Condition every component, and weigh it by how likely it deemed the contexts and the
+        reward.
 
         Where no component deems it possible, the weights stay; a component that is out of question
         for good is no problem.
@@ -178,13 +208,19 @@ class MixtureBelief:
         actions, rewards = doors.played(self, seen, actions, rewards)
         # each refuses what it cannot have seen
         parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)
-        moved = self.log_weights + self._log_predictives(seen, actions, rewards)
-        return replace(self, parts=parts, log_weights=rescaled(moved, self.log_weights)[0])
+        before = replace(self, counted=np.zeros_like(self.counted))._given(seen)
+        moved = before + self._log_predictives(seen, actions, rewards)
+        return replace(
+            self,
+            parts=parts,
+            log_weights=rescaled(moved, before)[0],
+            counted=np.maximum(self.counted, seen.step),
+        )
 
 
 def check_components(name: str, components: Any) -> tuple[Any, ...]:
-    """Return priors that can stand in for one another: with the same arms, reward law and
-    contexts.
+    """Return priors that can stand in for one another: with the same arms, reward law and number
+    of features.
     """
     if isinstance(components, str) or not isinstance(components, Sequence):
         raise TypeError(f"{name} must be a list of priors, got {validation.shown(components)}")
@@ -196,12 +232,8 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
             raise TypeError(f"{name}[{place}] has no fixed number of arms: pass prior.for_arms(n)")
         doors.role(f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief")
     for part in parts[1:]:
-        for shared in ("arms", "reward_law", "dim", "contexts"):
+        for shared in ("arms", "reward_law", "dim"):
             ours, theirs = getattr(parts[0], shared, None), getattr(part, shared, None)
-            if ours != theirs and shared in ("arms", "reward_law"):
-                raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
             if ours != theirs:
-                raise ValueError(
-                    f"{name} must share the law of contexts: pass the same contexts to all of them"
-                )
+                raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
     return parts

@@ -1,6 +1,7 @@
 """What mixtures keep of past tasks: the statistics of each component."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
@@ -8,10 +9,12 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import validation
+from priorwise.core.columns import chosen_tasks, pulls_of
 from priorwise.core.family import ask, statistics_of, unseen
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
+from priorwise.families.mixture.contexts import OwnContexts, TellingContexts
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.prior import MixturePrior
 
@@ -21,11 +24,26 @@ TOOL: Final = "a mixture"
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MixtureStatistics(PerTask):
-    """Statistics of the same tasks, one for each component."""
+    """Statistics of the same tasks, one for each component.
+
+    Parameters
+    ----------
+    parts
+        Statistics of the tasks, one for each component.
+    laws
+        Laws of contexts, one for each component, where these have their own; None where they share
+        one.
+    log_contexts
+        Log density of all contexts that a task has shown under each law, ``(task, component)``;
+        -inf where they are impossible.
+
+    """
 
     family: ClassVar[str] = "mixture-statistics"
 
     parts: tuple[Any, ...]
+    laws: tuple[Any, ...] | None = field(default=None, kw_only=True)
+    log_contexts: FloatArray | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check and freeze the parts."""
@@ -41,25 +59,72 @@ class MixtureStatistics(PerTask):
                 f"{', '.join(str(each.tasks) for each in parts)} of them"
             )
         self._set(parts=parts)
+        if (self.laws is None) != (self.log_contexts is None):
+            raise ValueError("laws and log_contexts belong together: give both or none")
+        if self.laws is not None:
+            self._check_contexts(self.laws, self.log_contexts)
+
+    def _check_contexts(self, laws: Any, log_contexts: Any) -> None:
+        each = tuple(laws) if isinstance(laws, (list, tuple)) else ()
+        if len(each) != len(self.parts) or not all(
+            isinstance(law, TellingContexts) for law in each
+        ):
+            raise TypeError(
+                "laws must be a list with the law of contexts of each component, with "
+                f"log_density(features), got {validation.shown(laws)}"
+            )
+        shape = (self.tasks, len(each))
+        what = f"numbers or -inf, of shape {shape}"
+        logs = validation.shaped("log_contexts", log_contexts, shape, "fiu", what)
+        if not (logs < np.inf).all():  # NaN is not
+            raise ValueError(f"log_contexts must be {what}, but has NaN or infinite entries")
+        logs = np.array(logs, dtype=np.float64)
+        self._set(laws=each, log_contexts=logs)
 
     @classmethod
     def known(cls, prior: Any) -> dict[str, Any]:
-        """The components."""
-        return {"components": prior.components}
+        """The components, and the laws of contexts where these have their own."""
+        own = getattr(prior, "contexts", None)
+        return {
+            "components": prior.components,
+            "own": own if isinstance(own, OwnContexts) else None,
+        }
 
     @classmethod
-    def read(cls, played: Trajectory, components: Any = (), **known: Any) -> Self:
+    def read(
+        cls, played: Trajectory, components: Any = (), own: OwnContexts | None = None, **known: Any
+    ) -> Self:
         """Let each component read the tasks."""
-        return cls(tuple(statistics_of(part, played, TOOL) for part in components))
+        if own is None:
+            return cls(tuple(statistics_of(part, played, TOOL) for part in components))
+        tasks, steps = played.rewards.shape
+        if played.log is None or played.log.shape[2] != own.arms * own.dim:
+            raise ValueError(
+                f"the log of these tasks must hold {own.arms} x {own.dim} features of each pull, "
+                "as tasks of a mixture log them whose components have contexts of their own"
+            )
+        shown = played.log.reshape(tasks, steps, own.arms, own.dim)
+        at = np.ix_(np.arange(tasks), np.arange(steps))
+        chosen = replace(played, log=shown[(*at, played.actions)])
+        logs = sum(own.log_densities(shown[:, step]) for step in range(steps))
+        parts = tuple(statistics_of(part, chosen, TOOL) for part in components)
+        return cls(parts, laws=own.laws, log_contexts=np.asarray(logs))
 
     @classmethod
-    def empty(cls, tasks: int, components: Any = (), **known: Any) -> Self:
+    def empty(
+        cls, tasks: int, components: Any = (), own: OwnContexts | None = None, **known: Any
+    ) -> Self:
         """Return the statistics of tasks before their first pull."""
-        return cls(tuple(unseen(part, tasks, TOOL) for part in components))
+        parts = tuple(unseen(part, tasks, TOOL) for part in components)
+        if own is None:
+            return cls(parts)
+        return cls(parts, laws=own.laws, log_contexts=np.zeros((tasks, len(parts))))
 
     @classmethod
-    def adopted(cls, data: Any, components: Any = (), **known: Any) -> Any:
-        """Statistics that all components read serve for each of them."""
+    def adopted(cls, data: Any, components: Any = (), own: Any = None, **known: Any) -> Any:
+        """Statistics that all components read serve for each of them, unless contexts count."""
+        if own is not None:
+            return data
         kinds = [ask(part, "statistics", TOOL) for part in components]
         fits = bool(kinds) and all(isinstance(data, kind) for kind in kinds)
         return cls((data,) * len(kinds)) if fits else data
@@ -76,11 +141,23 @@ class MixtureStatistics(PerTask):
 
     def take(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks."""
-        return type(self)(tuple(part.take(index) for part in self.parts))
+        rows = chosen_tasks(index, self.tasks)
+        return self._of((part.take(index) for part in self.parts), lambda logs: logs[rows])
 
     def observe(self, actions: ArrayLike, rewards: ArrayLike, signal: Any = None) -> Self:
         """Return the statistics with one more pull of each task."""
-        return type(self)(tuple(part.observe(actions, rewards, signal) for part in self.parts))
+        parts = [part.observe(actions, rewards, signal) for part in self.parts]
+        if self.laws is None:
+            return type(self)(tuple(parts))
+        pulled = pulls_of(actions, rewards, signal, self.tasks).tasks
+        shown = OwnContexts(self.laws, np.shape(signal)[2]).log_densities(np.asarray(signal))
+
+        def added(logs: FloatArray) -> FloatArray:
+            out = logs.copy()
+            out[pulled] += shown[pulled]
+            return out
+
+        return self._of(parts, added)
 
     def merged(self, other: Any) -> Self:
         """Add what was seen of the same tasks."""
@@ -88,13 +165,34 @@ class MixtureStatistics(PerTask):
             raise TypeError(
                 f"other must be {type(self).__name__} of the same tasks, got {type(other).__name__}"
             )
-        return type(self)(tuple(mine.merged(yours) for mine, yours in self.beside(other.parts)))
+        self._check_laws(other.laws)
+        parts = [mine.merged(yours) for mine, yours in self.beside(other.parts)]
+        added: Any = other.log_contexts
+        return self._of(parts, lambda logs: np.asarray(logs + added))
 
     def __add__(self, other: Any) -> Self:
         """Join two sets of tasks."""
         if type(other) is not type(self):
             return NotImplemented
-        return type(self)(tuple(mine + yours for mine, yours in self.beside(other.parts)))
+        self._check_laws(other.laws)
+        parts = [mine + yours for mine, yours in self.beside(other.parts)]
+        return self._of(parts, lambda logs: np.concatenate([logs, other.log_contexts]))
+
+    def _of(self, parts: Iterable[Any], change: Callable[[FloatArray], FloatArray]) -> Self:
+        logs = None if self.log_contexts is None else change(self.log_contexts)
+        return type(self)(tuple(parts), laws=self.laws, log_contexts=logs)
+
+    def _check_laws(self, laws: tuple[Any, ...] | None) -> None:
+        if laws != self.laws:
+            raise ValueError("these statistics are of components with other laws of contexts")
+
+    def log_contexts_under(self, own: OwnContexts | None) -> FloatArray:
+        """Log density of the contexts under each component, ``(task, component)``; zeros where
+        these share a law.
+        """
+        self._check_laws(None if own is None else own.laws)
+        none = np.zeros((self.tasks, len(self.parts)))
+        return none if self.log_contexts is None else self.log_contexts
 
     def beside(self, others: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         """Pair the parts with as many others: components, or parts of other statistics."""
@@ -114,9 +212,13 @@ class MixtureStatistics(PerTask):
 def log_marginal(
     prior: MixturePrior | ExchangeableMixturePrior, statistics: MixtureStatistics
 ) -> FloatArray:
-    """``log sum_k probs_k p_k``, ``(task,)``."""
+    """``log sum_k probs_k p_k``, ``(task,)``; p_k is the density of the contexts, too, where
+    components have laws of their own.
+    """
+    own = getattr(prior, "_own", None)
     with np.errstate(divide="ignore"):
         each = np.log(prior.probs) + statistics.log_marginals(prior.components)
+    each = each + statistics.log_contexts_under(own)
     return np.asarray(logsumexp(each, axis=1))
 
 
@@ -128,4 +230,5 @@ def measure(prior: MixturePrior | ExchangeableMixturePrior, statistics: MixtureS
         raise ValueError(
             f"the components give {' and '.join(sorted(found))}: take those of one kind"
         )
-    return str(found.pop())
+    own = "" if statistics.laws is None else ", and of contexts"
+    return f"{found.pop()}{own}"

@@ -63,7 +63,12 @@ class CandidatePriors:
         """Check and freeze the candidates."""
         priors = check_components("priors", priors)
         even = np.full(len(priors), 1.0 / len(priors))
-        object.__setattr__(self, "mixture", MixturePrior(priors, even if probs is None else probs))
+        mixture = MixturePrior(priors, even if probs is None else probs)
+        if getattr(mixture.contexts, "of_environment", False):
+            raise ValueError(
+                "priors must share the law of contexts: pass the same contexts to all of them"
+            )
+        object.__setattr__(self, "mixture", mixture)
 
     def start(self, setting: Setting) -> "CandidatePosterior":
         """Start at the given probabilities."""

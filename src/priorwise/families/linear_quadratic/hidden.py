@@ -1,0 +1,397 @@
+"""Linear-quadratic-Gaussian control: the state is hidden, and the system is one of finitely many.
+
+A step moves the state, ``x' = A x + B u + w``, and shows ``y = C x + v`` with ``w ~ N(0,
+diag(noise_var))`` and ``v ~ N(0, diag(output_var))``. It costs ``y'Qy + u'Ru``: what is shown and
+what is done, so that the reward tells no more than the signal. Given a candidate, the state has the
+normal law of the Kalman filter, and the best action is ``-K E[x]`` with the gain of the known state
+(separation of estimation and control).
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import doors, validation
+from priorwise.core.numerics import rescaled, symmetric
+from priorwise.core.protocols import Seen, Signal
+from priorwise.core.seen import RealActions
+from priorwise.core.serial import Serializable
+from priorwise.core.streams import Stream, WorldStreams
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.finite.belief import Candidates, log_probs
+from priorwise.families.linear_quadratic import riccati
+from priorwise.families.linear_quadratic.plant import Plant, side_by_side
+from priorwise.families.linear_quadratic.prior import NO_ARMS
+
+LARGEST: Final = 1e150
+"""Of a variance of the hidden state, which grows where nothing is shown of what explodes."""
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class HiddenPlant(Serializable):
+    """What is known of a linear system whose state is hidden: what it shows, costs, noise, first
+    state.
+
+    Parameters
+    ----------
+    observation
+        C ``(output, state)``.
+    output_cost, action_cost
+        Q ``(output, output)`` and R ``(control, control)``; R must be positive definite.
+    noise_var, output_var
+        Variances of the noise of each state, and of what is shown: one for all, or one each;
+        positive.
+    start, start_cov
+        Mean ``(state,)`` and covariance of the first state; by default 0 and 0.
+    limit
+        Length of the longest state; one that would be longer is cut back to it, unseen. Choose one
+        that a loop reaches only if it explodes: the filter is exact as long as nothing is cut.
+
+    Examples
+    --------
+    >>> HiddenPlant([[1.0, 0.0]], [[1.0]], [[0.1]], noise_var=0.01, output_var=0.1).outputs
+    1
+
+    """
+
+    family: ClassVar[str] = "hidden-plant"
+
+    observation: FloatArray
+    output_cost: FloatArray
+    action_cost: FloatArray
+    noise_var: FloatArray
+    output_var: FloatArray
+    start: FloatArray
+    start_cov: FloatArray
+    limit: float
+    plant: Plant = field(repr=False)
+    """The same plant with a state that is shown, and that costs what it shows on average."""
+
+    def __init__(
+        self,
+        observation: ArrayLike,
+        output_cost: ArrayLike,
+        action_cost: ArrayLike,
+        noise_var: ArrayLike,
+        output_var: ArrayLike,
+        *,
+        start: ArrayLike | None = None,
+        start_cov: ArrayLike | None = None,
+        limit: float = 1e6,
+    ) -> None:
+        """Check and freeze the parameters."""
+        c = validation.matrix("observation", observation)
+        outputs = len(c)
+        cost = validation.covariance("output_cost", output_cost, outputs)
+        shown = c.T @ cost @ c
+        first: Any = {"start": start, "start_cov": start_cov}
+        plant = Plant((shown + shown.T) / 2.0, action_cost, noise_var, limit=limit, **first)
+        var = validation.per_arm("output_var", output_var, outputs)
+        validation.freeze(
+            self,
+            observation=c,
+            output_cost=cost,
+            action_cost=plant.action_cost,
+            noise_var=plant.noise_var,
+            output_var=validation.positive("output_var", var),
+            start=plant.start,
+            start_cov=plant.start_cov,
+            limit=plant.limit,
+            plant=plant,
+        )
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that are shown."""
+        return len(self.observation)
+
+    def shown(self, name: str, signal: Signal, tasks: int) -> FloatArray:
+        """Return what a signal shows, ``(task, output)``, if it does."""
+        shape = (tasks, self.outputs)
+        array = validation.shaped(name, signal, shape, "fiu", f"outputs of shape {shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite outputs, but has NaN or infinite entries")
+        return array.astype(np.float64, copy=False)
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class FiniteLqgPrior(Serializable):
+    """Finitely many possible linear systems with a hidden state and quadratic costs.
+
+    Parameters
+    ----------
+    transition, control
+        A ``(candidate, state, state)`` and B ``(candidate, state, control)`` of each candidate.
+    probs
+        Probabilities of the candidates, summing to 1.
+    plant
+        What is known: what is shown, costs, noise, first state. Priors that are compared share it.
+
+    Examples
+    --------
+    >>> plant = HiddenPlant([[1]], [[1]], [[0.1]], noise_var=0.01, output_var=0.1)
+    >>> FiniteLqgPrior([[[1]], [[1]]], [[[0.5]], [[-0.5]]], [0.9, 0.1], plant).support
+    2
+
+    """
+
+    family: ClassVar[str] = "finite-lqg"
+    arms: ClassVar[int] = 0
+
+    transition: FloatArray
+    control: FloatArray
+    probs: FloatArray
+    plant: HiddenPlant = field(repr=False)
+
+    def __init__(
+        self, transition: ArrayLike, control: ArrayLike, probs: ArrayLike, plant: HiddenPlant
+    ) -> None:
+        """Check and freeze the parameters."""
+        if not isinstance(plant, HiddenPlant):
+            raise TypeError(
+                "plant must be a HiddenPlant(observation, output_cost, action_cost, noise_var, "
+                f"output_var), got {validation.shown(plant)}"
+            )
+        support = len(np.atleast_1d(validation.numbers("transition", transition)))
+        a, b = plant.plant.system(transition, control, many=support)
+        checked = validation.probabilities("probs", probs, support)
+        validation.freeze(self, transition=a, control=b, probs=checked, plant=plant)
+
+    @property
+    def support(self) -> int:
+        """Number of candidates."""
+        return len(self.probs)
+
+    @property
+    def actions(self) -> RealActions:
+        """What may be played."""
+        return self.plant.plant.actions
+
+    @property
+    def contexts(self) -> HiddenPlant:
+        """What priors that are compared share."""
+        return self.plant
+
+    @cached_property
+    def candidates(self) -> FloatArray:
+        """Entries of ``[A B]`` of each candidate, ``(candidate, number)``."""
+        return side_by_side(self.transition, self.control)
+
+    @cached_property
+    def _plans(self) -> dict[int, FloatArray]:
+        return {}
+
+    def gains(self, left: IntArray) -> FloatArray:
+        """``K`` of each candidate with 1, 2, ... steps left, ``(steps left, candidate, control,
+        state)``, as far as the longest; worked out once.
+        """
+        plans, steps = self._plans, int(left.max(initial=1))
+        for k in range(len(plans) + 1, steps + 1):
+            whole = np.full(self.support, k)
+            plans[k] = riccati.gains(self.transition, self.control, self.plant.plant, whole)
+        return np.stack([plans[k] for k in range(1, steps + 1)])
+
+    def sample(self, rng: Stream, tasks: int) -> "LqgSystems":
+        """Draw which candidate it is."""
+        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        return LqgSystems(self, index)
+
+    def belief(self, tasks: int) -> "LqgBelief":
+        """Start at the prior."""
+        tasks, plant = doors.tasks_of(tasks), self.plant
+        shape = (tasks, self.support, len(plant.start))
+        return LqgBelief(
+            self,
+            np.broadcast_to(log_probs(self.probs), shape[:2]),
+            np.zeros(tasks, dtype=np.int64),
+            np.broadcast_to(plant.start, shape),
+            np.broadcast_to(plant.start_cov, (*shape, shape[2])),
+        )
+
+
+@final
+@dataclass(eq=False)
+class LqgSystems:
+    """Tasks that each keep one candidate, and hide its state."""
+
+    actions_influence_signals: ClassVar[bool] = True
+
+    prior: FiniteLqgPrior
+    index: IntArray  # (task,): which candidate it is
+    state: Any = None  # (task, state): hidden
+
+    @property
+    def parameters(self) -> FloatArray:
+        """Entries of ``[A B]``, ``(task, number)``."""
+        return self.prior.candidates[self.index]
+
+    def start(self, rng: WorldStreams) -> Signal:
+        """Draw the first state, and show its output."""
+        plant = self.prior.plant
+        root = validation.square_root(plant.start_cov)
+        z = rng.world.normal(len(plant.start) + plant.outputs)
+        self.state = plant.start + np.einsum("tj,ij->ti", z[:, : len(plant.start)], root)
+        return self._shown(z[:, len(plant.start) :])
+
+    def step(self, seen: Seen, actions: FloatArray, rng: WorldStreams) -> tuple[FloatArray, Signal]:
+        """Charge what is shown and what is done, and move."""
+        prior, plant, y = self.prior, self.prior.plant, seen.signal
+        cost = _squares(plant.output_cost, y) + _squares(plant.action_cost, actions)
+        z = rng.world.normal(len(plant.start) + plant.outputs)
+        moved = np.einsum("tij,tj->ti", prior.transition[self.index], self.state)
+        moved = moved + np.einsum("tij,tj->ti", prior.control[self.index], actions)
+        self.state = plant.plant.cut(moved + np.sqrt(plant.noise_var) * z[:, : len(plant.start)])
+        return -cost, self._shown(z[:, len(plant.start) :])
+
+    def _shown(self, z: FloatArray) -> FloatArray:
+        plant = self.prior.plant
+        shown = np.einsum("ij,tj->ti", plant.observation, self.state)
+        return np.asarray(shown + np.sqrt(plant.output_var) * z)
+
+    def log(self, signal: Signal, actions: FloatArray) -> FloatArray:
+        """Log what is shown, ``(task, output)``."""
+        return np.asarray(signal, dtype=np.float64)
+
+    def optimal(self, horizon: int) -> FloatArray:
+        """Expected total reward of the best controller that knows the system, ``(task,)``.
+
+        It is ``-(E[x_1'P_H x_1] + sum_k tr(P_k W) + sum_t tr(K'(R + B'PB)K S_t) + H tr(Q V))`` with
+        P_k of the Riccati recursion, and S_t the covariance of the state given what was shown.
+        """
+        prior, plant = self.prior, self.prior.plant
+        horizon, a, b = validation.count("horizon", horizon), prior.transition, prior.control
+        values = riccati.values(a, b, plant.plant, horizon)
+        gains = prior.gains(np.array([horizon]))
+        spread = np.broadcast_to(plant.start_cov, a.shape)
+        first = np.outer(plant.start, plant.start) + plant.start_cov
+        total = np.einsum("cij,ij->c", values[-1], first)
+        total = total + horizon * float(np.diag(plant.output_cost) @ plant.output_var)
+        for left in range(horizon, 0, -1):
+            seen, _ = _corrected(plant, spread)
+            weight = plant.action_cost + b.swapaxes(1, 2) @ values[left - 1] @ b
+            gain = gains[left - 1]
+            total = total + np.einsum("cia,cij,cjb,cab->c", gain, weight, gain, seen)
+            if left > 1:
+                total = total + np.einsum("cii,i->c", values[left - 1], plant.noise_var)
+            spread = _moved(a, seen, plant)
+        return np.asarray(-total)[self.index]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DrawnLqg:
+    """Candidates drawn from a posterior, with what each makes of the hidden state."""
+
+    prior: FiniteLqgPrior
+    drawn: IntArray  # (task, draw)
+    mean: FloatArray  # E[x], (task, draw, state)
+    spread: FloatArray  # its covariance
+    step: Any
+
+    @property
+    def parameters(self) -> FloatArray:
+        """Entries of ``[A B]``, ``(task, draw, number)``."""
+        return self.prior.candidates[self.drawn]
+
+    def best_actions(self, seen: Seen) -> FloatArray:
+        """``-K E[x]``: what the best controller of each does now, ``(task, draw, control)``."""
+        if np.any(seen.step != self.step):
+            raise TypeError(
+                "draws of a system with a hidden state serve one step, as they know the state at "
+                "that step only: use ThompsonSampling"
+            )
+        left = np.broadcast_to(np.asarray(seen.horizon - seen.step + 1), len(self.drawn))
+        gain = self.prior.gains(left)[left[:, None] - 1, self.drawn]
+        return -np.einsum("tdij,tdj->tdi", gain, self.mean)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LqgBelief(Candidates):
+    """Posterior weights of the candidates, and each one's normal law of the state at the next step
+    before that shows anything.
+    """
+
+    prior: FiniteLqgPrior
+    mean: FloatArray  # (task, candidate, state)
+    spread: FloatArray  # (task, candidate, state, state)
+
+    def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Refuse: there are no arms whose values could be drawn."""
+        raise TypeError(NO_ARMS)
+
+    def given(self, seen: Seen) -> Self:
+        """Condition on what is shown now: weights times ``N(y; C m, C P C' + V)``, and the Kalman
+        filter for each candidate.
+        """
+        prior, plant = self.prior, self.prior.plant
+        y = plant.shown("seen.signal", seen.signal, self.tasks)
+        seen_spread, gain = _corrected(plant, self.spread)
+        missed = y[:, None] - np.einsum("ij,tcj->tci", plant.observation, self.mean)
+        var = _output_cov(plant, self.spread)
+        with np.errstate(over="ignore", invalid="ignore"):
+            fit = np.einsum("tci,tci->tc", missed, np.linalg.solve(var, missed[..., None])[..., 0])
+            log_density = -0.5 * (fit + np.linalg.slogdet(var)[1])
+        log_density = np.where(np.isfinite(log_density), log_density, -np.inf)
+        weights, lost = rescaled(self.log_weights + log_density, log_probs(prior.probs))
+        mean = self.mean + np.einsum("tcij,tcj->tci", gain, missed)
+        return replace(
+            self,
+            log_weights=weights,
+            resets=self.resets + lost,
+            mean=plant.plant.cut(mean),
+            spread=seen_spread,
+        )
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnLqg:
+        """Draw candidates, given all that was shown and what is shown now."""
+        draws, now = doors.drawing(self, rng, draws), self.given(seen)
+        drawn = rng.choice(now.weights(), draws)
+        task = np.arange(self.tasks)[:, None]
+        return DrawnLqg(
+            self.prior, drawn, now.mean[task, drawn], now.spread[task, drawn], seen.step
+        )
+
+    def update(self, seen: Seen, actions: FloatArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on what was shown before the action, and move: ``A m + B u``, ``A P A' + W``.
+        The next signal counts where it is seen.
+        """
+        prior, plant, now = self.prior, self.prior.plant, self.given(seen)
+        u = prior.actions.checked("actions", actions, self.tasks)
+        plant.shown("after", after, self.tasks)
+        mean = np.einsum("cij,tcj->tci", prior.transition, now.mean)
+        mean = mean + np.einsum("cij,tj->tci", prior.control, u)
+        spread = _moved(prior.transition, now.spread, plant)
+        return replace(now, mean=plant.plant.cut(mean), spread=spread)
+
+
+def _output_cov(plant: HiddenPlant, spread: FloatArray) -> FloatArray:
+    """``C P C' + V``."""
+    c = plant.observation
+    return np.asarray(c @ spread @ c.T + np.diag(plant.output_var))
+
+
+def _corrected(plant: HiddenPlant, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Covariance of the state once its output is shown, and the gain ``P C'(C P C' + V)^-1``; as a
+    sum of squares, which rounding cannot make indefinite.
+    """
+    c = plant.observation
+    gain = np.linalg.solve(_output_cov(plant, spread), c @ spread).swapaxes(-1, -2)
+    left = np.eye(c.shape[1]) - gain @ c
+    noise = (gain * plant.output_var) @ gain.swapaxes(-1, -2)
+    return symmetric(left @ spread @ left.swapaxes(-1, -2) + noise), np.asarray(gain)
+
+
+def _moved(transition: FloatArray, spread: FloatArray, plant: HiddenPlant) -> FloatArray:
+    """``A P A' + W``."""
+    then = transition @ spread @ transition.swapaxes(-1, -2) + np.diag(plant.noise_var)
+    return np.clip(symmetric(then), -LARGEST, LARGEST)
+
+
+def _squares(cost: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.einsum("ti,ij,tj->t", vectors, cost, vectors)
