@@ -1258,6 +1258,26 @@ def doors() -> list[Door]:
             {"data": (None, "x", COUNTED, [[1]], BETA)},
         ),
         door(
+            "Decider",
+            pw.Decider,
+            {"prior": BETA, "policy": TS, "horizon": 10, "seed": SEED},
+            {
+                "prior": (None, 3, "x", TS, pw.BetaPrior),
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": (None, -1, 1.5, "x", nan, True),
+                "store": (3, "", [1], BETA, True),
+                "propensities": (None, 1, "yes"),
+                "floor": (None, -0.1, 1.5, nan, "x", {"nobody": 0.1}, {0: 0.1}, 0.9),
+                "control": (3, "a", ("nobody", 0.1), ("0", 1.5), ("0", nan), ("0",), {}),
+                "window": (0, -1.0, nan, inf, "x"),
+                "missing": ("x", nan, 0.5, None, 2.0),
+                "tolerance": (-1.0, nan, "x"),
+                "learn": (3, True, "x", pw.serve.Learning),
+                "clock": (3, "x"),
+            },
+        ),
+        door(
             "EmpiricalBayes",
             pw.EmpiricalBayes,
             {

@@ -36,7 +36,7 @@ class Noted:
         self.texts: list[str] = []
         self.lines: dict[str, list[np.ndarray]] = {}
 
-        def caught(figure: Any) -> Picture:
+        def caught(figure: Any, *how: Any) -> Picture:
             for axes in figure.axes:
                 said = [axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()]
                 self.texts += said + [

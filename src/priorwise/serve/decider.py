@@ -125,6 +125,10 @@ class Decider:
             missing = validation.number("missing", missing)
         if prior is not None:
             _checked(prior, policy)
+        if not callable(clock):
+            raise TypeError(
+                f"clock must be a function like time.time, got {validation.shown(clock)}"
+            )
         if tolerance is not None:
             validation.not_negative("tolerance", tolerance)
         self._tolerance, self._looking = tolerance, threading.Lock()
@@ -150,7 +154,10 @@ class Decider:
             )
             self.store.use(self.operations)
             if missing != "leave out":
-                self.operations.fold(self.version).check(missing)
+                try:
+                    self.operations.fold(self.version).check(missing)
+                except ValueError as error:
+                    raise ValueError(f"missing: {error}") from None
             if (arms := self.operations.arms_of(self.version)) is not None:
                 _known_arms(shares, arms)
                 self.operations.chooser(self.version, len(arms))  # compile now
