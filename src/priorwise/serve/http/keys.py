@@ -96,10 +96,3 @@ class Keys:
         found = self._known.get(digest)
         same = hmac.compare_digest(digest, found.digest if found is not None else "")
         return found if same else None
-
-    def reads(self, start: str) -> bool:
-        """Whether a key whose digest starts so is in use and may read."""
-        return any(
-            each.digest.startswith(start) and not {"read", "admin"}.isdisjoint(each.scopes)
-            for each in self._known.values()
-        )

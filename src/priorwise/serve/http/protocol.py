@@ -19,7 +19,7 @@ MOST: Final = 100
 
 
 @final
-class Connection(HttpToolsProtocol):  # type: ignore[misc]
+class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     limits = Limits()  # those of the process

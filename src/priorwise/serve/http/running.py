@@ -123,7 +123,7 @@ def configured(app: Any, limits: Limits, workers: int = 1) -> uvicorn.Config:
 
 
 @final
-class Server(uvicorn.Server):  # type: ignore[misc]
+class Server(uvicorn.Server):
     """A server that ends well when it is told to."""
 
     @contextlib.contextmanager

@@ -349,23 +349,6 @@ class Service:
 
     # -- for the page
 
-    def scope_of(self, key: str) -> set[str] | None:
-        """Return what a key may do, None for one that there is not."""
-        found = self.keys.find(key)
-        if found is None and time.monotonic() - self.keys.read > 1.0:
-            self.keys.refresh()  # it may have been made a moment ago
-            found = self.keys.find(key)
-        return None if found is None else set(found.scopes)
-
-    def key_id(self, key: str) -> str | None:
-        """Return a name of a key from which nobody can make it."""
-        found = self.keys.find(key)
-        return None if found is None else found.digest[:16]
-
-    def key_reads(self, name: str) -> bool:
-        """Whether the key of such a name may still read."""
-        return self.keys.reads(name)
-
     def _rated(self, key: Key) -> None:
         rate = self.limits.rate if key.rate is None else key.rate
         if rate is None:
