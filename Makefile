@@ -11,12 +11,13 @@ SPARK := $(VENV)/.spark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-fast validate soak lint format bench reproduce clean
+.PHONY: help venv test test-fast test-browser validate soak lint format bench reproduce clean
 
 help:
 	@echo "make test       lint, types, import order, then every test but the long studies"
 	@echo "make test-fast  the tests that are not marked slow"
 	@echo "make validate   the long studies, then every test on other seeds; takes about half an hour"
+	@echo "make test-browser  the page to watch in a real browser, where there is one"
 	@echo "make soak       kill processes that decide, a few hundred times; takes about a quarter of an hour"
 	@echo "make lint       ruff, mypy and import-linter"
 	@echo "make format     let ruff fix and format the code"
@@ -56,6 +57,10 @@ validate: $(INSTALLED) $(SPARK)
 	$(BIN)/pytest -n 2 -m validate
 	PRIORWISE_TEST_SEED=7 $(BIN)/pytest -n 2 -m "not validate and not soak"
 	PRIORWISE_TEST_SEED=1000 $(BIN)/pytest -n 2 -m "not validate and not soak"
+
+# the page in a real browser: Debian's chromium, or any that is called chromium
+test-browser: $(INSTALLED)
+	$(BIN)/pytest -m browser tests/test_browser.py
 
 soak: $(INSTALLED)
 	$(BIN)/pytest -m soak

@@ -167,6 +167,12 @@ def memory(pid: int) -> float:
     return 0.0
 
 
+def spent(pid: int) -> float:
+    """Seconds of a processor that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def started(store: str, folder: Path, options: list[str]) -> tuple[subprocess.Popen[bytes], int]:
     """Start a service of its own process; return it and its port."""
     import priorwise as pw
@@ -194,9 +200,7 @@ def started(store: str, folder: Path, options: list[str]) -> tuple[subprocess.Po
     raise SystemExit((folder / "log.jsonl").read_text())
 
 
-def told(
-    name: str, seen: Seen, seconds: float, disk: list[float], held: tuple[float, float]
-) -> Any:
+def told(name: str, seen: Seen, seconds: float, disk: list[float]) -> dict[str, Any]:
     sync = np.quantile(disk, 0.99) if disk else float("nan")
     row: dict[str, Any] = {
         "run": name,
@@ -213,7 +217,6 @@ def told(
     row["fdatasync p50 ms"] = round(float(np.quantile(disk, 0.5)) * 1e3, 2)
     row["fdatasync p99 ms"] = round(float(sync) * 1e3, 2)
     row["p99 over fdatasync's"] = round(float(np.quantile(every, 0.99) / sync), 2)
-    row["MB before and after"] = [round(each, 1) for each in held]
     return row
 
 
@@ -241,13 +244,19 @@ def main() -> None:
                 disk = Disk(folder)
                 disk.start()
                 load = Load(None, rate)
-                before = memory(process.pid)
-                start = time.perf_counter()
+                before = memory(process.pid), spent(process.pid)
+                start, own = time.perf_counter(), time.process_time()
                 seen = asyncio.run(load.run(port, seconds, given.connections))
-                spent = time.perf_counter() - start
+                clock, own = time.perf_counter() - start, time.process_time() - own
                 disk.over.set()
-                held = (before, memory(process.pid))
-                print(json.dumps(told(title, seen, spent, disk.times, held)), flush=True)
+                row = told(title, seen, clock, disk.times)
+                row["MB before and after"] = [
+                    round(each) for each in (before[0], memory(process.pid))
+                ]
+                used = spent(process.pid) - before[1]
+                row["processor us per pair"] = round(used / max(1, seen.pairs) * 1e6)
+                row["of the client"] = round(own / max(1, seen.pairs) * 1e6)
+                print(json.dumps(row), flush=True)
                 for each in seen.errors[:3]:
                     print("  ", each)
         finally:

@@ -405,6 +405,8 @@ class Cases:
         yield Case("half of a header", (ask[:60],), (408, *NOTHING))
         yield Case("half of a body", (ask[:-10],), (408, *NOTHING))
         yield Case("nothing at all", (b"",), NOTHING)
+        document = self.http("GET", "/openapi.json")
+        yield Case("many answers that nobody reads", (document * 400,), (200, *NOTHING), wait=8.0)
 
 
 def send(service: Running, case: Case) -> tuple[list[str], list[Answer]]:
@@ -440,7 +442,7 @@ _FORBIDDEN = (b"Traceback", b'File "', b"site-packages", b"sqlite3", b"psycopg",
 
 def prepared(folder: Path) -> tuple[Running, dict[str, Any]]:
     """Start a service with a task that all of it is about."""
-    service = started(folder, "--no-propensities")
+    service = started(folder, "--no-propensities", "--patience", "3")
     made = service.ask("POST", "/v1/decide", {"task": "victim", "request": "first"}).json
     service.ask("POST", "/v1/reward", {"token": made["token"], "value": 1})
     return service, made

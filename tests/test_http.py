@@ -8,12 +8,16 @@ import asyncio
 import io
 import json
 import os
+import pty
 import re
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +306,8 @@ def test_metrics(asked: Asked) -> None:
     asked("POST", "/v1/reward", {"token": "x", "value": 1})
     asked("GET", "/nowhere")
     text = asked("GET", "/metrics", key="read").text
+    if asked.decider.store.durable:
+        assert "priorwise_store_batch_sum 2" in text.splitlines()
     sample = re.compile(r'[a-z_]+(\{([a-z_]+="(\\.|[^"\\\n])*",?)*\})? [0-9.e+-]+|[+]Inf')
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all(sample.fullmatch(line) for line in lines)
@@ -425,6 +431,16 @@ def test_more_requests_at_once_than_it_takes_on() -> None:
     error(answer, 503, "unavailable")
     assert answer.headers["retry-after"] == "1"
     assert asked("GET", "/health").status_code == 200
+
+
+def test_a_store_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(tmp_path / "decisions.db", limits=Limits(deadline=0.05))
+    monkeypatch.setattr(asked.service._later.store, "run", lambda *_, **__: Future())
+    answer = asked("POST", "/v1/decide", {"task": "t"})
+    assert "not known" in error(answer, 503, "unavailable")
+    item = {"token": "1.00000000.t", "value": 1}
+    error(asked("POST", "/v1/rewards", {"rewards": [item, item]}), 503, "unavailable")
+    asked.decider.close()
 
 
 def test_the_page_is_part_of_the_service() -> None:
@@ -682,6 +698,11 @@ def test_clients_may_be_shared_by_threads(running: Running) -> None:
     assert len(set(made)) == 120
 
 
+def _size(head: bytes) -> int:
+    found = re.search(rb"content-length: (\d+)", head.lower())
+    return 1 if found is None else int(found[1])
+
+
 class Lossy(threading.Thread):
     """Stands before a service and loses the first answers."""
 
@@ -700,12 +721,13 @@ class Lossy(threading.Thread):
             with front, socket.create_connection(("127.0.0.1", self.behind)) as back:
                 while data := front.recv(1 << 16):
                     head, _, body = data.partition(b"\r\n\r\n")
-                    size = int(re.search(rb"content-length: (\d+)", head.lower())[1])  # type: ignore[index]
-                    while len(body) < size:
+                    while len(body) < _size(head):
                         more = front.recv(1 << 16)
                         body, data = body + more, data + more
                     back.sendall(data)
-                    answer = back.recv(1 << 16)
+                    answer = b""
+                    while not answer or len(answer.partition(b"\r\n\r\n")[2]) < _size(answer):
+                        answer += back.recv(1 << 16)
                     if self.lost:
                         self.lost -= 1
                         break
@@ -795,6 +817,32 @@ def test_keys_come_and_go_while_the_service_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_first_key_is_printed_to_the_terminal_and_nowhere_else(tmp_path: Path) -> None:
+    prior().save(tmp_path / "prior.json")
+    master, terminal = pty.openpty()
+    files = (str(tmp_path / "prior.json"), "--store", str(tmp_path / "d.db"))
+    line = [sys.executable, "-m", "priorwise", "serve", *files, *SERVE[2:], "--port", "0"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(line, stdout=terminal, stderr=log)
+    os.close(terminal)
+    text = ""
+    while "pw_" not in text or "\n" not in text:
+        text += os.read(master, 1000).decode()
+    key = re.search(r"pw_[\w-]{43}", text)
+    assert key is not None
+    while "Serving on" not in (tmp_path / "log").read_text():
+        assert process.poll() is None
+        threading.Event().wait(0.1)
+    address = (tmp_path / "log").read_text().partition("Serving on ")[2].split()[0]
+    with Client(address, key[0], retries=8) as client:
+        assert client.decide("t").step == 1
+    process.terminate()
+    assert process.wait(60) == 0
+    os.close(master)
+    assert key[0] not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.slow
 def test_several_workers_share_a_store(tmp_path: Path) -> None:
     service = started(tmp_path, "--workers", "2")
     steps = [service.ask("POST", "/v1/decide", {"task": "t"}).json["step"] for _ in range(20)]
@@ -856,6 +904,7 @@ SERVE = ("serve", "prior.json", "--policy", "ts", "--horizon", "9", "--seed", "0
         (("--control", "pink=0.1"), "pink"),
         (("--control", "red=2"), "control"),
         (("--rate", "0"), "--rate"),
+        (("--patience", "0"), "--patience"),
         (("--host", "256.1.1.1", "--port", "0"), "--host"),
         ((), "keys add"),  # no terminal to print a key to
     ],

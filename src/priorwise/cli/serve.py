@@ -52,6 +52,7 @@ MISSING: Final = "What a reward that did not come counts as; without it, the pul
 FLOOR: Final = "Least probability of each arm; or of one, such as --floor red=0.1, repeatedly."
 CONTROL: Final = "An arm and its fixed share of the pulls, such as current=0.1."
 PROPENSITIES: Final = "Whether to compute and log the probability of each decision."
+PATIENCE: Final = "Seconds that a client may take to send a request, or to read on."
 OPEN: Final = "Take requests from this machine without keys."
 RATE: Final = "Requests per second of each key, in each process."
 
@@ -73,6 +74,7 @@ def serve(
         bool, typer.Option("--propensities/--no-propensities", help=PROPENSITIES)
     ] = True,
     rate: Annotated[float | None, number(RATE, None, "any number")] = None,
+    patience: Annotated[float, number(PATIENCE, None, True)] = 15.0,
     is_open: Annotated[bool, typer.Option("--open", help=OPEN)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only what goes wrong.")] = False,
 ) -> None:
@@ -81,6 +83,8 @@ def serve(
     from priorwise.serve.http.limits import Limits
     from priorwise.serve.http.running import Settings, run
 
+    if not 0.0 < patience <= 3600.0:
+        fail("--patience", f"must be positive and at most an hour, got {patience:g}")
     _check(port, rate, window, missing, is_open, host, store, workers)
     chosen = inputs.read_policy(policy)
     given = None if prior is None else inputs.read_prior("PRIOR", prior)
@@ -98,13 +102,15 @@ def serve(
         window=window,
         missing="leave out" if missing is None else missing,
         open=is_open,
-        limits=Limits(rate=rate),
+        limits=Limits(rate=rate, patience=patience),
         least="warning" if quiet else "info",
     )
     _try(settings, current)
     if workers > 1 and "://" not in store:
         _warn("--workers: several processes take turns at an SQLite file; PostgreSQL is for that")
     with _port(host, port) as place:
+        if not _loopback(host):
+            _warn("--host: what passes is not encrypted; put a proxy with TLS before it")
         _first_key(settings)
         run(settings, place, workers, _say)
 

@@ -27,8 +27,10 @@ class Limits:
     connections: int = 4096
     patience: float = 15.0
     """Seconds within which the headers of a request have to be there, then its body, and within
-    which a piece of an answer has to be taken.
+    which a client has to read on.
     """
+    deadline: float = 30.0
+    """Seconds that the store may take."""
     keep_alive: float = 30.0
     """Seconds that a connection may stay open without a request."""
 

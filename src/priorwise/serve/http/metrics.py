@@ -39,6 +39,7 @@ class Metrics:
         self.times: dict[str, list[float]] = {}  # counts per bin, those beyond, and the sum
         self.decisions = 0
         self.rewards: dict[str, int] = {}
+        self.batches = [0, 0]  # answers of the store, and what they answered
         self.expired = 0
         self.bugs = 0
 
@@ -55,6 +56,11 @@ class Metrics:
     def rewarded(self, outcome: str, count: int = 1) -> None:
         """Count rewards by what became of them."""
         self.rewards[outcome] = self.rewards.get(outcome, 0) + count
+
+    def committed(self, count: int) -> None:
+        """Count operations that the store answered at once."""
+        self.batches[0] += 1
+        self.batches[1] += count
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
         """All of it, with values that were looked up now: ``{name: (help, value)}``."""
@@ -82,6 +88,13 @@ class Metrics:
                 line("priorwise_rewards_total", {"outcome": outcome}, count)
                 for outcome, count in sorted(self.rewards.items())
             ),
+        )  # fmt: skip
+        lines += block(
+            "priorwise_store_batch", "summary", "Operations that the store answered at once.",
+            [
+                line("priorwise_store_batch_sum", {}, self.batches[1]),
+                line("priorwise_store_batch_count", {}, self.batches[0]),
+            ],
         )  # fmt: skip
         lines += block(
             "priorwise_expired_total", "counter", "Pulls closed as their rewards did not come.",

@@ -1,5 +1,5 @@
 """The HTTP server's connections, with limits that it does not have itself: the size of headers, and
-the time that a client may take to send them.
+the time that a client may take to send them or to read an answer.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ class Connection(HttpToolsProtocol):
     def __init__(self, *given: Any, **options: Any) -> None:
         """Nothing has come yet."""
         super().__init__(*given, **options)
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  # until the headers are there
+        self._stuck: asyncio.TimerHandle | None = None  # until the client reads on
         self._heading = False  # whether headers have begun that are not complete
         self._size = 0  # of what came since
+        self._answered: Any = None  # the request that is being answered; others may wait behind it
         self._long = False
 
     def connection_made(self, transport: Any) -> None:
@@ -40,7 +42,17 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._unwatch()
+        self._read_on()
+        for cycle in (self._answered, *(each for each, _ in self.pipeline)):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True  # nobody is there to be answered
+                cycle.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         """Take what came, unless headers do not end."""
@@ -53,6 +65,22 @@ class Connection(HttpToolsProtocol):
                     self._refuse(431, self._too_long())
             elif self._timer is None:
                 self._watch()
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read, but not for ever."""
+        super().pause_writing()
+        if self._stuck is None:
+            self._stuck = self.loop.call_later(self.limits.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client reads."""
+        self._read_on()
+        super().resume_writing()
+
+    def _read_on(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
 
     def on_message_begin(self) -> None:
         """Wait for the end of the headers."""

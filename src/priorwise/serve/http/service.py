@@ -10,8 +10,9 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, Final, final
 from urllib.parse import parse_qsl
 
@@ -159,7 +160,8 @@ class Service:
         if self._direct:
             return getattr(self.decider, name)(*given, **options)
         if self._later is not None:
-            return await self._wait(getattr(self._later, name)(*given, **options))
+            async with self._deadline():
+                return await self._wait(getattr(self._later, name)(*given, **options))
         return await self.aside(getattr(self.decider, name), *given, **options)
 
     async def together(
@@ -180,12 +182,25 @@ class Service:
             each if isinstance(each, BaseException) else self._wait(each) for each in futures
         ]
         awaited = [each for each in waiting if not isinstance(each, BaseException)]
-        done = iter(await asyncio.gather(*awaited, return_exceptions=True))
+        async with self._deadline():
+            done = iter(await asyncio.gather(*awaited, return_exceptions=True))
         return [each if isinstance(each, BaseException) else next(done) for each in waiting]
+
+    @asynccontextmanager
+    async def _deadline(self) -> AsyncIterator[None]:
+        seconds = self.limits.deadline
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise Unavailable(
+                f"the store did not answer within {seconds:g} s; whether the change was kept is "
+                "not known: send it again with the same id"
+            ) from None
 
     def _wait(self, future: Any) -> asyncio.Future[Any]:
         if self._bridge is None:
-            self._bridge = Bridge(asyncio.get_running_loop())
+            self._bridge = Bridge(asyncio.get_running_loop(), self.metrics.committed)
         return self._bridge.wait(future)
 
     async def aside(self, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
@@ -396,12 +411,10 @@ class Service:
                 (b"x-request-id", number),
                 *SAFE,
             ]
-            async with asyncio.timeout(self.limits.patience):
-                await send({"type": "http.response.start", "status": 200, "headers": start})
+            await send({"type": "http.response.start", "status": 200, "headers": start})
             with file.path.open("rb") as content:
                 while piece := content.read(1 << 18):
-                    async with asyncio.timeout(self.limits.patience):  # for each, not for all
-                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
             file.path.unlink(missing_ok=True)

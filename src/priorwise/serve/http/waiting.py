@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, final
 
@@ -39,9 +40,11 @@ def later(decider: Any) -> Any:
 class Bridge:
     """Wakes the event loop once for all futures that a batch completes, instead of once each."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Belong to a loop."""
-        self._loop = loop
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, count: Callable[[int], None] = lambda number: None
+    ) -> None:
+        """Belong to a loop; ``count`` hears how many came at once."""
+        self._loop, self._count = loop, count
         self._done: deque[tuple[asyncio.Future[Any], Future[Any]]] = deque()
         self._woken = False
 
@@ -59,7 +62,9 @@ class Bridge:
 
     def _deliver(self) -> None:
         self._woken = False  # before looking: what comes from here on wakes again
+        number = 0
         while self._done:
+            number += 1
             mine, other = self._done.popleft()
             if mine.done():
                 continue
@@ -68,3 +73,5 @@ class Bridge:
                 mine.set_exception(error)
             else:
                 mine.set_result(other.result())
+        if number:
+            self._count(number)
