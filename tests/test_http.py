@@ -5,6 +5,7 @@ starts and ends well.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import os
@@ -34,6 +35,8 @@ from priorwise.serve.http import keys, metrics, types
 from priorwise.serve.http.endpoints import TABLE
 from priorwise.serve.http.limits import Bucket, Limits
 from priorwise.serve.http.logs import Log
+from priorwise.serve.http.protocol import Connection
+from priorwise.serve.http.running import Server, bound, configured
 from priorwise.serve.http.service import Service
 from priorwise.testing import base_seed
 
@@ -631,6 +634,58 @@ def test_every_status_of_the_examples_is_in_the_document(quick: Asked) -> None:
         for key in (None, "decide", "admin"):
             answer = quick(endpoint.method, path, EXAMPLES.get(endpoint.name), key=key)
             assert str(answer.status_code) in known, (endpoint.path, answer.text)
+
+
+# -- connections
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, Server]]:
+    """A server that takes three connections, with its port."""
+    limits = Limits(connections=3, patience=0.3)
+    monkeypatch.setattr(Connection, "limits", limits)
+    service = Asked().service
+    place = bound("127.0.0.1", 0)
+    server = Server(configured(service, limits))
+    thread = threading.Thread(target=server.run, args=([place],))
+    thread.start()
+    while not server.started:
+        threading.Event().wait(0.01)
+    yield place.getsockname()[1], server
+    server.should_exit = True
+    thread.join()
+
+
+def test_a_connection_too_many_is_told_so(three: tuple[int, Server]) -> None:
+    lines = [socket.create_connection(("127.0.0.1", three[0]), 10) for _ in range(3)]
+    for line in lines:
+        line.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+        assert [each.status for each in read(line)] == [200]
+    with socket.create_connection(("127.0.0.1", three[0]), 10) as line:
+        (answer,) = read(line)
+        assert (answer.status, answer.json["error"]["code"]) == (503, "unavailable")
+        assert line.recv(1) == b""
+    for line in lines:
+        line.close()
+
+
+def test_a_connection_is_not_kept_for_who_sends_or_reads_nothing(three: tuple[int, Server]) -> None:
+    with socket.create_connection(("127.0.0.1", three[0]), 10) as line:
+        assert line.recv(1) == b""  # nothing came
+    with socket.create_connection(("127.0.0.1", three[0]), 10) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nHost: ")
+        assert [each.status for each in read(line)] == [408]
+    with socket.create_connection(("127.0.0.1", three[0]), 10) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with contextlib.suppress(OSError):
+            line.settimeout(1.0)
+            line.sendall(b"GET /openapi.json HTTP/1.1\r\n\r\n" * 400)
+        for _ in range(500):
+            if not three[1].server_state.connections:
+                break
+            threading.Event().wait(0.02)
+        else:
+            pytest.fail("a connection is kept for who does not read")
 
 
 # -- a process of its own

@@ -37,7 +37,10 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Give the first request so long."""
         super().connection_made(transport)
-        self._watch()
+        if len(self.connections) > self.limits.connections:
+            self._refuse(503, "too many connections")
+        else:
+            self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""

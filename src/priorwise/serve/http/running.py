@@ -60,10 +60,24 @@ class Settings:
         log = Log(least=self.least)
         take_over(log)
         Connection.limits = self.limits
+        _room(self.limits.connections)
         decider = self.decider()
         warmed(decider)
         log.write("info", "started", process=os.getpid(), open=self.open)
         return Service(decider, open=self.open, limits=self.limits, log=log)
+
+
+def _room(connections: int) -> None:
+    """Ask for as many open files as there may be connections, where the system has such a limit."""
+    try:
+        import resource
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def warmed(decider: Decider) -> None:
@@ -117,7 +131,6 @@ def configured(app: Any, limits: Limits, workers: int = 1) -> uvicorn.Config:
         proxy_headers=False,
         timeout_keep_alive=int(limits.keep_alive),
         timeout_graceful_shutdown=GRACE,
-        limit_concurrency=limits.connections,
         backlog=1024,
     )
 
