@@ -382,6 +382,14 @@ def test_senseless_requests_are_refused_and_change_nothing(call, message):
     assert len(made.versions()) == 1
 
 
+@pytest.mark.parametrize("arm", ["a\x00b", "\ud800", "", "x" * 501, 3])
+def test_names_of_arms_that_no_file_can_hold_are_refused(arm):
+    made = decider(pw.ExchangeableBetaPrior(2, 8))
+    with pytest.raises(ValueError, match="available"):
+        made.decide("t", [arm, "b"])
+    assert made.store.names() == []
+
+
 @pytest.mark.parametrize("value", [0.5, -3.0, 2.0, float("nan"), float("inf"), "1", None, True])
 def test_rewards_outside_the_range_are_refused_at_the_door(value):
     made = decider()
@@ -478,6 +486,18 @@ def test_a_reward_after_its_window_is_refused_even_before_anybody_looked():
     with pytest.raises(TooLate):
         made.reward(d.token, 1.0)
     assert made.expire() == 0  # it was closed then
+
+
+def test_a_closed_pull_stays_closed_under_settings_without_a_window(tmp_path):
+    clock, path = Clock(), tmp_path / "d.db"
+    with decider(window=10.0, missing=0.0, clock=clock, store=path) as made:
+        d = made.decide("t")
+        clock.now += 60.0
+        assert made.expire() == 1
+    with decider(clock=clock, store=path) as made:
+        with pytest.raises(TooLate, match="correct=True"):
+            made.reward(d.token, 1.0)
+        assert made.reward(d.token, 1.0, correct=True) == "corrected"
 
 
 # -- requests, units, batches

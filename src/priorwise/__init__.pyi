@@ -10,6 +10,7 @@ from priorwise import logs as logs
 from priorwise import meta as meta
 from priorwise import policies as policies
 from priorwise import sensitivity as sensitivity
+from priorwise import serve as serve
 from priorwise import testing as testing
 from priorwise.advise import backtest as backtest
 from priorwise.advise import certify as certify

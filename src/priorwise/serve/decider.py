@@ -25,6 +25,7 @@ from priorwise.serve.operations import (
     Outcome,
     checked_context,
     parsed,
+    writable,
 )
 from priorwise.serve.rows import Version, copied
 from priorwise.serve.stores import opened
@@ -623,18 +624,11 @@ class Decider:
 
 
 def _check_name(what: str, value: Any) -> None:
-    if type(value) is not str or not 0 < len(value) <= LONGEST or "\x00" in value:
+    if type(value) is not str or not 0 < len(value) <= LONGEST or not writable(value):
         raise ValueError(
-            f"{what} must be a name of 1 to {LONGEST} letters without NUL, got "
-            f"{validation.shown(value)}"
+            f"{what} must be a name of 1 to {LONGEST} letters without NUL that UTF-8 can write, "
+            f"got {validation.shown(value)}"
         )
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise ValueError(
-                f"{what} must be text that UTF-8 can write, got {validation.shown(value)}"
-            ) from None
 
 
 def _checked(prior: Any, policy: Any) -> None:

@@ -19,6 +19,9 @@ from priorwise.serve.rows import COUNTED, Decided, Event, Task
 
 MOST_ARMS: Final = 1000
 """Arms that a task may have: one request must not be able to ask for a matrix of any size."""
+TOO_LATE: Final = (
+    "the reward came after its window and the pull is closed; correct=True takes it all the same"
+)
 
 Outcome = Literal["counted", "repeated", "corrected"]
 
@@ -300,10 +303,7 @@ class Operations:
                 return "repeated"
             if not correct:
                 if before.kind in ("expired", "left out"):
-                    raise TooLate(
-                        f"the reward came after its window of {self.window:g} s and the pull is "
-                        "closed; correct=True takes it all the same"
-                    )
+                    raise TooLate(TOO_LATE)
                 raise Conflict(
                     f"this decision has the reward {before.value:g} already, and now {value:g} "
                     "came; correct=True replaces it"
@@ -311,10 +311,7 @@ class Operations:
             kind = "correction"
         elif self.window is not None and now - row.time > self.window and not correct:
             self._expire(session, task, row, now)
-            raise TooLate(
-                f"the reward came after its window of {self.window:g} s and the pull is closed; "
-                "correct=True takes it all the same"
-            )
+            raise TooLate(TOO_LATE)
         number = task.events + 1
         event = Event(number, kind, step, row.arm, 1, value, None, now)
         if before is None:
@@ -520,6 +517,18 @@ def parsed(token: Any) -> tuple[str, int, str]:
     raise NotFound(f"token must be one that a decision came with, got {validation.shown(token)}")
 
 
+def writable(text: str) -> bool:
+    """Whether every store and every file can hold a text."""
+    if "\x00" in text:
+        return False
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return False
+    return True
+
+
 def _names(arms: Any) -> tuple[str, ...]:
     """Check names of arms."""
     if isinstance(arms, (str, bytes, Mapping)) or not hasattr(arms, "__iter__"):
@@ -530,9 +539,10 @@ def _names(arms: Any) -> tuple[str, ...]:
     if len(names) > MOST_ARMS:
         raise ValueError(f"available must name at most {MOST_ARMS:,} arms, got {len(names):,}")
     for arm in names:
-        if not isinstance(arm, str) or not arm or len(arm) > 500:
+        if not isinstance(arm, str) or not 0 < len(arm) <= 500 or not writable(arm):
             raise ValueError(
-                f"available must hold names of 1 to 500 letters, got {validation.shown(arm)}"
+                "available must hold names of 1 to 500 letters without NUL that UTF-8 can write, "
+                f"got {validation.shown(arm)}"
             )
     if len(set(names)) < len(names):
         raise ValueError("available must name each arm once")
