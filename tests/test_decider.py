@@ -246,6 +246,35 @@ def _best_by_quadrature(a, b):
     return np.array(out)
 
 
+@pytest.mark.parametrize("shares", [Shares(), Shares(0.05), Shares(0.02, "1", 0.2)])
+def test_compiled_laws_of_beta_arms_are_those_of_the_policy(shares):
+    """Within 1e-6 of ``probabilities``, and the same arm is drawn, for posteriors of up to 3,000
+    pulls, with arms missing.
+    """
+    rng = np.random.default_rng(seed_of(31))
+    compiled = 0
+    for trial in range(60):
+        arms = int(rng.integers(2, 7))
+        prior = pw.BetaPrior(rng.uniform(0.5, 5, arms), rng.uniform(0.5, 60, arms))
+        quick, plain = (
+            Chooser(prior, fold_of(prior), pw.ThompsonSampling(), 100, 0, shares) for _ in range(2)
+        )
+        object.__delattr__(plain, "drawn")
+        pulls = rng.integers(0, 3000, arms) * rng.integers(0, 2, arms)
+        won = rng.binomial(pulls, rng.uniform(0.01, 0.3))
+        state = np.concatenate([won, pulls]).astype(np.float64)
+        names = tuple(str(arm) for arm in range(arms))
+        task = type("T", (), {"key": task_key(0, f"t{trial}"), "arms": names})()
+        mask = np.ones(arms, dtype=np.uint8)
+        mask[-1] = trial % 2
+        compiled += quick._quickly_drawn(task, 3, state, mask) is not None
+        mine, theirs = quick.choose(task, 3, state, mask), plain.choose(task, 3, state, mask)
+        assert mine.arm == theirs.arm
+        assert mine.propensity == pytest.approx(theirs.propensity, abs=1e-6)
+        assert mine.error < 1e-6
+    assert compiled > 40
+
+
 @pytest.mark.parametrize("arms", range(2, 7))
 def test_thompson_propensities_of_beta_arms(arms):
     """Within 1e-4 of quadrature."""
@@ -638,7 +667,7 @@ def test_running_tasks_keep_their_prior():
 
 
 def test_a_strangers_family_decides():
-    from tests.stranger_family import PoissonPrior
+    from stranger_family import PoissonPrior
 
     made = decider(PoissonPrior([2.0, 3.0], [1.0, 1.0]))
     for _ in range(5):

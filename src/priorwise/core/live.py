@@ -25,3 +25,6 @@ class LiveDraws:
     n: IntArray
     one: Any  # (p, n, state, key, step, mask) -> arm
     many: Any  # (p, n, states, keys, steps, masks, arms): writes arms
+    # (p, n, state, key, step, mask, promised, left, law) -> (arm, error): writes the law, which is
+    # promised + left * that of the largest, and draws from it; (-1, -1) where it cannot; or None
+    drawn: Any = None

@@ -14,6 +14,29 @@ MASKS = types.Array(types.uint8, 2, "C")
 ONE = types.int64(kinds.ROW, kinds.INTS, kinds.ROW, kinds.U, kinds.I, MASK)
 # (p, n, states, keys, steps, masks, arms)
 MANY = types.void(kinds.ROW, kinds.INTS, kinds.ROWS, kinds.KEYS, kinds.INTS, MASKS, kinds.INTS)
+# (p, n, state, key, step, mask, promised, left, law) -> (arm, error); writes the law
+DRAWN = types.UniTuple(kinds.F, 2)(
+    kinds.ROW, kinds.INTS, kinds.ROW, kinds.U, kinds.I, MASK, kinds.ROW, kinds.F, kinds.ROW
+)
+
+
+@inline
+def drawn_from(key, step, promised, left, law, error):
+    """Draw an arm from ``promised + left * law``, which is left in ``law``, with the uniform number
+    of the first request; return it and the error of the law.
+    """
+    arms, total = law.shape[0], 0.0
+    for arm in range(arms):
+        law[arm] = promised[arm] + left * law[arm]
+        total += law[arm]
+    target = unit(mix(key + slot_key(call_key(step, 0), 0, 0))) * total
+    chosen, running = -1, 0.0
+    for arm in range(arms):
+        running += law[arm]
+        if law[arm] > 0.0 and (chosen < 0 or running - law[arm] <= target):
+            chosen = arm
+        law[arm] /= total
+    return float(chosen), error
 
 
 @inline

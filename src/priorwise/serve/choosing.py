@@ -110,14 +110,19 @@ class Chooser:
     propensities: bool = True
 
     def __post_init__(self) -> None:
-        quick = None
-        simple = type(self.policy) is ThompsonSampling and self.shares.none
-        if simple and offers(self.prior, "live"):
+        quick = drawn = None
+        if type(self.policy) is ThompsonSampling and offers(self.prior, "live"):
             quick = ask(self.prior, "live", "Decider")(self.prior)
+            drawn = quick.drawn if self.propensities else None
+            quick = quick if self.shares.none or drawn is not None else None
+        arms = self.prior.arms
         object.__setattr__(self, "live", quick)
-        object.__setattr__(self, "full", np.ones(self.prior.arms, dtype=np.uint8))
-        if quick is not None:
-            # called without looking up each time whether it is compiled
+        object.__setattr__(self, "full", np.ones(arms, dtype=np.uint8))
+        object.__setattr__(self, "nothing", np.zeros(arms))
+        # called without looking up each time whether it is compiled
+        if drawn is not None:
+            object.__setattr__(self, "drawn", drawn._compiled())
+        elif quick is not None:
             object.__setattr__(self, "one", quick.one._compiled())
 
     def quick(self, key: int, step: int, state: Any, mask: Any) -> int:
@@ -132,6 +137,10 @@ class Chooser:
         mask = self.full if mask is None else mask  # type: ignore[attr-defined]
         if not self.propensities and self.live is not None:  # type: ignore[attr-defined]
             return Choice(self.quick(task.key, step, state, mask))
+        if hasattr(self, "drawn"):
+            choice = self._quickly_drawn(task, step, state, mask)
+            if choice is not None:
+                return choice
         promised, free = self.shares.of(task.arms, mask)
         stream = self._stream(task.key, Purpose.POLICY, step)
         if not free.any():
@@ -154,6 +163,20 @@ class Chooser:
         wanted = np.maximum(law.probs[0], 0.0)
         total = float(np.max(law.error)) if law.source != "sampling" else float(law.error.sum() / 2)  # type: ignore[union-attr]
         return self._drawn(promised + left * (wanted / wanted.sum()), stream, left * total)
+
+    def _quickly_drawn(self, task: Any, step: int, state: Any, mask: Any) -> Choice | None:
+        """Choose from a compiled law; None where there is none."""
+        live, promised, left, free = self.live, self.nothing, 1.0, mask  # type: ignore[attr-defined]
+        if not self.shares.none:
+            promised, allowed = self.shares.of(task.arms, mask)
+            if not allowed.any():
+                return None
+            left, free = max(0.0, 1.0 - float(promised.sum())), allowed.astype(np.uint8)
+        law = np.empty(len(promised))
+        place, error = self.drawn(  # type: ignore[attr-defined]
+            live.p, live.n, state, task.key, step, free, promised, left, law
+        )
+        return None if place < 0.0 else Choice(int(place), float(law[int(place)]), left * error)
 
     def _sampled(self, key: int, step: int, belief: Any, seen: Seen) -> ActionLaw:
         """Return the law of a policy that does not know it, from many decisions at once."""

@@ -33,7 +33,7 @@ def _live(prior: BetaPrior) -> LiveDraws:
 
     none = np.zeros(1)
     p, n = kernels.At.pack(arms=prior.arms, alpha=prior.alpha, beta=prior.beta, inverse=none)
-    return LiveDraws(p, n, kernels.one, kernels.many)
+    return LiveDraws(p, n, kernels.one, kernels.many, kernels.drawn)
 
 
 BETA = Family(
