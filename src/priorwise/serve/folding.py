@@ -26,7 +26,7 @@ def fold_of(prior: Any) -> ArmFold | AnyFold:
     kind = ask(prior, "statistics", TOOL)
     if issubclass(kind, PerArm) and kind.weights() is not None:
         return ArmFold(kind)
-    return AnyFold(kind)
+    return AnyFold(kind, prior)
 
 
 @final
@@ -130,18 +130,15 @@ class ArmFold:
 class AnyFold:
     """Statistics of any family: a state is the statistics of one task, as its class keeps them."""
 
-    binary = False
-
-    def __init__(self, kind: Any) -> None:
-        """Remember the class."""
+    def __init__(self, kind: Any, prior: Any) -> None:
+        """Remember the class, what a prior knows of its tasks, and what rewards it expects."""
         self.kind = kind
-        self._known: dict[str, Any] = {}
-
-    def for_prior(self, prior: Any) -> AnyFold:
-        """Return the fold that starts with what a prior knows of its tasks."""
-        made = AnyFold(self.kind)
-        made._known = self.kind.known(prior)
-        return made
+        self._known = kind.known(prior)
+        self._nothing = str(self.empty(0).to_json())
+        law = getattr(prior, "reward_law", None)
+        self.binary = bool(getattr(prior, "binary", getattr(law, "binary", False)))
+        support = getattr(prior, "reward_range", getattr(law, "support", None))
+        self._least, self._most = support or (-np.inf, np.inf)
 
     def empty(self, arms: int) -> Any:
         """Return the state before the first pull."""
@@ -152,9 +149,18 @@ class AnyFold:
         raise ValueError("available must name arms of the prior: it does not take new ones")
 
     def check(self, value: float) -> None:
-        """Refuse what is no number; the rest is refused when the statistics are asked to add it."""
+        """Refuse a reward that the prior deems impossible; what else is refused is so when the
+        statistics are asked to add it.
+        """
         if not abs(value) <= validation.LARGEST:
             raise ValueError(f"reward must be a finite number, got {value:g}")
+        if self.binary and value != 0.0 and value != 1.0:
+            raise ValueError(f"reward must be 0 or 1 for this prior, got {value:g}")
+        if not self._least <= value <= self._most:
+            raise ValueError(
+                f"reward must lie between {self._least:g} and {self._most:g} for this prior, got "
+                f"{value:g}"
+            )
 
     def check_record(self, pulls: int, value: float, squares: float | None) -> None:
         """Refuse several rewards at once."""
@@ -181,12 +187,15 @@ class AnyFold:
         return None if pulls.ndim != 2 else [float(each) for each in pulls[0]]
 
     def encode(self, state: Any) -> bytes:
-        """Return the JSON text of the statistics."""
-        return str(state.to_json()).encode()
+        """Return the JSON text of the statistics; nothing before the first pull, as the text does
+        not say how many features an empty list of them has.
+        """
+        text = str(state.to_json())
+        return b"" if text == self._nothing else text.encode()
 
     def decode(self, content: bytes) -> Any:
         """Read it."""
-        return Serializable.load(content.decode())
+        return Serializable.load(content.decode()) if content else self.empty(0)
 
 
 def _takes(kind: Any, reward: float) -> bool:

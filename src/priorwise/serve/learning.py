@@ -14,6 +14,7 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.family import ask, for_arms
+from priorwise.serve.choosing import has_features
 from priorwise.serve.errors import Refused
 
 OnSchedule = Literal["ask", "better"]
@@ -119,8 +120,7 @@ def closed_log(decider: Any) -> tuple[Any, int]:
     import pyarrow as pa
     import pyarrow.compute
 
-    dim = int(getattr(decider.prior(), "dim", 0) or 0)
-    dim = dim if hasattr(decider.prior(), "contexts") else 0
+    dim = int(decider.prior().dim) if has_features(decider.prior()) else 0
     return pa.concat_tables(decider.tables(closed=True)), dim
 
 
