@@ -111,6 +111,10 @@ class ArmFold:
             {name: stacked[:, place] for place, name in enumerate(self.columns)}, names=names
         )
 
+    def ordered(self, state: FloatArray, arms: list[int]) -> FloatArray:
+        """Return the state with the arms in another order."""
+        return state.reshape(len(self.columns), -1)[:, arms].ravel()
+
     def pulls(self, state: FloatArray) -> list[float]:
         """Rewards known of each arm."""
         arms = state.size // len(self.columns)
@@ -137,8 +141,8 @@ class AnyFold:
         self._nothing = str(self.empty(0).to_json())
         law = getattr(prior, "reward_law", None)
         self.binary = bool(getattr(prior, "binary", getattr(law, "binary", False)))
-        support = getattr(prior, "reward_range", getattr(law, "support", None))
-        self._least, self._most = support or (-np.inf, np.inf)
+        support: Any = getattr(prior, "reward_range", getattr(law, "support", None))
+        self._range: tuple[float, float] = support or (-np.inf, np.inf)
 
     def empty(self, arms: int) -> Any:
         """Return the state before the first pull."""
@@ -156,10 +160,10 @@ class AnyFold:
             raise ValueError(f"reward must be a finite number, got {value:g}")
         if self.binary and value != 0.0 and value != 1.0:
             raise ValueError(f"reward must be 0 or 1 for this prior, got {value:g}")
-        if not self._least <= value <= self._most:
+        least, most = self._range
+        if not least <= value <= most:
             raise ValueError(
-                f"reward must lie between {self._least:g} and {self._most:g} for this prior, got "
-                f"{value:g}"
+                f"reward must lie between {least:g} and {most:g} for this prior, got {value:g}"
             )
 
     def check_record(self, pulls: int, value: float, squares: float | None) -> None:
@@ -180,6 +184,12 @@ class AnyFold:
     def statistics(self, states: list[Any], names: Any = None) -> Any:
         """Join the tasks."""
         return sum(states[1:], states[0])
+
+    def ordered(self, state: Any, arms: list[int]) -> Any:
+        """Refuse another order: only statistics for each arm can be put into one."""
+        if arms != sorted(arms):
+            raise ValueError("the statistics of this family cannot put their arms in another order")
+        return state
 
     def pulls(self, state: Any) -> list[float] | None:
         """Rewards known of each arm, where the statistics say."""
