@@ -6,6 +6,7 @@
 from itertools import pairwise
 
 import numpy as np
+import particle_models
 import pytest
 
 import priorwise as pw
@@ -31,6 +32,15 @@ PRIORS = {
 
 def seed_of(number):
     return number + base_seed()
+
+
+OTHERS = {
+    "mixture": lambda: pw.MixturePrior([PRIORS["beta"], pw.BetaPrior([5, 1, 1, 1], 2)], [0.5, 0.5]),
+    "finite": lambda: pw.FinitePrior([[0.2, 0.7], [0.8, 0.1]], [0.5, 0.5], noise="bernoulli"),
+    "logistic": lambda: pw.LogisticPrior([0, 0], np.eye(2), contexts=np.zeros((1, 3, 2))),
+    "particle": particle_models.clicks,
+    "features": particle_models.logistic,
+}
 
 
 class Clock:
@@ -664,6 +674,25 @@ def test_running_tasks_keep_their_prior():
     made.accept(1)
     assert made.decide("newest").version == 1
     assert made.versions()[1].story == {"why": "a test"}
+
+
+@pytest.mark.parametrize("name", ["mixture", "finite", "logistic", "particle", "features"])
+def test_every_kind_of_prior_decides_and_survives_a_restart(name, tmp_path):
+    prior = OTHERS[name]()
+    features = np.random.default_rng(seed_of(3)).normal(size=(9, 3, 2)).tolist()
+    context = features if getattr(prior, "dim", 0) else [None] * 9
+    with decider(prior, store=tmp_path / "d.db") as made:
+        first = made.decide("t", context=context[0])
+    with decider(prior, store=tmp_path / "d.db") as made:
+        for value in (0.5, 2.0, -1.0):
+            with pytest.raises(ValueError, match="0 or 1"):
+                made.reward(first.token, value)
+        assert made.reward(first.token, 1.0) == "counted"
+        for each in context[1:]:
+            made.reward(made.decide("t", context=each).token, 0.0)
+    with decider(prior, store=tmp_path / "d.db") as made:
+        assert made.replay("t") == []
+        assert made.summary("t", context[0]).decided == 9
 
 
 def test_a_strangers_family_decides():

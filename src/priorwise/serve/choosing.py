@@ -236,6 +236,11 @@ class Chooser:
         return Stream(np.array([key], dtype=np.uint64), step)
 
 
+def has_features(prior: Any) -> bool:
+    """Whether decisions need a context."""
+    return getattr(prior, "contexts", None) is not None
+
+
 def task_key(seed: int, name: str) -> int:
     """Key of a task's random numbers, from its name."""
     from hashlib import blake2b

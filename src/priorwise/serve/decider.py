@@ -13,7 +13,7 @@ from priorwise.core import doors, validation
 from priorwise.core.family import ask, for_arms
 from priorwise.core.influence import has_state
 from priorwise.core.serial import Serializable, load_prior
-from priorwise.serve.choosing import Shares
+from priorwise.serve.choosing import Shares, has_features
 from priorwise.serve.errors import Conflict, NotFound
 from priorwise.serve.export import tables, write_log
 from priorwise.serve.learning import Accept, Learning, LiveAlarm, Proposal, alarm_of, refit
@@ -506,7 +506,7 @@ class Decider:
         operations = self.operations
         chooser = operations.chooser(row.version, len(row.arms))
         stopping = None
-        if context is not None or hasattr(chooser.prior, "contexts"):
+        if context is not None or has_features(chooser.prior):
             context = checked_context(context, chooser.prior)
         else:
             stopping = self._stopping(row.version, len(row.arms))
@@ -556,7 +556,7 @@ class Decider:
     def tables(self, *, closed: bool | None = None, outstanding: bool = False) -> Iterator[Any]:
         """Return the same as Arrow tables, some tasks each."""
         prior, version = self.prior(), self.version
-        dim = int(getattr(prior, "dim", 0) or 0) if hasattr(prior, "contexts") else 0
+        dim = int(getattr(prior, "dim", 0) or 0) if has_features(prior) else 0
         binary = self.operations.fold(version).binary
         return tables(self.store, closed=closed, outstanding=outstanding, dim=dim, binary=binary)
 

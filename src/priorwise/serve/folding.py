@@ -26,7 +26,7 @@ def fold_of(prior: Any) -> ArmFold | AnyFold:
     kind = ask(prior, "statistics", TOOL)
     if issubclass(kind, PerArm) and kind.weights() is not None:
         return ArmFold(kind)
-    return AnyFold(kind)
+    return AnyFold(kind, prior)
 
 
 @final
@@ -111,6 +111,10 @@ class ArmFold:
             {name: stacked[:, place] for place, name in enumerate(self.columns)}, names=names
         )
 
+    def ordered(self, state: FloatArray, arms: list[int]) -> FloatArray:
+        """Return the state with the arms in another order."""
+        return state.reshape(len(self.columns), -1)[:, arms].ravel()
+
     def pulls(self, state: FloatArray) -> list[float]:
         """Rewards known of each arm."""
         arms = state.size // len(self.columns)
@@ -130,18 +134,15 @@ class ArmFold:
 class AnyFold:
     """Statistics of any family: a state is the statistics of one task, as its class keeps them."""
 
-    binary = False
-
-    def __init__(self, kind: Any) -> None:
-        """Remember the class."""
+    def __init__(self, kind: Any, prior: Any) -> None:
+        """Remember the class, what a prior knows of its tasks, and what rewards it expects."""
         self.kind = kind
-        self._known: dict[str, Any] = {}
-
-    def for_prior(self, prior: Any) -> AnyFold:
-        """Return the fold that starts with what a prior knows of its tasks."""
-        made = AnyFold(self.kind)
-        made._known = self.kind.known(prior)
-        return made
+        self._known = kind.known(prior)
+        self._nothing = str(self.empty(0).to_json())
+        law = getattr(prior, "reward_law", None)
+        self.binary = bool(getattr(prior, "binary", getattr(law, "binary", False)))
+        support: Any = getattr(prior, "reward_range", getattr(law, "support", None))
+        self._range: tuple[float, float] = support or (-np.inf, np.inf)
 
     def empty(self, arms: int) -> Any:
         """Return the state before the first pull."""
@@ -152,9 +153,18 @@ class AnyFold:
         raise ValueError("available must name arms of the prior: it does not take new ones")
 
     def check(self, value: float) -> None:
-        """Refuse what is no number; the rest is refused when the statistics are asked to add it."""
+        """Refuse a reward that the prior deems impossible; what else is refused is so when the
+        statistics are asked to add it.
+        """
         if not abs(value) <= validation.LARGEST:
             raise ValueError(f"reward must be a finite number, got {value:g}")
+        if self.binary and value != 0.0 and value != 1.0:
+            raise ValueError(f"reward must be 0 or 1 for this prior, got {value:g}")
+        least, most = self._range
+        if not least <= value <= most:
+            raise ValueError(
+                f"reward must lie between {least:g} and {most:g} for this prior, got {value:g}"
+            )
 
     def check_record(self, pulls: int, value: float, squares: float | None) -> None:
         """Refuse several rewards at once."""
@@ -175,18 +185,27 @@ class AnyFold:
         """Join the tasks."""
         return sum(states[1:], states[0])
 
+    def ordered(self, state: Any, arms: list[int]) -> Any:
+        """Refuse another order: only statistics for each arm can be put into one."""
+        if arms != sorted(arms):
+            raise ValueError("the statistics of this family cannot put their arms in another order")
+        return state
+
     def pulls(self, state: Any) -> list[float] | None:
         """Rewards known of each arm, where the statistics say."""
         pulls = np.asarray(getattr(state, "pulls", 0.0))
         return None if pulls.ndim != 2 else [float(each) for each in pulls[0]]
 
     def encode(self, state: Any) -> bytes:
-        """Return the JSON text of the statistics."""
-        return str(state.to_json()).encode()
+        """Return the JSON text of the statistics; nothing before the first pull, as the text does
+        not say how many features an empty list of them has.
+        """
+        text = str(state.to_json())
+        return b"" if text == self._nothing else text.encode()
 
     def decode(self, content: bytes) -> Any:
         """Read it."""
-        return Serializable.load(content.decode())
+        return Serializable.load(content.decode()) if content else self.empty(0)
 
 
 def _takes(kind: Any, reward: float) -> bool:

@@ -4,9 +4,8 @@ by somebody or by a rule; an alarm says when recent tasks contradict the one in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate
 from priorwise.core.family import ask, for_arms
+from priorwise.serve.choosing import has_features
 from priorwise.serve.errors import Refused
 
 OnSchedule = Literal["ask", "better"]
@@ -21,8 +21,6 @@ Accept = Literal["ask", "better", "always"]
 
 LEAST: Final = 20
 """Closed tasks that a fit needs."""
-BLOCKS: Final = 8
-"""Parts of the closed tasks, each judged by what was learned from those before it."""
 
 
 @final
@@ -95,6 +93,13 @@ def refit(decider: Any, family: str = "auto", *, seed: int, accept: Accept = "as
     tasks = len(pa.compute.unique(log["task"])) if log.num_rows else 0
     if tasks < LEAST:
         raise Refused(f"a fit needs {LEAST} closed tasks with rewards, and there are {tasks}")
+    known = decider.operations.arms_of(decider.version)
+    missing = set(known or ()) - set(pa.compute.unique(log["action"]).to_pylist())
+    if missing:
+        raise Refused(
+            f"closed tasks have no reward of {validation.shown(min(missing))}, so that nothing can "
+            "be learned of that arm; a floor lets every arm be played"
+        )
     columns = _columns(log, contextual)
     fit = fit_prior(log, family, seed=seed, **columns)
     found, gain, why_not = _backtested(decider, log, fit, seed, columns)
@@ -119,8 +124,7 @@ def closed_log(decider: Any) -> tuple[Any, int]:
     import pyarrow as pa
     import pyarrow.compute
 
-    dim = int(getattr(decider.prior(), "dim", 0) or 0)
-    dim = dim if hasattr(decider.prior(), "contexts") else 0
+    dim = int(decider.prior().dim) if has_features(decider.prior()) else 0
     return pa.concat_tables(decider.tables(closed=True)), dim
 
 
@@ -147,7 +151,8 @@ def _backtested(
     from priorwise.advise import backtest
     from priorwise.core.refusals import refused
 
-    operations, now = decider.operations, decider.prior()
+    operations = decider.operations
+    log, now = _in_order(log, decider.prior(), operations.arms_of(decider.version))
     policies = {"proposed": operations.policy, "in use": (operations.policy, now)}
     horizon = _typical(log, operations.horizon)
     try:
@@ -159,6 +164,19 @@ def _backtested(
         if not refused(error):
             raise
         return None, None, str(error)
+
+
+def _in_order(log: Any, prior: Any, arms: tuple[str, ...] | None) -> tuple[Any, Any]:
+    """Number the arms of a log and of the prior in use, so that sorting them by name, as a backtest
+    does, leaves the order that the prior has them in.
+    """
+    if arms is None:
+        return log, prior
+    numbers = {arm: f"{place:04d}" for place, arm in enumerate(arms)}
+    told = _array([numbers.get(arm, arm) for arm in log["action"].to_pylist()])
+    log = log.set_column(log.column_names.index("action"), "action", told)
+    named = getattr(prior, "names", None) is not None
+    return log, prior.replaced(names=[*numbers.values()]) if named else prior
 
 
 def _typical(log: Any, horizon: int) -> int:
@@ -175,10 +193,11 @@ def _typical(log: Any, horizon: int) -> int:
 class LiveAlarm:
     """Whether recent tasks contradict the prior.
 
-    Closed tasks are cut into parts in the order of their opening. Each part is judged by the
-    likelihood ratio of what was learned from the parts before it, against the prior in use. If
-    tasks follow that prior, the ratio of all parts so far is a martingale with mean 1, so that it
-    ever exceeds ``1 / level`` with probability at most ``level``, however often one looks.
+    Closed tasks are taken in the order in which they were closed. After 20, 40, 80, ... of them a
+    prior is learned, and each later task is judged by the likelihood ratio of the last one learned
+    before it against the prior in use. If tasks follow that prior, and which are closed does not
+    depend on their rewards, the product of the ratios so far is a martingale with mean 1, so that
+    it ever exceeds ``1 / level`` with probability at most ``level``, however often one looks.
     """
 
     tasks: int
@@ -189,7 +208,7 @@ class LiveAlarm:
     @property
     def raised(self) -> bool:
         """Whether the alarm is on."""
-        return self.log_evidence >= -np.log(self.level)
+        return bool(self.log_evidence >= -np.log(self.level))
 
     @property
     def p_value(self) -> float:
@@ -206,33 +225,36 @@ def alarm_of(decider: Any, *, seed: int, level: float = 0.01) -> LiveAlarm:
     from priorwise.logs.fitting import fit_prior
 
     validation.share("level", level)
-    log, contextual = closed_log(decider)
     version = decider.version
-    rows = [
-        (task, decisions, events)
-        for task, decisions, events in decider.store.rows()
+    log, contextual = closed_log(decider)
+    tasks = [
+        task
+        for task, _, _ in decider.store.rows()
         if task.closed is not None and task.version == version and task.events
     ]
-    count = len(rows)
-    if contextual or count < 2 * LEAST:
-        need = "tasks with contexts have no alarm" if contextual else f"{count} closed tasks so far"
-        return LiveAlarm(count, 0.0, level, f"No alarm: {need}; {2 * LEAST} are needed.")
+    tasks.sort(key=lambda task: task.closed)
+    count = len(tasks)
+    if contextual:
+        return LiveAlarm(count, 0.0, level, "No alarm: tasks with contexts have none.")
+    if count < 2 * LEAST:
+        said = f"No alarm: {count} closed tasks so far; {2 * LEAST} are needed."
+        return LiveAlarm(count, 0.0, level, said)
     import pyarrow.compute as pc
 
-    cuts = np.unique(np.linspace(LEAST, count, min(BLOCKS, count // LEAST)).astype(int))
-    ours = _log_marginals(decider, version, decider.prior(version), [row[0] for row in rows])
-    names = [row[0].name for row in rows]
+    prior, arms = decider.prior(version), decider.operations.arms_of(version)
+    family = _same_family(prior)
+    ours = _log_marginals(decider, version, prior, tasks)
     total = largest = 0.0
-    family = None
-    for start, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        before = log.filter(pc.is_in(log["task"], value_set=_array(names[:start])))
-        columns = _columns(log, 0)
-        fit = fit_prior(before, family or _same_family(decider), seed=seed, **columns)
+    for start, end in _parts(count):
+        names = _array([task.name for task in tasks[:start]])
+        before = log.filter(pc.is_in(log["task"], value_set=names))
+        if arms is not None and set(arms) != set(pc.unique(before["action"]).to_pylist()):
+            continue  # nothing is learned of an arm that nobody played
+        fit = fit_prior(before, family, seed=seed, **_columns(log, 0))
         family = fit.chosen
-        part = [row[0] for row in rows[start:end]]
-        theirs = _log_marginals(decider, version, _unnamed(fit), part)
-        total += float(np.sum(theirs - ours[start:end]))
-        largest = max(largest, total)
+        theirs = _log_marginals(decider, version, fit.fit.prior, tasks[start:end])
+        sums = total + np.cumsum(theirs - ours[start:end])
+        total, largest = float(sums[-1]), max(largest, float(sums.max()))
     raised = largest >= -np.log(level)
     said = (
         f"Alarm: what the {count} closed tasks teach predicts later ones better than the prior in "
@@ -244,18 +266,24 @@ def alarm_of(decider: Any, *, seed: int, level: float = 0.01) -> LiveAlarm:
     return LiveAlarm(count, largest, level, said)
 
 
-def _same_family(decider: Any) -> str:
+def _parts(count: int) -> Iterator[tuple[int, int]]:
+    """Where parts of the tasks begin and end: each is as long as all before it. The same whenever
+    one looks, as evidence could be had by choosing otherwise.
+    """
+    start = LEAST
+    while start < count:
+        yield start, min(2 * start, count)
+        start *= 2
+
+
+def _same_family(prior: Any) -> str:
     from priorwise.core.family import family_of
 
-    family = family_of(decider.prior())
+    family = family_of(prior)
     if family is None:
         raise Refused("the prior's family is not registered")
-    new = ":exchangeable" if hasattr(decider.prior(), "for_arms") else ""
+    new = ":exchangeable" if hasattr(prior, "for_arms") else ""
     return f"{family.name}{new}"
-
-
-def _unnamed(fit: Any) -> Callable[[int], Any]:
-    return lambda arms: for_arms(fit.fit.prior, arms)
 
 
 def _array(names: list[str]) -> Any:
@@ -265,19 +293,18 @@ def _array(names: list[str]) -> Any:
 
 
 def _log_marginals(decider: Any, version: int, prior: Any, tasks: list[Any]) -> Any:
-    """Log likelihood of each task's rewards, ``(task,)``, under a prior or what makes one."""
+    """Log likelihood of each task's rewards, ``(task,)``, under a prior, whose arms may stand in
+    another order.
+    """
     fold = decider.operations.fold(version)
     out = np.zeros(len(tasks))
     widths = np.array([len(task.arms) for task in tasks])
     for arms in np.unique(widths).tolist():
         places = np.flatnonzero(widths == arms)
-        held = prior(arms) if callable(prior) else for_arms(prior, arms)
-        names = getattr(held, "names", None)
-        statistics = fold.statistics([tasks[place].state for place in places], names)
+        held = for_arms(prior, arms)
+        mine, theirs = tasks[places[0]].arms, getattr(held, "names", None)
+        order = [mine.index(name) for name in theirs or mine]
+        states = [fold.ordered(tasks[place].state, order) for place in places]
+        statistics = fold.statistics(states, theirs)
         out[places] = ask(held, "log_marginal", "alarm")(held, statistics)
     return out
-
-
-def stamp(time: float) -> str:
-    """Write a time for people."""
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")

@@ -12,9 +12,9 @@ import numpy as np
 
 from priorwise.core import hashing, validation
 from priorwise.core.family import for_arms
-from priorwise.serve.choosing import Chooser, Shares, task_key
+from priorwise.serve.choosing import Chooser, Shares, has_features, task_key
 from priorwise.serve.errors import Conflict, NotFound, TooLate
-from priorwise.serve.folding import AnyFold, fold_of
+from priorwise.serve.folding import fold_of
 from priorwise.serve.rows import COUNTED, Decided, Event, Task
 
 MOST_ARMS: Final = 1000
@@ -87,11 +87,7 @@ class Operations:
         """Return how statistics of tasks under a prior are summed up."""
         found = self._folds.get(version)
         if found is None:
-            prior = self._prior_of(version)
-            found = fold_of(prior)
-            if isinstance(found, AnyFold):
-                found = found.for_prior(prior)
-            self._folds[version] = found
+            found = self._folds[version] = fold_of(self._prior_of(version))
         return found
 
     def chooser(self, version: int, arms: int) -> Chooser:
@@ -187,7 +183,7 @@ class Operations:
             mask = self.mask(task, available)
             width = len(task.arms)
             chooser = self.chooser(task.version, width)
-            if context is not None or hasattr(chooser.prior, "contexts"):
+            if context is not None or has_features(chooser.prior):
                 context = checked_context(context, chooser.prior)
             step = task.steps + 1
             choice = chooser.choose(task, step, task.state, mask, context)
@@ -239,7 +235,7 @@ class Operations:
         try:
             mask = self.mask(task, available)
             chooser = self.chooser(task.version, len(task.arms))
-            if hasattr(chooser.prior, "contexts"):
+            if has_features(chooser.prior):
                 raise ValueError("allocate is for tasks without contexts: decide pull by pull")
             step = task.steps + 1
             counts = [int(each) for each in chooser.allocate(task, step, task.state, mask, pulls)]
@@ -439,7 +435,7 @@ class Operations:
             chooser = self.chooser(task.version, row.width)
             if row.settings != self.settings:
                 continue
-            if row.context is None and hasattr(chooser.prior, "contexts"):
+            if row.context is None and has_features(chooser.prior):
                 continue
             # arms that came later do not matter to what was known then
             known = [each for each in events if each.number <= row.seen]
@@ -466,7 +462,7 @@ class Operations:
         """
         rows = session.of_unit(unit)
         for task, steps in rows:
-            if hasattr(self._prior_of(task.version), "contexts"):
+            if has_features(self._prior_of(task.version)):
                 self._seal(session, task, steps)
         session.erase(unit)
         return sum(len(steps) for _, steps in rows)
@@ -551,8 +547,7 @@ def _names(arms: Any) -> tuple[str, ...]:
 
 def checked_context(context: Any, prior: Any) -> Any:
     """Check features, one row per arm."""
-    contexts = getattr(prior, "contexts", None)
-    if contexts is None:
+    if not has_features(prior):
         raise ValueError("context must be left out: this prior has no features")
     if context is None:
         raise ValueError("context is missing: this prior decides from features, one row per arm")

@@ -534,12 +534,12 @@ class StoreContract(Seeded):
         """A task may have its own arms, and more of them later."""
         one = decider(ExchangeableBetaPrior(0.3, 8.0))
         for pull in range(9):
-            names = ["x", "y", "ß\x00\ud800"][: 1 + pull // 3]
+            names = ["x", "y", "ß \N{SNOWMAN}'"][: 1 + pull // 3]
             choice = one.decide("a", available=names)
             assert one.reward(choice.token, float(pull % 2)) == "counted"
         one.close()
         again = decider()
-        assert again.store.tasks()[0].arms == ("x", "y", "ß\x00\ud800")
+        assert again.store.tasks()[0].arms == ("x", "y", "ß \N{SNOWMAN}'")
         assert again.replay("a") == []
         again.reward(again.decide("a").token, 1.0)
         self.state(again, "a")

@@ -18,6 +18,7 @@ import uvicorn
 
 from priorwise.core.family import families
 from priorwise.core.refusals import refused
+from priorwise.serve.choosing import has_features
 from priorwise.serve.decider import Decider
 from priorwise.serve.http.limits import Limits
 from priorwise.serve.http.logs import Log, take_over
@@ -92,8 +93,7 @@ def warmed(decider: Decider) -> None:
             prior, o.policy, horizon=o.horizon, seed=o.seed, propensities=o.propensities,
             floor=o.shares.floor, control=control,
         ) as trial:  # fmt: skip
-            contexts = getattr(prior, "contexts", None)
-            context = None if contexts is None else np.zeros((prior.arms, prior.dim)).tolist()
+            context = np.zeros((prior.arms, prior.dim)).tolist() if has_features(prior) else None
             for _ in range(2):
                 made = trial.decide("warm", ("a", "b") if arms is None else None, context)
                 trial.reward(made.token, 0.0)

@@ -28,6 +28,7 @@ from priorwise.figures.fit import fit_figure, prior_table
 from priorwise.figures.predictive import predictive_figure
 from priorwise.figures.style import Picture
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
+from priorwise.serve.choosing import has_features
 from priorwise.serve.page import reading
 from priorwise.serve.page.audit import (
     Ratio,
@@ -307,7 +308,7 @@ class Watch:
         found: dict[str, tuple[str, float]] = {}
         for (version, width), group in groups.items():
             chooser = operations.chooser(version, width)
-            if hasattr(chooser.prior, "contexts"):
+            if has_features(chooser.prior):
                 continue
             names = getattr(chooser.prior, "names", None)
             states = [each.state for each in group]
@@ -374,7 +375,7 @@ class Watch:
         """
         decider = self.decider
         chooser = decider.operations.chooser(task.version, len(task.arms))
-        if hasattr(chooser.prior, "contexts"):
+        if has_features(chooser.prior):
             return None if context is None else decider.summary(task.name, context)
         key = (task.version, len(task.arms))
         with self._lock:
@@ -448,7 +449,7 @@ class Watch:
 
     def _checked(self, number: int, prior: Any, names: list[str]) -> PredictiveCheck | str:
         """Compare closed tasks with the prior that they ran with."""
-        if hasattr(prior, "contexts"):
+        if has_features(prior):
             return "Tasks with contexts have no predictive check."
         if len(names) < FEWEST:
             return (
