@@ -178,6 +178,10 @@ BAD: dict[str, tuple[Any, str]] = {
         r"the column 'section' has '[a-z]+' and 'zoo' in the task '1'",
     ),
     "constant": (lambda log: log.assign(words=3.0), "'words' is 3 in every task"),
+    "tiny": (
+        lambda log: log.assign(words=1e-200 * log.words),
+        "the column 'words' differs by less than 1e-40 between tasks, too little to compute",
+    ),
     "one word": (lambda log: log.assign(section="x"), "'section' is 'x' in every task"),
     "collinear": (
         lambda log: log.assign(section=3.0 - 2.0 * log.words),
@@ -209,6 +213,41 @@ def test_features_that_cannot_be_are_refused_by_column_and_row(case: str, seed: 
     change, words = BAD[case]
     with pytest.raises(ValueError, match=words):
         pw.fit_prior(change(log_of(seed)), "gaussian", task_features=FEATURES, seed=seed)
+
+
+@pytest.mark.parametrize("role", ["task", "action", "reward"])
+def test_a_column_with_another_role_is_no_feature(role: str, seed: int) -> None:
+    log = log_of(seed, tasks=20)
+    with pytest.raises(ValueError, match=f"task_features: the column '{role}' of the frame looks"):
+        read_log(log, task_features=[role])
+    with pytest.raises(ValueError, match=f"'{role}' is asked for in two roles, {role}= and task_f"):
+        read_log(log, task_features=[role], **{role: role})
+    with pytest.raises(ValueError, match="'words' is asked for twice in task_features="):
+        read_log(log, task_features=["words", "words"])
+    # with another column in that role it may be one, as far as its name goes
+    mine = f"my {role}"
+    spare = log.assign(**{mine: log[role], role: log.words})
+    found = read_log(spare, task_features=[role], **{role: mine}).columns
+    assert (getattr(found, role), found.task_features) == (mine, (role,))
+
+
+def test_a_feature_that_may_be_the_number_of_pulls_is_said(seed: int) -> None:
+    log = log_of(seed, tasks=20).rename(columns={"words": "visitors"})
+    found = read_log(log, task_features=["visitors"])
+    assert found.columns.pulls is None
+    assert found.said == (
+        "the column 'visitors' stands in task_features= and is not taken for pulls=",
+    )
+
+
+def test_units_of_features_do_not_matter(seed: int) -> None:
+    """As small as 1e-30: effects are as much larger."""
+    log = log_of(seed, new=True)
+    how: Any = {"family": "gaussian:exchangeable", "task_features": "words", "seed": seed}
+    usual, small = (
+        pw.fit_prior(each, **how) for each in (log, log.assign(words=1e-30 * log.words))
+    )
+    np.testing.assert_allclose(1e-30 * small.prior.slopes, usual.prior.slopes, rtol=1e-6)
 
 
 def test_families_without_such_a_mean_say_so(seed: int) -> None:

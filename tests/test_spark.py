@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,40 @@ def test_spark_refuses_and_leaves_out_what_duckdb_does(
     words.loc[7, "reward"] = "oops"
     with pytest.raises(ValueError, match="reward: row 8 of the table has a text that is no number"):
         read_log(on(spark, words, tmp_path, "words"), missing="drop")
+
+
+def test_spark_reduces_features_of_tasks_as_duckdb_does(
+    spark: Any, frame: pd.DataFrame, tmp_path: Path, seed: int
+) -> None:
+    """Numbers, true and false, numbers that are text, and words; then the fit, and a refusal."""
+    rng = np.random.default_rng(seed)
+    words = np.array(["news", "sport", "a\u0301rt"], dtype=object)
+    features = {
+        "length": rng.normal(10.0, 3.0, 400),
+        "paid": rng.random(400) < 0.3,
+        "size": rng.integers(1, 9, 400).astype(str).astype(object),
+        "section": words[rng.integers(0, 3, 400)],
+    }
+    told = frame.assign(**{name: each[frame.task] for name, each in features.items()})
+    told["reward"] += 0.2 * (told.length - 10.0) + (told.section == "sport")
+    table = on(spark, told.sample(frac=1.0, random_state=seed), tmp_path, "told")
+    one, other = (read_log(log, task_features=list(features)) for log in (table, told))
+    np.testing.assert_array_equal(one.tasks, other.tasks)
+    for name in features:
+        np.testing.assert_array_equal(one.features[name], other.features[name])
+    np.testing.assert_array_equal(one.pulls, other.pulls)
+    for name in ("sums", "squares"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=1e-12)
+    fits = [
+        pw.fit_prior(log, "gaussian:exchangeable", task_features=["length", "section"], seed=seed)
+        for log in (table, told)
+    ]
+    for get in ("slopes", "base.mean", "base.var", "base.correlation", "base.noise_var"):
+        pair = [attrgetter(get)(fit.prior) for fit in fits]
+        np.testing.assert_allclose(*pair, rtol=1e-9, atol=1e-12)
+    assert fits[0].prior.slopes[0] > 0.1
+    told.loc[told.index[told.task == 7][3], "section"] = "zoo"
+    bad = on(spark, told, tmp_path, "bad")
+    for log in (bad, told):
+        with pytest.raises(ValueError, match=r"'section' has '.*' and 'zoo' in the task '7'"):
+            read_log(log, task_features=["section"])

@@ -75,9 +75,16 @@ class Columns:
             if role == "squares" and asked["pulls"] is None:
                 continue
             found = _guess(role, names, taken)
-            if found is None and not optional:
-                _unknown(role, None, names, where)
             if found is None:
+                asked_for = {each: name for name, each in roles if each is not None}
+                elsewhere = _guess(role, list(asked_for), ())
+                other = asked_for.get(elsewhere or "")
+                if not optional:
+                    _unknown(role, None, names, where, elsewhere, other)
+                if role == "pulls" and other in ("context", "task_features"):
+                    said.append(
+                        f"the column {elsewhere!r} stands in {other}= and is not taken for pulls="
+                    )
                 continue
             asked[role] = found
             taken.append(found)
@@ -87,7 +94,12 @@ class Columns:
             raise ValueError("squares: sums of squared rewards need pulls=, the number of pulls")
         twice = sorted({name for name in taken if taken.count(name) > 1})
         if twice:
-            raise ValueError(f"log: the column {twice[0]!r} is asked for in two roles")
+            places = [role for role, name in (*asked.items(), *roles) if name == twice[0]]
+            both = " and ".join(f"{each}=" for each in dict.fromkeys(places))
+            raise ValueError(
+                f"log: the column {twice[0]!r} is asked for "
+                + (f"in two roles, {both}" if " " in both else f"twice in {both}")
+            )
         if propensity is not None and asked["pulls"] is not None:
             raise ValueError("propensity: each pull has its own; the log needs one row per pull")
         made: Any = cls(**asked, context=features, said=tuple(said), **others)  # type: ignore[arg-type]
@@ -112,8 +124,26 @@ def _guess(role: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
     return next((free[guess] for guess in likely if guess in free), None)
 
 
-def _unknown(role: str, name: str | None, names: Sequence[str], where: str) -> None:
+def _unknown(
+    role: str,
+    name: str | None,
+    names: Sequence[str],
+    where: str,
+    elsewhere: str | None = None,
+    other: str | None = None,
+) -> None:
+    """Refuse a column that is not there, or a role that no column is left for: the one that looks
+    like it has another role.
+    """
     listed = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+    if elsewhere is not None:
+        several = other in ("context", "task_features")
+        raise ValueError(
+            f"{other}: the column {elsewhere!r} of {where} looks like the {role}, which every log "
+            "needs, and a column has one role: "
+            + (f"leave it out of {other}=" if several else f"take another for {other}=")
+            + f", or pass {role}=... if another column is the {role}; {where} has {listed}"
+        )
     lacking = (
         f"no column of {where} looks like the {role}: pass {role}=..."
         if name is None

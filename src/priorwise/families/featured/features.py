@@ -27,6 +27,8 @@ HALF: Final = 0.5
 """Spread of a number that is 0 or 1, at most; for rare words more than they have, so that little is
 made of the few tasks with one.
 """
+SMALLEST: Final = 1e-40
+"""Spread of a feature whose effect, and the square of it, still are numbers."""
 SHOWN: Final = 8
 
 
@@ -95,8 +97,13 @@ class TaskFeatures(Serializable):
                 middle = float(numbers.mean())
                 centre.append(middle)
                 scale.append(float(np.sqrt(np.mean((numbers - middle) ** 2))))
-                if np.ptp(numbers) == 0.0 or not scale[-1] > 0.0:
+                if np.ptp(numbers) == 0.0:
                     _constant(name, f"{numbers[0]:g}")
+                if scale[-1] < SMALLEST:
+                    raise ValueError(
+                        f"task_features: the column {name!r} differs by less than {SMALLEST:g} "
+                        "between tasks, too little to compute with; write it in another unit"
+                    )
             else:
                 if len(own) == 1:
                     _constant(name, repr(own[0]))
