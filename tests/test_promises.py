@@ -24,6 +24,7 @@ POLICIES: dict[str, Any] = {
     "ThompsonSampling": pw.ThompsonSampling(),
     "BayesUCB": pw.BayesUCB(),
     "Greedy": pw.Greedy(),
+    "ExactKnowledgeGradient": pw.ExactKnowledgeGradient("online", pulls="best"),
 }
 
 
