@@ -327,7 +327,9 @@ def test_gains_and_rare_losses_are_told_as_such(found: Any) -> None:
     for losses, words in (
         (np.full(40, -0.25), "earns 0.25 more a task on average"),
         (np.full(40, -0.25), "it loses nothing: it earns at least 0.25 more."),
-        (np.r_[np.zeros(39), 0.25], "nothing under 95 % of the plausible truths"),
+        (np.r_[np.full(34, -0.25), np.full(6, 0.125)], "and loses no more than 0.125"),
+        (np.r_[np.zeros(39), 0.25], "and nothing under 95 % of the plausible truths"),
+        (np.r_[-0.25, np.zeros(39)], "and loses nothing under 95 % of the plausible truths"),
     ):
         told = replace(law, losses=losses, std_errors=np.where(losses == 0.0, 0.0, 1e-9))
         assert words in str(replace(found, measured={"law": told}))

@@ -92,6 +92,10 @@ def test_guesses_are_said_and_can_be_overruled(frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=r"looks like the action: pass action=.*which one"):
         read_log(odd)
     assert read_log(odd, action="which one").names == log.names
+    strange = frame.rename(columns={"task": "mail", "action": "subject"})
+    words = r"looks like the task or the action: pass task=... and action=... \(and pulls=... if"
+    with pytest.raises(ValueError, match=words):
+        read_log(strange)
 
 
 def test_arms_keep_their_names_or_are_new(seed: int) -> None:
@@ -287,6 +291,11 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no family": (lambda f: f, {"family": "gauss"}, "family must be 'auto' or one of beta"),
     "no table": (lambda f: 3, {}, "log must be a path"),
     "half a pull": (lambda f: f.assign(n=0.5), {"pulls": "n"}, "pulls: row 1 .*no whole number"),
+    "one row for each arm of a task": (
+        lambda f: f.drop_duplicates(["task", "action"]),
+        {},
+        "reward: no task has two rows of one arm, .* counts them, pulls=...; if you know",
+    ),
     "missing": (lambda f: f, {"missing": "zero"}, "missing must be"),
     "arms": (lambda f: f, {"arms": 6}, "arms must be"),
 }

@@ -265,6 +265,7 @@ def test_the_page_needs_nothing_else(
     assert "Assumed: which arm was pulled" in text
     assert " learned from 60 tasks, 10 pulls a task, 4 arms:" in text
     assert json.loads(done.output)["policy"] in text
+    assert f"{json.loads(done.output)['policy']} with a BetaPrior learned from 60 tasks" in text
 
 
 @pytest.mark.parametrize("path", ["", "no/such/folder/advice.html", "."])

@@ -12,6 +12,8 @@ THREE: Final = 3
 """If none of n tasks differs, the share that does is at most 3 / n with 95 % confidence: (1 - 3 /
 n)^n is about 0.05.
 """
+CLEAR: Final = 3.0
+"""Standard errors from which on a difference is called one."""
 NOISY: Final = 0.5
 """Share of the losses' variance that may be noise of the simulation before it is spoken of."""
 
@@ -54,16 +56,17 @@ def _of_loss(found: Any) -> Iterator[str]:
     mean, most = found.expected_loss, found.loss_95
     mean_text = plus_minus(abs(mean), found.expected_loss_std_error)
     how = f"loses {mean_text}" if mean >= 0.0 else f"earns {mean_text} more"
+    also = "" if mean >= 0.0 else "loses "
     yield f"Deciding with it instead of the truth {how} a task on average{_shares(found, mean)},"
     if most > 0.0:
         most_text = plus_minus(most, found.loss_95_std_error)
-        yield f"and no more than {most_text} with 95 % confidence{_shares(found, most)}."
+        yield f"and {also}no more than {most_text} with 95 % confidence{_shares(found, most)}."
     elif most < 0.0:
         least = plus_minus(-most, found.loss_95_std_error)
         yield f"and with 95 % confidence it loses nothing: it earns at least {least} more."
     else:
         many = f"{found.tasks:,} simulated tasks each"
-        yield f"and nothing under 95 % of the plausible truths, as far as {many} tell."
+        yield f"and {also}nothing under 95 % of the plausible truths, as far as {many} tell."
 
 
 def _shares(found: Any, loss: float) -> str:
@@ -93,6 +96,8 @@ def _of_vague(found: Any) -> str:
     text = f"It earns {plus_minus(abs(gap.mean), gap.std_error)} {more} than a vague prior"
     if more == "more":
         text += f", and more under {share:.0f} % of the plausible truths"
+    elif -gap.mean > CLEAR * gap.std_error:
+        text += ": this policy makes no good use of it here (recommend compares policies)"
     least = found.break_even_tasks
     if least is not None and least < found.fitted_tasks:
         text += f"; break-even at about {_rounded(least)} past tasks"

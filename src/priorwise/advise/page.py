@@ -3,6 +3,7 @@ is risked, what to do.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 from typing import Any, Final, Unpack
 
@@ -62,7 +63,8 @@ def certificate_of(advice: Any, *, progress: bool | None = None) -> Certificate 
     how: Any = {"horizon": advice.horizon, "batch": advice.batch, "seed": advice.seed}
     how |= {"draws": DRAWS, "tasks": min(advice.tasks, MOST_TASKS)}
     how |= {"bootstrap": 0 if fit.fit.uncertainty is not None else DRAWS}
-    return certify(fit, advice.policy, **how, progress=progress)
+    found = certify(fit, advice.policy, **how, progress=progress)
+    return replace(found, policy=advice.chosen)  # by the name that the page has for it
 
 
 def backtest_of(

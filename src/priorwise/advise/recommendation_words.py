@@ -23,7 +23,7 @@ def in_words(found: Any) -> Iterator[str]:
         if name not in (found.chosen, _simplest(found)) and found.as_good(name)
     ]
     if equal:
-        yield f"As good, as far as the simulation tells: {', '.join(equal)}."
+        yield f"As good, within 1 % of the reward or what simulation can tell: {', '.join(equal)}."
     yield _of_loss(found)
     if found.fit.drift is not None and found.fit.drift.raised:
         yield found.fit.drift.verdict

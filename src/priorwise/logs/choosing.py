@@ -144,7 +144,10 @@ def candidates(
     (kind,) = readers
     if noise_var is None:
         log.check_squares(kind)
-    return found, log.statistics(kind, arms)
+    statistics = log.statistics(kind, arms)
+    if noise_var is None and any(hasattr(each, "noise_var") for each in found.values()):
+        log.check_repeats()
+    return found, statistics
 
 
 def _mixed(number: str, models: dict[str, Any], statistics: Any, seed: int) -> dict[str, Any]:

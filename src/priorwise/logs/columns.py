@@ -67,6 +67,7 @@ class Columns:
             if name is not None and name not in names:
                 _unknown(role, name, names, where)
         said: list[str] = []
+        lacking: list[str] = []
         taken = [name for _, name in roles if name is not None]
         for role in ("task", "action", "reward", "pulls", "squares"):
             if asked[role] is not None:
@@ -79,8 +80,10 @@ class Columns:
                 asked_for = {each: name for name, each in roles if each is not None}
                 elsewhere = _guess(role, list(asked_for), ())
                 other = asked_for.get(elsewhere or "")
+                if not optional and elsewhere is not None:
+                    _elsewhere(role, elsewhere, str(other), names, where)
                 if not optional:
-                    _unknown(role, None, names, where, elsewhere, other)
+                    lacking.append(role)
                 if role == "pulls" and other in ("context", "task_features"):
                     said.append(
                         f"the column {elsewhere!r} stands in {other}= and is not taken for pulls="
@@ -90,6 +93,8 @@ class Columns:
             taken.append(found)
             if found != role:
                 said.append(f"the column {found!r} is taken for {role}=")
+        if lacking:
+            _lacking(lacking, names, where, summed=asked["pulls"] is not None)
         if squares is not None and asked["pulls"] is None:
             raise ValueError("squares: sums of squared rewards need pulls=, the number of pulls")
         twice = sorted({name for name in taken if taken.count(name) > 1})
@@ -124,29 +129,32 @@ def _guess(role: str, names: Sequence[str], taken: Sequence[str]) -> str | None:
     return next((free[guess] for guess in likely if guess in free), None)
 
 
-def _unknown(
-    role: str,
-    name: str | None,
-    names: Sequence[str],
-    where: str,
-    elsewhere: str | None = None,
-    other: str | None = None,
-) -> None:
-    """Refuse a column that is not there, or a role that no column is left for: the one that looks
-    like it has another role.
-    """
-    listed = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-    if elsewhere is not None:
-        several = other in ("context", "task_features")
-        raise ValueError(
-            f"{other}: the column {elsewhere!r} of {where} looks like the {role}, which every log "
-            "needs, and a column has one role: "
-            + (f"leave it out of {other}=" if several else f"take another for {other}=")
-            + f", or pass {role}=... if another column is the {role}; {where} has {listed}"
-        )
-    lacking = (
-        f"no column of {where} looks like the {role}: pass {role}=..."
-        if name is None
-        else f"{role}={validation.shown(name)} is no column of {where}"
+def _listing(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+
+
+def _unknown(role: str, name: str, names: Sequence[str], where: str) -> None:
+    raise ValueError(
+        f"{role}={validation.shown(name)} is no column of {where}; it has {_listing(names)}"
     )
-    raise ValueError(f"{lacking}; it has {listed}")
+
+
+def _lacking(roles: Sequence[str], names: Sequence[str], where: str, *, summed: bool) -> None:
+    """Refuse a log of which some roles were neither named nor guessed, all of them at once."""
+    looks = " or ".join(", ".join(f"the {each}" for each in roles).rsplit(", ", 1))
+    wanted = " and ".join(", ".join(f"{each}=..." for each in roles).rsplit(", ", 1))
+    several = "" if summed else " (and pulls=... if a row sums up several pulls)"
+    raise ValueError(
+        f"no column of {where} looks like {looks}: pass {wanted}{several}; it has {_listing(names)}"
+    )
+
+
+def _elsewhere(role: str, name: str, other: str, names: Sequence[str], where: str) -> None:
+    """Refuse a log whose column that looks like a role was named for another."""
+    several = other in ("context", "task_features")
+    raise ValueError(
+        f"{other}: the column {name!r} of {where} looks like the {role}, which every log needs, "
+        "and a column has one role: "
+        + (f"leave it out of {other}=" if several else f"take another for {other}=")
+        + f", or pass {role}=... if another column is the {role}; {where} has {_listing(names)}"
+    )

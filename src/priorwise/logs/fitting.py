@@ -43,6 +43,8 @@ CHOICES: Final = (
 LINEAR: Final = (
     "the prior's mean is linear in the task features, and its covariance does not depend on them."
 )
+SHOWN: Final = 12
+"""Arms whose names are told."""
 MANY: Final = 0.2
 """Share of zeros from which positive rewards look like amounts that most rows do not have."""
 AMOUNTS: Final = (
@@ -137,7 +139,7 @@ class LogFit(Tabular):
         arms = "told by their features"
         if log.gram is None:
             new = self.fit.statistics.names is None
-            arms = "new in every task" if new else "the same in all tasks"
+            arms = "new in every task" if new else f"the same in all tasks{_listed(log.names)}"
         head = (
             f"{log.rows:,} rows: {len(log.tasks):,} tasks, {log.pulls.sum():,.0f} pulls; arms are "
             f"{arms}."
@@ -156,6 +158,11 @@ class LogFit(Tabular):
         if self.drift is not None:
             lines += ["", self.drift.verdict]
         return "\n".join([*lines, "", *(f"Assumed: {each}" for each in self.assumptions)])
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """Names of arms in the order of a prior's numbers, if they are few."""
+    return f": {', '.join(names)}" if len(names) <= SHOWN else f" ({len(names):,} of them)"
 
 
 def fit_prior(

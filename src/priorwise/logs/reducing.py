@@ -191,6 +191,15 @@ class Log:
             f"per pull.{clicks}"
         )
 
+    def check_repeats(self) -> None:
+        """Refuse pulls that do not tell the noise, as no task has two of one arm."""
+        if self.gram is None and not self.columns.summed and self.pulls.max() <= 1.0:
+            raise ValueError(
+                f"reward: no task has two rows of one arm, so that {self.columns.reward!r} does "
+                "not tell how much single rewards vary. If a row sums up several pulls, name the "
+                "column that counts them, pulls=...; if you know the variance, pass noise_var=..."
+            )
+
 
 def read_log(
     log: Any,
