@@ -159,6 +159,36 @@ def test_many_at_once_are_those_one_by_one():
     assert together.store.task("new") is None  # all or none
 
 
+@pytest.mark.parametrize("propensities", [True, False])
+def test_of_many_decisions_all_are_made_or_none(propensities, tmp_path):
+    prior = pw.LinearGaussianPrior([0, 0], np.eye(2), contexts=np.zeros((1, 3, 2)))
+    good, bad = np.ones((3, 2)), np.ones((3, 3))
+    for store in (None, tmp_path / "d.db"):
+        with decider(prior, propensities=propensities, store=store) as made:
+            made.decide("old", context=good)
+            for contexts in ([good, good, bad], None):
+                with pytest.raises(ValueError, match="context"):
+                    made.decide_many(["old", "new", "newer"], contexts=contexts)
+            assert made.store.names() == ["old"]
+            assert made.decide("old", context=good).step == 2
+            assert made.replay("old") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "other", "message"),
+    [
+        ({"window": 5.0, "missing": 0.5}, pw.BetaPrior([2, 3], 8), "missing"),
+        ({"floor": 0.4}, pw.GaussianPrior(np.zeros(3), np.eye(3)), "floor"),
+        ({"control": ("a", 0.3)}, pw.GaussianPrior([0, 0], np.eye(2), names=["c", "d"]), "control"),
+    ],
+)
+def test_a_prior_that_the_settings_do_not_fit_is_not_taken(options, other, message):
+    made = decider(pw.GaussianPrior([0, 0], np.eye(2), names=["a", "b"]), **options)
+    with pytest.raises(ValueError, match=message):
+        made.replace_prior(other)
+    assert len(made.versions()) == 1
+
+
 def test_arms_may_be_new_in_every_task_and_come_later():
     made = decider(pw.ExchangeableBetaPrior(2, 8))
     assert made.decide("a", ["x", "y"]).arm in ("x", "y")

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final, Literal, Self, final
 
 from priorwise.core import doors, validation
@@ -16,6 +17,7 @@ from priorwise.core.serial import Serializable, load_prior
 from priorwise.serve.choosing import Shares, has_features
 from priorwise.serve.errors import Conflict, NotFound
 from priorwise.serve.export import tables, write_log
+from priorwise.serve.folding import fold_of
 from priorwise.serve.learning import Accept, Learning, LiveAlarm, Proposal, alarm_of, refit
 from priorwise.serve.many import Told, decide_together
 from priorwise.serve.operations import (
@@ -23,6 +25,7 @@ from priorwise.serve.operations import (
     Decision,
     Operations,
     Outcome,
+    arms_of,
     checked_context,
     parsed,
     writable,
@@ -154,13 +157,8 @@ class Decider:
                 missing=missing,
             )
             self.store.use(self.operations)
-            if missing != "leave out":
-                try:
-                    self.operations.fold(self.version).check(missing)
-                except ValueError as error:
-                    raise ValueError(f"missing: {error}") from None
+            self._fits_settings(self.prior(self.version))
             if (arms := self.operations.arms_of(self.version)) is not None:
-                _known_arms(shares, arms)
                 self.operations.chooser(self.version, len(arms))  # compile now
             self.operations.settings = self._settings_number(shares)
         except BaseException:
@@ -180,6 +178,16 @@ class Decider:
                 "with that, and replace_prior(prior) for a new one"
             )
         _checked(self.prior(self.version), policy)
+
+    def _fits_settings(self, prior: Any) -> None:
+        """Refuse a prior whose tasks could not be decided about with these settings."""
+        if (missing := self.operations.missing) != "leave out":
+            try:
+                fold_of(prior).check(missing)
+            except ValueError as error:
+                raise ValueError(f"missing: {error}") from None
+        if (arms := arms_of(prior)) is not None:
+            _known_arms(self.operations.shares, arms)
 
     def _settings_number(self, shares: Shares) -> int:
         """Return the number of these settings; decisions name it."""
@@ -230,6 +238,7 @@ class Decider:
     def propose(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:
         """Keep a prior for somebody to accept; return its version."""
         _checked(prior, self.operations.policy)
+        self._fits_settings(prior)
         number = len(self.store.versions()) + 1
         made = Version(number, prior.to_json(), "proposed", self._clock(), None, dict(story or {}))
         return int(self.store.put_version(made))
@@ -343,10 +352,12 @@ class Decider:
                 task = session.task(name)
                 if task is not None and task.closed is not None:
                     raise Conflict(f"task {validation.shown(name)} is closed")
-            return Told(
-                operations.decide(session, name, version, now, available, context)
-                for name, context in zip(names, each, strict=True)
-            )
+            # a durable store takes back by itself what is refused
+            with nullcontext() if self.store.durable else self.store.all_or_none(names):
+                return Told(
+                    operations.decide(session, name, version, now, available, context)
+                    for name, context in zip(names, each, strict=True)
+                )
 
         return self._run(work, tasks=names)
 

@@ -105,6 +105,7 @@ def decide_together(
         return None
     get = store.task
     tasks: list[Any] = []
+    new: list[Task] = []
     groups: dict[tuple[int, int], list[int]] = {}
     for name in names:
         task = get(name)
@@ -114,7 +115,7 @@ def decide_together(
     for place in range(len(tasks)):
         if tasks[place] is None:
             tasks[place] = operations.opened(names[place], None, version, now)
-            store.add_task(tasks[place])
+            new.append(tasks[place])
         kind = (tasks[place].version, len(tasks[place].arms))
         if kind in groups:
             groups[kind].append(place)
@@ -123,6 +124,8 @@ def decide_together(
     choosers = {kind: operations.chooser(*kind) for kind in groups}
     if any(each.live is None for each in choosers.values()):  # type: ignore[attr-defined]
         return None
+    for task in new:
+        store.add_task(task)
     steps, chosen = [0] * len(tasks), [0] * len(tasks)
     for kind, places in groups.items():
         some = tasks if len(groups) == 1 else [tasks[place] for place in places]

@@ -104,12 +104,7 @@ class Operations:
     def arms_of(self, version: int) -> tuple[str, ...] | None:
         """Names of the arms of all tasks under a prior; None where each task has its own."""
         if version not in self._full_names:
-            prior = self._prior_of(version)
-            fixed = not hasattr(prior, "for_arms")
-            named = getattr(prior, "names", None)
-            self._full_names[version] = (
-                (named or tuple(str(each) for each in range(prior.arms))) if fixed else None
-            )
+            self._full_names[version] = arms_of(self._prior_of(version))
         return self._full_names[version]
 
     # -- tasks
@@ -491,6 +486,13 @@ class Operations:
             raise Conflict(
                 "this reward is part of a sum since a unit was deleted: it cannot change"
             )
+
+
+def arms_of(prior: Any) -> tuple[str, ...] | None:
+    """Names of the arms of a prior's tasks; None where each task has its own."""
+    if hasattr(prior, "for_arms"):
+        return None
+    return getattr(prior, "names", None) or tuple(str(each) for each in range(prior.arms))
 
 
 def token_of(task: Task, step: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, final
 
 from priorwise.core import validation
@@ -63,6 +64,27 @@ class MemoryStore:
     def look(self, work: Callable[[Any], R]) -> R:
         """Return ``work(session)``, which writes nothing."""
         return self.run(work)
+
+    @contextmanager
+    def all_or_none(self, names: list[str]) -> Iterator[None]:
+        """Take decisions about tasks back where a later one is refused."""
+        kept: dict[str, Any] = {}
+        for name in names:
+            task = self._tasks.get(name)
+            kept[name] = task and (task.arms, task.places, task.state, task.steps)
+        try:
+            yield
+        except BaseException:
+            for name, was in kept.items():
+                if was is None:
+                    self._tasks.pop(name, None)
+                    self._logs.pop(name, None)
+                    continue
+                task = self._tasks[name]
+                for step in range(was[3] + 1, task.steps + 1):
+                    del self._logs[name].decided[step]
+                task.arms, task.places, task.state, task.steps = was
+            raise
 
     def __enter__(self) -> MemoryStore:
         self.lock.acquire()
