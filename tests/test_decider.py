@@ -745,7 +745,8 @@ def test_numbers_of_a_summary_do_not_contradict_each_other(prior):
     told = made.summary("t")
     assert told.prob_best.sum() == pytest.approx(1.0)
     place = told.arms.index(told.leader)
-    assert told.losses.argmin() == place
+    assert told.losses.argmin() == told.mean.argmax() == place
+    np.testing.assert_allclose(told.losses - told.expected_loss, told.mean.max() - told.mean)
     assert told.expected_loss == told.losses[place] >= 0.0
     assert told.value_remaining >= 0.0
     assert (told.low <= told.mean).all()

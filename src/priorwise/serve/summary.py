@@ -1,12 +1,14 @@
 """Where a task stands: what is believed of each arm, what stopping now would cost, and whether to.
 
-All probabilities and losses come from one set of posterior draws, so that they cannot contradict
-each other: probabilities of being best sum to 1, the expected loss of an arm is what the best arm
-has beyond it on average, and the leader is the arm with the smallest.
+The leader is the arm with the largest posterior mean. Probabilities of being best and the loss of
+the leader come from one set of posterior draws, the losses of others from theirs and the means, so
+that these numbers cannot contradict each other: probabilities sum to 1, and losses differ as means
+do.
 
-With posterior draws ``theta`` of the arms' means, and the leader l,
+With posterior draws ``theta`` of the arms' means ``m``, and the leader l,
 
-    loss_a = E[max_b theta_b - theta_a],   stop if loss_l <= tolerance.
+    loss_l = E[max_b theta_b - theta_l],   loss_a = loss_l + m_l - m_a,
+    stop if loss_l <= tolerance.
 
 A posterior does not care how often it is looked at, so the rule may be checked after every pull.
 How often it stops at an arm that is not the best is another question, and depends on the tasks that
@@ -54,16 +56,15 @@ class Standing:
     remaining: float  # 95 % quantile of what the best arm has beyond the leader
 
     @classmethod
-    def of(cls, draws: FloatArray, available: FloatArray) -> Standing:
-        """Take posterior draws ``(draw, arm)`` of the arms' means."""
-        values = np.where(available, draws, -np.inf)
-        top = values.max(axis=1)
-        loss = np.where(available, (top[:, None] - draws).mean(axis=0), np.inf)
-        tied = values >= top[:, None]
+    def of(cls, draws: FloatArray, mean: FloatArray) -> Standing:
+        """Take posterior draws ``(draw, arm)`` of the arms' means, and what they are on average."""
+        top = draws.max(axis=1)
+        tied = draws >= top[:, None]
         best = (tied / tied.sum(axis=1, keepdims=True)).mean(axis=0)
-        leader = int(np.argmin(loss))
-        ahead = float(np.quantile(top - draws[:, leader], 0.95))
-        return cls(loss, best, leader, max(ahead, 0.0))
+        leader = int(np.argmax(mean))
+        ahead = top - draws[:, leader]
+        loss = ahead.mean() + (mean[leader] - mean)
+        return cls(loss, best, leader, float(np.quantile(ahead, 0.95)))
 
 
 @final
@@ -176,8 +177,8 @@ def summarised(
     # as at the next decision, but from a stream that none is made from
     rng = Streams(seed, np.array([task.key], dtype=np.uint64)).at(Purpose.WORLD, task.steps + 1)
     draws = belief.sample(rng, DRAWS, seen)[0]
-    stand = Standing.of(draws, np.ones(arms, dtype=bool))
     mean = belief.mean(seen)[0] if offers(belief, MeanBelief) else draws.mean(axis=0)
+    stand = Standing.of(draws, mean)
     if offers(belief, QuantileBelief):
         low, high = (belief.quantile(level, seen)[0] for level in (0.025, 0.975))
     else:
