@@ -74,3 +74,49 @@ def test_the_alarm_never_falls_as_tasks_are_closed():
         for tasks in (41, 60, 80, 81, 110)
     ]
     assert seen == sorted(seen)
+
+
+def test_real_rewards_have_a_backtest_and_arms_keep_their_names():
+    """Arms that are all alike are learned as exchangeable; those who ask need not name them."""
+    names, rng = ["z", "b", "a"], np.random.default_rng(base_seed())
+    prior = pw.GaussianPrior(np.zeros(3), np.eye(3), 1.0, names=names)
+    made = pw.Decider(prior, pw.ThompsonSampling(), horizon=20, seed=base_seed(), floor=0.1)
+    for k in range(40):
+        means = dict(zip(names, rng.normal(size=3), strict=True))
+        for _ in range(20):
+            d = made.decide(f"t{k}")
+            made.reward(d.token, float(rng.normal(means[d.arm])))
+        made.close(f"t{k}")
+    found = made.refit("gaussian:exchangeable", seed=0)
+    assert found.gain is not None, found.why_not
+    made.accept(found.version)
+    assert made.decide("new").version == 2
+    assert set(made.summary("new").arms) == set(names)
+
+
+def test_arms_that_are_new_in_every_task_stay_so():
+    """Also where all tasks so far happened to have the same names."""
+    rng = np.random.default_rng(base_seed())
+    made = pw.Decider(
+        pw.ExchangeableBetaPrior(2, 8), pw.ThompsonSampling(), horizon=20, seed=base_seed()
+    )
+    for k in range(40):
+        for _ in range(20):
+            d = made.decide(f"t{k}", ["a", "b"])
+            made.reward(d.token, float(rng.random() < (0.7 if d.arm == "a" else 0.2)))
+        made.close(f"t{k}")
+    made.accept(made.refit(seed=0).version)
+    assert made.decide("new", ["c", "d", "e"]).version == 2
+
+
+def test_mixtures_of_exchangeable_arms_decide_and_have_no_alarm():
+    parts = [pw.ExchangeableBetaPrior(2, 8), pw.ExchangeableBetaPrior(8, 2)]
+    prior = pw.families.ExchangeableMixturePrior(parts, [0.5, 0.5])
+    made = pw.Decider(prior, pw.ThompsonSampling(), horizon=20, seed=base_seed())
+    for k in range(40):
+        d = made.decide(f"t{k}", ["a", "b", "c"][: 2 + k % 2])
+        made.reward(d.token, 1.0)
+        made.close(d.task)
+    assert made.replay("t7") == []
+    with pytest.raises(Refused, match="alarm"):
+        made.alarm()

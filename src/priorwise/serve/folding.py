@@ -12,7 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.family import ask
+from priorwise.core.family import ask, for_arms
 from priorwise.core.serial import Serializable
 from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray
@@ -137,8 +137,8 @@ class AnyFold:
     def __init__(self, kind: Any, prior: Any) -> None:
         """Remember the class, what a prior knows of its tasks, and what rewards it expects."""
         self.kind = kind
-        self._known = kind.known(prior)
-        self._nothing = str(self.empty(0).to_json())
+        self._prior = prior
+        self._nothing: dict[str, int] = {}  # texts of empty statistics, with their arms
         law = getattr(prior, "reward_law", None)
         self.binary = bool(getattr(prior, "binary", getattr(law, "binary", False)))
         support: Any = getattr(prior, "reward_range", getattr(law, "support", None))
@@ -146,7 +146,9 @@ class AnyFold:
 
     def empty(self, arms: int) -> Any:
         """Return the state before the first pull."""
-        return self.kind.empty(1, **self._known)
+        made = self.kind.empty(1, **self.kind.known(for_arms(self._prior, arms)))
+        self._nothing[str(made.to_json())] = arms
+        return made
 
     def grown(self, state: Any, arms: int) -> Any:
         """Refuse: only statistics for each arm can take new arms."""
@@ -197,15 +199,16 @@ class AnyFold:
         return None if pulls.ndim != 2 else [float(each) for each in pulls[0]]
 
     def encode(self, state: Any) -> bytes:
-        """Return the JSON text of the statistics; nothing before the first pull, as the text does
-        not say how many features an empty list of them has.
+        """Return the JSON text of the statistics; before the first pull the number of arms, as the
+        text does not say how many features an empty list of them has.
         """
         text = str(state.to_json())
-        return b"" if text == self._nothing else text.encode()
+        return str(self._nothing.get(text, text)).encode()
 
     def decode(self, content: bytes) -> Any:
         """Read it."""
-        return Serializable.load(content.decode()) if content else self.empty(0)
+        text = content.decode()
+        return self.empty(int(text)) if text.isdigit() else Serializable.load(text)
 
 
 def _takes(kind: Any, reward: float) -> bool:

@@ -101,7 +101,11 @@ def refit(decider: Any, family: str = "auto", *, seed: int, accept: Accept = "as
             "be learned of that arm; a floor lets every arm be played"
         )
     columns = _columns(log, contextual)
-    fit = fit_prior(log, family, seed=seed, **columns)
+    # as those who ask for decisions name arms, or do not
+    fit = fit_prior(log, family, seed=seed, arms="new" if known is None else "auto", **columns)
+    prior = fit.prior
+    if known is not None and hasattr(prior, "for_arms"):
+        prior = for_arms(prior, len(known)).replaced(names=list(known))
     found, gain, why_not = _backtested(decider, log, fit, seed, columns)
     story = {
         "fitted_on": {"tasks": tasks, "rows": log.num_rows, **_dates(log)},
@@ -111,7 +115,7 @@ def refit(decider: Any, family: str = "auto", *, seed: int, accept: Accept = "as
         "gain": None if gain is None else [gain.mean, gain.std_error],
         "no_backtest_because": why_not,
     }
-    version = decider.propose(fit.prior, story)
+    version = decider.propose(prior, story)
     made = Proposal(version, fit, found, gain, why_not, False)
     if accept == "always" or (accept == "better" and made.better):
         decider.accept(version)
@@ -155,6 +159,9 @@ def _backtested(
     log, now = _in_order(log, decider.prior(), operations.arms_of(decider.version))
     policies = {"proposed": operations.policy, "in use": (operations.policy, now)}
     horizon = _typical(log, operations.horizon)
+    if max(log["pulls"].to_pylist()) == 1:  # a replay draws single rewards
+        log = log.drop_columns(["pulls", "squares"])
+        columns = {name: each for name, each in columns.items() if name not in ("pulls", "squares")}
     try:
         found = backtest(
             log, policies, horizon=horizon, family=fit.chosen, seed=seed, progress=False, **columns
@@ -280,8 +287,8 @@ def _same_family(prior: Any) -> str:
     from priorwise.core.family import family_of
 
     family = family_of(prior)
-    if family is None:
-        raise Refused("the prior's family is not registered")
+    if family is None or family.models is None:
+        raise Refused(f"there is no alarm for a {type(prior).__name__}: logs do not teach one")
     new = ":exchangeable" if hasattr(prior, "for_arms") else ""
     return f"{family.name}{new}"
 
