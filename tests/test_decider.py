@@ -58,6 +58,12 @@ def decider(prior="beta", policy=None, **options):
     return pw.Decider(made, policy or pw.ThompsonSampling(), **options)
 
 
+def known(made):
+    """Rewards that a task knows of."""
+    task = made.store.task("t")
+    return sum(made.operations.fold(task.version).pulls(task.state))
+
+
 def reward_of(prior, rng):
     normal = prior in ("gaussian", "normal-gamma")
     return float(rng.normal()) if normal else float(rng.random() < 0.3)
@@ -210,6 +216,7 @@ def test_beyond_the_horizon_decisions_go_on_as_at_the_last_pull():
 # -- propensities and promised shares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["ts", "greedy", "kg"])
 def test_propensities_are_those_of_the_draw(policy):
     """The share of tasks that draw each arm is its propensity: chi-square over 4,000 tasks, false
@@ -246,6 +253,7 @@ def test_propensities_are_those_of_the_draw(policy):
     assert ((counts - wrong) ** 2 / wrong).sum() > chi2.isf(1e-4, 3)
 
 
+@pytest.mark.slow
 def test_inverse_propensities_are_unbiased():
     """The mean reward of an arm from a log of Thompson sampling, weighted by inverse propensities,
     against the truth: 4 standard errors, false alarm 6e-5 each; the plain mean is the control,
@@ -327,6 +335,7 @@ def test_thompson_propensities_of_beta_arms(arms):
         assert np.abs(law.probs[0] - _best_by_quadrature(b, a)).max() > 1e-4  # a control
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arms", "close"), [(2, 1e-4), (3, 1e-4), (4, 1e-4), (5, 1e-3), (6, 1e-3)])
 def test_thompson_propensities_of_correlated_normals(arms, close):
     """Against a tensor rule for conditionally independent arms: X_a = m_a + c Z + s_a E_a."""
@@ -360,6 +369,7 @@ def test_thompson_propensities_of_correlated_normals(arms, close):
         assert np.abs(law.probs[0] - wanted).sum() / 2 < close
 
 
+@pytest.mark.slow
 def test_a_control_arm_gets_its_share_and_no_more():
     made = decider(control=("grey", 0.25), floor={"red": 0.1})
     found = made.decide_many([f"task {k}" for k in range(3000)])
@@ -465,7 +475,7 @@ def test_rewards_outside_the_range_are_refused_at_the_door(value):
     d = made.decide("t")
     with pytest.raises((TypeError, ValueError)):
         made.reward(d.token, value)
-    assert made.summary("t").pulls.sum() == 0.0
+    assert known(made) == 0.0
     assert made.reward(d.token, 1) == "counted"
 
 
@@ -508,7 +518,7 @@ def test_a_repeated_reward_changes_nothing_and_another_one_is_refused():
     assert made.reward(d.token, 1.0) == "repeated"
     with pytest.raises(Conflict, match="already"):
         made.reward(d.token, 0.0)
-    assert made.summary("t").pulls.sum() == 1.0
+    assert known(made) == 1.0
 
 
 def test_a_correction_counts_as_if_it_had_been_so():
@@ -537,12 +547,12 @@ def test_rewards_that_never_come(missing):
     assert made.expire() == 2
     assert made.expire() == 0
     counted = 0.0 if missing == "leave out" else 2.0
-    assert made.summary("t").pulls.sum() == counted
+    assert known(made) == counted
     with pytest.raises(TooLate, match="window"):
         made.reward(first.token, 1.0)
     assert made.reward(first.token, 1.0, correct=True) == "corrected"
     assert made.reward(third.token, 1.0) == "counted"
-    assert made.summary("t").pulls.sum() == counted + (2.0 if missing == "leave out" else 1.0)
+    assert known(made) == counted + (2.0 if missing == "leave out" else 1.0)
     assert second.token != first.token
     assert made.replay("t") == []
 
@@ -706,6 +716,7 @@ def test_running_tasks_keep_their_prior():
     assert made.versions()[1].story == {"why": "a test"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixture", "finite", "logistic", "particle", "features"])
 def test_every_kind_of_prior_decides_and_survives_a_restart(name, tmp_path):
     prior = OTHERS[name]()
@@ -725,19 +736,21 @@ def test_every_kind_of_prior_decides_and_survives_a_restart(name, tmp_path):
         assert made.summary("t", context[0]).decided == 9
 
 
+@pytest.mark.slow
 def test_a_strangers_family_decides():
     from stranger_family import PoissonPrior
 
     made = decider(PoissonPrior([2.0, 3.0], [1.0, 1.0]))
     for _ in range(5):
         made.reward(made.decide("t").token, 2.0)
-    assert made.summary("t").pulls.sum() == 5.0
+    assert known(made) == 5.0
     assert made.replay("t") == []
 
 
 # -- summaries
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["beta", "gaussian", "finite"])
 def test_numbers_of_a_summary_do_not_contradict_each_other(prior):
     made = decider(prior)
@@ -758,6 +771,7 @@ def test_numbers_of_a_summary_do_not_contradict_each_other(prior):
     assert set(told.figure()) >= {"png", "svg"} or told.figure()
 
 
+@pytest.mark.slow
 def test_false_stops_of_the_prior_are_counted_right():
     """Two arms, one certain: the rule can be worked out by hand. Known arm at 0.5, the other
     Beta(1, 1), greedy: losses and stops by an independent loop over success counts; the counted
@@ -823,6 +837,7 @@ def test_threads_decide_one_after_the_other():
 # -- log
 
 
+@pytest.mark.slow
 def test_the_log_is_one_that_fits_read(tmp_path):
     made = decider(pw.ExchangeableBetaPrior(2, 8))
     rng = np.random.default_rng(seed_of(4))

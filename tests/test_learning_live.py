@@ -7,6 +7,8 @@ import priorwise as pw
 from priorwise.serve.errors import Refused
 from priorwise.testing.seeds import base_seed
 
+pytestmark = pytest.mark.slow
+
 RATES = np.linspace(0.1, 0.9, 12)
 
 
@@ -120,3 +122,28 @@ def test_mixtures_of_exchangeable_arms_decide_and_have_no_alarm():
     assert made.replay("t7") == []
     with pytest.raises(Refused, match="alarm"):
         made.alarm()
+
+
+@pytest.mark.parametrize("accept", ["ask", "better"])
+def test_a_schedule_proposes_and_accepts_by_its_rule(accept):
+    """After every 20 closed tasks; a prior that is far off is replaced where the rule says so, new
+    tasks start with the new one and a running task keeps its own.
+    """
+    means, names = np.array([0.8, 0.2, 0.2]), ["a", "b", "c"]
+    wrong = pw.BetaPrior([2, 80, 80], [80, 20, 20], names=names)
+    learn = pw.serve.Learning(every=20, family="beta", accept=accept)
+    with pytest.raises(ValueError, match="every"):
+        pw.serve.Learning(every=3)
+    with pytest.raises(ValueError, match="accept"):
+        pw.serve.Learning(accept="always")
+    made = played(wrong, names, means, tasks=40, pulls=40, floor=0.1, learn=learn)
+    made.decide("running")
+    made._fit_thread.join()
+    assert made.store.value("what the last fit said") == ""
+    found = made.versions()
+    assert len(found) >= 2
+    assert found[1].story["fitted_on"]["tasks"] >= 20
+    assert (made.version > 1) == (accept == "better")
+    assert all(each.status == "proposed" for each in found[1:]) == (accept == "ask")
+    assert made.decide("running").version == made.store.task("running").version
+    assert made.decide("new").version == made.version
