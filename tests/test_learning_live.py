@@ -36,7 +36,7 @@ def test_a_backtest_knows_the_arms_of_the_prior_in_use_by_name(named):
     names = [f"n{k}" for k in range(12, 0, -1)] if named else [str(k) for k in range(12)]
     prior = pw.BetaPrior(20 * RATES, 20 * (1 - RATES), names=names if named else None)
     made = played(prior, names, RATES, tasks=40, pulls=80, floor=0.05)
-    found = made.refit("beta", seed=0)
+    found = made.refit("beta", seed=base_seed())
     assert found.gain is not None, found.why_not
     in_use = found.backtest.to_frame().set_index("policy")["reward"]
     assert in_use["in use"] > 0.95 * in_use["proposed"]
@@ -63,7 +63,7 @@ def test_arms_that_nobody_played_end_no_alarm_and_are_not_learned():
     made = played(prior, names, means, tasks=41, pulls=5)
     assert not made.alarm().raised
     with pytest.raises(Refused, match="floor"):
-        made.refit(seed=0)
+        made.refit(seed=base_seed())
     assert len(made.versions()) == 1
 
 
@@ -89,7 +89,7 @@ def test_real_rewards_have_a_backtest_and_arms_keep_their_names():
             d = made.decide(f"t{k}")
             made.reward(d.token, float(rng.normal(means[d.arm])))
         made.close(f"t{k}")
-    found = made.refit("gaussian:exchangeable", seed=0)
+    found = made.refit("gaussian:exchangeable", seed=base_seed())
     assert found.gain is not None, found.why_not
     made.accept(found.version)
     assert made.decide("new").version == 2
@@ -107,7 +107,7 @@ def test_arms_that_are_new_in_every_task_stay_so():
             d = made.decide(f"t{k}", ["a", "b"])
             made.reward(d.token, float(rng.random() < (0.7 if d.arm == "a" else 0.2)))
         made.close(f"t{k}")
-    made.accept(made.refit(seed=0).version)
+    made.accept(made.refit(seed=base_seed()).version)
     assert made.decide("new", ["c", "d", "e"]).version == 2
 
 
