@@ -23,6 +23,9 @@ TOO_LATE: Final = (
     "the reward came after its window and the pull is closed; correct=True takes it all the same"
 )
 
+SAME_LAW: Final = 1e-6
+"""How far a propensity that is computed again may be from the one in the log."""
+
 Outcome = Literal["counted", "repeated", "corrected"]
 
 
@@ -444,7 +447,7 @@ class Operations:
                 same = tuple(int(each) for each in again) == row.counts
             else:
                 choice = chooser.choose(then, row.step, state, mask, row.context)
-                same = (choice.arm, choice.propensity) == (row.arm, row.propensity)
+                same = choice.arm == row.arm and _close(choice.propensity, row.propensity)
             if not same:
                 differ.append(row.step)
         return differ
@@ -493,6 +496,13 @@ def arms_of(prior: Any) -> tuple[str, ...] | None:
     if hasattr(prior, "for_arms"):
         return None
     return getattr(prior, "names", None) or tuple(str(each) for each in range(prior.arms))
+
+
+def _close(now: float | None, then: float | None) -> bool:
+    """Whether a propensity is that of the log, up to what quadratures of two versions differ by."""
+    return now is then is None or (
+        now is not None and then is not None and abs(now - then) <= SAME_LAW
+    )
 
 
 def token_of(task: Task, step: int) -> str:
