@@ -10,6 +10,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 import priorwise as pw
+from priorwise.advise.certificate_words import _of_promise
 from priorwise.advise.losses import upper, upper_error, without_noise
 from priorwise.advise.plausible import towards
 from priorwise.cli import app
@@ -135,8 +137,12 @@ def test_a_certificate_has_all_that_is_asked(found: Any, fit: Any) -> None:
     assert found.noise < 0.5
     text = str(found)
     assert "ThompsonSampling with a GaussianPrior learned from 300 tasks" in text
-    easier = found.promise_error_95 > found.loss_95
-    assert ("choosing is easier than estimating" in text) == easier
+    clear = found.promise_error_95 >= 2.0 * found.loss_95
+    assert ("surer" in text) == clear
+    about_equal = SimpleNamespace(
+        promised=found.promised, loss_95=found.loss_95, promise_error_95=1.04 * found.loss_95
+    )
+    assert "surer" not in _of_promise(about_equal)
     assert ("vacuous" in text) == found.bound.vacuous
     assert {*found.figure()} == {"png", "svg"}
     json.dumps(found.summary(), allow_nan=False)

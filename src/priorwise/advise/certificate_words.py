@@ -106,10 +106,9 @@ def _of_vague(found: Any) -> str:
 
 def _of_promise(found: Any) -> str:
     off = found.promise_error_95
-    text = f"The reward that it promises, {found.promised.mean:.4g}, may be off by {off:.2g} (95 %)"
-    if 0.0 < found.loss_95 < off:
-        times = f"{off / found.loss_95:.2g} times what choices lose"
-        text += f", {times}: choosing is easier than estimating"
+    text = f"The promised reward, {found.promised.mean:.4g}, may be off by {off:.2g} (95%)"
+    if 0.0 < 2.0 * found.loss_95 <= off:
+        text += f", {off / found.loss_95:.2g} times the loss: the choice is surer than the promise"
     return f"{text}."
 
 

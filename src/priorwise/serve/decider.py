@@ -32,7 +32,7 @@ from priorwise.serve.operations import (
 )
 from priorwise.serve.rows import Version, copied
 from priorwise.serve.stores import opened
-from priorwise.serve.summary import Stopping, Summary, stopping_of, summarised, tolerance_of
+from priorwise.serve.summary import DRAWS, Stopping, Summary, stopping_of, summarised, tolerance_of
 
 LONGEST: Final = 500
 """Letters of the name of a task, a unit or a request."""
@@ -532,11 +532,14 @@ class Decider:
                 tolerance = self._tolerance
                 if tolerance is None:
                     tolerance = tolerance_of(chooser.prior, operations.seed)
-                place = f"stopping of settings {operations.settings}, prior {version}, arms {arms}"
-                kept = self.store.value(f"{place}, tolerance {tolerance!r}")
-                if kept is None:  # it takes seconds, so that others need not do it again
+                key_in_store = (
+                    f"stopping of settings {operations.settings}, prior {version}, arms {arms}, "
+                    f"tolerance {tolerance!r}, draws {DRAWS}"
+                )
+                kept = self.store.value(key_in_store)
+                if kept is None:  # counting takes seconds: other processes read the result
                     kept = stopping_of(chooser, operations.seed, tolerance).to_json()
-                    self.store.put_value(f"{place}, tolerance {tolerance!r}", kept)
+                    self.store.put_value(key_in_store, kept)
                 self._stops[key] = Stopping.of(kept)
             return self._stops[key]
 

@@ -26,10 +26,10 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate, mean_estimate, percent
 from priorwise.core.frames import Table, Tabular
-from priorwise.core.protocols import MeanBelief, QuantileBelief, offers
+from priorwise.core.protocols import Belief, MeanBelief, QuantileBelief, offers
 from priorwise.core.seen import Seen
-from priorwise.core.streams import Purpose, Streams
-from priorwise.core.types import FloatArray
+from priorwise.core.streams import Purpose, Stream, Streams
+from priorwise.core.types import FloatArray, IntArray
 from priorwise.figures.style import Picture
 
 DRAWS: Final = 8192
@@ -37,8 +37,12 @@ TASKS: Final = 256
 """Tasks of the prior from which the rate of false stops is counted."""
 LOOKS: Final = 100
 """Looks at each of them: after every pull, or evenly spread over a longer task."""
-LOOK_DRAWS: Final = 128
-"""Posterior draws of each look."""
+SCREENS: Final = (64, 256, 1024)
+"""Posterior draws that rule out a stop at most looks; the others get all ``DRAWS``."""
+SCREEN_ERRORS: Final = 4.0
+"""Standard errors by which a loss must exceed the tolerance to be ruled out by few draws."""
+MOST_VALUES: Final = 2**23
+"""Posterior draws of arms that are held in memory at once."""
 SHARE: Final = 0.05
 """Of the spread between arms that the prior expects: the loss at which advice says to stop, unless
 told.
@@ -231,8 +235,10 @@ def tolerance_of(prior: Any, seed: int) -> float:
 
 
 def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
-    """Play tasks of the prior with the policy, look on while they run, and count where the rule
-    stops.
+    """Play tasks of the prior with the policy, and count how often the rule stops them.
+
+    The rule is that of a summary: the same leader, and a loss from as many posterior draws. A look
+    whose loss exceeds the tolerance by many standard errors with few draws needs no more of them.
     """
     from priorwise.simulate.run import simulate
 
@@ -243,19 +249,29 @@ def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
     kind, streams = chooser.fold.kind, Streams(seed, np.arange(TASKS, dtype=np.uint64))
     values = _values(prior.sample(streams.at(Purpose.ENVIRONMENT, 0), TASKS))
     apart = values.max(axis=1)[:, None] - values
-    at = np.unique(np.linspace(1, horizon, min(horizon, LOOKS)).round().astype(np.int64))
+    looks = np.unique(np.linspace(1, horizon, min(horizon, LOOKS)).round().astype(np.int64))
     stop_at, chosen = np.full(TASKS, horizon + 1), np.zeros(TASKS, dtype=np.int64)
-    for look in at[at < horizon].tolist():
-        left = np.flatnonzero(stop_at > horizon)
-        if not left.size:
+    for look in looks[looks < horizon].tolist():
+        running = np.flatnonzero(stop_at > horizon)
+        if not running.size:
             break
-        statistics = kind.of(run, steps=look, **kind.known(prior)).take(left)
-        belief = prior.belief_given(statistics)
-        rng = streams.at(Purpose.WORLD, look).take(left)
-        draws = belief.sample(rng, LOOK_DRAWS, Seen(look + 1, horizon, prior.arms))
-        loss = (draws.max(axis=2, keepdims=True) - draws).mean(axis=1)
-        ends = loss.min(axis=1) <= tolerance
-        stop_at[left[ends]], chosen[left[ends]] = look, loss[ends].argmin(axis=1)
+        statistics = kind.of(run, steps=look, **kind.known(prior))
+        rng = streams.at(Purpose.WORLD, look)
+        seen = Seen(look + 1, horizon, prior.arms)
+        near = running
+        for draws in (*SCREENS, DRAWS):
+            size = max(1, MOST_VALUES // (draws * prior.arms))
+            passed = []
+            for first in range(0, len(near), size):
+                tasks = near[first : first + size]
+                belief = prior.belief_given(statistics.take(tasks))
+                leader, loss, error = _leads(belief, draws, seen, rng.take(tasks))
+                slack = SCREEN_ERRORS * error if draws < DRAWS else 0.0
+                low = loss - slack <= tolerance
+                passed.append(tasks[low])
+                chosen[tasks] = leader
+            near = np.concatenate([*passed, near[:0]])
+        stop_at[near] = look
     stopped = stop_at <= horizon
     wrong = int((stopped & (apart[np.arange(TASKS), chosen] > 0.0)).sum())
     near = (wrong + 1.0) / (TASKS + 2.0)  # allows for those that did not happen by chance
@@ -268,8 +284,19 @@ def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
         rate,
         mean_estimate(some),
         float(stop_at[stopped].mean()) if stopped.any() else float(horizon),
-        len(at) == horizon,
+        len(looks) == horizon,
     )
+
+
+def _leads(
+    belief: Belief, draws: int, seen: Seen, rng: Stream
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return each task's leader, the expected loss of playing it, and the error of that loss."""
+    values = belief.sample(rng, draws, seen)
+    mean = belief.mean(seen) if offers(belief, MeanBelief) else values.mean(axis=1)
+    leader = np.argmax(mean, axis=1)
+    ahead = values.max(axis=2) - np.take_along_axis(values, leader[:, None, None], axis=2)[..., 0]
+    return leader, ahead.mean(axis=1), ahead.std(axis=1) / np.sqrt(draws)
 
 
 def _values(environment: Any) -> FloatArray:
