@@ -11,11 +11,12 @@ from scipy import stats
 from scipy.integrate import quad
 
 import priorwise as pw
+from priorwise.core.largest import argmax_probabilities
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams, streams
 from priorwise.families.normal_gamma import student
-from priorwise.families.normal_gamma.argmax import student_argmax
 from priorwise.families.normal_gamma.prior import NormalGammaBelief
+from priorwise.families.normal_gamma.student import StandardStudent
 from priorwise.testing.calibration import Gullible
 from priorwise.testing.playing import play
 
@@ -186,7 +187,7 @@ def test_law_of_the_largest_draw_by_adaptive_quadrature(k: int, seed: int) -> No
     for heavy in (0.6, 3.0, 50.0):
         m, scale = rng.normal(size=(1, 3)), np.exp(rng.normal(size=(1, 3)))
         freedom = heavy * np.exp(0.3 * rng.normal(size=(1, 3)))
-        law = student_argmax(m, scale, freedom, k)[0]
+        law = argmax_probabilities(m, scale, StandardStudent(freedom), k)[0]
         arms = [stats.t(f, at, s) for f, at, s in zip(freedom[0], m[0], scale[0], strict=True)]
 
         def below(u: float, arms: Any = arms) -> float:  # over the first arm's own quantiles
@@ -202,7 +203,7 @@ def test_law_of_the_largest_draw_by_adaptive_quadrature(k: int, seed: int) -> No
 def test_law_of_the_largest_draw_under_a_mask_and_far_apart() -> None:
     m, one = np.array([[0.0, 1e4, 0.0], [0.0, 0.0, 0.0]]), np.ones((2, 3))
     mask = np.array([[True, True, True], [True, False, True]])
-    law = student_argmax(m, one, 8.0 * one, 1, mask)
+    law = argmax_probabilities(m, one, StandardStudent(8.0 * one), 1, mask)
     np.testing.assert_allclose(law, [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]], atol=1e-12)
 
 

@@ -276,7 +276,7 @@ def test_largest_and_smallest_values_of_available_arms(seed):
     rng = np.random.default_rng(seed)
     prior = pw.FinitePrior(rng.normal(size=(4, 3)), np.full(4, 0.25), noise="none")
     tasks = 4000
-    belief, actions = prior.belief(tasks), np.ones(tasks, dtype=np.int64)
+    belief = prior.belief(tasks)
     streams = Streams(seed, np.arange(tasks, dtype=np.uint64))
     mask = np.broadcast_to([True, True, False], (tasks, 3))
 
@@ -288,8 +288,11 @@ def test_largest_and_smallest_values_of_available_arms(seed):
 
     for there in (None, mask):
         seen = Seen(1, 5, 3, None, there)
-        known = value_range(belief, seen, actions, streams.at(Purpose.ENVIRONMENT, 1))
-        drawn = value_range(Drawing(), seen, actions, streams.at(Purpose.ENVIRONMENT, 1))
+        ranges = [
+            value_range(each, seen, streams.at(Purpose.ENVIRONMENT, 1))
+            for each in (belief, Drawing())
+        ]
+        known, drawn = ((high, low, means[:, 1]) for high, low, means in ranges)
         arms = prior.means if there is None else prior.means[:, :2]
         exact = arms.max(axis=1).mean(), arms.min(axis=1).mean(), prior.means[:, 1].mean()
         for one, other, number in zip(known, drawn, exact, strict=True):

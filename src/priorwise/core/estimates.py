@@ -8,6 +8,7 @@ import numpy as np
 
 from priorwise.core.types import FloatArray
 
+ROUNDING: Final = 1e-14  # standard errors up to this share of the mean are rounding
 SHOWN: Final = 8  # rows and columns of a parameter that are printed
 TINY: Final = 1e-6  # smaller numbers are written with a power of ten
 
@@ -26,14 +27,15 @@ class Estimate:
 
 def mean_estimate(values: FloatArray) -> Estimate:
     """Mean of independent values ``(item,)`` with its standard error, which is infinite for a
-    single or an infinite value.
+    single or an infinite value, and 0 if the values differ by rounding alone.
 
     NaN where both infinities are among the values.
     """
     if not np.isfinite(values).all():
         both = np.isposinf(values).any() and np.isneginf(values).any()
         return Estimate(float("nan") if both else float(values.mean()), np.inf)
-    return Estimate(float(values.mean()), float(std_error(values)))
+    mean, error = float(values.mean()), float(std_error(values))
+    return Estimate(mean, error if error > ROUNDING * abs(mean) else 0.0)
 
 
 def std_error(values: FloatArray) -> FloatArray:

@@ -269,10 +269,26 @@ class QuantileBelief(Protocol):
 class RangeBelief(MeanBelief, Protocol):
     """Knows how large its best and its worst action are on average; of others these are drawn."""
 
-    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
         """Posterior means of the largest and of the smallest value of an available action,
-        ``(task,)`` each.
+        ``(task,)`` each; None if they have to be drawn.
         """
+
+
+@runtime_checkable
+class SizeBiasedPrior(Protocol):
+    """Draws tasks in proportion to a size G that bounds their diameter: ``diam <= C G``.
+
+    If the diameter has no variance, averages over its own tasks have no usable standard error. With
+    size-biased tasks, each history weighted by ``E[G] / E[G given the history]``, they do:
+    ``E[diam given the history]`` times that weight is at most ``C E[G]``.
+    """
+
+    def sample_size_biased(self, rng: Stream, tasks: int) -> Environment:
+        """Environments with density proportional to ``G`` times that of the prior."""
+
+    def size_ratio(self, belief: Any) -> FloatArray:
+        """``E[G given the history] / E[G]`` for a belief of this prior, ``(task,)``."""
 
 
 @runtime_checkable

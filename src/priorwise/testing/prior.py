@@ -130,10 +130,11 @@ class PriorContract(Seeded):
         if not isinstance(belief, RangeBelief):
             assert not hasattr(belief, "extremes"), "a belief with extremes has mean, too"
             return
+        extremes = belief.extremes(played.seen)
+        if extremes is None:
+            return
         drawn = belief.sample(played.streams.at(Purpose.POLICY, 9), 4000, played.seen)
-        for known, each in zip(
-            belief.extremes(played.seen), (drawn.max(axis=2), drawn.min(axis=2)), strict=True
-        ):
+        for known, each in zip(extremes, (drawn.max(axis=2), drawn.min(axis=2)), strict=True):
             error = each.std(axis=1) / np.sqrt(each.shape[1])
             far = np.abs(known - each.mean(axis=1))
             unmet = 20.0 / each.shape[1] * np.ptp(drawn)

@@ -1,9 +1,9 @@
-"""Which of several independent Beta values is the largest, each the best of k draws.
+"""Which of several independent Beta values is the largest, each the best of k draws, and its mean.
 
 ``P(a is best) = integral of prod_(b != a) F_b(x)^k dF_a(x)^k``, by Gauss-Legendre panels on the
 log-odds scale, where the densities are smooth. Below the lowest value of any arm the product is
 nought, and above all others' highest values one arm alone is left: its tail is added in closed
-form.
+form. ``E[max]`` is the same integral of ``x``.
 """
 
 from typing import Final
@@ -29,17 +29,33 @@ def beta_argmax(
     """Return the probability that each arm has the largest of its k draws, ``(task, arm)``, from
     Beta(a, b) ``(task, arm)``.
     """
+    return _integrals(a, b, k, available)[0]
+
+
+def beta_extremes(
+    a: FloatArray, b: FloatArray, available: BoolArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """``E[max]`` and ``E[min]`` of one draw of each arm, ``(task,)`` each."""
+    # 1 - X ~ Beta(b, a)
+    return _integrals(a, b, 1, available)[1], 1.0 - _integrals(b, a, 1, available)[1]
+
+
+def _integrals(
+    a: FloatArray, b: FloatArray, k: int, available: BoolArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Probabilities ``(task, arm)`` and the mean of the largest value ``(task,)``."""
     tasks, arms = a.shape
     mask = np.ones((tasks, arms), dtype=bool) if available is None else available
     low, high, panels = _ranges(a, b, mask)
-    out = np.empty((tasks, arms))
+    law, mean = np.empty((tasks, arms)), np.empty(tasks)
     for count in np.unique(panels):
         chosen = np.flatnonzero(panels == count)
         size = max(1, ENTRIES // (arms * NODES * int(count)))
         for first in range(0, chosen.size, size):
             part = chosen[first : first + size]
-            out[part] = _pass(a[part], b[part], k, mask[part], low[part], high[part], int(count))
-    return out
+            ends = low[part], high[part]
+            law[part], mean[part] = _pass(a[part], b[part], k, mask[part], *ends, int(count))
+    return law, mean
 
 
 def _ranges(
@@ -67,7 +83,7 @@ def _pass(
     low: FloatArray,
     high: FloatArray,
     panels: int,
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     unit = ((np.arange(panels)[:, None] + (_AT + 1.0) / 2.0) / panels).ravel()
     z = low[:, None, None] + (high - low)[:, None, None] * unit  # (task, 1, node)
     log_x, log_rest = -np.logaddexp(0.0, -z), -np.logaddexp(0.0, z)
@@ -79,10 +95,14 @@ def _pass(
     with np.errstate(invalid="ignore"):
         others = k * log_below.sum(axis=1, keepdims=True) - log_below
     inside = np.exp(density + np.where(np.isnan(others), -np.inf, others)) * k
-    law = np.einsum("tan,n->ta", inside, np.tile(_WEIGHTS / (2.0 * panels), panels))
+    weights, width = np.tile(_WEIGHTS / (2.0 * panels), panels), (high - low)[:, None]
+    law = np.einsum("tan,n->ta", inside, weights)
     beyond = 1.0 - _below(a, b, high[:, None]) ** k
-    law = np.where(available, law * (high - low)[:, None] + beyond, 0.0)
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
+    law = np.where(available, law * width + beyond, 0.0)
+    within = np.einsum("tan,n->ta", inside * np.exp(log_x), weights) * width
+    tail = a / (a + b) * (1.0 - _below(a + 1.0, b, high[:, None]))  # E[X; X > high]
+    mean = np.where(available, within + tail, 0.0).sum(axis=1)
+    return np.asarray(law / law.sum(axis=1, keepdims=True)), np.asarray(mean)
 
 
 def _below(a: FloatArray, b: FloatArray, z: FloatArray) -> FloatArray:

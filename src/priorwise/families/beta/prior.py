@@ -175,6 +175,12 @@ class BetaBelief(SeparableTasks):
             return None
         return ActionLaw(beta_argmax(self.a, self.b, draws, seen.mask), "quadrature", 1e-9)
 
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """``E[max]`` and ``E[min]``, by quadrature."""
+        from priorwise.families.beta.argmax import beta_extremes
+
+        return beta_extremes(self.a, self.b, seen.mask)
+
     def outcomes(self, seen: Seen) -> Outcomes:
         """Success and failure of each arm, with their probabilities ``(task,)``."""
         total = self.a + self.b

@@ -15,15 +15,19 @@ from typing import Final
 import numpy as np
 
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.largest import StandardNormal, expected_extremes
 from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.normal.distance import covariance_rank
+from priorwise.families.normal.tails import log_loss
 
 POINTS: Final = 128
 LINES: Final = 512
 RANK: Final = 4
 """Directions beyond the leading one in which values of low rank may move."""
 SINGULAR: Final = 1e-11
+KNOWN: Final = 1e-9
+"""Share of the largest standard deviation that smaller ones are raised to."""
 VECTOR: Final = (
     1, 561, 211, 697, 891, 1903, 737, 667, 607, 483, 1549, 1385, 311, 593, 235,
     643, 1705, 1035, 875, 2011, 535, 1253, 375, 709, 1139, 1347, 821, 217, 1671, 545,
@@ -205,6 +209,26 @@ def _lines(
         high = np.where((np.abs(steeper) <= flat) & (behind > 0.0), -np.inf, high)
     there = np.maximum(ndtr(high) - ndtr(low), 0.0)
     return np.stack([there[:, :, half::2].mean(axis=2) for half in (0, 1)])
+
+
+def normal_extremes(
+    mean: FloatArray, cov: FloatArray, available: BoolArray | None = None
+) -> tuple[FloatArray, FloatArray] | None:
+    """``E[max]`` and ``E[min]`` of jointly normal values, ``(task,)`` each: a closed form for two
+    arms, quadrature for independent ones, None for others.
+    """
+    arms = mean.shape[1]
+    if arms == 2 and available is None:
+        variance = cov[:, 0, 0] + cov[:, 1, 1] - 2.0 * cov[:, 0, 1]
+        std, gap = np.sqrt(np.maximum(variance, 0.0)), np.abs(mean[:, 0] - mean[:, 1])
+        floor = np.maximum(std, np.finfo(np.float64).tiny)
+        half = gap / 2.0 + std * np.exp(log_loss(np.minimum(gap / floor, 1e6)))  # E|X_0 - X_1| / 2
+        return mean.mean(axis=1) + half, mean.mean(axis=1) - half
+    if (cov != cov * np.eye(arms)).any():
+        return None
+    std = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
+    smallest = np.maximum(KNOWN * std.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return expected_extremes(mean, np.maximum(std, smallest), StandardNormal(), available)
 
 
 @lru_cache(maxsize=32)

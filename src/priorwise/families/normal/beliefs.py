@@ -156,10 +156,19 @@ class NormalBelief(SeparableTasks):
         """Law of the largest value, or mean of values, of some draws, by lattice quadrature."""
         from priorwise.families.normal.argmax import argmax_law
 
+        mean, cov = self._values(self.m, seen), self._value_covariance(seen)
+        return argmax_law(mean, cov, self.prior.cov, draws, rule, seen)
+
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
+        """``E[max]`` and ``E[min]`` for two arms or independent ones; None for others."""
+        from priorwise.families.normal.argmax import normal_extremes
+
+        return normal_extremes(self._values(self.m, seen), self._value_covariance(seen), seen.mask)
+
+    def _value_covariance(self, seen: Seen) -> FloatArray:
+        """Posterior covariances of the arms' values, ``(task, arm, arm)``."""
         x, cov = self.features(seen), self.covariance()
-        if x is not None:
-            cov = np.einsum("tai,tij,tbj->tab", x, cov, x)
-        return argmax_law(self._values(self.m, seen), cov, self.prior.cov, draws, rule, seen)
+        return cov if x is None else np.einsum("tai,tij,tbj->tab", x, cov, x)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, noise_var_a)``."""

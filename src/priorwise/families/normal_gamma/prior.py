@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
+from priorwise.core import doors, largest, validation
 from priorwise.core.action_laws import ActionLaw
 from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
@@ -34,6 +34,10 @@ from priorwise.families.normal_gamma.environment import (
 
 LIMITS: Final = {"pulls": (1e-6, 1e12), "shape": (0.1, 1e12), "rate": (1e-50, 1e50)}
 """Of the parameters: beyond them squares of rewards leave the range of floats, or all is known."""
+
+
+SMALLEST_GAMMA: Final = 1e-200
+"""Precisions are drawn from here on: squares of rewards stay within the range of floats."""
 
 
 @final
@@ -128,6 +132,43 @@ class NormalGammaPrior(Serializable):
         noise_std = np.sqrt(self.rate / rng.gamma(shape)[:, 0])
         means = self.mean + noise_std / np.sqrt(self.pulls) * rng.normal(self.arms)
         return NormalGammaEnvironment(means, noise_std)
+
+    def sample_size_biased(self, rng: Stream, tasks: int) -> NormalGammaEnvironment:
+        """Environments with density proportional to ``G = c + sum_a |mu_a - mean_a|``.
+
+        With probability ``c / E[G]`` a task of the prior. Otherwise one arm is drawn in proportion
+        to its ``E|mu_a - mean_a|``, its precision from Gamma(shape - 1/2, rate), and ``|mu_a -
+        mean_a| = R / sqrt(pulls lambda)`` with R of Rayleigh's law.
+        """
+        plain = self.sample(rng, tasks)
+        constant, deviations = self._size
+        ends = np.cumsum([constant, *deviations])
+        arm = np.searchsorted(ends, rng.uniform() * ends[-1]) - 1  # -1: leave the task as it is
+        rows = np.flatnonzero((arm >= 0) & (arm < self.arms))
+        arm = arm[rows]
+        shape = np.broadcast_to(np.maximum(self.shape - 0.5, 0.0), (tasks, self.arms))
+        gamma = rng.gamma(np.maximum(shape, np.finfo(np.float64).tiny))[:, 0][rows, arm]
+        noise_std = np.sqrt(self.rate[arm] / np.maximum(gamma, SMALLEST_GAMMA))
+        rayleigh = np.hypot(*rng.normal(2)[rows].T)
+        side = np.where(rng.uniform()[rows] < 0.5, -1.0, 1.0)
+        means, stds = plain.means.copy(), plain.noise_std.copy()
+        means[rows, arm] = self.mean[arm] + side * rayleigh * noise_std / np.sqrt(self.pulls[arm])
+        stds[rows, arm] = noise_std
+        return NormalGammaEnvironment(means, stds)
+
+    def size_ratio(self, belief: NormalGammaBelief) -> FloatArray:
+        """``E[G given the history] / E[G]``, ``(task,)``."""
+        constant, deviations = self._size
+        apart, freedom = np.abs(belief.m - self.mean), 2.0 * belief.a
+        # E|X - c| = |m - c| + 2 E(X - c)^+ beyond it
+        size = apart + 2.0 * belief.scale * student.expected_excess(freedom, apart / belief.scale)
+        return np.asarray((constant + size.sum(axis=1)) / (constant + deviations.sum()))
+
+    @property
+    def _size(self) -> tuple[float, FloatArray]:
+        """The constant c, and ``E|mu_a - mean_a|`` of each arm."""
+        deviations = 2.0 * self.scale * student.beyond(self.freedom, np.zeros(self.arms))
+        return max(float(np.ptp(self.mean)), float(deviations.sum())), np.asarray(deviations)
 
     def belief(self, tasks: int) -> NormalGammaBelief:
         """Start at the prior."""
@@ -251,12 +292,16 @@ class NormalGammaBelief(SeparableTasks):
 
     def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
         """Law of the largest of some draws, by quadrature; None for the mean of several."""
-        from priorwise.families.normal_gamma.argmax import student_argmax
-
         if rule == "mean" and draws > 1:
             return None
-        law = student_argmax(self.m, self.scale, 2.0 * self.a, draws, seen.mask)
+        standard = student.StandardStudent(2.0 * self.a)
+        law = largest.argmax_probabilities(self.m, self.scale, standard, draws, seen.mask)
         return ActionLaw(law, "quadrature", 1e-9)
+
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """``E[max]`` and ``E[min]`` by quadrature; infinite if an arm has ``a <= 1/2``."""
+        standard = student.StandardStudent(2.0 * self.a)
+        return largest.expected_extremes(self.m, self.scale, standard, seen.mask)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(mu_a, 1 / lambda_a)``."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self, final
 
 import numpy as np
 
 from priorwise.core.types import FloatArray
 
+TAIL: Final = 1e-12
+"""Share of a distribution that quadratures leave out at either end."""
 LARGE: Final = 100.0
 """Shapes from which a series has more digits than two logarithms of gamma functions."""
 
@@ -47,6 +50,45 @@ def expected_excess(freedom: FloatArray, c: FloatArray) -> FloatArray:
     """``E (T - c)^+`` for c from 0 on: ``f(c) (nu + c^2) / (nu - 1) - c P(T > c)``; nu above
     1.
     """
-    peak = half_ratio(freedom / 2.0) / np.sqrt(freedom * np.pi) * freedom / (freedom - 1.0)
-    fall = np.exp(-0.5 * (freedom - 1.0) * np.log1p(c * c / freedom))
-    return np.asarray(np.maximum(peak * fall - c * below(freedom, -c), 0.0))
+    return np.asarray(np.maximum(beyond(freedom, c) - c * below(freedom, -c), 0.0))
+
+
+def beyond(freedom: FloatArray, t: FloatArray) -> FloatArray:
+    """``E[T; T > t] = f(t) (nu + t^2) / (nu - 1)``; infinite for nu up to 1."""
+    mean = freedom > 1.0
+    left = np.where(mean, freedom - 1.0, 1.0)
+    peak = half_ratio(freedom / 2.0) / np.sqrt(freedom * np.pi) * freedom / left
+    fall = np.exp(-0.5 * left * np.log1p(t * t / freedom))
+    return np.asarray(np.where(mean, peak * fall, np.inf))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StandardStudent:
+    """Student's t of each arm, for :mod:`priorwise.core.largest`."""
+
+    freedom: FloatArray  # (task, arm)
+
+    def below(self, t: FloatArray) -> FloatArray:
+        """``P(T < t)``."""
+        return below(self.freedom[:, :, None], t)
+
+    def log_density(self, t: FloatArray) -> FloatArray:
+        """Log density at t."""
+        return log_density(self.freedom[:, :, None], t)
+
+    def beyond(self, t: FloatArray) -> FloatArray:
+        """``E[T; T > t] = f(t) (nu + t^2) / (nu - 1)``; infinite up to one degree of freedom."""
+        return beyond(self.freedom[:, :, None], t)
+
+    def reach(self) -> FloatArray:
+        """Where a share TAIL is left."""
+        return -quantile(self.freedom, TAIL)
+
+    def width(self) -> FloatArray:
+        """Below one degree of freedom the centre is narrower than the scale."""
+        return np.asarray(np.minimum(1.0, np.sqrt(self.freedom)))
+
+    def take(self, part: slice) -> Self:
+        """Return the distributions of some tasks."""
+        return type(self)(self.freedom[part])

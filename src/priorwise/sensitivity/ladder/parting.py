@@ -8,6 +8,8 @@ alg(theta), the gap is
                                                   <=   sum_h E[(1 - L_h)_+ (E[max | tau] - m_(a_h))]
 
 where m, max and min are of the values under the posterior of theta. Proved in docs/sensitivity.md.
+Given tau the law of ``a_h`` is known, so its mean is taken exactly: ``sum_a (p_h(a) - L_(h-1)
+q_h(a))_+ (m_a - E[min | tau])``. With one pull nothing is left to chance.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from priorwise.core.action_laws import ActionLaw
 from priorwise.core.protocols import MeanBelief, RangeBelief, RewardRangeBelief, Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.simulate.steps import Step
 
+Laws = tuple[ActionLaw, ActionLaw]
+"""Of the action under theta and under theta'."""
 DRAWS: Final = 16
 """Posterior draws for the largest and smallest value, where a belief does not know them. Their mean
 has no bias, so what they scatter is part of the standard error over histories.
@@ -34,6 +39,7 @@ class Parting:
     """Sums over the steps of each history, ``(history,)`` each."""
 
     ratio: FloatArray  # L_h so far
+    parted: FloatArray  # E(1 - L_h)_+ given tau; its mean is the distance of the trajectories' laws
     lost: FloatArray  # (1 - L_h)_+ (m_a - E[min])
     gained: FloatArray  # (1 - L_h)_+ (E[max] - m_a)
     off: FloatArray  # how much the errors of the action laws may hide of either
@@ -41,26 +47,55 @@ class Parting:
     @classmethod
     def start(cls, tasks: int) -> Parting:
         """Before the first pull."""
-        return cls(np.ones(tasks), *np.zeros((3, tasks)))
+        return cls(np.ones(tasks), *np.zeros((4, tasks)))
 
-    @property
-    def parted(self) -> FloatArray:
-        """``(1 - L)_+``; its mean is the total variation between the laws of trajectories."""
-        return np.maximum(1.0 - self.ratio, 0.0)
+    def after(self, step: Step, rng: Stream, laws: Laws, weight: FloatArray) -> Parting:
+        """Take a step whose action laws are known; ``rng`` is a stream that decides nothing.
 
-    def after(self, factor: FloatArray, error: FloatArray, step: Any, rng: Stream) -> Parting:
-        """Take a step: ``factor`` is the ratio of the two laws at the action taken, ``error`` twice
-        the error of the first law plus that of the second, ``rng`` a stream that decides nothing.
+        ``weight`` is that of each history, 1 unless tasks are drawn by their size.
         """
-        seen: Seen = step.seen
-        high, low, mean = value_range(step.belief.p, seen, step.actions, rng)
-        moved = Parting(self.ratio * factor, self.lost, self.gained, self.off)
-        left = seen.horizon - seen.step + 1
+        p, q = laws
+        seen = step.seen
+        fallen = weight[:, None] * np.maximum(p.probs - self.ratio[:, None] * q.probs, 0.0)
+        ratio = self.ratio * likelihood_ratio(laws, step.actions)
+        error = weight * (seen.horizon - seen.step + 1) * law_errors(p, q)
+        belief = step.belief.p
+        if offers(belief, RewardRangeBelief):  # knows the reward of the action taken alone
+            high, low, mean = belief.reward_range(rng, DRAWS, seen, step.actions)
+            drawn = weight * np.maximum(1.0 - ratio, 0.0)
+            lost, gained = drawn * (mean - low), drawn * (high - mean)
+        else:
+            high, low, means = value_range(belief, seen, rng)
+            means = np.where(fallen > 0.0, means, 0.0)
+            total = fallen.sum(axis=1)
+            lost = (fallen * means).sum(axis=1) - total * low
+            gained = total * high - (fallen * means).sum(axis=1)
         return Parting(
-            moved.ratio,
-            self.lost + moved.parted * (mean - low),
-            self.gained + moved.parted * (high - mean),
-            self.off + left * error * (high - low),
+            ratio,
+            fallen.sum(axis=1),
+            self.lost + lost,
+            self.gained + gained,
+            self.off + error * (high - low),
+        )
+
+    def after_draws(self, step: Step, rng: Stream, kept: FloatArray, weight: FloatArray) -> Parting:
+        """Take a step whose posterior draws are coupled: ``kept`` is at most the ratio of the
+        draws' laws, so what parts is not less.
+        """
+        ratio, rows = self.ratio * kept, np.arange(len(kept))
+        parted = weight * np.maximum(1.0 - ratio, 0.0)
+        belief = step.belief.p
+        if offers(belief, RewardRangeBelief):
+            high, low, mean = belief.reward_range(rng, DRAWS, step.seen, step.actions)
+        else:
+            high, low, means = value_range(belief, step.seen, rng)
+            mean = means[rows, step.actions]
+        return Parting(
+            ratio,
+            parted,
+            self.lost + parted * (mean - low),
+            self.gained + parted * (high - mean),
+            self.off,
         )
 
     def join(self, *others: Self) -> Parting:
@@ -70,23 +105,24 @@ class Parting:
         return Parting(*(np.concatenate([getattr(part, each) for part in parts]) for each in names))
 
 
-def value_range(
-    belief: Any, seen: Seen, actions: IntArray, rng: Stream
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """``E[max]``, ``E[min]`` over the available arms and the mean of the action taken, ``(task,)``
-    each: as the belief knows them, otherwise from draws, without bias. In a problem with a state
-    they are of the rewards of all states and actions, and of the reward now.
+def value_range(belief: Any, seen: Seen, rng: Stream) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """``E[max]``, ``E[min]`` over the available arms, ``(task,)`` each, and the mean of each arm,
+    ``(task, arm)``: as the belief knows them, otherwise from draws, without bias.
     """
-    if offers(belief, RewardRangeBelief):
-        return belief.reward_range(rng, DRAWS, seen, actions)
-    rows = np.arange(len(actions))
-    if offers(belief, RangeBelief):
-        return *belief.extremes(seen), belief.mean(seen)[rows, actions]
+    known = belief.extremes(seen) if offers(belief, RangeBelief) else None
+    if known is not None:
+        return *known, belief.mean(seen)
     drawn = belief.sample(rng, DRAWS, seen)
     mean = belief.mean(seen) if offers(belief, MeanBelief) else drawn.mean(axis=1)
     high = seen.masked(drawn).max(axis=2).mean(axis=1)
     low = -seen.masked(-drawn).max(axis=2).mean(axis=1)
-    return high, low, mean[rows, actions]
+    return high, low, mean
+
+
+def likelihood_ratio(laws: Laws, actions: IntArray) -> FloatArray:
+    """``q(a) / p(a)`` at the actions taken, ``(task,)``."""
+    rows, (p, q) = np.arange(len(actions)), laws
+    return np.asarray(q.probs[rows, actions] / np.maximum(p.probs[rows, actions], 1e-300))
 
 
 def law_errors(p: ActionLaw, q: ActionLaw) -> FloatArray:

@@ -29,12 +29,19 @@ from priorwise.core.family import ask, family_of, offers
 from priorwise.core.hashing import mix
 from priorwise.core.influence import has_state
 from priorwise.core.progress import Progress, progress_of
-from priorwise.core.protocols import Belief, Policy, RewardRangeBelief, Seen
+from priorwise.core.protocols import (
+    Belief,
+    Environment,
+    Policy,
+    RewardRangeBelief,
+    Seen,
+    SizeBiasedPrior,
+)
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
 from priorwise.policies.posterior_sampling import SamplingPolicy
-from priorwise.sensitivity.ladder.parting import Parting, law_errors
+from priorwise.sensitivity.ladder.parting import Parting, law_errors, likelihood_ratio
 from priorwise.simulate.steps import environments, steps
 
 BLOCK: Final = 100
@@ -71,10 +78,12 @@ class ActionDistance:
         apart = p.distance(q)
         return cls(apart, apart, apart)
 
-    def __add__(self, other: ActionDistance) -> ActionDistance:
-        """Add up over steps."""
+    def plus(self, other: ActionDistance, weight: FloatArray) -> ActionDistance:
+        """Add up over steps, each history with its weight."""
         return ActionDistance(
-            self.value + other.value, self.low + other.low, self.high + other.high
+            self.value + weight * other.value,
+            self.low + weight * other.low,
+            self.high + weight * other.high,
         )
 
 
@@ -106,7 +115,8 @@ def walk(
     progress: bool | None = False,
 ) -> Steps:
     """Walk along so many sampled histories: the first of those that ``simulate`` plays on this
-    seed.
+    seed, or weighted ones of tasks drawn by their size if the prior is a
+    :class:`~priorwise.core.protocols.SizeBiasedPrior`.
 
     By default at most :data:`HISTORIES`, fewer where tasks are long or have many arms, and only the
     first block of them where action laws have to be sampled.
@@ -136,8 +146,9 @@ def _walk(
     shared, coupled, source = np.ones(tasks), "actions", "exact"
     ranged = not has_state(p) or isinstance(p.belief(1), RewardRangeBelief)
     parting, off = Parting.start(tasks) if ranged else None, 0.0
+    weight, biased = np.ones(tasks), isinstance(p, SizeBiasedPrior)
     for step in steps(
-        environments(p, streams),
+        size_biased(p, streams) if biased else environments(p, streams),
         BothBeliefs(p.belief(tasks), q.belief(tasks)) if start is None else start,
         _HoldsFirst(policy),
         streams,
@@ -146,30 +157,36 @@ def _walk(
     ):
         pair, seen, now = step.belief, step.seen, step.seen.step
         bar.advance(tasks)
+        if biased:
+            weight = 1.0 / p.size_ratio(pair.p)
         if start is not None:
-            posteriors += pair.total_variation(others.at(Purpose.WORLD, now))
-        laws = [known_law(policy, belief, seen) for belief in (pair.p, pair.q)]
-        error = np.zeros(tasks)
-        if laws[0] is not None and laws[1] is not None:
-            apart += ActionDistance.known(laws[0], laws[1])
-            factor = _ratio(laws[0], laws[1], step.actions)
-            shared *= np.minimum(1.0, factor)
-            source = source if laws[0].source == "exact" else laws[0].source
-            error = law_errors(laws[0], laws[1])
+            posteriors += weight * pair.total_variation(others.at(Purpose.WORLD, now))
+        first, second = (known_law(policy, belief, seen) for belief in (pair.p, pair.q))
+        stream = others.at(Purpose.ENVIRONMENT, now)
+        if first is not None and second is not None:
+            apart = apart.plus(ActionDistance.known(first, second), weight)
+            if now < horizon:
+                shared *= np.minimum(1.0, likelihood_ratio((first, second), step.actions))
+            else:  # the mean over the last action
+                shared *= 1.0 - first.distance(second)
+            source = source if first.source == "exact" else first.source
+            off += float(law_errors(first, second).mean()) / (3.0 * horizon)
+            if parting is not None:
+                parting = parting.after(step, stream, (first, second), weight)
         else:
             source = "sampled"
             twins = (others.at(Purpose.POLICY, now), others.at(Purpose.POLICY, now))
-            apart += sampled_distance(policy, pair.p, pair.q, seen, twins, DECISIONS)
+            sampled = sampled_distance(policy, pair.p, pair.q, seen, twins, DECISIONS)
+            apart = apart.plus(sampled, weight)
             coupled, kept = "", np.ones(tasks)
             if start is not None and isinstance(policy, SamplingPolicy):
                 # each of the k draws coupled maximally: if all are shared, so is the action
                 coupled = "draws"
                 kept = pair.shared(streams.at(Purpose.POLICY, now), policy.draws).prod(axis=1)
             shared *= kept
-            factor = kept  # at most the ratio of the draws' laws, so what parts is not less
-        if parting is not None:
-            parting = parting.after(factor, error, step, others.at(Purpose.ENVIRONMENT, now))
-        off += float(error.mean()) / (3.0 * horizon)
+            if parting is not None:
+                parting = parting.after_draws(step, stream, kept, weight)
+    shared *= weight
     return Steps(
         None if start is None else posteriors,
         start is not None and start.exact,
@@ -180,6 +197,11 @@ def _walk(
         parting if coupled and source != "sampling" else None,
         off,
     )
+
+
+def size_biased(prior: SizeBiasedPrior, streams: Streams) -> Environment:
+    """Draw environments in proportion to their size."""
+    return prior.sample_size_biased(streams.at(Purpose.ENVIRONMENT, 0), streams.tasks)
 
 
 def sampled_distance(
@@ -221,12 +243,6 @@ def posterior_pair(p: Any, q: Any, tasks: int) -> PosteriorPair | None:
         return None
     pair: PosteriorPair = ask(p, "posteriors", "sensitivity_ladder")(p, q, tasks)
     return pair
-
-
-def _ratio(p: ActionLaw, q: ActionLaw, actions: IntArray) -> FloatArray:
-    """``q(a) / p(a)`` at the actions taken."""
-    rows = np.arange(len(actions))
-    return np.asarray(q.probs[rows, actions] / np.maximum(p.probs[rows, actions], 1e-300))
 
 
 def _joined(parts: list[Steps]) -> Steps:
