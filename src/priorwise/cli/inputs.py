@@ -228,7 +228,8 @@ def _try(option: str, prior: Prior, policy: Policy | None, believed: Prior) -> N
     """Let one pull of one task say whether these go together."""
     import priorwise as pw
 
-    rule = policy or pw.Uniform()
+    real = getattr(prior, "actions", None) is not None  # these have no arms to choose from
+    rule = policy or (pw.ThompsonSampling() if real else pw.Uniform())
     with refusing(option):
         pw.simulate(prior, rule, horizon=1, tasks=1, seed=0, believed=believed, engine="numpy")
 

@@ -13,6 +13,8 @@ from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
 Source = Literal["exact", "quadrature", "sampling"]
+ROUNDING: Final = 1e-12
+"""Real-valued actions this close, relative to the largest, are equal."""
 WORDS: Final = {"exact": "exact", "quadrature": "by quadrature", "sampling": "sampled"}
 """How results say where a law comes from; the surest first."""
 
@@ -67,6 +69,53 @@ class ProbablePolicy(Protocol):
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
         """Law of the action given the belief; None where it has to be sampled."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RealActionLaw:
+    """Law of a real-valued action with finitely many values."""
+
+    actions: FloatArray  # (task, choice, size)
+    probs: FloatArray  # (task, choice)
+
+    def beside(
+        self, other: RealActionLaw, taken: FloatArray
+    ) -> tuple[ActionLaw, ActionLaw, IntArray]:
+        """Both laws on one list of different actions, and where the actions taken ``(task, size)``
+        stand in it.
+        """
+        every = np.concatenate([self.actions, other.actions], axis=1)
+        scale = np.abs(every).max(axis=(1, 2), keepdims=True)
+        apart = np.abs(every[:, :, None] - every[:, None, :]).max(axis=3)
+        first = (apart <= ROUNDING * scale).argmax(
+            axis=2
+        )  # of equal actions the first stands for all
+        split = self.actions.shape[1]
+        rows = np.arange(len(every))[:, None]
+        laws = []
+        for probs, index in ((self.probs, first[:, :split]), (other.probs, first[:, split:])):
+            law = np.zeros(every.shape[:2])
+            np.add.at(law, (rows, index), probs)
+            laws.append(ActionLaw(law))
+        nearest = np.abs(every - taken[:, None]).max(axis=2).argmin(axis=1)
+        return laws[0], laws[1], first[rows[:, 0], nearest]
+
+
+@runtime_checkable
+class RealActionPolicy(Protocol):
+    """Knows the law of its real-valued action where that has finitely many values."""
+
+    def real_action_law(self, belief: Any, seen: Seen) -> RealActionLaw | None:
+        """Law of the action given the belief; None if it is not finite or not known."""
+
+
+@runtime_checkable
+class BestActionBelief(Belief, Protocol):
+    """Knows the best action in each of finitely many environments."""
+
+    def best_action_law(self, seen: Seen) -> RealActionLaw:
+        """Best action now in each environment, with its posterior probability."""
 
 
 def tied_law(values: FloatArray) -> FloatArray:

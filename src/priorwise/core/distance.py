@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from priorwise.core.protocols import Belief, Seen, Signal
+from priorwise.core.protocols import Belief, Seen, ShownBelief, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
@@ -77,6 +77,12 @@ class BothBeliefs:
         """Condition both."""
         p, q = (each.update(seen, actions, rewards, after) for each in (self.p, self.q))
         return replace(self, p=p, q=q)
+
+    def given(self, seen: Seen) -> Self:
+        """Condition both on what is shown now, if they count it only when they act."""
+        if not isinstance(self.p, ShownBelief):
+            return self
+        return replace(self, p=self.p.given(seen), q=self.q.given(seen))
 
 
 class PosteriorPair(Protocol):

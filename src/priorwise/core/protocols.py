@@ -101,10 +101,10 @@ class MemoryPolicy(Protocol):
 
 def monte_carlo_n(policy: Any, arms: int) -> int | None:
     """Monte-Carlo constant of anyone's policy, checked; a policy without the method has none that
-    is proved.
+    is proved. Problems whose actions are real numbers have 0 arms.
     """
-    constant = getattr(policy, "monte_carlo_n", None)
-    n = None if constant is None else constant(validation.count("arms", arms))
+    constant, arms = getattr(policy, "monte_carlo_n", None), validation.count("arms", arms, least=0)
+    n = None if constant is None else constant(max(arms, 1))
     if n is None:
         return None
     return validation.count(f"{type(policy).__name__}.monte_carlo_n(arms)", n, least=0)
@@ -301,6 +301,14 @@ class RewardRangeBelief(Belief, Protocol):
         """Posterior means of the largest and of the smallest expected reward of any state and
         action, and of that of ``actions`` now, ``(task,)`` each: exact, or over so many draws.
         """
+
+
+@runtime_checkable
+class ShownBelief(Belief, Protocol):
+    """Counts what is shown now only when it acts or is updated."""
+
+    def given(self, seen: Seen) -> Self:
+        """Condition on what is shown now."""
 
 
 @runtime_checkable

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import numpy as np
+
 from priorwise.core import doors
+from priorwise.core.action_laws import RealActionLaw
 from priorwise.core.protocols import MeanEnvironmentBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
@@ -23,6 +26,11 @@ class CertaintyEquivalence:
         """Plan in the mean environment."""
         doors.acting(self, belief, seen, rng, real=True)
         return belief.mean_environment(seen).best_actions(seen)[:, 0]
+
+    def real_action_law(self, belief: MeanEnvironmentBelief, seen: Seen) -> RealActionLaw:
+        """Return the one action that it takes."""
+        actions = belief.mean_environment(seen).best_actions(seen)
+        return RealActionLaw(actions, np.ones(actions.shape[:2]))
 
     def monte_carlo_n(self, arms: int) -> None:
         """Return None: it looks at the posterior itself, not at draws."""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from priorwise.core import sizes, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core.action_laws import ActionLaw, BestActionBelief, RealActionLaw
 from priorwise.core.choosing import pick
-from priorwise.core.protocols import Seen
+from priorwise.core.protocols import Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import sampling_law
@@ -38,6 +38,10 @@ class ThompsonSampling(SamplingPolicy):
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
         """Law of the largest of one draw."""
         return sampling_law(1, "max", belief, seen)
+
+    def real_action_law(self, belief: Any, seen: Seen) -> RealActionLaw | None:
+        """Law of the best action of one drawn environment, if these are finitely many."""
+        return belief.best_action_law(seen) if offers(belief, BestActionBelief) else None
 
 
 @final

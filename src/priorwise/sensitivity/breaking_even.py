@@ -123,7 +123,8 @@ def break_even(
         All simulations share tasks and noise.
     fallback
         What would be played instead: a policy that needs no good prior (uniform play by default),
-        or a prior, such as a vague one, that the same policy would believe.
+        or a prior, such as a vague one, that the same policy would believe. Problems whose actions
+        are real numbers have no uniform play and need one.
     largest
         Scale up to which to look.
     tasks
@@ -147,6 +148,11 @@ def break_even(
     if largest <= 0.0:
         raise ValueError(f"largest must be positive, got {largest:g}")
     path = _path(prior, direction)
+    if fallback is None and getattr(prior, "actions", None) is not None:
+        raise TypeError(
+            "fallback must be given where actions are real numbers, because uniform play needs "
+            "arms: pass a policy, such as CertaintyEquivalence(), or another prior"
+        )
     instead = Uniform() if fallback is None else fallback
     if isinstance(instead, type) or not hasattr(instead, "belief"):
         doors.policy("fallback", instead)
@@ -265,9 +271,9 @@ def _between_priors(prior: Any, end: Any, names: tuple[str, ...]) -> dict[str, F
         raise ValueError(f"direction must be of the family of prior, {kinds}")
     if end.arms != prior.arms:
         raise ValueError(f"direction must have the {prior.arms} arms of prior, got {end.arms}")
-    if end.reward_law != prior.reward_law:
-        laws = f"{prior.reward_law}, got {end.reward_law}"
-        raise ValueError(f"direction must have the reward law of prior, {laws}")
+    mine, theirs = (getattr(each, "reward_law", None) for each in (prior, end))
+    if theirs != mine:
+        raise ValueError(f"direction must have the reward law of prior, {mine}, got {theirs}")
     for name in inspect.signature(type(prior)).parameters:
         if name not in names and not np.array_equal(getattr(prior, name), getattr(end, name)):
             raise ValueError(

@@ -51,6 +51,7 @@ FINITE_LQG = register(
         homes={"hidden-plant": "priorwise.families.linear_quadratic.hidden"},
         blank=_equal,
         pair=Later("priorwise.families.finite.distance:FinitePair.of"),
+        posteriors=Later("priorwise.families.finite.distance:FinitePosteriors.start"),
         parameters=("probs",),
     )
 )

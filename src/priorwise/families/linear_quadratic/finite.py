@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import RealActionLaw
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -141,6 +142,15 @@ class FiniteLinearQuadraticBelief(Candidates):
         return DrawnCandidates(
             prior.transition[drawn], prior.control[drawn], prior.plant, prior, drawn
         )
+
+    def best_action_law(self, seen: Seen) -> RealActionLaw:
+        """``-K x`` of each candidate, with its posterior probability."""
+        prior, tasks = self.prior, self.tasks
+        drawn = np.broadcast_to(np.arange(prior.support), (tasks, prior.support))
+        every = DrawnCandidates(
+            prior.transition[drawn], prior.control[drawn], prior.plant, prior, drawn
+        )
+        return RealActionLaw(every.best_actions(seen), self.probabilities())
 
     def mean_environment(self, seen: Seen) -> DrawnSystems:
         """Return the system of the posterior means, as if it were one draw."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.action_laws import RealActionLaw
 from priorwise.core.numerics import rescaled, symmetric
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
@@ -356,6 +357,13 @@ class LqgBelief(Candidates):
         return DrawnLqg(
             self.prior, drawn, now.mean[task, drawn], now.spread[task, drawn], seen.step
         )
+
+    def best_action_law(self, seen: Seen) -> RealActionLaw:
+        """``-K E[x]`` of each candidate, with its probability given what is shown now."""
+        now, prior = self.given(seen), self.prior
+        drawn = np.broadcast_to(np.arange(prior.support), (self.tasks, prior.support))
+        every = DrawnLqg(prior, drawn, now.mean, now.spread, seen.step)
+        return RealActionLaw(every.best_actions(seen), now.probabilities())
 
     def update(self, seen: Seen, actions: FloatArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on what was shown before the action, and move: ``A m + B u``, ``A P A' + W``.

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from priorwise.families.linear_quadratic.plant import Plant
 
 CONVERGED: Final = 1e-14
-"""Relative change of P in one step, of its largest entry."""
+"""Change of an entry of P in one step, relative to ``sqrt(P_ii P_jj)``: states may cost very
+different amounts, so each counts by its own.
+"""
 
 EXPLODED: Final = 1e100
 """Of P, relative to the costs."""
@@ -51,9 +53,12 @@ def gains(
         gain, then = _backed_up(transition[todo], control[todo], plant, cost[todo])
         fine = _finite(then, plant)
         found[todo[fine]] = gain[fine]
-        change = np.abs(then - cost[todo]).max(axis=(1, 2))
+        change = np.abs(then - cost[todo])
         cost[todo] = then
-        settled = change <= CONVERGED * np.abs(then).max(axis=(1, 2))
+        size = np.sqrt(np.maximum(np.diagonal(then, axis1=1, axis2=2), 0.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = CONVERGED * size[:, :, None] * size[:, None, :]
+        settled = (change <= own).all(axis=(1, 2))
         todo = todo[fine & ~settled & (left[todo] > k)]
         if not todo.size:
             break

@@ -204,7 +204,7 @@ def required_n(policy: Any, prior: Any) -> int:
         what = f"a {type(prior).__name__} has no fixed number of arms"
         raise TypeError(f"{what}: pass prior.for_arms(n) for both priors")
     doors.role("policy", policy, "a policy")
-    n = monte_carlo_n(policy, max(prior.arms, 1))  # none where actions are real numbers
+    n = monte_carlo_n(policy, prior.arms)
     if n is None:
         raise TypeError(f"policy: {no_bound(policy)}")
     return n

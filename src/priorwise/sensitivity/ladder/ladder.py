@@ -36,7 +36,7 @@ from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories,
 from priorwise.sensitivity.ladder.parting import Parting
 from priorwise.sensitivity.ladder.rungs import Interval, Ladder, Rung
 from priorwise.sensitivity.ladder.stakes import stakes_of
-from priorwise.sensitivity.ladder.walk import Steps, walk
+from priorwise.sensitivity.ladder.walk import ActionDistance, Steps, walk
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
 
@@ -227,24 +227,29 @@ def _walked(steps: Steps, n: int | None, rung: Callable[..., Rung]) -> list[Rung
         how = "exact for each history" if steps.posteriors_exact else unbiased
         mean = mean_estimate(n * steps.posteriors)
         rungs.append(rung(POSTERIORS, mean.mean, mean.std_error, how, (WORST,)))
-    ceiling = rungs[-1].delta if rungs else math.inf  # what the posteriors allow
-    low, high = (
-        min(float(each.mean()), ceiling) for each in (steps.actions.low, steps.actions.high)
-    )
-    mean = mean_estimate(steps.actions.value)
-    delta, limits = min(max(mean.mean, low), high), None
-    if steps.actions_source == "sampled":
-        how = f"sampled laws, {max(low, 0.0):.3g} to {high:.3g}; reward from the latter"
-        limits = low, high
-    else:
-        how = f"action laws {WORDS[steps.actions_source]}"
-    rungs.append(rung(ACTIONS, delta, mean.std_error, how, (POSTERIORS,), limits))
+    if steps.actions is not None:
+        rungs.append(_actions(steps, steps.actions, rungs[-1].delta if rungs else math.inf, rung))
     if steps.shared is not None:
         mean, whole = mean_estimate(1.0 - steps.shared), steps.coupled == "actions"
         how = f"{'actions' if whole else 'posterior draws'} coupled maximally"
         above = (ACTIONS if whole else POSTERIORS,)
         rungs.append(rung(COUPLED, mean.mean, mean.std_error, how, above))
     return rungs
+
+
+def _actions(
+    steps: Steps, distance: ActionDistance, ceiling: float, rung: Callable[..., Rung]
+) -> Rung:
+    """The rung of the actions; ``ceiling`` is what the posteriors allow."""
+    low, high = (min(float(each.mean()), ceiling) for each in (distance.low, distance.high))
+    mean = mean_estimate(distance.value)
+    delta, limits = min(max(mean.mean, low), high), None
+    if steps.actions_source == "sampled":
+        how = f"sampled laws, {max(low, 0.0):.3g} to {high:.3g}; reward from the latter"
+        limits = low, high
+    else:
+        how = f"action laws {WORDS[steps.actions_source]}"
+    return rung(ACTIONS, delta, mean.std_error, how, (POSTERIORS,), limits)
 
 
 def _ends(parting: Parting | None) -> Interval | None:
@@ -279,6 +284,8 @@ def _ratios(steps: Steps, interval: Interval, trivial: float) -> Rung:
 
 def _missing(steps: Steps, trivial: float, state: bool) -> tuple[str, ...]:
     out = []
+    if steps.actions is None:
+        out.append(f"{ACTIONS}: the law of this policy's real-valued action is not known here")
     if steps.posteriors is None:
         out.append(f"{POSTERIORS}: the densities of this family's posteriors are not known")
     if steps.parting is not None and not math.isfinite(trivial):
@@ -304,7 +311,8 @@ def _simulated(
     policies = {"p": (policy, p), "q": (policy, q)}
     kept = compare(p, policies, tasks=min(tasks, max(KEPT // horizon, 2)), keep=True, **options)
     whole = kept if kept.runs["p"].tasks == tasks else compare(p, policies, tasks=tasks, **options)
-    apart = (kept.runs["p"].actions != kept.runs["q"].actions).any(axis=1)
+    differ = kept.runs["p"].actions != kept.runs["q"].actions
+    apart = differ.reshape(len(differ), -1).any(axis=1)
     run = whole.runs["p"]
     return (
         whole.difference("q", "p"),

@@ -23,7 +23,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core.action_laws import ActionLaw, RealActionPolicy
 from priorwise.core.distance import BothBeliefs, PosteriorPair
 from priorwise.core.family import ask, family_of, offers
 from priorwise.core.hashing import mix
@@ -42,7 +42,7 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
 from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.sensitivity.ladder.parting import Parting, law_errors, likelihood_ratio
-from priorwise.simulate.steps import environments, steps
+from priorwise.simulate.steps import Step, environments, steps
 
 BLOCK: Final = 100
 HISTORIES: Final = 1000
@@ -96,8 +96,8 @@ class Steps:
 
     posteriors: FloatArray | None  # sum over steps of the posteriors' distance
     posteriors_exact: bool
-    actions: ActionDistance  # sum over steps of the action laws' distance
-    actions_source: str  # "exact", "quadrature" or "sampled"
+    actions: ActionDistance | None  # sum over steps of the action laws' distance
+    actions_source: str  # "exact", "quadrature", "sampled" or "" where actions are None
     shared: FloatArray | None  # probability that coupled trajectories have not parted
     coupled: str  # what is coupled: "actions", "draws" or nothing
     parting: Parting | None  # what the likelihood ratio says of rewards
@@ -142,7 +142,8 @@ def _walk(
     tasks = streams.tasks
     start = posterior_pair(p, q, tasks)
     posteriors = np.zeros(tasks)
-    apart = ActionDistance.zero(tasks)
+    apart: ActionDistance | None = ActionDistance.zero(tasks)
+    real = getattr(p, "actions", None)
     shared, coupled, source = np.ones(tasks), "actions", "exact"
     ranged = not has_state(p) or isinstance(p.belief(1), RewardRangeBelief)
     parting, off = Parting.start(tasks) if ranged else None, 0.0
@@ -154,19 +155,22 @@ def _walk(
         streams,
         horizon=horizon,
         arms=p.arms,
+        actions=real,
     ):
         pair, seen, now = step.belief, step.seen, step.seen.step
         bar.advance(tasks)
         if biased:
             weight = 1.0 / p.size_ratio(pair.p)
+        shown: Any = pair.given(seen) if isinstance(pair, BothBeliefs) else pair
         if start is not None:
-            posteriors += weight * pair.total_variation(others.at(Purpose.WORLD, now))
-        first, second = (known_law(policy, belief, seen) for belief in (pair.p, pair.q))
+            posteriors += weight * shown.total_variation(others.at(Purpose.WORLD, now))
+        first, second, taken = _laws(policy, pair, step)
         stream = others.at(Purpose.ENVIRONMENT, now)
         if first is not None and second is not None:
+            assert apart is not None
             apart = apart.plus(ActionDistance.known(first, second), weight)
             if now < horizon:
-                shared *= np.minimum(1.0, likelihood_ratio((first, second), step.actions))
+                shared *= np.minimum(1.0, likelihood_ratio((first, second), taken))
             else:  # the mean over the last action
                 shared *= 1.0 - first.distance(second)
             source = source if first.source == "exact" else first.source
@@ -174,15 +178,18 @@ def _walk(
             if parting is not None:
                 parting = parting.after(step, stream, (first, second), weight)
         else:
-            source = "sampled"
-            twins = (others.at(Purpose.POLICY, now), others.at(Purpose.POLICY, now))
-            sampled = sampled_distance(policy, pair.p, pair.q, seen, twins, DECISIONS)
-            apart = apart.plus(sampled, weight)
+            source = "sampled" if real is None else ""
+            if real is None and apart is not None:
+                twins = (others.at(Purpose.POLICY, now), others.at(Purpose.POLICY, now))
+                sampled = sampled_distance(policy, pair.p, pair.q, seen, twins, DECISIONS)
+                apart = apart.plus(sampled, weight)
+            else:
+                apart = None
             coupled, kept = "", np.ones(tasks)
             if start is not None and isinstance(policy, SamplingPolicy):
                 # each of the k draws coupled maximally: if all are shared, so is the action
                 coupled = "draws"
-                kept = pair.shared(streams.at(Purpose.POLICY, now), policy.draws).prod(axis=1)
+                kept = shown.shared(streams.at(Purpose.POLICY, now), policy.draws).prod(axis=1)
             shared *= kept
             if parting is not None:
                 parting = parting.after_draws(step, stream, kept, weight)
@@ -197,6 +204,19 @@ def _walk(
         parting if coupled and source != "sampling" else None,
         off,
     )
+
+
+def _laws(policy: Policy, pair: Any, step: Step) -> tuple[Any, Any, IntArray]:
+    """Both laws of the action and which of its values was taken; None where they are not known."""
+    seen, beliefs = step.seen, (pair.p, pair.q)
+    if seen.actions is None:
+        return *(known_law(policy, belief, seen) for belief in beliefs), step.actions
+    if not isinstance(policy, RealActionPolicy):
+        return None, None, step.actions
+    first, second = (policy.real_action_law(belief, seen) for belief in beliefs)
+    if first is None or second is None:
+        return None, None, step.actions
+    return first.beside(second, step.actions)
 
 
 def size_biased(prior: SizeBiasedPrior, streams: Streams) -> Environment:
@@ -250,7 +270,10 @@ def _joined(parts: list[Steps]) -> Steps:
         found = [each for part in parts if (each := getattr(part, name)) is not None]
         return None if getattr(parts[0], name) is None else np.concatenate(found)
 
-    first, actions = parts[0], zip(*(astuple(part.actions) for part in parts), strict=True)
+    first, actions = parts[0], None
+    if all(part.actions is not None for part in parts):
+        columns = zip(*(astuple(part.actions) for part in parts if part.actions), strict=True)
+        actions = ActionDistance(*map(np.concatenate, columns))
     parting = None
     if first.parting is not None:
         others = [part.parting for part in parts[1:] if part.parting is not None]
@@ -258,7 +281,7 @@ def _joined(parts: list[Steps]) -> Steps:
     return replace(
         first,
         posteriors=column("posteriors"),
-        actions=ActionDistance(*map(np.concatenate, actions)),
+        actions=actions,
         shared=column("shared"),
         parting=parting,
         law_error=float(np.mean([part.law_error for part in parts])),
