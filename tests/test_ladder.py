@@ -425,3 +425,21 @@ class TestBreakEven:
     def test_largest_must_be_positive(self, seed):
         with pytest.raises(ValueError, match="largest must be positive"):
             break_even(self.prior, [1.0, 0.0], pw.Greedy(), 5, seed=seed, largest=0.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_a_gap_that_is_rounding_is_none(scale):
+    """With one arm nothing is at stake, and the rewards of both policies are the same sum in
+    another order; the control is a gap of a millionth of the reward.
+    """
+    means = scale * np.array([[0.27], [0.84]])
+    noise = "bernoulli" if scale == 1.0 else "none"
+    p = pw.FinitePrior(means, [0.0, 1.0], noise=noise)
+    q = p.replaced(probs=[0.63497736, 0.36502264])
+    ladder = sensitivity_ladder(p, q, pw.KShotThompson(3), 3, seed=base_seed())
+    assert ladder.reward.mean == pytest.approx(3.0 * 0.84 * scale)  # by hand
+    assert ladder.gap.mean == 0.0
+    assert ladder.in_order, ladder.disorders
+    assert "earns the same" in ladder.summary
+    off = replace(ladder, gap=Estimate(1e-6 * ladder.reward.mean, 0.0))
+    assert not off.in_order

@@ -34,7 +34,7 @@ from priorwise.sensitivity.bounds.bandits import distance_of, no_bound
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories, can_be_enumerated
 from priorwise.sensitivity.ladder.parting import Parting
-from priorwise.sensitivity.ladder.rungs import Interval, Ladder, Rung
+from priorwise.sensitivity.ladder.rungs import ROUNDING, Interval, Ladder, Rung
 from priorwise.sensitivity.ladder.stakes import stakes_of
 from priorwise.sensitivity.ladder.walk import ActionDistance, Steps, walk
 from priorwise.simulate.run import compare
@@ -177,7 +177,8 @@ def sensitivity_ladder(
         left_out += _missing(steps, trivial, has_state(p))
     else:
         rungs = (*worst, *_summed(chain, n, rung))
-        gap, reward = Estimate(-chain.gap, 0.0), Estimate(chain.reward, 0.0)
+        known = abs(chain.gap) > ROUNDING * abs(chain.reward)
+        gap, reward = Estimate(-chain.gap if known else 0.0, 0.0), Estimate(chain.reward, 0.0)
         low, high = chain.interval  # of a gap of the other sign
         interval = Interval(Estimate(-high, 0.0), Estimate(-low, 0.0))
     name, exact = type(policy).__name__, chain is not None

@@ -17,6 +17,8 @@ SIGMAS: Final = 4.0
 """Standard errors by which a rung may exceed the one above it; chance alone does it once in 30,000
 comparisons.
 """
+ROUNDING: Final = 1e-12
+"""Share of a reward below which a difference is rounding."""
 LONG: Final = 200
 """Pulls from which a ladder says first what may be lost."""
 LOST, GAINED = "at worst", "at best"
@@ -145,16 +147,23 @@ class Ladder(Tabular):
                         found.append(
                             f"{rung.name} ({rung.delta:.4g}) exceeds {name} ({upper.delta:.4g})"
                         )
-            slack = SIGMAS * (rung.reward_std_error + self.gap.std_error) + 1e-9 * self.trivial
+            slack = SIGMAS * (rung.reward_std_error + self.gap.std_error) + self._rounding
             if self.interval is not None:
                 slack += self.interval.off
             if abs(self.gap.mean) > rung.reward + slack:
                 found.append(
                     f"the gap ({self.gap.mean:.4g}) exceeds {rung.name} ({rung.reward:.4g})"
                 )
-        if self.interval is not None and self.interval.misses(self.gap, 1e-9 * self.trivial):
+        if self.interval is not None and self.interval.misses(self.gap, self._rounding):
             found.append(f"the gap ({self.gap.mean:.4g}) is outside of {self.interval}")
         return tuple(found)
+
+    @property
+    def _rounding(self) -> float:
+        """How far rounding may move the gap: a difference of two rewards, which may be large where
+        nothing is at stake.
+        """
+        return 1e-9 * self.trivial + ROUNDING * abs(self.reward.mean)
 
     @property
     def in_order(self) -> bool:
@@ -242,7 +251,7 @@ class Ladder(Tabular):
         low, high = self.interval.low, self.interval.high
         return [
             (LOST, low, f"at most {max(-low.mean, 0.0):.3g} less"),
-            (GAINED, high, f"at most {max(high.mean, 0.0):.3g} more"),
+            (GAINED, high, f"at most {max(high.mean, 0.0) + 0.0:.3g} more"),
         ]
 
     def figure(self, title: str = "") -> Picture:
