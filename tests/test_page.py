@@ -24,9 +24,9 @@ from priorwise.figures import live
 from priorwise.serve.page import demo
 from priorwise.serve.page.audit import (
     Laws,
+    Ratio,
     Trail,
     rewards_of,
-    sample_ratio,
     uniform_estimate,
 )
 from priorwise.serve.page.data import Watch, health_of
@@ -778,33 +778,69 @@ def test_the_reward_of_uniform_allocation_is_unbiased(runs: list[tuple[Trail, An
     assert sums["std_error"][-1] == pytest.approx(whole.std_error)
 
 
+def ratio_of(pairs: list[tuple[Trail, Any]], *, rewarded: bool = False) -> Ratio:
+    ratio = Ratio()
+    for trail, rewards in pairs:
+        counted = rewards.came if rewarded else np.ones(len(trail.rows), dtype=bool)
+        ratio = ratio.add(trail, counted, shared=True)
+    return ratio
+
+
 @pytest.mark.slow
-def test_sample_ratios_are_judged_as_often_as_they_say(runs: list[tuple[Trail, Any]]) -> None:
-    groups = [runs[at : at + 5] for at in range(0, len(runs), 5)]
-    p = np.array([sample_ratio(each, shared=True).p_value for each in groups])
-    # 30 p-values: uniform ones lie below 0.2 twenty times or more with probability 3e-8
-    assert np.isfinite(p).all()
-    assert (p < 0.2).sum() < 20
-    assert (p > 0.8).sum() < 20
-    whole = sample_ratio(runs, shared=True)
-    assert not whole.doubtful
-    assert whole.chosen.sum() == whole.decisions == pytest.approx(whole.expected.sum())
-    assert "as often as their propensities say" in whole.verdict()
+def test_sample_ratios_of_healthy_tasks_raise_no_alarm(runs: list[tuple[Trail, Any]]) -> None:
+    ratio = ratio_of(runs)
+    assert not ratio.doubtful
+    assert ratio.chosen.sum() == ratio.decisions == pytest.approx(ratio.expected.sum())
+    assert "as often as their propensities say" in ratio.verdict()
+    halves = [
+        ratio_of(
+            [(t, r._replace(came=r.came & (np.arange(len(r.came)) % 2 == k))) for t, r in runs],
+            rewarded=True,
+        )
+        for k in (0, 1)
+    ]
+    assert halves[0].decisions + halves[1].decisions == ratio_of(runs, rewarded=True).decisions
+
+
+def test_sample_ratios_may_be_looked_at_after_every_decision() -> None:
+    """100 healthy logs, 3,000 decisions, a look at every 50th: by Ville's inequality at most 5%
+    ever show p < 0.05. More than 15 happen with probability 4e-5. Controls: a fixed-size test that
+    is looked at as often doubts far more; and logs that prefer one arm are all found.
+    """
+    rng = np.random.default_rng(base_seed() + 31)
+
+    def alarms(p: np.ndarray, tilt: float) -> tuple[bool, bool]:
+        drawn = p * np.exp(tilt * (np.arange(p.shape[1]) == 0))
+        drawn /= drawn.sum(axis=1, keepdims=True)
+        arm = (drawn.cumsum(axis=1) < rng.uniform(size=(len(p), 1))).sum(axis=1)
+        ratio, anytime, fixed = Ratio(), False, False
+        for start in range(0, len(p), 50):
+            part = slice(start, start + 50)
+            ratio = ratio._with(("a", "b", "c"), p[part], np.minimum(arm[part], 2))
+            anytime |= ratio.p_value < 0.05
+            fixed |= bool(np.abs(ratio.deviations[0]) > 1.96)
+        return anytime, fixed
+
+    healthy = np.array([alarms(rng.dirichlet(np.ones(3), 3000), 0.0) for _ in range(100)])
+    assert healthy[:, 0].sum() <= 15
+    assert healthy[:, 1].sum() > 15
+    wrong = np.array([alarms(rng.dirichlet(np.ones(3), 3000), 0.3) for _ in range(20)])
+    assert wrong[:, 0].all()
 
 
 @pytest.mark.slow
 def test_lost_rewards_of_one_arm_are_noticed() -> None:
     found = [
         run_of(number, lost=lambda arm, rng: arm == 2 and rng.uniform() < 0.4)[:2]
-        for number in range(20)
+        for number in range(60)
     ]
-    assert not sample_ratio(found, shared=True).doubtful
-    rewarded = sample_ratio(found, shared=True, rewarded=True)
+    assert not ratio_of(found).doubtful
+    rewarded = ratio_of(found, rewarded=True)
     assert rewarded.doubtful
     assert "Something is wrong: 2 is rewarded" in rewarded.verdict("rewarded")
     # control: rewards that are lost whatever the arm
-    some = [run_of(number, lost=lambda arm, rng: rng.uniform() < 0.4)[:2] for number in range(20)]
-    assert not sample_ratio(some, shared=True, rewarded=True).doubtful
+    some = [run_of(number, lost=lambda arm, rng: rng.uniform() < 0.4)[:2] for number in range(60)]
+    assert not ratio_of(some, rewarded=True).doubtful
 
 
 @pytest.mark.parametrize(
@@ -847,9 +883,10 @@ def test_decisions_of_other_settings_are_not_judged() -> None:
     other = [row._replace(settings=row.settings + 1) for row in decisions]
     trail = Trail("t")
     trail.extend(decider.operations, task, other, events)
-    ratio = sample_ratio([(trail, rewards_of(trail, events))], shared=True)
+    ratio = ratio_of([(trail, rewards_of(trail, events))])
     assert ratio.decisions == 0
-    assert ratio.verdict() == "No decision whose probabilities are known yet."
+    assert ratio.p_value == 1.0
+    assert not ratio.doubtful
     assert uniform_estimate([(trail, rewards_of(trail, events))]).decisions == 6
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate, mean_estimate, percent
 from priorwise.core.frames import Table, Tabular
-from priorwise.core.protocols import Belief, MeanBelief, QuantileBelief, offers
+from priorwise.core.protocols import MeanBelief, QuantileBelief, offers
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
@@ -274,8 +274,8 @@ def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
         stop_at[near] = look
     stopped = stop_at <= horizon
     wrong = int((stopped & (apart[np.arange(TASKS), chosen] > 0.0)).sum())
-    near = (wrong + 1.0) / (TASKS + 2.0)  # allows for those that did not happen by chance
-    rate = Estimate(wrong / TASKS, float(np.sqrt(near * (1.0 - near) / TASKS)))
+    share = (wrong + 1.0) / (TASKS + 2.0)  # allows for those that did not happen by chance
+    rate = Estimate(wrong / TASKS, float(np.sqrt(share * (1.0 - share) / TASKS)))
     lost = apart[np.arange(TASKS), chosen]
     some = lost[stopped] if stopped.any() else np.zeros(1)
     return Stopping(
@@ -289,7 +289,7 @@ def stopping_of(chooser: Any, seed: int, tolerance: float) -> Stopping:
 
 
 def _leads(
-    belief: Belief, draws: int, seen: Seen, rng: Stream
+    belief: Any, draws: int, seen: Seen, rng: Stream
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return each task's leader, the expected loss of playing it, and the error of that loss."""
     values = belief.sample(rng, draws, seen)

@@ -10,10 +10,14 @@ has, given all that was known, the mean that a uniformly chosen arm would have e
 is, because m does not know A or r. So sums of x are unbiased for uniform allocation; m only makes
 them less noisy. It holds if whether a reward comes at all does not depend on it.
 
-In the same way ``1[A = a] - p(a)`` has mean zero and covariance ``diag(p) - p p'``, given all that
-was known. Summed over decisions, D and V, ``D' V^+ D`` is chi-square with rank(V) degrees of
-freedom for many decisions (the central limit theorem for martingales). Expected counts alone, as in
-Pearson's statistic, would not do: propensities differ from decision to decision.
+The same propensities test the choices. If arms are drawn as they say, then for every arm a and
+every tilt d
+
+    M = prod_t exp(d 1[A_t = a]) / (1 - p_t(a) + p_t(a) exp(d))
+
+is a martingale with mean 1, because each factor has mean 1 given all that was known. So is an
+average E of such products with fixed weights. By Ville's inequality E reaches 1 / level with
+probability at most ``level``, however often one looks. Nothing here needs many decisions.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import logsumexp
 
 from priorwise.core.estimates import percent
 from priorwise.core.protocols import MeanBelief, offers
@@ -35,9 +39,9 @@ from priorwise.serve.rows import COUNTED, Decided, Event, Task
 BLOCK: Final = 2_000
 """Decisions whose laws are computed together."""
 LEVEL: Final = 0.001
-"""How often a log in which nothing is wrong is doubted."""
-FEWEST: Final = 5.0
-"""Variance of an arm's count below which it is added to others, to be near enough to normal."""
+"""How often a log in which nothing is wrong is ever doubted, at most."""
+TILTS: Final = tuple(sign * 0.0025 * 2.0**power for power in range(11) for sign in (-1.0, 1.0))
+"""Changes of the log odds of an arm that the test looks for, from 0.25% to a factor of 13."""
 FEW: Final = 0.25
 """Share of one decision in the variance of an estimate from which on a reader is warned."""
 
@@ -305,63 +309,91 @@ def _averages(trail: Trail, arm: IntArray) -> tuple[FloatArray, FloatArray, Floa
 @final
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """How often arms were chosen, beside how often their propensities let expect."""
+    """How often arms were chosen, how often their propensities predict, and the evidence that the
+    two differ. It grows by :meth:`add`; every decision counts once.
+    """
 
-    arms: tuple[str, ...]
-    chosen: FloatArray
-    expected: FloatArray
-    covariance: FloatArray  # (arm, arm), of the counts
-    decisions: int
+    arms: tuple[str, ...] = ()  # in the order in which they first appeared
+    chosen: FloatArray = field(default_factory=lambda: np.zeros(0))  # (arm,)
+    expected: FloatArray = field(default_factory=lambda: np.zeros(0))  # (arm,)
+    variance: FloatArray = field(default_factory=lambda: np.zeros(0))  # (arm,), of chosen
+    log_ratios: FloatArray = field(default_factory=lambda: np.zeros((0, len(TILTS))))
+    decisions: int = 0
 
-    @property
-    def statistic(self) -> tuple[float, int]:
-        """Chi-square and its degrees of freedom, 0 where there is too little to tell."""
-        off, cov = self.chosen - self.expected, self.covariance
-        rare = np.diag(cov) < FEWEST
-        if rare.any():
-            groups = np.vstack([np.eye(len(off))[~rare], rare.astype(float)])
-            off, cov = groups @ off, groups @ cov @ groups.T
-        values, vectors = np.linalg.eigh(cov)
-        kept = values > max(1e-9 * values.max(initial=0.0), 1.0)
-        z = (vectors[:, kept].T @ off) / np.sqrt(values[kept])
-        return float(z @ z), int(kept.sum())
+    def add(self, trail: Trail, counted: BoolArray, *, shared: bool) -> Ratio:
+        """Return the ratio with some more decisions of a task, ``counted`` of its rows.
+
+        ``shared``: arms of the same name are the same in all tasks; otherwise their place in the
+        task identifies them.
+        """
+        grown, start = self, 0
+        for law in trail.laws:
+            rows = slice(start, start + len(law.there))
+            start = rows.stop
+            if law.probs is None or not counted[rows].any():
+                continue
+            labels = trail.arms[: law.there.shape[1]]
+            if not shared:
+                labels = tuple(f"arm {place + 1} of its task" for place in range(len(labels)))
+            arm = np.array([row.arm for row in trail.rows[rows]])
+            grown = grown._with(labels, law.probs[counted[rows]], arm[counted[rows]])
+        return grown
+
+    def _with(self, labels: tuple[str, ...], probs: FloatArray, arm: IntArray) -> Ratio:
+        arms = (*self.arms, *(label for label in labels if label not in self.arms))
+        at = [arms.index(label) for label in labels]
+        sums = np.zeros((len(arms), 3 + len(TILTS)))
+        sums[: len(self.arms)] = np.column_stack(
+            [self.chosen, self.expected, self.variance, self.log_ratios]
+        )
+        counts = np.bincount(arm, minlength=len(labels))
+        sums[at, 0] += counts
+        sums[at, 1] += probs.sum(axis=0)
+        sums[at, 2] += (probs * (1.0 - probs)).sum(axis=0)
+        for column, tilt in enumerate(TILTS, start=3):
+            # log of the factors of M, of all decisions together
+            sums[at, column] += tilt * counts - np.log1p(probs * np.expm1(tilt)).sum(axis=0)
+        chosen, expected, variance = sums[:, :3].T
+        return Ratio(arms, chosen, expected, variance, sums[:, 3:], self.decisions + len(arm))
 
     @property
     def p_value(self) -> float:
-        """How often counts are as far off where nothing is wrong; NaN where nothing can be said."""
-        value, freedom = self.statistic
-        return float(chdtrc(freedom, value)) if freedom else float("nan")
+        """The smallest level at which the test doubts the log, valid however often one looks.
+
+        The weight of arm k, in order of appearance, is 1 / (k (k + 1)): an arm may join at any
+        time, and arms that have not appeared yet keep the remaining weight with M = 1.
+        """
+        k = np.arange(1.0, len(self.arms) + 1.0)
+        weights = -np.log(k * (k + 1.0) * len(TILTS))[:, None]
+        unused = -np.log(len(self.arms) + 1.0)
+        return float(np.exp(-max(0.0, logsumexp([unused, *(weights + self.log_ratios).flat]))))
 
     @property
     def doubtful(self) -> bool:
-        """Whether something seems wrong."""
-        return self.p_value < LEVEL
+        """Whether the log contradicts its propensities."""
+        return self.p_value <= LEVEL
 
     def verdict(self, what: str = "chosen") -> str:
         """What to think of it, in words."""
-        p = self.p_value
         if not self.decisions:
-            return "No decision whose probabilities are known yet."
-        if p != p:
-            return "Too few decisions to tell."
-        value, freedom = self.statistic
-        test = f"chi-square {value:.1f} on {freedom}, p = {p:.2g}"
+            return "No decision has known probabilities yet."
+        p = self.p_value
+        test = f"p = {p:.2g}, valid however often you look"
         if p >= 0.05:
             return f"Arms are {what} as often as their propensities say ({test})."
         worst = int(np.argmax(np.abs(self.deviations)))
         more = "more" if self.chosen[worst] > self.expected[worst] else "less"
         apart = abs(self.chosen[worst] - self.expected[worst]) / max(self.expected[worst], 1e-9)
         odd = f"{self.arms[worst]} is {what} {percent(apart)} {more} often than expected ({test})"
-        if p >= LEVEL:
-            return f"Nothing to act on: {odd}; so much happens by chance."
+        if p > LEVEL:
+            return f"Nothing to act on: {odd}. This may be chance."
         return f"Something is wrong: {odd}. Look for lost or repeated requests and rewards."
 
     @property
     def deviations(self) -> FloatArray:
         """How many standard deviations each arm's count is off."""
-        std = np.sqrt(np.maximum(np.diag(self.covariance), 1e-12))
-        off = self.chosen - self.expected
-        return np.where(np.diag(self.covariance) > 1e-9, off / std, 0.0)
+        std = np.sqrt(np.maximum(self.variance, 1e-12))
+        return np.where(self.variance > 1e-9, (self.chosen - self.expected) / std, 0.0)
 
     def table(self) -> dict[str, Any]:
         """Columns by name, one row for each arm."""
@@ -369,40 +401,5 @@ class Ratio:
             "arm": list(self.arms),
             "chosen": self.chosen,
             "expected": self.expected,
-            "std_dev": np.sqrt(np.maximum(np.diag(self.covariance), 0.0)),
+            "std_dev": np.sqrt(self.variance),
         }
-
-
-def sample_ratio(
-    pairs: Sequence[tuple[Trail, Rewards]], *, shared: bool, rewarded: bool = False
-) -> Ratio:
-    """Compare how often arms were chosen with their propensities: over all decisions, or over those
-    whose rewards came, which shows rewards that get lost for some arm.
-
-    ``shared``: arms of the same name are the same in all tasks; otherwise they are told apart by
-    their place.
-    """
-    names: dict[str, int] = {}
-    parts = []
-    for trail, rewards in pairs:
-        start = 0
-        for law in trail.laws:
-            size = len(law.there)
-            kept = rewards.came[start : start + size] if rewarded else np.ones(size, dtype=bool)
-            arm = np.array([row.arm for row in trail.rows[start : start + size]])
-            start += size
-            if law.probs is None or not kept.any():
-                continue
-            labels = trail.arms[: law.there.shape[1]]
-            if not shared:
-                labels = tuple(f"arm {place + 1} of its task" for place in range(len(labels)))
-            at = [names.setdefault(label, len(names)) for label in labels]
-            parts.append((at, law.probs[kept], arm[kept]))
-    chosen, expected = np.zeros(len(names)), np.zeros(len(names))
-    cov, count = np.zeros((len(names), len(names))), 0
-    for at, probs, arm in parts:
-        chosen[at] += np.bincount(arm, minlength=len(at))
-        expected[at] += probs.sum(axis=0)
-        cov[np.ix_(at, at)] += np.diag(probs.sum(axis=0)) - probs.T @ probs
-        count += len(arm)
-    return Ratio(tuple(names), chosen, expected, cov, count)

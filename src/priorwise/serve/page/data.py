@@ -36,14 +36,13 @@ from priorwise.serve.page.audit import (
     Trail,
     Uniform,
     rewards_of,
-    sample_ratio,
     uniform_estimate,
 )
 from priorwise.serve.rows import Decided, Event, Listed, Size, Task, Version
 from priorwise.serve.summary import summarised
 
 MOST_TASKS: Final = 2_000
-"""Tasks that rewards and ratios are summed up over, the newest ones."""
+"""Tasks whose rewards are summed up, the newest ones."""
 MOST_DECISIONS: Final = 20_000
 """The same for decisions."""
 BUDGET: Final = 2.0
@@ -164,6 +163,8 @@ class Watch:
     budget: float = BUDGET
     _lock: Any = field(default_factory=threading.RLock)
     _trails: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
+    _chosen: Ratio = field(default_factory=Ratio)  # all decisions read so far
+    _rewarded: Ratio = field(default_factory=Ratio)  # those whose rewards came
     _overview: tuple[float, Overview] | None = None
     _size: tuple[float, Size] | None = None  # until when it holds
     _views: OrderedDict[str, TaskView] = field(default_factory=OrderedDict)
@@ -192,7 +193,7 @@ class Watch:
 
     def _summed(self, before: Overview | None) -> Overview:
         decider = self.decider
-        store, operations = decider.store, decider.operations
+        store = decider.store
         names: list[str] = []
         read, began = 0, time.monotonic()
         for row in store.tasks(most=MOST_TASKS):
@@ -206,10 +207,8 @@ class Watch:
             del self._trails[name]
         pairs = [(self._trails[name].trail, self._trails[name].rewards) for name in names]
         size = self._sized()
-        shared = operations.arms_of(decider.version) is not None
         uniform = uniform_estimate(pairs)
-        chosen = sample_ratio(pairs, shared=shared)
-        rewarded = sample_ratio(pairs, shared=shared, rewarded=True)
+        chosen, rewarded = self._chosen, self._rewarded
         health = health_of(pairs, decider._clock(), reading.counters(self.service))
         decisions = sum(len(trail.rows) for trail, _ in pairs)
         state = tuple((name, *self._trails[name].at) for name in names), size
@@ -244,10 +243,20 @@ class Watch:
             return
         log = reading.log_of(self.decider.store, row.name)
         assert log is not None
+        operations = self.decider.operations
         trail = Trail(row.name) if kept is None else kept.trail
-        trail.extend(self.decider.operations, log.task, log.decisions, log.events)
+        known = len(trail.rows)
+        trail.extend(operations, log.task, log.decisions, log.events)
+        rewards = rewards_of(trail, log.events)
+        came = rewards.came.copy()
+        if kept is not None:
+            came[:known] &= ~kept.rewards.came
+        shared = operations.arms_of(self.decider.version) is not None
+        self._chosen = self._chosen.add(trail, np.arange(len(came)) >= known, shared=shared)
+        if operations.missing == "leave out":  # with a default, which rewards come depends on them
+            self._rewarded = self._rewarded.add(trail, came, shared=shared)
         at = (log.task.steps, log.task.events)
-        self._trails[row.name] = _Kept(trail, rewards_of(trail, log.events), at)
+        self._trails[row.name] = _Kept(trail, rewards, at)
 
     def _prior_alarm(self, closed: int) -> Alarm:
         """Say whether recent tasks contradict the prior; fits are made aside."""
