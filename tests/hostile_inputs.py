@@ -1408,12 +1408,14 @@ def doors() -> list[Door]:
                 "q": pw.GaussianPrior([0.2, 0.1], [[1.0, 0.5], [0.5, 3.0]]),
                 "seed": SEED,
                 "draws": 100,
+                "estimate": True,
             },
             {
                 "p": (*NOT_PRIORS, BETA),
                 "q": (*NOT_PRIORS, BETA),
                 "seed": NOT_SEEDS[1:],
-                "draws": (None, -1, 1.5, "x", 10**13),
+                "draws": (None, 0, -1, 1.5, "x", 10**13),
+                "estimate": (None, 1, "no"),
             },
             p=("p ", "priors", "prior"),
             q=("q ", "priors", "prior"),
@@ -2595,10 +2597,6 @@ ACCEPTED: dict[str, tuple[Callable[[], Any], str]] = {
     "a reward that a finite prior deems impossible": (
         lambda: FINITE.belief(1).update(pw.core.Seen(1, 2, 2), [0], [0.33], None),
         "the belief starts again from its prior and counts that, as documented",
-    ),
-    "draws=0 of an exact distance": (
-        lambda: pw.total_variation(NORMAL, OTHER_NORMAL, draws=0),
-        "it asks for the bound without draws",
     ),
     "an unmasked masked array": (
         lambda: pw.GaussianPrior(np.ma.array([0.0, 1.0]), np.eye(2)),

@@ -393,7 +393,7 @@ def test_a_control_arm_gets_its_share_and_no_more():
         ({"control": ("red", 1.5)}, "control"),
         ({"control": ("red", 0.5), "floor": 0.2}, "promise"),
         ({"window": 0}, "window"),
-        ({"missing": 0.5}, "reward must be 0 or 1"),
+        ({"missing": 0.5}, "missing must be 0 or 1"),
         ({"horizon": 0}, "horizon"),
         ({"seed": -1}, "seed"),
         ({"tolerance": -1.0}, "tolerance"),

@@ -1343,3 +1343,27 @@ def test_bad_watches_are_refused() -> None:
     for wrong in ({"level": 1.0}, {"episodes": 0}, {"least": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Watch(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("prior", "estimator"),
+    [
+        (pw.BetaPrior([1.0, 2.0], [1.0, 1.0]), pw.LogitNormalMarginalLikelihood()),
+        (pw.LogitNormalPrior([0.0, 0.5], np.eye(2)), pw.BetaMarginalLikelihood()),
+        (
+            pw.GaussianPrior([0.0, 1.0], np.eye(2)),
+            pw.families.NormalGammaMarginalLikelihood(),
+        ),
+    ],
+    ids=["logit-normal for beta", "beta for logit-normal", "normal-gamma for gaussian"],
+)
+def test_tasks_of_one_family_may_be_fitted_with_another(
+    prior: Any, estimator: Any, seed: int
+) -> None:
+    run = pw.simulate_meta(
+        prior, pw.EmpiricalBayes(estimator), episodes=80, replicates=1, horizon=4,
+        seed=seed, progress=False, keep=True,
+    )  # fmt: skip
+    state = run.states[0]
+    assert state.fit is not None
+    assert type(state.fit.prior) is not type(prior)

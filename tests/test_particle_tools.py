@@ -63,7 +63,7 @@ def test_the_distance_of_densities_is_that_of_the_family(seed: int) -> None:
     far = pw.total_variation(EXACT, EXACT_NEAR.replaced(mean=NEAR + SHIFT))
     assert abs(found.value - far.value) > 5.0 * found.std_error
     assert pw.total_variation(true(), true()) == Distance(0.0, "exact", 0.0, 0.0)
-    upper = pw.total_variation(true(), near(), draws=0)
+    upper = pw.total_variation(true(), near(), estimate=False)
     assert (upper.kind, upper.value) == ("upper", 1.0)
 
 

@@ -5,6 +5,7 @@ They stand once for a whole batch of tasks, never inside a loop over arms or dra
 imagines passes no door.
 """
 
+import inspect
 from functools import cache
 from typing import Any
 
@@ -145,6 +146,19 @@ def role(name: str, value: Any, what: str, *methods: str) -> None:
             raise TypeError(f"{name} must be {what} with {names}, but {wrong}")
 
 
+def function(name: str, value: Any, *arguments: str) -> None:
+    """Check that a value is a function that takes so many arguments by place."""
+    what = f"{name} must be a function of ({', '.join(arguments)})"
+    if not callable(value):
+        raise TypeError(f"{what}, got {validation.shown(value)}")
+    try:
+        inspect.signature(value).bind(*arguments)
+    except ValueError:  # some built-in functions have no signature
+        return
+    except TypeError as error:
+        raise TypeError(f"{what}, but calling it so fails: {error}") from None
+
+
 def acting(policy: Any, belief: Any, seen: Any, rng: Any, *, real: bool = False) -> None:
     """Check what ``act`` is given: one batch of tasks with the arms of the belief, and a stream of
     random numbers for it. ``real``: the policy knows what to do where actions are real numbers.
@@ -154,7 +168,7 @@ def acting(policy: Any, belief: Any, seen: Any, rng: Any, *, real: bool = False)
     if seen.actions is not None and not real:
         raise TypeError(
             f"{type(policy).__name__} chooses among arms, and the actions of this problem are real "
-            "numbers: use ThompsonSampling, RoundSampling or CertaintyEquivalence"
+            "numbers: use ThompsonSampling, which plays the best action of a drawn system"
         )
     if not hasattr(belief, "update"):
         wrong = _kind(belief)
@@ -171,11 +185,12 @@ def played(
     *,
     low: float = -validation.LARGEST,
     high: float = validation.LARGEST,
+    binary: bool = False,
 ) -> tuple[IntArray, FloatArray]:
     """Return the arms pulled and the rewards earned, ``(task,)`` each, if they can have happened.
 
-    ``belief`` has ``tasks`` and ``arms``; a reward from ``low`` to ``high`` is possible under its
-    reward law.
+    ``belief`` has ``tasks`` and ``arms``. A reward from ``low`` to ``high`` is possible, or only 0
+    and 1 if rewards are ``binary``.
     """
     tasks, arms = belief.tasks, belief.arms
     _check_seen(seen, tasks)
@@ -199,6 +214,9 @@ def played(
         if not np.isfinite(earned[task]):
             raise ValueError(f"rewards must be finite, {wrong}; update when a reward is known")
         raise ValueError(f"rewards must lie between {low:g} and {high:g} for a {name}, {wrong}")
+    if binary and not (possible := (earned == 0.0) | (earned == 1.0)).all():
+        task = int(np.argmin(possible))
+        raise ValueError(f"rewards must be 0 or 1, got {earned[task]:g} in task {task}")
     return chosen.astype(np.int64, copy=False), earned
 
 

@@ -43,9 +43,7 @@ class EnvironmentSampling(Allocates):
 
     def __post_init__(self) -> None:
         sizes.check_draws("k", validation.count("k", self.k))
-        if not callable(self.rule):
-            wrong = validation.shown(self.rule)
-            raise TypeError(f"rule must be a function of drawn environments and seen, got {wrong}")
+        doors.function("rule", self.rule, "environments", "seen")
 
     def act(self, belief: EnvironmentBelief, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ f(environment_1, ..., environment_k)``."""

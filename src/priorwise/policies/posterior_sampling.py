@@ -118,6 +118,8 @@ class PosteriorSampling(SamplingPolicy):
         sizes.check_draws("k", validation.count("k", self.k))
         if not callable(self.rule):
             validation.one_of("rule", self.rule, NamedRule, " or a function")
+        else:
+            doors.function("rule", self.rule, "values", "seen")
 
     @property
     def draws(self) -> int:  # type: ignore[override]

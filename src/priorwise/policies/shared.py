@@ -34,7 +34,9 @@ def alphas_to(alpha: Alpha, horizon: int) -> FloatArray:
 
 def check_alpha(alpha: Alpha) -> None:
     """Check the parameter when a policy is made."""
-    if not callable(alpha) and not (isinstance(alpha, str) and alpha == "online"):
+    if callable(alpha):
+        doors.function("alpha", alpha, "step", "horizon")
+    elif not (isinstance(alpha, str) and alpha == "online"):
         _check_alpha(alpha)
 
 

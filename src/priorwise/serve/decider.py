@@ -182,10 +182,7 @@ class Decider:
     def _fits_settings(self, prior: Any) -> None:
         """Refuse a prior whose tasks could not be decided about with these settings."""
         if (missing := self.operations.missing) != "leave out":
-            try:
-                fold_of(prior).check(missing)
-            except ValueError as error:
-                raise ValueError(f"missing: {error}") from None
+            fold_of(prior).check(missing, "missing")
         if (arms := arms_of(prior)) is not None:
             _known_arms(self.operations.shares, arms)
 

@@ -57,13 +57,13 @@ class ArmFold:
         wider[:, : state.size // columns] = state.reshape(columns, -1)
         return wider.ravel()
 
-    def check(self, value: float) -> None:
-        """Refuse a reward that the family deems impossible."""
+    def check(self, value: float, name: str = "value") -> None:
+        """Raise an error for a reward that the family rules out."""
         if self.binary:
             if value != 0.0 and value != 1.0:
-                raise ValueError(f"reward must be 0 or 1 for this prior, got {value:g}")
+                raise ValueError(f"{name} must be 0 or 1 for this prior, got {value:g}")
         elif not abs(value) <= validation.LARGEST:  # NaN is not
-            raise ValueError(f"reward must be a finite number, got {value:g}")
+            raise ValueError(f"{name} must be a finite number, got {value:g}")
         elif not self._any_number:
             self.kind.addends(np.array([value]))
 
@@ -154,18 +154,18 @@ class AnyFold:
         """Refuse: only statistics for each arm can take new arms."""
         raise ValueError("available must name arms of the prior: it does not take new ones")
 
-    def check(self, value: float) -> None:
-        """Refuse a reward that the prior deems impossible; what else is refused is so when the
-        statistics are asked to add it.
+    def check(self, value: float, name: str = "value") -> None:
+        """Raise an error for a reward that the prior rules out. The statistics check the rest when
+        they add it.
         """
         if not abs(value) <= validation.LARGEST:
-            raise ValueError(f"reward must be a finite number, got {value:g}")
+            raise ValueError(f"{name} must be a finite number, got {value:g}")
         if self.binary and value != 0.0 and value != 1.0:
-            raise ValueError(f"reward must be 0 or 1 for this prior, got {value:g}")
+            raise ValueError(f"{name} must be 0 or 1 for this prior, got {value:g}")
         least, most = self._range
         if not least <= value <= most:
             raise ValueError(
-                f"reward must lie between {least:g} and {most:g} for this prior, got {value:g}"
+                f"{name} must lie between {least:g} and {most:g} for this prior, got {value:g}"
             )
 
     def check_record(self, pulls: int, value: float, squares: float | None) -> None:

@@ -135,8 +135,8 @@ class FiniteBelief(Candidates):
         """Condition on the reward; where no task is left that could have given it, start again from
         the prior.
         """
-        between = {"low": 0.0, "high": 1.0} if self.prior.noise == "bernoulli" else {}
-        return self._given(*doors.played(self, seen, actions, rewards, **between))
+        binary = self.prior.noise == "bernoulli"
+        return self._given(*doors.played(self, seen, actions, rewards, binary=binary))
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         return self._learned(self.prior.log_likelihood(actions, rewards))

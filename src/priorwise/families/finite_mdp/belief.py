@@ -111,8 +111,8 @@ class FiniteMdpBelief(PlannedCandidates):
         left that could have given them, start again from the prior.
         """
         rounds = self.prior.contexts
-        between = {"low": 0.0, "high": 1.0} if self.prior.noise == "bernoulli" else {}
-        actions, rewards = doors.played(self, seen, actions, rewards, **between)
+        binary = self.prior.noise == "bernoulli"
+        actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
         state = rounds.state("seen.signal", seen.signal, self.tasks)
         then = rounds.state("after", after, self.tasks)
         moved = ~np.broadcast_to(rounds.ends(seen.step), self.tasks)

@@ -131,8 +131,8 @@ class FinitePomdpBelief(PlannedCandidates):
         them, start again from the prior.
         """
         prior, sights = self.prior, self.prior.contexts
-        between = {"low": 0.0, "high": 1.0} if prior.noise == "bernoulli" else {}
-        actions, rewards = doors.played(self, seen, actions, rewards, **between)
+        binary = prior.noise == "bernoulli"
+        actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
         observed = sights.observed("after", after, self.tasks)
         ends = sights.ends(seen.step, self.tasks)
         if (wrong := (observed == NOTHING) != ends).any():

@@ -128,6 +128,8 @@ class GaussianStatistics(PerArm):
                 f"estimates and std_errors must both be (task,) or (task, arm), got {y.shape} and "
                 f"{e.shape}"
             )
+        if not y.size:
+            raise ValueError("estimates must have at least one task, got none")
         given = ~np.isnan(y)
         y, e = (np.where(given, each, 1.0).reshape(len(y), -1) for each in (y, e))
         y, e = table("estimates", y, (None, None)), table("std_errors", e, (None, None))

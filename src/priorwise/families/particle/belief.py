@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from priorwise.core import doors
+from priorwise.core import doors, validation
 from priorwise.core.action_laws import ActionLaw
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
@@ -176,9 +176,8 @@ class ParticleBelief(SeparableTasks):
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Multiply the weights by the density of each task's reward under each particle."""
-        low, high = self.prior.reward_range or (None, None)
-        between = {} if low is None or high is None else {"low": low, "high": high}
-        actions, rewards = doors.played(self, seen, actions, rewards, **between)
+        low, high = self.prior.reward_range or (-validation.LARGEST, validation.LARGEST)
+        actions, rewards = doors.played(self, seen, actions, rewards, low=low, high=high)
         signal = None if self.prior.contexts is None else self._features(seen)
         return self._given(actions, rewards, signal)
 

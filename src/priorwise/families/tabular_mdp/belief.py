@@ -7,7 +7,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from priorwise.core import doors
+from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
@@ -81,8 +81,9 @@ class MdpBelief(SeparableTasks):
         Where the prior deems a move impossible, the belief starts again from it.
         """
         low, high = self.prior.reward_range
-        bounds = {"low": 0.0, "high": 1.0} if (low, high) == (0.0, 1.0) else {}
-        actions, rewards = doors.played(self, seen, actions, rewards, **bounds)
+        if (low, high) != (0.0, 1.0):
+            low, high = -validation.LARGEST, validation.LARGEST
+        actions, rewards = doors.played(self, seen, actions, rewards, low=low, high=high)
         rounds = self.prior.contexts
         state = rounds.state("seen.signal", seen.signal, self.tasks)
         then = rounds.state("after", after, self.tasks)

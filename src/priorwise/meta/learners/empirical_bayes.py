@@ -118,9 +118,10 @@ class EmpiricalBayes:
         posterior draws alone, may not explore by themselves, and would not come back to an arm
         whose fitted mean is too low by accident. Other families are held as fitted.
     start
-        The prior held before the first fit, and its warm start; by default the one that knows
-        nothing of the law of tasks (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0
-        and the covariance of the noise, Beta(1, 1), or uniform).
+        The prior believed before the first fit, and the place where that fit begins. By default the
+        vague prior of the tasks (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0
+        and the covariance of the noise, Beta(1, 1), or uniform); the fit then finds its own place
+        to begin.
     watch
         Look for a change of the law of tasks, and start learning again from the tasks after it
         (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are taken to follow one
@@ -198,11 +199,12 @@ class EmpiricalBayes:
         return state.watched.observe(self.watch, play.believed, other, played)
 
     def _refit(self, state: Learned) -> Learned:
-        """Fit what was gathered, from the fit before or from the start."""
+        """Fit what was gathered, from the fit before or from the user's start."""
         refit_at = self.schedule.after(state.episodes)
         fit, problem = state.fit, None
         try:
-            fit = state.estimator.fit(state.statistics, start=state.start if fit is None else fit)
+            # the default start may be of another family, where no fit can begin
+            fit = state.estimator.fit(state.statistics, start=self.start if fit is None else fit)
         except ValueError as error:
             if state.episodes >= PATIENCE:
                 raise

@@ -272,4 +272,4 @@ def distance_of(
             "q must be the prior that the policy believes; it may be None only if tv=... gives its "
             "distance from p"
         )
-    return total_variation(p, q, seed=seed) if estimate else total_variation(p, q, draws=0)
+    return total_variation(p, q, seed=seed, estimate=estimate)

@@ -18,7 +18,9 @@ ROUNDING: Final = 1e-9
 """Relative room that certified bounds leave for rounding and quadrature."""
 
 
-def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRAWS) -> Distance:
+def total_variation(
+    p: Any, q: Any, *, seed: int | None = None, draws: int = DRAWS, estimate: bool = True
+) -> Distance:
     """Total variation ``TV = sup_A |P(A) - Q(A)| = integral |p - q| / 2`` between two priors of one
     family.
 
@@ -41,8 +43,9 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
     seed
         Needed where the distance is estimated; the same seed gives the same number.
     draws
-        How many draws from each prior an estimate takes; with 0 the bound is returned instead,
-        which needs no seed.
+        How many draws from each prior an estimate takes.
+    estimate
+        False: return the upper bound if there is no closed form. It needs no seed.
 
     Examples
     --------
@@ -51,11 +54,12 @@ def total_variation(p: Any, q: Any, *, seed: int | None = None, draws: int = DRA
     0.3829 (exact)
 
     """
-    draws = validation.count("draws", draws, least=0)
+    draws = validation.count("draws", draws)
     sizes.check_memory(f"draws={sizes.amount(draws)}", 16.0 * sizes.as_float(draws), "lower draws")
     if seed is not None:
         seed = validation.seed(seed)
-    return of_pair(ordered_pair(p, q, "total_variation"), p, seed, draws)
+    estimate = validation.flag("estimate", estimate)
+    return of_pair(ordered_pair(p, q, "total_variation"), p, seed, draws if estimate else 0)
 
 
 def of_pair(supplied: Pair, p: Any, seed: int | None, draws: int) -> Distance:
@@ -72,7 +76,7 @@ def of_pair(supplied: Pair, p: Any, seed: int | None, draws: int) -> Distance:
         raise ValueError(
             f"the total variation between these {type(p).__name__}s has no closed form and is "
             "estimated by sampling: "
-            "pass seed=... (draws=0 returns a certified upper bound without a seed)"
+            "pass seed=..., or estimate=False for a certified upper bound without a seed"
         )
     mean, std_error = _estimate(pair, seed, draws)
     lower = -np.expm1(pair.log_affinity()) if known else 0.0  # 1 - BC <= TV

@@ -153,14 +153,15 @@ def _plan(roots: Any, seen: Seen, arms: IntArray, most: int) -> tuple[FloatArray
     """
     tree, ids = _Tree(roots, seen, arms), np.arange(roots.tasks)
     layers, states = [ids], len(ids)
-    for _ in range(seen.horizon - seen.step):
+    for depth in range(seen.horizon - seen.step):
         tree.grow()
         ids = tree.after(ids)
-        if len(ids) > (room := most - states):
+        # without a state, no layer is smaller than the one before
+        layers_left = 1 if seen.signal is not None else seen.horizon - seen.step - depth
+        if (least := states + len(ids) * layers_left) > most:
             raise ValueError(
-                f"horizon must be shorter: the plan needs {len(ids)} beliefs more where most= "
-                f"leaves room for {max(room, 0)}; use fewer pulls or arms, or pass a larger "
-                "most=..."
+                f"horizon must be shorter: the plan needs at least {least:,} beliefs, but "
+                f"most={most:,}. Use fewer pulls or arms, or pass a larger most=..."
             )
         states += len(ids)
         layers.append(ids)
