@@ -5,7 +5,7 @@ import numpy as np
 from priorwise.families.beta.tiles import reward
 from priorwise.families.gaussian.tiles import At, affine, spread
 from priorwise.families.logit_normal.tiles_propagation import (
-    FEW,
+    MOMENT_ROWS,
     combine,
     propagate,
     rate_moments,
@@ -110,10 +110,10 @@ def quantile(p, n, level, normal, state, signal, scratch, values):
 @inline
 def work_rows(arms):
     """Rows of scratch that propagation and means need."""
-    return max(arms * arms + 4 * arms, 3 * FEW)
+    return max(arms * arms + 4 * arms, MOMENT_ROWS)
 
 
 def scratch_rows(arms: int, looks_ahead: bool) -> int:
     """Rows of scratch that the family needs."""
-    own = max(arms * arms + 4 * arms, 3 * FEW)
+    own = max(arms * arms + 4 * arms, MOMENT_ROWS)
     return own + arms * arms + 8 * arms + 2 if looks_ahead else own

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from priorwise.families.gaussian.tiles import At
-from priorwise.families.logit_normal import propagation, tilted
+from priorwise.families.logit_normal import marginals, propagation, tilted
 from priorwise.kernels.compiling import LANES, inline
 from priorwise.kernels.elementary import ATANH, exp, log, polynomial
 from priorwise.kernels.simd import (
@@ -26,7 +26,7 @@ from priorwise.kernels.simd import (
     where_at_least,
 )
 
-DROP, AIM, CLOSE = tilted.DROP, tilted.AIM, tilted.CLOSE
+DROP, MASS_DROP, AIM, CLOSE = tilted.DROP, tilted.MASS_DROP, tilted.AIM, tilted.CLOSE
 NEWTON, STRETCHES = tilted.NEWTON, tilted.STRETCHES
 TOLERANCE, MOST_ROUNDS, GROWTH = (
     propagation.TOLERANCE,
@@ -35,7 +35,15 @@ TOLERANCE, MOST_ROUNDS, GROWTH = (
 )
 UNIT, WEIGHT = (np.ascontiguousarray(each) for each in tilted.MIDDLE)
 FEW_UNIT, FEW_WEIGHT = (np.ascontiguousarray(each) for each in tilted.COARSE)
+MASS_UNIT, MASS_WEIGHT = (np.ascontiguousarray(each) for each in tilted.MASS)
 FEW: Final = 2 * len(FEW_UNIT)
+KNOTS, BETWEEN = marginals.KNOTS, np.ascontiguousarray(marginals.BETWEEN)
+""":data:`~priorwise.families.logit_normal.marginals.KNOTS` of a side, and their polynomial."""
+SIDE: Final = len(KNOTS)
+CORRECTIONS: Final = 3 * FEW
+"""Row of scratch from which corrections at the knots stand: of the left side, then the right."""
+MOMENT_ROWS: Final = CORRECTIONS + 2 * SIDE
+"""Rows of scratch that :func:`rate_moments` needs."""
 
 
 @inline
@@ -78,22 +86,23 @@ def mode_of(s, n, centre, var, precision, near):
 
 
 @inline
-def reach(side, n, precision, at, slope, curve, level, p0):
+def reach(side, n, precision, at, slope, curve, level, p0, drop):
     """Twin of ``tilted._reach``."""
-    far = sqrt(splat(2.0 * AIM) / curve)
+    aim = AIM * drop
+    far = sqrt(splat(2.0 * aim) / curve)
     low, high = splat(0.0), splat(np.inf)
     for _ in range(STRETCHES):
         soft, p = softplus_and_rate(at + far * side)
         bend = maximum(soft - level - far * p0 * side, splat(0.0))
         fall = precision * far * far * 0.5 + n * bend - slope * far * side
-        miss = maximum(splat(DROP) - fall, fall - 1.3 * DROP)
+        miss = maximum(splat(drop) - fall, fall - 1.3 * drop)
         if not largest(miss) > 0.0:
             break
         fall = maximum(fall, splat(1e-3))
-        low = where_at_least(fall, splat(AIM), low, far)
-        high = where_at_least(fall, splat(AIM), far, high)
+        low = where_at_least(fall, splat(aim), low, far)
+        high = where_at_least(fall, splat(aim), far, high)
         steep = maximum(precision * far + (n * (p - p0) - slope) * side, splat(1e-300))
-        there = far - (fall - sqrt(fall * AIM)) * 2.0 / steep
+        there = far - (fall - sqrt(fall * aim)) * 2.0 / steep
         middle = sqrt(maximum(low, high * 0.01) * high)
         middle = where_at_least(high, splat(np.inf), far * 4.0, middle)
         there = where_at_least(there, high, middle, there)
@@ -103,7 +112,7 @@ def reach(side, n, precision, at, slope, curve, level, p0):
 
 
 @inline
-def tilt(s, n, centre, var, near, unit, weight):
+def tilt(s, n, centre, var, near, unit, weight, drop):
     """Mean and variance of the tilted law; then what its log mass is made of: the log density at
     the point that it is measured from, and the integral from there.
     """
@@ -111,8 +120,8 @@ def tilt(s, n, centre, var, near, unit, weight):
     at = mode_of(s, n, centre, var, precision, near)
     level, p = softplus_and_rate(at)
     slope, curve = s - n * p - (at - centre) * precision, n * p * (1.0 - p) + precision
-    left = reach(-1.0, n, precision, at, slope, curve, level, p)
-    right = reach(1.0, n, precision, at, slope, curve, level, p)
+    left = reach(-1.0, n, precision, at, slope, curve, level, p, drop)
+    right = reach(1.0, n, precision, at, slope, curve, level, p, drop)
     mass, first, second = splat(0.0), splat(0.0), splat(0.0)
     for k in range(2 * len(unit)):
         j = k >> 1
@@ -212,7 +221,7 @@ def propagate(p, n, state, scratch, g):
             store(scratch, (spread + a) * LANES + g, var)
             share = maximum(1.0 - t * var, splat(1e-12))
             wide, centre = var / share, (m - var * b) / share
-            mean, narrow, _, _ = tilt(s, pulls, centre, wide, m, UNIT, WEIGHT)
+            mean, narrow, _, _ = tilt(s, pulls, centre, wide, m, UNIT, WEIGHT, DROP)
             new_t = maximum(1.0 / narrow - 1.0 / wide, zero)
             new_b = mean / narrow - centre / wide
             new_t = where_at_least(zero, pulls, zero, where_at_least(zero, wide, zero, new_t))
@@ -250,7 +259,8 @@ def rate_moments(p, n, state, scratch, means, variances, g):
     """Write means and variances of the rates, from the corrected laws of single arms: the twin of
     ``marginals``. Means go over variances where both have the same place.
 
-    ``scratch`` is a row for each node: where it lies, its weight, and the log of its correction.
+    ``scratch`` is a row for each node: where it lies, its weight, and the log of its correction;
+    then a row for each knot.
     """
     arms = n[At.ARMS]
     N, T, B, M = arms, 2 * arms, 3 * arms, 4 * arms
@@ -266,8 +276,8 @@ def rate_moments(p, n, state, scratch, means, variances, g):
         level, p0 = softplus_and_rate(at)
         slope = s - pulls * p0 - (at - centre) * precision
         curve = pulls * p0 * (1.0 - p0) + precision
-        left = reach(-1.0, pulls, precision, at, slope, curve, level, p0)
-        right = reach(1.0, pulls, precision, at, slope, curve, level, p0)
+        left = reach(-1.0, pulls, precision, at, slope, curve, level, p0, DROP)
+        right = reach(1.0, pulls, precision, at, slope, curve, level, p0, DROP)
         for k in range(FEW):
             far = right if k & 1 else left
             step = far * (FEW_UNIT[k >> 1] if k & 1 else -FEW_UNIT[k >> 1])
@@ -277,7 +287,8 @@ def rate_moments(p, n, state, scratch, means, variances, g):
             w = exp(maximum(rise, splat(-700.0))) * far * FEW_WEIGHT[k >> 1]
             store(scratch, k * LANES + g, at + step)
             store(scratch, (FEW + k) * LANES + g, w)
-            store(scratch, (2 * FEW + k) * LANES + g, zero)
+        for k in range(2 * SIDE):
+            store(scratch, (CORRECTIONS + k) * LANES + g, zero)
         for other in range(arms):
             of = load(state, (N + other) * LANES + g)
             if other != a and largest(of) > 0.0:
@@ -292,22 +303,29 @@ def rate_moments(p, n, state, scratch, means, variances, g):
                 shown = where_at_least(zero, t, zero, b / where_at_least(zero, t, splat(1.0), t))
                 scale = sqrt(factor / maximum(wide, splat(1e-300)))
                 won = load(state, other * LANES + g)
-                for k in range(FEW):
-                    near = fma(
-                        slant,
-                        load(scratch, k * LANES + g) - m,
-                        load(state, (M + other) * LANES + g),
-                    )
+                # both sides begin with the knot in the middle
+                for k in range(1, 2 * SIDE):
+                    knot = KNOTS[k - SIDE] if k >= SIDE else -KNOTS[k]
+                    step = (right if k >= SIDE else left) * knot
+                    near = fma(slant, at + step - m, load(state, (M + other) * LANES + g))
                     centre = (near - rest * b) / share
-                    _, _, top, mass = tilt(won, of, centre, wide, near, FEW_UNIT, FEW_WEIGHT)
+                    _, _, top, mass = tilt(
+                        won, of, centre, wide, near, MASS_UNIT, MASS_WEIGHT, MASS_DROP
+                    )
                     gap = shown - centre
                     more = top + log(mass * scale) + gap * gap * t / factor * 0.5
                     more = where_at_least(zero, of, zero, more)
-                    place = (2 * FEW + k) * LANES + g
+                    place = (CORRECTIONS + k) * LANES + g
                     store(scratch, place, load(scratch, place) + more)
+        store(scratch, CORRECTIONS * LANES + g, load(scratch, (CORRECTIONS + SIDE) * LANES + g))
         highest = splat(-np.inf)
         for k in range(FEW):
-            highest = maximum(highest, load(scratch, (2 * FEW + k) * LANES + g))
+            start = CORRECTIONS + SIDE * (k & 1)
+            more = zero
+            for i in range(SIDE):
+                more = fma(load(scratch, (start + i) * LANES + g), splat(BETWEEN[k >> 1, i]), more)
+            store(scratch, (2 * FEW + k) * LANES + g, more)
+            highest = maximum(highest, more)
         total, first, second = zero, zero, zero
         for k in range(FEW):
             more = load(scratch, (2 * FEW + k) * LANES + g) - highest

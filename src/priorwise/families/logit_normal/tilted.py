@@ -17,11 +17,14 @@ from priorwise.core.types import FloatArray
 
 DROP: Final = 30.0
 """Fall of the log density beyond which nothing is left."""
+MASS_DROP: Final = 14.0
+"""The same for a log mass, in which the tails of ``e^-14`` do not count."""
 NEWTON: Final = 100  # steps towards the mode at most; from a good guess it takes two
 CLOSE: Final = 0.01
 """Squared distance from the mode, in variances, that is close enough."""
 STRETCHES: Final = 40  # steps towards the ends at most
-AIM: Final = 1.1 * DROP
+AIM: Final = 1.1
+"""Fall that a stretch aims at, in units of the fall that ends it; up to 1.3 is close enough."""
 
 
 def _nodes(size: int) -> FloatArray:
@@ -35,6 +38,65 @@ MIDDLE: Final = _nodes(12)
 """Where 1e-5 is enough: for the factors, which are an approximation anyway."""
 COARSE: Final = _nodes(10)
 """Where 1e-4 is enough."""
+MASS: Final = _nodes(6)
+"""For a log mass, between the ends of :data:`MASS_DROP`."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Where the density lives: a point near its mode and how far it reaches to both sides, with
+    the slope of the log density at that point. Arrays of one shape.
+    """
+
+    s: FloatArray
+    n: FloatArray
+    centre: FloatArray
+    precision: FloatArray
+    at: FloatArray
+    slope: FloatArray
+    left: FloatArray
+    right: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        s: FloatArray,
+        n: FloatArray,
+        centre: FloatArray,
+        var: FloatArray,
+        near: FloatArray,
+        drop: float = DROP,
+    ) -> Span:
+        """Follow the log density from its mode, which is near ``near``, until it falls by
+        ``drop``.
+        """
+        precision = 1.0 / np.maximum(var, 1e-300)
+        at = _mode(s, n, centre, var, precision, near)
+        p = rates(at)
+        slope, curve = s - n * p - (at - centre) * precision, n * p * (1.0 - p) + precision
+        left, right = (
+            _reach(side, n, precision, at, slope, curve, softplus(at), drop) for side in (-1.0, 1.0)
+        )
+        return cls(s, n, centre, precision, at, slope, left, right)
+
+    def steps(self, unit: FloatArray) -> FloatArray:
+        """Steps to the left, the nearest first, then to the right, ``(..., 2 unit)``."""
+        left, right = self.left[..., None], self.right[..., None]
+        return np.concatenate([-left * unit, right * unit], axis=-1)
+
+    def law(self, nodes: FloatArray) -> Tilted:
+        """Integrate the density with these nodes on each side."""
+        at, steps = self.at[..., None], self.steps(nodes[0])
+        width = np.abs(self.steps(nodes[1]))
+        eta = at + steps
+        n, precision, slope = self.n[..., None], self.precision[..., None], self.slope[..., None]
+        density = np.exp(_rise(steps, n, precision, at, slope, eta)) * width
+        mass = density.sum(axis=-1)
+        gap = self.at - self.centre
+        top = self.s * self.at - self.n * softplus(self.at) - 0.5 * gap**2 * self.precision
+        log_mass = top + np.log(mass) + 0.5 * np.log(self.precision / (2.0 * np.pi))
+        return Tilted(eta, density / mass[..., None], log_mass)
 
 
 @final
@@ -77,23 +139,7 @@ def tilted(
     """Place the nodes for successes s, pulls n and the normal law before them, arrays of one shape;
     ``near`` is a guess of the mode.
     """
-    precision = 1.0 / np.maximum(var, 1e-300)
-    at = _mode(s, n, centre, var, precision, near)
-    p = rates(at)
-    slope, curve = s - n * p - (at - centre) * precision, n * p * (1.0 - p) + precision
-    left, right = (
-        _reach(side, n, precision, at, slope, curve, softplus(at)) for side in (-1.0, 1.0)
-    )
-    # the nearest first on both sides
-    steps = np.concatenate([-left[..., None] * nodes[0], right[..., None] * nodes[0]], axis=-1)
-    width = np.concatenate([left[..., None] * nodes[1], right[..., None] * nodes[1]], axis=-1)
-    eta = at[..., None] + steps
-    rise = _rise(steps, n[..., None], precision[..., None], at[..., None], slope[..., None], eta)
-    density = np.exp(rise) * width
-    mass = density.sum(axis=-1)
-    top = s * at - n * softplus(at) - 0.5 * (at - centre) ** 2 * precision
-    log_mass = top + np.log(mass) + 0.5 * np.log(precision / (2.0 * np.pi))
-    return Tilted(eta, density / mass[..., None], log_mass)
+    return Span.of(s, n, centre, var, near).law(nodes)
 
 
 def softplus(eta: FloatArray) -> FloatArray:
@@ -155,24 +201,26 @@ def _reach(
     slope: FloatArray,
     curve: FloatArray,
     level: FloatArray,
+    drop: float,
 ) -> FloatArray:
-    """How far it is to where the log density has fallen by :data:`DROP` or somewhat more: Newton's
+    """How far it is to where the log density has fallen by ``drop`` or somewhat more: Newton's
     method for the square root of the fall, in a bracket.
     """
     p0 = rates(at)
-    far = np.sqrt(2.0 * AIM / curve)
+    aim = AIM * drop
+    far = np.sqrt(2.0 * aim / curve)
     low, high = np.zeros_like(far), np.full_like(far, np.inf)
     for _ in range(STRETCHES):
         eta = at + side * far
         bend = np.maximum(softplus(eta) - level - side * far * p0, 0.0)
         fall = 0.5 * precision * far * far + n * bend - side * slope * far
-        off = (fall < DROP) | (fall > 1.3 * DROP)
+        off = (fall < drop) | (fall > 1.3 * drop)
         if not off.any():
             break
         fall = np.maximum(fall, 1e-3)
-        low, high = np.where(fall < AIM, far, low), np.where(fall < AIM, high, far)
+        low, high = np.where(fall < aim, far, low), np.where(fall < aim, high, far)
         steep = precision * far + side * (n * (rates(eta) - p0) - slope)
-        there = far - 2.0 * (fall - np.sqrt(AIM * fall)) / np.maximum(steep, 1e-300)
+        there = far - 2.0 * (fall - np.sqrt(aim * fall)) / np.maximum(steep, 1e-300)
         middle = np.where(high < np.inf, np.sqrt(np.maximum(low, 0.01 * high) * high), 4.0 * far)
         there = np.where((there > low) & (there < high), there, middle)
         far = np.where(off, there, far)

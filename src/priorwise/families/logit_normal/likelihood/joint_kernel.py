@@ -12,6 +12,7 @@ from priorwise.families.gaussian.tiles import At
 from priorwise.families.logit_normal import tilted
 from priorwise.families.logit_normal.tiles import work_rows
 from priorwise.families.logit_normal.tiles_propagation import (
+    DROP,
     propagate,
     softplus_and_rate,
     tilt,
@@ -39,7 +40,7 @@ def _log_mass(p, n, state, chol, g):
         m, var = load(state, (4 * arms + a) * LANES + g), variance_of(state, arms, a, a, g)
         share = maximum(1.0 - t * var, splat(1e-12))
         wide, centre = var / share, (m - var * b) / share
-        _, _, top, mass = tilt(s, pulls, centre, wide, m, UNIT, WEIGHT)
+        _, _, top, mass = tilt(s, pulls, centre, wide, m, UNIT, WEIGHT, DROP)
         y = b / where_at_least(zero, t, one, t)
         scale = t * wide + 1.0
         gap, off = y - centre, (y - p[mean + a]) * (y - m)
