@@ -1,4 +1,12 @@
-"""What simulation under the learned prior promises of the tasks that are replayed."""
+"""What simulation under the learned prior promises of the tasks that are replayed.
+
+A policy's reward is that of random choice plus what the policy gains over it:
+
+    E[reward] = E[reward of random choice] + E[reward - reward of random choice].
+
+Where the prior knows the means of its arms, the first part is exact. The second is a paired
+difference on the same tasks, so few tasks suffice.
+"""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -9,16 +17,19 @@ from priorwise.advise.backtest_result import Line
 from priorwise.advise.replay import Player, Recorded
 from priorwise.core.estimates import Estimate
 from priorwise.core.family import for_arms
+from priorwise.core.protocols import MeanBelief, Seen
 from priorwise.core.runs import Run
+from priorwise.core.types import BoolArray
 from priorwise.logs.fitting import LogFit
 from priorwise.policies.uniform import Uniform
+from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import compare
 
-PREDICTED: Final = 4_000
+PREDICTED: Final = 1_024
 """Simulated tasks, at least, from which a reward is predicted."""
-PLAUSIBLE, PLAUSIBLE_TASKS = 16, 256
-"""Priors that the fit leaves plausible, and tasks of each, that tell how sure a prediction is."""
-ANY: Final = "\0any arm"  # no name that a policy can have
+PLAUSIBLE, PLAUSIBLE_TASKS = 16, 64
+"""Plausible priors, and tasks of each, from which the error of a prediction is estimated."""
+RANDOM: Final = "\0random"  # no name that a policy can have
 
 
 def predicted(
@@ -36,38 +47,54 @@ def predicted(
     there = recorded.available
     width = there.shape[1]
     how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "progress": False}
-    pairs = {name: (each.policy, each.believed) for name, each in players.items()}
     learned = for_arms(fit.prior, width)
+    pairs: dict[str, Any] = {name: (each.policy, each.believed) for name, each in players.items()}
+    pairs[RANDOM] = (Uniform(), learned)
     many = np.tile(there, (-(-PREDICTED // len(there)), 1))
-    asked = {**pairs, ANY: (Uniform(), learned)}
-    runs = compare(learned, asked, tasks=len(many), available=many, **how).runs
+    result = compare(learned, pairs, tasks=len(many), available=many, **how)
+    rewards = _rewards(learned, result, many, horizon)
     few = there[np.arange(PLAUSIBLE_TASKS) * len(there) // PLAUSIBLE_TASKS]
     spread = dict.fromkeys(players, 0.0)
     if fit.fit.uncertainty is not None:
         drawn = []
         for prior in fit.draw(np.random.default_rng(seed), PLAUSIBLE):
             truth = for_arms(prior, width)
-            some = compare(truth, pairs, tasks=len(few), available=few, **how).runs
-            drawn.append([some[name].mean_reward for name in players])
+            some = compare(truth, pairs, tasks=len(few), available=few, **how)
+            earned = _rewards(truth, some, few, horizon)
+            drawn.append([earned[name].mean for name in players])
         spread = dict(zip(players, np.std(drawn, axis=0, ddof=1).tolist(), strict=True))
     return {
         name: replace(
             line,
             predicted=Estimate(
-                runs[name].mean_reward, float(np.hypot(runs[name].std_error, spread[name]))
+                rewards[name].mean, float(np.hypot(rewards[name].std_error, spread[name]))
             ),
-            predicted_share=_closed(runs[name], runs[ANY]),
+            predicted_share=_closed(result.difference(name, RANDOM), result.runs[RANDOM]),
         )
         for name, line in lines.items()
     }
 
 
-def _closed(run: Run, uniform: Run) -> Estimate | None:
-    """Share of the gap between any arm and the truly best one that a simulated policy closes; the
-    standard error does without the pairs, and so is not too small.
+def _rewards(
+    truth: Any, result: Comparison, available: BoolArray, horizon: int
+) -> dict[str, Estimate]:
+    """Return the reward of each policy, with the exact reward of random choice if it is known."""
+    belief = truth.belief(1)
+    if not isinstance(belief, MeanBelief):
+        return {name: Estimate(run.mean_reward, run.std_error) for name, run in result.runs.items()}
+    means = belief.mean(Seen(1, horizon, available.shape[1]))[0]
+    by_task = np.where(available, means, 0.0).sum(axis=1) / available.sum(axis=1)
+    exact = horizon * float(by_task.mean())
+    gains = {name: result.difference(name, RANDOM) for name in result.runs}
+    return {name: Estimate(exact + gain.mean, gain.std_error) for name, gain in gains.items()}
+
+
+def _closed(gain: Estimate, random: Run) -> Estimate | None:
+    """Share of the gap between random choice and the truly best arm that a policy's gain closes
+    (delta method, without the covariance of the two).
     """
-    if run.mean_regret is None or not uniform.mean_regret:
+    if not random.mean_regret:
         return None
-    lost = run.mean_regret / uniform.mean_regret
-    errors = run.regret_std_error or 0.0, lost * (uniform.regret_std_error or 0.0)
-    return Estimate(1.0 - lost, float(np.hypot(*errors)) / uniform.mean_regret)
+    share = gain.mean / random.mean_regret
+    errors = gain.std_error, share * (random.regret_std_error or 0.0)
+    return Estimate(share, float(np.hypot(*errors)) / random.mean_regret)
