@@ -1,6 +1,7 @@
 """Recorded tasks, and what policies earn on them, as far as the records last."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from priorwise.core.tiles import LANES
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.logs.reducing import Arms, Log
 from priorwise.logs.rows import single_rewards
+from priorwise.simulate.blocks import in_order
+from priorwise.simulate.sizes import threads_of
 
 
 def recorded_in(log: Log, arms: Arms) -> Recorded:
@@ -77,23 +80,31 @@ def _play(
     tasks = len(recorded.pulls)
     rewards = {name: np.empty(tasks) for name in players}
     worth = {name: np.empty(tasks) for name in players}
-    beyond = {name: np.zeros(horizon) for name in players}
+    # summed in the order of the tasks, whichever thread was first
+    beyond = {name: np.zeros((-(-tasks // LANES), horizon)) for name in players}
     probe = recorded.deal(seed, 0, 1, horizon)
-    groups = {True: LANES, False: NUMPY_TASKS}
+
+    def play(some: Mapping[str, Player], at: slice) -> slice:
+        dealt = recorded.deal(seed, at.start, at.stop - at.start, horizon)
+        there = recorded.available[at]
+        for name, player in some.items():
+            actions = player.play(dealt, there, seed, at.start, batch)
+            counts, late = _counted(actions, recorded.pulls[at])
+            rewards[name][at] = dealt.expected(counts)
+            worth[name][at] = 0.0 if rates is None else (counts * rates[at]).sum(axis=1)
+            beyond[name][at.start // LANES] = late
+        return at
+
     with progress_of(tasks * len(players), "tasks", shown=progress) as bar:
-        for compiled, size in groups.items():
-            chosen = {n: each for n, each in players.items() if each.compiled(probe) == compiled}
-            for first in range(0, tasks if chosen else 0, size):
-                at = slice(first, min(first + size, tasks))
-                dealt = recorded.deal(seed, first, at.stop - first, horizon)
-                there = recorded.available[at]
-                for name, player in chosen.items():
-                    actions = player.play(dealt, there, seed, first, batch)
-                    counts, late = _counted(actions, recorded.pulls[at])
-                    rewards[name][at] = dealt.expected(counts)
-                    beyond[name] += late
-                    worth[name][at] = 0.0 if rates is None else (counts * rates[at]).sum(axis=1)
-                bar.advance(len(there) * len(chosen))
+        for compiled, size in {True: LANES, False: NUMPY_TASKS}.items():
+            some = {n: each for n, each in players.items() if each.compiled(probe) == compiled}
+            parts = [
+                slice(at, min(at + size, tasks)) for at in range(0, tasks if some else 0, size)
+            ]
+            # a user's policy in NumPy need not be safe to call from several threads
+            threads = threads_of(None) if compiled else 1
+            for at in in_order(partial(play, some), parts, threads):
+                bar.advance((at.stop - at.start) * len(some))
     lines = {
         name: Line(
             rewards[name],
@@ -102,7 +113,7 @@ def _play(
         )
         for name in players
     }
-    return lines, np.array([beyond[name] for name in players])
+    return lines, np.array([each.sum(axis=0) for each in beyond.values()])
 
 
 def _counted(actions: IntArray, pulls: FloatArray) -> tuple[IntArray, FloatArray]:

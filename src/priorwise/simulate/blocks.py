@@ -2,14 +2,17 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from priorwise.core.progress import running
 from priorwise.core.runs import Block
 from priorwise.core.tiles import LANES
 from priorwise.simulate.engine import Runner
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 def run_blocks(
@@ -26,16 +29,25 @@ def run_blocks(
         for part in parts:
             yield {name: each.run(**part) for name, each in runners.items()}
         return
+    blocks = in_order(lambda part: _run(compiled, part), parts, threads)
+    for part, block in zip(parts, blocks, strict=True):
+        yield block | _run(literal, part)
+
+
+def in_order(work: Callable[[P], R], parts: Iterable[P], threads: int) -> Iterator[R]:
+    """Do the work of each part in a pool of threads, and yield results in the order of the parts.
+
+    At most one part more than there are threads waits, so results do not pile up.
+    """
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[tuple[dict[str, Any], Future[dict[str, Block]]]] = deque()
+        waiting: deque[Future[R]] = deque()
         try:
             for part in parts:
-                waiting.append((part, pool.submit(_run, compiled, part)))
+                waiting.append(pool.submit(work, part))
                 if len(waiting) > threads:
-                    begun, future = waiting.popleft()
-                    yield future.result() | _run(literal, begun)
-            for begun, future in waiting:
-                yield future.result() | _run(literal, begun)
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
