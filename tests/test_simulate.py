@@ -240,6 +240,12 @@ def test_paired_differences(seed: int) -> None:
             estimate = comparison.difference(a, b)
             assert estimate.mean == pytest.approx(gap.mean(), abs=1e-12)
             assert estimate.std_error == pytest.approx(gap.std(ddof=1) / np.sqrt(1500), abs=1e-12)
+            # regrets are known without the noise of single rewards
+            lost = comparison.runs[b].mean_regret - comparison.runs[a].mean_regret
+            expected = comparison.expected_difference(a, b)
+            assert expected.mean == pytest.approx(lost, abs=1e-12)
+            off = np.hypot(expected.std_error, estimate.std_error)
+            assert abs(expected.mean - estimate.mean) <= 5.0 * off  # one false alarm in 1.7 million
     assert comparison.best == max(totals, key=lambda name: totals[name].mean())
     assert all(name in str(comparison) for name in policies)
     with pytest.raises(KeyError, match="no policy 'other'"):

@@ -79,6 +79,7 @@ class Block:
     columns: Columns | None
     rough: int = 0  # tasks whose belief is too rough to rely on
     rough_because: str = ""
+    regrets: FloatArray | None = None  # (task,), total regrets where an action is the best
 
 
 def trajectory_of(blocks: Sequence[Block]) -> Trajectory:

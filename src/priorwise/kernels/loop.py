@@ -31,8 +31,9 @@ _SIGNATURE = types.void(
     ROWS, _SIZES, INTS, INTS, ROWS,
     ROW, INTS,  # policy
     types.Array(types.boolean, 2, "C"),  # available arms (task, arm), or no rows
-    # means and squared deviations of each tile's rows, or no rows; total rewards (belief, task)
-    ROWS, ROWS, ROWS,
+    # means and squared deviations of each tile's rows, or no rows; total rewards (belief, task),
+    # total regrets of the last belief by task
+    ROWS, ROWS, ROWS, ROW,
     types.Array(types.int32, 2, "C"), ROWS,  # actions, rewards (step, task), or no rows
     types.Array(F, 3, "C"),  # logged signal (step, entry, task), or no rows
     INTS,  # impossible trajectories, by task
@@ -58,7 +59,8 @@ def run_tiles(
     ep, en, esize,
     bps, bns, bsize, begins, first_rows,
     pp, pn,
-    available, means, squares, totals_out, actions_out, rewards_out, log_out, resets_out,
+    available, means, squares, totals_out, regrets_out, actions_out, rewards_out, log_out,
+    resets_out,
 ):  # fmt: skip
     """Run ``tasks`` tasks from ``first`` on, in whole tiles, under each of several beliefs; a
     belief may skip the first of them.
@@ -181,6 +183,7 @@ def run_tiles(
                 note(means, squares, tile, horizon, totals, 0, lanes)
             for g in range(0, LANES, WIDTH):
                 store(totals_out, belief * whole + offset + g, load(totals, g))
+                store(regrets_out, offset + g, load(totals, LANES + g))
             if bsize[2] >= 0:
                 for lane in range(LANES):
                     resets_out[offset + lane] += np.int64(state[bsize[2], lane])
@@ -225,7 +228,7 @@ def run_compiled(
     """
     whole, steps = -(-tasks // LANES) * LANES, horizon if keep else 0
     means, squares = np.empty((2, whole // LANES if report else 0, 4 * horizon + 1))
-    totals = np.empty((len(beliefs), whole))
+    totals, regrets = np.empty((len(beliefs), whole)), np.empty(whole)
     actions, rewards = np.empty((steps, whole), dtype=np.int32), np.empty((steps, whole))
     moves = environment.move is not None
     logged = (1 if moves else environment.signal_rows // environment.arms) if keep else 0
@@ -240,7 +243,7 @@ def run_compiled(
             np.array([purpose_key(seed, purpose) for purpose in Purpose], dtype=np.uint64),
             np.uint64(first), tasks, horizon, min(batch, horizon), policy.scored,
             *_roles(environment, beliefs, begins, policy, tasks, whole, batch),
-            mask, means, squares, totals, actions, rewards, log, resets,
+            mask, means, squares, totals, regrets, actions, rewards, log, resets,
         )  # fmt: skip
     except MemoryError as error:
         rows = beliefs[0].belief_rows + beliefs[0].scratch_rows
@@ -258,7 +261,8 @@ def run_compiled(
     if moves:
         means, squares = means[:, : horizon + 1].copy(), squares[:, : horizon + 1].copy()
     earned = totals[0, :tasks] if report else totals[:, :tasks]
-    return Block(means, squares, earned, resets[:tasks], columns)
+    lost = None if moves else regrets[:tasks]
+    return Block(means, squares, earned, resets[:tasks], columns, regrets=lost)
 
 
 def run_alike(one: FamilyTiles, other: FamilyTiles) -> bool:

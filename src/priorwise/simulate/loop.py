@@ -77,10 +77,11 @@ def run_numpy(
     totals[:] = rewards[0]
     for earned in rewards[1:]:
         totals += earned
+    lost = None
     if used == len(curves):
-        np.cumsum(regrets, axis=0, out=sums)
+        lost = np.cumsum(regrets, axis=0, out=sums)[-1].copy()
     means, squares = report(curves[:used])
     columns = None
     if keep:
         columns = Columns(np.stack(actions), rewards.copy(), np.stack(log) if log else None)
-    return Block(means, squares, totals.copy(), resets, columns, rough, why)
+    return Block(means, squares, totals.copy(), resets, columns, rough, why, lost)

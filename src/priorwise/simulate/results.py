@@ -77,8 +77,8 @@ class RunBuilder:
     _rough_because: str = ""
     _kept: list[Block] = field(default_factory=list)
 
-    def add(self, block: Block) -> FloatArray:
-        """Merge a block; returns the tasks' total rewards."""
+    def add(self, block: Block) -> None:
+        """Merge a block."""
         self._tally = self._tally or Tally(block.means.shape[1], self.engine)
         self._tally.add_tiles(block.means, block.squares, len(block.totals))
         self._resets += int((block.resets > 0).sum())
@@ -86,7 +86,6 @@ class RunBuilder:
         self._rough_because = self._rough_because or block.rough_because
         if self.keep:
             self._kept.append(block)
-        return block.totals
 
     def build(self) -> Run:
         """Finish."""
@@ -132,20 +131,33 @@ class Comparison(Tabular):
 
     runs: dict[str, Run]
     _differences: dict[tuple[str, str], Estimate]
+    _expected: dict[tuple[str, str], Estimate] | None = None
 
     def difference(self, first: str, second: str) -> Estimate:
         """Mean over tasks of the reward of ``first`` minus that of ``second``, with the standard
         error of the paired difference.
         """
+        return self._paired(self._differences, first, second)
+
+    def expected_difference(self, first: str, second: str) -> Estimate:
+        """Return the same without the noise of single rewards: the mean difference of the expected
+        rewards of what both played, which is that of their regrets with the sign changed.
+
+        It is :meth:`difference` if the problem has no best arm.
+        """
+        pairs = self._differences if self._expected is None else self._expected
+        return self._paired(pairs, first, second)
+
+    def _paired(self, pairs: dict[tuple[str, str], Estimate], first: str, second: str) -> Estimate:
         for name in (first, second):
             if not isinstance(name, str) or name not in self.runs:
                 wrong, known = validation.shown(name), ", ".join(self.runs)
                 raise KeyError(f"no policy {wrong} in this comparison; there are {known}")
         if first == second:
             return Estimate(0.0, 0.0)
-        if (first, second) in self._differences:
-            return self._differences[first, second]
-        other = self._differences[second, first]
+        if (first, second) in pairs:
+            return pairs[first, second]
+        other = pairs[second, first]
         return Estimate(-other.mean, other.std_error)
 
     @property
@@ -201,20 +213,31 @@ class Comparison(Tabular):
 
 
 class PairTally:
-    """Paired differences of total rewards between all pairs of policies."""
+    """Paired differences of total rewards, and of regrets, between all pairs of policies."""
 
     def __init__(self, engines: dict[str, str]) -> None:
         """Start empty, for policies that run on these engines."""
         self._pairs = list(combinations(engines, 2))
-        every = set(engines.values())
-        self._tally = Tally(len(self._pairs), "numpy" if every == {"numpy"} else "compiled")
+        engine = "numpy" if set(engines.values()) == {"numpy"} else "compiled"
+        self._rewards, self._regrets = (Tally(len(self._pairs), engine) for _ in range(2))
+        self._has_best = True
 
-    def add(self, earned: dict[str, FloatArray]) -> None:
+    def add(self, blocks: dict[str, Block]) -> None:
         """Merge a block of tasks."""
-        if self._pairs:
-            self._tally.add(np.stack([earned[a] - earned[b] for a, b in self._pairs]))
+        if not self._pairs:
+            return
+        totals = {name: block.totals for name, block in blocks.items()}
+        self._rewards.add(np.stack([totals[a] - totals[b] for a, b in self._pairs]))
+        lost = {name: each.regrets for name, each in blocks.items() if each.regrets is not None}
+        self._has_best &= len(lost) == len(blocks)
+        if self._has_best:
+            self._regrets.add(np.stack([lost[b] - lost[a] for a, b in self._pairs]))
 
-    def build(self) -> dict[tuple[str, str], Estimate]:
-        """Return the differences, first minus second."""
-        estimates = map(Estimate, self._tally.mean.tolist(), self._tally.std_error.tolist())
+    def build(self, runs: dict[str, Run]) -> Comparison:
+        """Return the runs with their differences, first minus second."""
+        expected = self._estimates(self._regrets) if self._has_best else None
+        return Comparison(runs, self._estimates(self._rewards), expected)
+
+    def _estimates(self, tally: Tally) -> dict[tuple[str, str], Estimate]:
+        estimates = map(Estimate, tally.mean.tolist(), tally.std_error.tolist())
         return dict(zip(self._pairs, estimates, strict=True))

@@ -127,7 +127,7 @@ def compare(
     how = horizon, tasks, seed, available, batch, keep, engine, threads, block
     simulation = Simulation(prior, pairs, *how)
     differences = PairTally({name: each.engine for name, each in simulation.runners.items()})
-    return Comparison(simulation.runs(progress, differences), differences.build())
+    return differences.build(simulation.runs(progress, differences))
 
 
 class Simulation:
@@ -213,14 +213,15 @@ class Simulation:
                 for at, end in bounds
             ]
             for blocks in run_blocks(runners, parts, self.threads):
-                earned = {name: builders[name].add(each) for name, each in blocks.items()}
+                for name, block in blocks.items():
+                    builders[name].add(block)
                 if pairs is not None:
-                    pairs.add(earned)
+                    pairs.add(blocks)
                 if clock is not None:
                     slowest = clock.slowest
                     left = clock.left(min(first, self.tasks), self.tasks, self.threads)
                     bar.expect(left, _why(slowest, self.policies[slowest], clock.share(slowest)))
-                bar.advance(len(next(iter(earned.values()))))
+                bar.advance(len(next(iter(blocks.values())).totals))
         return {name: builder.build() for name, builder in builders.items()}
 
 
