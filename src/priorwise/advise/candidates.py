@@ -5,11 +5,11 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from priorwise.advise.durations import seconds_of_task
 from priorwise.core import doors
 from priorwise.core.estimates import percent
 from priorwise.core.family import ask, offers
-from priorwise.core.lookahead import RepeatedLookaheadBelief
-from priorwise.core.protocols import LookaheadBelief, Policy
+from priorwise.core.protocols import Policy
 from priorwise.core.streams import Streams
 from priorwise.policies.bayes_ucb import BayesUCB
 from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
@@ -18,7 +18,6 @@ from priorwise.policies.posterior_sampling import PosteriorSampling
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.policies.uniform import Uniform
 from priorwise.policies.uniform_then import UniformThen
-from priorwise.simulate.engine import choose
 from priorwise.simulate.steps import environments
 
 UNIFORM: Final = "uniform"
@@ -27,13 +26,7 @@ ALWAYS: Final = (UNIFORM, THOMPSON)
 """Tried however long they take: what others are compared with."""
 AB_SHARES: Final = (0.2, 0.5)
 """Shares of the pulls that A/B tests spend on every arm alike."""
-MICROSECONDS: Final = {"draw": 0.2, "mean": 0.2, "look": 3.0, "repeated": 10.0}
-"""About what a pull of one task takes, by what its policy asks; a prior may say otherwise by an
-attribute ``microseconds``.
-"""
-NUMPY: Final = 60.0
-"""How many times as much it takes in NumPy."""
-MOST_SECONDS: Final = 0.02
+MOST_SECONDS: Final = 0.06
 """Of one processor for a task: slower policies are not tried."""
 
 MEANINGS: Final = {
@@ -105,8 +98,7 @@ def candidates(
         except TypeError:
             left_out[name] = "the family's belief does not offer what it needs"
             continue
-        engine = choose(learned, believed, policy, horizon, masked=masked, engine="auto").engine
-        seconds = _seconds(policy, believed, horizon, batch) * (NUMPY if engine == "numpy" else 1.0)
+        seconds = seconds_of_task(learned, believed, policy, horizon, batch, masked=masked)
         if seconds > MOST_SECONDS and name not in ALWAYS:
             often = -(-horizon // batch)
             left_out[name] = f"too slow for {often:,} decisions in a task; larger batches help"
@@ -121,18 +113,3 @@ def _meaning(name: str) -> str:
         share = name.removeprefix("A/B test, ")
         return f"any arm for the first {share} of the pulls, then the one with the best results"
     return MEANINGS[name]
-
-
-def _seconds(policy: Any, believed: Any, horizon: int, batch: int) -> float:
-    """About how long one processor takes for a task, compiled."""
-    costs = {**MICROSECONDS, **getattr(believed, "microseconds", {})}
-    decisions, asks = horizon, "draw"
-    if isinstance(policy, UniformThen):
-        decisions, policy = decisions - policy.rounds, policy.then
-    if hasattr(policy, "scores"):  # which decide once a batch
-        decisions = -(-decisions // batch)
-        needs = getattr(policy, "needs", ())
-        looks = {LookaheadBelief: "look", RepeatedLookaheadBelief: "repeated"}
-        own = "draw" if isinstance(policy, BayesUCB) else "mean"
-        asks = next((looks[each] for each in needs if each in looks), own)
-    return 1e-6 * (horizon * costs["draw"] + decisions * costs[asks])

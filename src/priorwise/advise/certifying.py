@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.advise.certificate import Certificate
+from priorwise.advise.durations import seconds_of_task, tasks_within
 from priorwise.advise.losses import Losses
 from priorwise.advise.plausible import (
     LEAST,
@@ -47,6 +48,8 @@ PROMISE: Final = 20
 """How many times as many tasks tell what the fitted prior promises."""
 TWICE: Final = math.sqrt(0.5)
 """How far fits to twice as many tasks lie from the truth, in units of how far they do now."""
+SECONDS: Final = 55.0
+"""Of one processor that simulations may take by default, about."""
 TOGETHER: Final = 10
 """Fits that decide on the same tasks."""
 
@@ -58,7 +61,7 @@ def certify(
     horizon: int,
     seed: int,
     draws: int = 100,
-    tasks: int = 4_000,
+    tasks: int | None = None,
     bootstrap: int | None = None,
     estimator: Any = None,
     arms: int | None = None,
@@ -80,8 +83,9 @@ def certify(
     draws
         Plausible truths from the law of the fit's parameters, at least 20.
     tasks
-        Tasks simulated under each truth. The noise of the simulation is taken out of the spread of
-        the losses; more tasks make them more exact.
+        Tasks simulated under each truth, by default 64 to 4,096: as many as take one processor
+        about a minute. The noise of the simulation is taken out of the spread of the losses; more
+        tasks make them more exact.
     bootstrap
         Plausible truths by refitting resampled tasks, at least 20, or 0 for none. By default half
         as many as ``draws`` where the fit has its statistics and whoever made it is known.
@@ -111,23 +115,27 @@ def certify(
     doors.policy("policy", policy, memory=True)
     horizon = validation.count("horizon", horizon)
     batch = validation.batch(batch, horizon)
-    tasks = validation.count("tasks", tasks, least=2)
+    tasks = None if tasks is None else validation.count("tasks", tasks, least=2)
     draws = validation.count("draws", draws, least=LEAST)
     if bootstrap is not None and validation.count("bootstrap", bootstrap, least=0):
         bootstrap = validation.count("bootstrap", bootstrap, least=LEAST)
     seed = validation.seed(seed)
     believed = fixed(fitted.prior, arms)
     doors.fixed_prior("the fitted prior", believed)
-    size: Any = {"horizon": horizon, "tasks": tasks}
-    most = max(draws, bootstrap or 0)
-    check_run(believed, [policy] * 6, **size, times=most, times_named="draws")
     rng = np.random.Generator(np.random.Philox(key=seed))
     sources = plausible(fitted, estimator, draws, bootstrap, rng)
+    counts = [count for count, _ in sources.values()]
+    if tasks is None:
+        # under each truth the truth, the fit and a vague prior; two fits for each of the first ones
+        runs = 3 * sum(counts) + 2 * counts[0] + PROMISE
+        each = seconds_of_task(believed, believed, policy, horizon, batch, masked=False)
+        tasks = tasks_within(SECONDS, runs * each)
+    size: Any = {"horizon": horizon, "tasks": tasks}
+    check_run(believed, [policy] * 6, **size, times=max(counts), times_named="draws")
     instead = vague(believed)
     rivals: Any = {"truth": policy, "fitted": (policy, believed), "uniform": Uniform()}
     rivals |= {} if instead is None else {"vague": (policy, instead)}
     size |= {"batch": batch, "progress": False}
-    counts = [count for count, _ in sources.values()]
     measured: dict[str, Losses] = {}
     with progress_of(sum(counts) + counts[0] / 2, "plausible truths", shown=progress) as bar:
         own_size = {**size, "tasks": PROMISE * tasks}
@@ -190,7 +198,8 @@ def _refitted(
                 players[f"{name} {number}"] = (policy, fit)
         result = compare(believed, players, **size, seed=_seed(seed, 3, start))
         for number in range(len(some)):
-            gaps = [result.difference("truth", f"{name} {number}") for name in ("now", "then")]
+            names = (f"{name} {number}" for name in ("now", "then"))
+            gaps = [result.expected_difference("truth", name) for name in names]
             rows.append([each for gap in gaps for each in (gap.mean, gap.std_error)])
         bar.advance(0.5 * len(some))
     return np.array(rows)
@@ -198,11 +207,11 @@ def _refitted(
 
 def _row(result: Comparison) -> list[float]:
     """What was measured under one truth, in the order of :class:`Losses`."""
-    loss, run = result.difference("truth", "fitted"), result.runs["fitted"]
+    loss, run = result.expected_difference("truth", "fitted"), result.runs["fitted"]
     other = Estimate(np.nan, np.nan)
     if "vague" in result.runs:
-        other = result.difference("truth", "vague")
-    gain = result.difference("truth", "uniform").mean
+        other = result.expected_difference("truth", "vague")
+    gain = result.expected_difference("truth", "uniform").mean
     numbers = (loss.mean, loss.std_error, other.mean, other.std_error)
     return [*numbers, run.mean_reward, run.std_error, gain]
 

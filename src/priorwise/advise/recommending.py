@@ -12,12 +12,13 @@ where the best is the same for all policies.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack, final
 
 import numpy as np
 
 from priorwise.advise.candidates import Candidate, candidates
+from priorwise.advise.durations import LEAST, tasks_within
 from priorwise.advise.recommendation import Recommendation
 from priorwise.core import validation
 from priorwise.core.family import for_arms
@@ -33,10 +34,14 @@ from priorwise.simulate.sizes import check_run
 
 TRUTHS: Final = 20
 """Plausible truths under which policies are chosen, and as many others to score them."""
-SECONDS: Final = 60.0
+SECONDS: Final = 45.0
 """Of one processor that simulations may take, about."""
-LEAST, MOST = 64, 2_048
-"""Tasks simulated under each truth."""
+MOST: Final = 2_048
+"""Tasks simulated under each truth, at most."""
+SLOW: Final = 0.01
+"""Of one processor for a task: a slower policy has to lead in a short trial to be compared."""
+TRIAL: Final = 5
+"""Plausible truths of that trial, with one tile of tasks each."""
 INFORMED: Final = "\0"  # before the name of a policy that believes the truth
 
 
@@ -154,12 +159,44 @@ def _trial(fit: LogFit, arms: Arms, horizon: int, batch: int, seed: int) -> _Tri
     width = None if patterns is None else patterns.shape[1]
     believed = fit.prior if width is None else for_arms(fit.prior, width)
     tried, left_out = candidates(believed, horizon, batch, patterns is not None)
-    tasks = _tasks(tried)
-    check_run(believed, [each.policy for each in tried.values()], horizon=horizon, tasks=tasks)
-    how: dict[str, Any] = {"horizon": horizon, "tasks": tasks, "progress": False, "batch": batch}
-    how["available"] = _available(patterns, tasks, seed)
     truths, said = _truths(fit, 2 * TRUTHS, width, seed)
-    return _Trial(tried, left_out, truths, how, said)
+    how: dict[str, Any] = {"horizon": horizon, "progress": False, "batch": batch}
+    trial = _Trial(tried, left_out, truths, _sized(how, LEAST, patterns, seed), said)
+    trial = _without_slow(trial, seed)
+    tasks = _tasks(trial.tried)
+    policies = [each.policy for each in trial.tried.values()]
+    check_run(believed, policies, horizon=horizon, tasks=tasks)
+    return replace(trial, how=_sized(how, tasks, patterns, seed))
+
+
+def _sized(
+    how: dict[str, Any], tasks: int, patterns: BoolArray | None, seed: int
+) -> dict[str, Any]:
+    """Return how to simulate so many tasks, with arms as the tasks of the log have them."""
+    return {**how, "tasks": tasks, "available": _available(patterns, tasks, seed)}
+
+
+def _without_slow(trial: _Trial, seed: int) -> _Trial:
+    """Leave out slow policies that do not lead in a short trial."""
+    slow = [name for name, each in trial.tried.items() if each.seconds > SLOW]
+    if not slow:
+        return trial
+    with progress_of(TRIAL, "trying slow policies", shown=False) as bar:
+        scores = _scores(trial.truths[:TRIAL], trial.players, trial.how, mix(seed), bar, 1.0)
+    compared = PolicyComparison(scores, trial.truths[:TRIAL])
+    leader = max(
+        (name for name in scores if name not in slow), key=lambda name: compared.estimate(name).mean
+    )
+    tried, left_out = dict(trial.tried), dict(trial.left_out)
+    for name in slow:
+        gap = compared.difference(leader, name)
+        if gap.mean >= -gap.std_error:
+            del tried[name]
+            left_out[name] = (
+                f"in a trial of {TRIAL * trial.how['tasks']:,} simulated tasks it did not earn "
+                f"measurably more than {leader}, and it is the slowest"
+            )
+    return replace(trial, tried=tried, left_out=left_out)
 
 
 def _choose(trial: _Trial, seed: int, bar: Any) -> str:
@@ -186,7 +223,7 @@ def _available(patterns: BoolArray | None, tasks: int, seed: int) -> BoolArray |
 def _tasks(tried: Mapping[str, Candidate]) -> int:
     """Tasks of each truth, by how long policies take."""
     seconds = sum(each.seconds * (3.0 if each.learned else 2.0) for each in tried.values())
-    return int(min(max(SECONDS / (TRUTHS * seconds) // LEAST * LEAST, LEAST), MOST))
+    return tasks_within(SECONDS, TRUTHS * seconds, MOST)
 
 
 def _truths(

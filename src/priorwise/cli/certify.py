@@ -57,8 +57,9 @@ def certify(
         int, number("Plausible truths, at least 20.", inputs.at_least_one, True)
     ] = 100,
     tasks: Annotated[
-        int, number("Tasks simulated under each truth.", inputs.at_least_one, True)
-    ] = 4_000,
+        int | None,
+        number("Tasks simulated under each truth.", inputs.at_least_one, "about a minute's"),
+    ] = None,
     bootstrap: Annotated[
         int | None,
         number("Plausible truths by refitting resampled tasks of a log; 0 for none.", None, "half"),
@@ -90,7 +91,7 @@ def certify(
         if count is not None and prior is fit.prior:
             own = "the learned prior has its own number of arms"
             fail("--arms", f"only for exchangeable priors, and {own}; leave --arms out")
-        inputs.check_size(prior, [policy], horizon, tasks)
+        inputs.check_size(prior, [policy], horizon, tasks or 1)
     else:
         fit = _fitted(source, seed, replace(reading, arms=are if count is None else ArmsAre.new))
         fit = inputs.with_features("FIT", fit, features)

@@ -60,9 +60,6 @@ class LogitNormalPrior(Serializable):
     """
 
     family: ClassVar[str] = "logit-normal"
-    microseconds: ClassVar = {"draw": 0.5, "mean": 40.0, "look": 400.0, "repeated": 50.0}
-    """About what a pull of one task takes, by what its policy asks of the belief."""
-
     mean: FloatArray
     cov: FloatArray
     names: tuple[str, ...] | None = field(repr=False)
@@ -81,6 +78,14 @@ class LogitNormalPrior(Serializable):
     def arms(self) -> int:
         """Number of arms."""
         return self.mean.size
+
+    @property
+    def microseconds(self) -> dict[str, float]:
+        """About what a decision about one task takes, by what its policy asks of the belief."""
+        a = self.arms
+        return {"draw": 0.3, "mean": 1.5 * a + 0.6 * a**2, "look": 2.0 * a**3} | {
+            "repeated": 1.5 * a + 0.7 * a**2
+        }
 
     @property
     def reward_law(self) -> BernoulliRewards:

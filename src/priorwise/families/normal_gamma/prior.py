@@ -122,6 +122,11 @@ class NormalGammaPrior(Serializable):
         return np.asarray(np.sqrt(self.rate / (self.shape * self.pulls)))
 
     @property
+    def microseconds(self) -> dict[str, float]:
+        """About what a decision about one task takes, by what its policy asks of the belief."""
+        return {"repeated": 30.0 + 10.0 * self.arms}
+
+    @property
     def reward_law(self) -> NormalRewardsOfUnknownVariance:
         """How rewards scatter around their means."""
         return NormalRewardsOfUnknownVariance()
