@@ -151,15 +151,20 @@ def test_the_command_replays_as_long_as_records_last(
 
 def test_the_card_quotes_what_the_earlier_tasks_chose(seed: int) -> None:
     """The policy with the largest prediction is quoted, also where another one earned more on the
-    later tasks (control), which is said.
+    later tasks (control), which is said. A baseline never is, whatever is predicted of it.
     """
     players = {"a": pw.Uniform(), "b": pw.Greedy(), "c": pw.ThompsonSampling()}
     log = few_records(seed)
     found = pw.backtest(log, players, horizon=8, seed=seed, family="beta:separate")
     promised = {name: line.predicted for name, line in found.lines.items()}
     assert all(promised.values())
-    best = max(promised, key=lambda name: getattr(promised[name], "mean", 0.0))
+    best = max(players, key=lambda name: getattr(promised[name], "mean", 0.0))
     assert found.chosen == best
+    vague = found.lines["b (vague prior)"]
+    lucky = {"b (vague prior)": replace(vague, predicted=Estimate(999.0, 0.1))}
+    assert replace(found, lines={**found.lines, **lucky}).chosen == best
+    lucky = {"b (vague prior)": replace(lucky["b (vague prior)"], baseline=False)}
+    assert replace(found, lines={**found.lines, **lucky}).chosen == "b (vague prior)"  # control
     assert list(found.to_frame().chosen) == [name == best for name in found.lines]
     lines = dict(found.lines)
     lines["a"] = replace(lines["a"], predicted=Estimate(99.0, 0.1))

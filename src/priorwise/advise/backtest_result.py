@@ -6,6 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from priorwise.advise.backtest_words import card, in_words
+from priorwise.advise.gains import is_as_good, is_measurable, share_kept
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
@@ -43,6 +44,7 @@ class Line:
     predicted: Estimate | None = None
     predicted_share: Estimate | None = None
     weighted: Weighted | None = None
+    baseline: bool = False  # played only to compare, with a prior that the log did not teach
 
 
 @final
@@ -77,6 +79,25 @@ class Backtest(Tabular):
     def difference(self, first: str, second: str) -> Estimate:
         """Mean over tasks of the reward of ``first`` minus that of ``second``: paired by task."""
         return mean_estimate(self._line(first).rewards - self._line(second).rewards)
+
+    def gains(self, name: str) -> FloatArray:
+        """Return how much more than random choice a policy earned in each task, ``(task,)``."""
+        return self._line(name).rewards - self.uniform
+
+    @property
+    def gains_measurably(self) -> bool:
+        """Whether the chosen policy's gain is more than two standard errors above 0."""
+        return is_measurable(self.gains(self.chosen))
+
+    def kept(self, name: str) -> Estimate | None:
+        """Return which share of the chosen policy's gain another one keeps; None if that gain is
+        not measurable.
+        """
+        return share_kept(self.gains(name), self.gains(self.chosen))
+
+    def as_good(self, name: str) -> bool:
+        """Whether a policy keeps at least 95% of that gain, with a probability of 95%."""
+        return is_as_good(self.gains(name), self.gains(self.chosen))
 
     def share(self, name: str) -> Estimate:
         """Share of the gap between any arm and the best one in hindsight that a policy closes."""
@@ -121,8 +142,12 @@ class Backtest(Tabular):
         """
         if self.picked is not None:
             return self.picked
-        known = {n: each.predicted.mean for n, each in self.lines.items() if each.predicted}
-        return max(known, key=lambda name: known[name], default=next(iter(self.lines)))
+        predicted = {
+            name: line.predicted.mean
+            for name, line in self.lines.items()
+            if line.predicted and not line.baseline
+        }
+        return max(predicted, key=lambda name: predicted[name], default=next(iter(self.lines)))
 
     @property
     def winner(self) -> str:

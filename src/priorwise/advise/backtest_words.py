@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from priorwise.advise.gains import given_away
 from priorwise.core.estimates import Estimate, mean_estimate, percent, plus_minus
 
 SURE: Final = 3.0
@@ -26,23 +27,27 @@ def card(found: Any) -> Iterator[str]:
         )
     if short := _shortened(found):
         yield f"{short}."
-    more = f" ({percent(own.mean / uniform - 1.0, sign=True)})" if uniform > 0.0 else ""
     yield (
         f"On {tasks:,} later tasks that it had not seen, {name} would have earned {own.mean:.4g} "
-        f"per task of {found.horizon:,} pulls, where choosing at random earns {uniform:.4g}{more}."
+        f"per task of {found.horizon:,} pulls, where choosing at random earns {uniform:.4g}."
     )
-    share = (None if found.doubted else found.shrunken_share(name)) or found.share(name)
-    yield (
-        f"That is {percent(share.mean, 0)} (give or take {percent(2 * share.std_error, 0)}) of "
-        "what knowing the best arm from the start would have added."
-    )
-    gain = mean_estimate(found.lines[name].rewards - found.uniform)
-    if gain.mean < SURE * gain.std_error:
-        yield "So few tasks do not tell that from luck: collect more before you switch."
+    gain = mean_estimate(found.gains(name))
+    if not found.gains_measurably:
+        yield (
+            f"It gains {plus_minus(gain.mean, gain.std_error)} a task, so it does not gain "
+            "measurably over random choice. Collect more tasks before you switch."
+        )
+    else:
+        share = (None if found.doubted else found.shrunken_share(name)) or found.share(name)
+        yield (
+            f"It gains {plus_minus(gain.mean, gain.std_error)} a task: "
+            f"{percent(share.mean, 0)} (give or take {percent(2 * share.std_error, 0)}) of what "
+            "knowing the best arm from the start would have added."
+        )
     if len(found.lines) > 1:
         yield (
-            f"{name} was chosen by what simulation promised from the earlier tasks, before any "
-            "later one was looked at, so that this is no pick of the luckiest."
+            f"{name} was chosen by simulation from the earlier tasks, before any later one was "
+            "looked at, so there is no selection bias."
         )
         yield from _rivals(found, name)
     if (off := found.held(name)) is not None:
@@ -54,18 +59,22 @@ def card(found: Any) -> Iterator[str]:
 
 
 def _rivals(found: Any, name: str) -> Iterator[str]:
-    """Who did as well or better on the later tasks."""
-    gaps = {other: found.difference(other, name) for other in found.lines if other != name}
-    better = [
-        f"{other} ({plus_minus(gap.mean, gap.std_error)})"
-        for other, gap in gaps.items()
-        if gap.mean > 0.0 and _clear(gap)
-    ]
+    """Report rivals that earned more, and which share of the gain the others give away."""
+    rivals = [other for other in found.lines if other != name]
+    gaps = {other: found.difference(other, name) for other in rivals}
+    better = {other: gap for other, gap in gaps.items() if gap.mean > 0.0 and _clear(gap)}
     if better:
-        yield f"Earned more per task than {name}, and by more than luck: {', '.join(better)}."
-    equal = [other for other, gap in gaps.items() if not _clear(gap)]
+        by = ", ".join(f"{n} ({plus_minus(gap.mean, gap.std_error)})" for n, gap in better.items())
+        yield f"Earned more per task than {name}, and by more than luck: {by}."
+    if not found.gains_measurably:
+        return
+    equal = [other for other in rivals if other not in better and found.as_good(other)]
     if equal:
-        yield f"Too close to {name} to tell from luck: {', '.join(equal)}."
+        names = ", ".join(equal)
+        yield f"Equally good (at least 95 % of the gain, with 95 % probability): {names}."
+    for other in rivals:
+        if other not in better and other not in equal:
+            yield f"{other} {given_away(found.kept(other))}."
 
 
 def _shortened(found: Any) -> str:

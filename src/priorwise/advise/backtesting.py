@@ -163,6 +163,7 @@ def replay_on(
         players, recorded, rates, horizon=horizon, batch=batch, limit=limit, seed=seed,
         progress=progress,
     )  # fmt: skip
+    lines = {name: replace(line, baseline=name not in policies) for name, line in lines.items()}
     if not own:
         lines = predicted(lines, players, fit, recorded, pulls, batch, seed)
     if propensity:

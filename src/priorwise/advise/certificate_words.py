@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
+from priorwise.advise.gains import is_measurable
 from priorwise.advise.losses import upper
-from priorwise.core.estimates import plus_minus
+from priorwise.core.estimates import percent, plus_minus
 
 SOURCES: Final = {"law": "the law of the fit", "bootstrap": "refits of resampled tasks"}
 THREE: Final = 3
@@ -70,14 +71,10 @@ def _of_loss(found: Any) -> Iterator[str]:
 
 
 def _shares(found: Any, loss: float) -> str:
-    """A loss in percent."""
-    shares = []
-    if found.reward > 0.0:
-        shares.append(f"{100 * abs(loss) / found.reward:.2g} % of the reward")
-    if found.gain > abs(loss):
-        share = f"{100 * abs(loss) / found.gain:.2g} %"
-        shares.append(f"{share} of what the policy adds to uniform play")
-    return f" ({', '.join(shares)})" if shares else ""
+    """Write a loss as a share of the gain over random choice, if the gain is measurable."""
+    if not is_measurable(found.losses.uniform):
+        return ""
+    return f" ({percent(abs(loss) / found.gain)} of the gain over random choice)"
 
 
 def _of_bound(found: Any) -> str:

@@ -13,9 +13,10 @@ from priorwise.advise.backtesting import Halves, learned_from, replay_on
 from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate
 from priorwise.advise.certificate import Certificate
 from priorwise.advise.certifying import certify
+from priorwise.advise.gains import share_in_words
 from priorwise.advise.plausible import vague
 from priorwise.advise.recommending import chosen_for
-from priorwise.core.estimates import Estimate, percent, plus_minus
+from priorwise.core.estimates import Estimate, plus_minus
 from priorwise.core.family import for_arms
 from priorwise.core.refusals import refused
 from priorwise.figures.pages import document, embedded, facts, folded, stacked, tag
@@ -114,10 +115,8 @@ def _p(text: str, kind: str = "") -> str:
 def _top(advice: Any) -> str:
     log = advice.fit.log
     numbers = [(advice.chosen, "the policy to play")]
-    share = advice.above(UNIFORM)
-    gain = advice.gain_over(UNIFORM)
-    more = percent(share, sign=True) if share == share else f"+{gain.mean:.3g}"
-    numbers.append((more, "reward, compared with playing any arm"))
+    gain = advice.gain
+    numbers.append((f"{gain.mean:+.3g} ± {gain.std_error:.1g}", "gain over random choice, a task"))
     numbers.append((f"{len(log.tasks):,}", f"past tasks, {log.pulls.sum():,.0f} pulls"))
     numbers.append((f"{advice.horizon:,}", "pulls in a task to come"))
     return facts(numbers)
@@ -129,10 +128,10 @@ def _what_to_do(advice: Any) -> Iterator[str]:
     if advice.batch > 1:
         yield _p(f"Look at the rewards after every {advice.batch:,} pulls, and decide anew.")
     test = advice.ab_test
-    if advice.uniform_serves and advice.chosen != UNIFORM:
-        yield _p("It hardly matters here: playing any arm would serve as well.", "note")
+    if not advice.gains_measurably:
+        yield _p("No policy gains measurably over random choice here.", "note")
     elif test is not None and test != advice.chosen and advice.ab_test_serves:
-        yield _p("It hardly matters here: a plain A/B test would serve as well.", "note")
+        yield _p("A plain A/B test is equally good here.", "note")
     for each in advice.reasons[2 if advice.fit.check is not None else 1 :]:
         yield _p(each)
 
@@ -187,9 +186,10 @@ def _policies(advice: Any) -> str:
     for name in advice.table()["policy"]:
         own, gap = advice.scored.estimate(name), advice.gain_over(name)
         chosen = name == advice.chosen
-        good = "recommended" if chosen else "yes" if advice.as_good(name) else "no"
-        rows.append((name, _written(own), "" if chosen else _written(gap), good))
-    return stacked(("Policy", "Reward of a task", "Less than recommended", "As good"), rows)
+        kept = advice.kept(name)
+        share = "recommended" if chosen else "" if kept is None else share_in_words(kept)
+        rows.append((name, _written(own), "" if chosen else _written(gap), share))
+    return stacked(("Policy", "Reward of a task", "Less than recommended", "Gain kept"), rows)
 
 
 def _replayed(found: Backtest) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 
 from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate, is_ab_test
-from priorwise.advise.recommendation_words import SURE, in_words
+from priorwise.advise.gains import is_as_good, is_measurable, share_in_words, share_kept
+from priorwise.advise.recommendation_words import in_words
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
@@ -16,9 +17,6 @@ from priorwise.figures.frontier import Place, frontier_figure
 from priorwise.figures.style import Picture
 from priorwise.logs.fitting import LogFit
 from priorwise.meta.selection.policies import PolicyComparison
-
-MATTERS: Final = 0.01
-"""Share of the reward below which a difference does not matter."""
 
 
 @final
@@ -75,27 +73,42 @@ class Recommendation(Tabular):
         return self.scored.difference(self.chosen, name)
 
     @property
+    def gain(self) -> Estimate:
+        """How much more the chosen policy earns than random choice."""
+        return self.gain_over(UNIFORM)
+
+    @property
+    def gains_measurably(self) -> bool:
+        """Whether that is more than two standard errors above 0."""
+        return is_measurable(self._gains(self.chosen))
+
+    def kept(self, name: str) -> Estimate | None:
+        """Return which share of the gain another policy keeps; None if the gain is not
+        measurable.
+        """
+        return share_kept(self._gains(name), self._gains(self.chosen))
+
+    def as_good(self, name: str) -> bool:
+        """Whether another policy keeps at least 95% of the gain, with a probability of 95%."""
+        return is_as_good(self._gains(name), self._gains(self.chosen))
+
+    def _gains(self, name: str) -> FloatArray:
+        return self.scored.scores[name] - self.scored.scores[UNIFORM]
+
+    @property
     def ab_test(self) -> str | None:
         """The A/B test that earns most."""
         tests = [name for name in self.scored.scores if is_ab_test(name)]
         return max(tests, key=lambda name: self.scored.estimate(name).mean, default=None)
 
-    def as_good(self, name: str) -> bool:
-        """Whether another policy would serve as well: the difference is within 2 standard errors,
-        or less than 1 % of the reward.
-        """
-        gap = self.gain_over(name)
-        small = MATTERS * abs(self.reward.mean)
-        return gap.mean <= max(SURE * gap.std_error, small)
-
     @property
     def ab_test_serves(self) -> bool:
-        """Whether a plain A/B test would serve as well."""
+        """Whether a plain A/B test is as good."""
         return self.ab_test is not None and self.as_good(self.ab_test)
 
     @property
     def uniform_serves(self) -> bool:
-        """Whether playing any arm would serve as well."""
+        """Whether random choice is as good."""
         return self.as_good(UNIFORM)
 
     def above(self, name: str) -> float:
@@ -107,12 +120,14 @@ class Recommendation(Tabular):
 
     def table(self) -> Table:
         """Columns by name, one row for each policy, best first. ``less`` is how much less it earns
-        than the recommended one, ``loss`` what believing the learned prior costs it.
+        than the recommended one, ``kept`` the share of that one's gain over random choice that it
+        keeps, and ``loss`` what believing the learned prior costs it.
         """
         names = sorted(self.scored.scores, key=lambda name: -self.scored.estimate(name).mean)
         own = [self.scored.estimate(name) for name in names]
         gaps = [self.gain_over(name) for name in names]
         losses = [self.loss(name) for name in names]
+        kept = [self.kept(name) or Estimate(np.nan, np.nan) for name in names]
         return {
             "policy": names,
             "recommended": [name == self.chosen for name in names],
@@ -120,6 +135,8 @@ class Recommendation(Tabular):
             "std_error": [each.std_error for each in own],
             "less": [each.mean for each in gaps],
             "less_std_error": [each.std_error for each in gaps],
+            "kept": [each.mean for each in kept],
+            "kept_std_error": [each.std_error for each in kept],
             "as_good": [self.as_good(name) for name in names],
             "loss": [each.mean for each in losses],
             "loss_std_error": [each.std_error for each in losses],
@@ -141,6 +158,8 @@ class Recommendation(Tabular):
             "reward_std_error": self.reward.std_error,
             "above_thompson": self.above(THOMPSON) if THOMPSON in self.losses else np.nan,
             "above_uniform": self.above(UNIFORM),
+            "gain": self.gain.mean,
+            "gain_std_error": self.gain.std_error,
             "loss": self.loss(self.chosen).mean,
             "loss_std_error": self.loss(self.chosen).std_error,
             "ab_test": self.ab_test,
@@ -182,10 +201,11 @@ class Recommendation(Tabular):
         names = [str(each) for each in table["policy"]]
         width = max(map(len, names))
         head = f"{'':{width}}  {'reward':>19}  {'less than ' + self.chosen:>26}"
-        lines.append(f"{head}  {'lost by the prior':>19}")
+        lines.append(f"{head}  {'gain kept':>15}  {'lost by the prior':>19}")
         for name in names:
             gap = "" if name == self.chosen else str(self.gain_over(name))
             loss = str(self.loss(name)) if self.candidates[name].learned else "–"
-            own = self.scored.estimate(name)
-            lines.append(f"{name:{width}}  {own!s:>19}  {gap:>26}  {loss:>19}")
+            own, kept = self.scored.estimate(name), self.kept(name)
+            share = "" if kept is None or name == self.chosen else share_in_words(kept)
+            lines.append(f"{name:{width}}  {own!s:>19}  {gap:>26}  {share:>15}  {loss:>19}")
         return "\n".join(lines)

@@ -1,13 +1,11 @@
 """A recommendation in plain words."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from priorwise.advise.candidates import THOMPSON, UNIFORM
-from priorwise.core.estimates import Estimate, percent, plus_minus
-
-SURE: Final = 2.0
-"""Standard errors within which two policies count as equally good."""
+from priorwise.advise.gains import given_away
+from priorwise.core.estimates import percent, plus_minus
 
 
 def in_words(found: Any) -> Iterator[str]:
@@ -20,10 +18,13 @@ def in_words(found: Any) -> Iterator[str]:
     equal = [
         name
         for name in found.losses
-        if name not in (found.chosen, _simplest(found)) and found.as_good(name)
+        if name not in (found.chosen, found.ab_test, UNIFORM) and found.as_good(name)
     ]
-    if equal:
-        yield f"As good, within 1 % of the reward or what simulation can tell: {', '.join(equal)}."
+    if equal and found.gains_measurably:
+        yield (
+            f"Equally good: {', '.join(equal)}. Each keeps at least 95 % of the gain with a "
+            "probability of 95 %."
+        )
     yield _of_loss(found)
     if found.fit.drift is not None and found.fit.drift.raised:
         yield found.fit.drift.verdict
@@ -50,71 +51,41 @@ def _of_prior(found: Any) -> str:
 
 
 def _of_reward(found: Any) -> str:
-    own = found.reward
+    own, gain = found.reward, found.gain
     text = f"{found.chosen} earns {plus_minus(own.mean, own.std_error)} a task"
-    more = [
-        _more(found, name, words)
-        for name, words in ((UNIFORM, "playing any arm"), (THOMPSON, "Thompson sampling"))
-        if name in found.losses and name != found.chosen
-    ]
-    fresh = "It was chosen on other simulated tasks than these."
-    return f"{text}: {' and '.join(more)}. {fresh}" if more else f"{text}. {fresh}"
-
-
-def _more(found: Any, name: str, words: str) -> str:
-    gap, share = found.gain_over(name), found.above(name)
-    much = f" ({percent(share, sign=True)})" if share == share else ""
-    return f"{_amount(gap)} than {words}{much}"
-
-
-def _amount(gap: Estimate) -> str:
-    word = "more" if gap.mean >= 0.0 else "less"
-    return f"{plus_minus(abs(gap.mean), gap.std_error)} {word}"
-
-
-def _simplest(found: Any) -> str | None:
-    """The simple policy that ``_of_simple`` speaks of."""
-    return UNIFORM if found.uniform_serves else found.ab_test
-
-
-def _little(found: Any, name: str) -> str:
-    """How little another policy that is as good gives away."""
-    gap = found.gain_over(name)
-    if gap.mean <= 0.0:
-        return "it earns no less"
-    noise = gap.mean <= SURE * gap.std_error
-    why = "within noise" if noise else "less than 1 % of the reward"
-    return f"it earns {plus_minus(gap.mean, gap.std_error)} less a task, which is {why}"
+    if found.chosen != UNIFORM:
+        text += (
+            f", {plus_minus(gain.mean, gain.std_error)} more than random choice: this is its gain"
+        )
+    return f"{text}. It was chosen on other simulated tasks than these."
 
 
 def _of_simple(found: Any) -> Iterator[str]:
-    """Whether something simpler would do."""
-    if found.uniform_serves and found.chosen != UNIFORM:
-        yield f"Playing any arm would serve as well: {_little(found, UNIFORM)}."
+    """Compare with simpler policies: how much of the gain they give away."""
+    if not found.gains_measurably:
+        yield "No policy gains measurably over random choice."
         return
-    test = found.ab_test
-    if test is None or test == found.chosen:
-        if test is not None:
-            yield "A plain A/B test earns most: no learned prior is needed."
-        return
-    gap = found.gain_over(test)
-    meaning = f"({found.candidates[test].meaning})"
-    if found.ab_test_serves:
-        yield f"A plain A/B test {meaning} would serve as well: {_little(found, test)}."
-        return
-    share = found.above(test)
-    more = f": {found.chosen} earns {percent(share)} more" if share == share else ""
-    lost = f"{plus_minus(gap.mean, gap.std_error)} a task{more}"
-    yield f"A plain A/B test {meaning} would give away {lost}."
+    if found.ab_test == found.chosen:
+        yield "A plain A/B test earns most: no learned prior is needed."
+    elif found.ab_test is not None:
+        yield _compared(found, found.ab_test, "A plain A/B test")
+    if THOMPSON in found.losses and found.chosen != THOMPSON:
+        yield _compared(found, THOMPSON, "Thompson sampling")
+
+
+def _compared(found: Any, name: str, who: str) -> str:
+    kept, gap = found.kept(name), found.gain_over(name)
+    meaning = "" if name == THOMPSON else f" ({found.candidates[name].meaning})"
+    text = f"{who}{meaning} {given_away(kept)}, {plus_minus(abs(gap.mean), gap.std_error)} a task"
+    return f"{text}: it is equally good." if found.as_good(name) else f"{text}."
 
 
 def _of_loss(found: Any) -> str:
     if not found.candidates[found.chosen].learned:
-        return "It believes nothing that was learned, so that a wrong prior costs nothing."
+        return "It does not use the learned prior, so a wrong prior costs nothing."
     loss = found.loss(found.chosen)
-    gain = found.gain_over(UNIFORM).mean
     size = abs(loss.mean)
-    share = f", {percent(size / gain)} of what it adds to any arm" if gain > 0.0 else ""
+    share = f", {percent(size / found.gain.mean)} of the gain" if found.gains_measurably else ""
     how = "costs it" if loss.mean >= 0.0 else "loses it nothing: it earns more by"
     what = f"Believing the learned prior instead of the truth {how}"
     return f"{what} {plus_minus(size, loss.std_error)} a task on average{share}."

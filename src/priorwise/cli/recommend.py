@@ -22,7 +22,7 @@ tasks.
 Compares families and structures by the likelihood of held-out tasks, then lets policies play \
 simulated tasks of priors that the log leaves plausible, from a plain A/B test to exact \
 look-ahead. The best is chosen on some tasks and scored on others. Prints the advice with its \
-reasons, and says so when a plain A/B test would serve as well; writes a picture of what policies \
+reasons, and how much of the gain a plain A/B test gives away; writes a picture of what policies \
 earn against what a wrong prior costs them.
 
 \b
