@@ -318,6 +318,56 @@ NEVER = "Thompson sampling never plays an identifying arm, at any pull of any co
 AHEAD = "OracleKG earns much more than every Thompson configuration, exploration left out"
 
 
+def test_first_pulls_after_exploration_leave_its_episodes_out(
+    small_discrete: tuple[Any, dict[str, Any]],
+) -> None:
+    """3 replicates of 40 episodes, of which 10 explore."""
+    _, made = small_discrete
+    for name in discrete.SWEEP.algorithms:
+        every, later = (
+            made[table]["count"][made[table]["algorithm"] == name]
+            for table in ("first_pulls", "first_pulls_later")
+        )
+        explored = 10 * name.startswith("Meta")
+        assert (every.sum(), later.sum()) == (120, 120 - 3 * explored)
+        assert (later <= every).all()
+
+
+@pytest.mark.parametrize(
+    ("statement", "algorithm", "arms", "holds"),
+    [
+        ("After exploration MetaKG first plays A1", "MetaKG", [0], True),
+        ("After exploration MetaKG first plays A1", "MetaKG", [5], False),
+        ("After exploration MetaTS first plays A2 to A5 evenly", "MetaTS", [1, 2, 3, 4], True),
+        ("After exploration MetaTS first plays A2 to A5 evenly", "MetaTS", [1, 1, 2, 3], False),
+    ],
+)
+def test_claims_on_first_pulls_after_exploration_can_fail(
+    small_discrete: tuple[Any, dict[str, Any]],
+    statement: str,
+    algorithm: str,
+    arms: list[int],
+    holds: bool,
+) -> None:
+    table = small_discrete[1]["first_pulls_later"]
+    count = table["count"].copy()
+    own = table["algorithm"] == algorithm
+    for arm in range(20):
+        count[own & (table["arm"] == arm)] = 10_000 * arms.count(arm)
+    changed = {"first_pulls_later": table | {"count": count}}
+    assert _verdict(small_discrete, statement, **changed) == holds
+
+
+def test_limits_that_the_paper_does_not_print_are_ours(
+    small_discrete: tuple[Any, dict[str, Any]],
+) -> None:
+    experiment, made = small_discrete
+    sources = {claim.statement: claim.source for claim in experiment.claims(made)}
+    printed = {statement for statement, source in sources.items() if source == "paper"}
+    assert not {each for each in printed if "exploration included" in each or "within the" in each}
+    assert "After exploration MetaKG first plays A1" in printed
+
+
 def _verdict(made: tuple[Any, dict[str, Any]], statement: str, **changed: dict[str, Any]) -> bool:
     experiment, tables = made
     return {claim.statement: claim.holds for claim in experiment.claims(tables | changed)}[

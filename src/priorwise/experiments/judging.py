@@ -112,24 +112,28 @@ def _judged(
     return Claim(what, said, bool(holds) and known, source, needed)
 
 
-def overtakes(what: str, envelope: Table, first: str, second: str, by: int) -> Claim:
+def overtakes(
+    what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper"
+) -> Claim:
     """Claim that one envelope is above the other from some episode on, at the latest ``by``."""
     algorithm = envelope["algorithm"]
     own, rival = (_sorted(envelope, algorithm == each, "episode") for each in (first, second))
     ahead, episodes = own["mean"] > rival["mean"], own["episode"]
     needed = f"from episode {by:,} at the latest"
     if not ahead[-1]:
-        return Claim(what, f"{first} is not above {second} at the end", False, "paper", needed)
+        return Claim(what, f"{first} is not above {second} at the end", False, source, needed)
     start = int(episodes[np.flatnonzero(~ahead)[-1] + 1]) if not ahead.all() else int(episodes[0])
-    return Claim(what, f"above from episode {start:,} on", start <= by, "paper", needed)
+    return Claim(what, f"above from episode {start:,} on", start <= by, source, needed)
 
 
-def share(what: str, measured: float, least: float = 0.0, most: float = 1.0) -> Claim:
+def share(
+    what: str, measured: float, least: float = 0.0, most: float = 1.0, source: str = "paper"
+) -> Claim:
     """Claim that a share lies between two limits."""
     limits = (least, f"at least {_percent(least)}"), (1.0 - most, f"at most {_percent(most)}")
     needed = ", ".join(text for room, text in limits if room > 0.0)
     holds = bool(least <= measured <= most)
-    return Claim(what, f"{100.0 * measured:.2f} %", holds, "paper", needed)
+    return Claim(what, f"{100.0 * measured:.2f} %", holds, source, needed)
 
 
 def never(what: str, count: int, of: int) -> Claim:
