@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import priorwise as pw
 from priorwise.core.fits import PriorFit
-from priorwise.experiments import discrete, gaussian, linear
+from priorwise.experiments import covariance, discrete, gaussian, linear
 from priorwise.experiments.experiment import Block
 from priorwise.experiments.learning import Exploring, Sweep
 from priorwise.experiments.ours import SWEEPS, Ours
@@ -211,12 +211,14 @@ def test_ours_fills_its_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     for name, sweep in SWEEPS.items():
         windows = tuple((learner, oracle, 1, 4) for learner, oracle, *_ in sweep.windows[:1])
         monkeypatch.setitem(SWEEPS, name, replace(sweep, episodes=4, grid=(2, 4), windows=windows))
+    monkeypatch.setattr(covariance, "TASKS", 4)
     experiment = Ours()
     done = [(block, experiment.run(block, seed)) for block in experiment.blocks(2)]
     made = experiment.tables(done)
     assert set(np.unique(made["curves"]["problem"])) == set(SWEEPS)
     assert len(made["shortfalls"]["shortfall"]) == 2 * 3
-    assert set(experiment.figures(made)) == set(SWEEPS)
+    assert set(experiment.figures(made)) == {*SWEEPS, "covariance"}
+    assert len(made["covariance"]["reward"]) == 2 * 2 * 2 * len(covariance.POINTS)
 
 
 @pytest.mark.slow

@@ -74,24 +74,33 @@ def within(what: str, first: FloatArray, second: FloatArray, most: float) -> Cla
     return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, first, needed)
 
 
-def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0) -> Claim:
+def above(
+    what: str,
+    larger: FloatArray,
+    smaller: FloatArray,
+    least: float = 0.0,
+    source: str = "paper",
+) -> Claim:
     """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the
     same tasks.
     """
     gap = mean_estimate(larger - smaller)
     measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g}"
-    return _judged(what, measured, _clear(gap, least), larger, _more_than(least))
+    return _judged(what, measured, _clear(gap, least), larger, _more_than(least), source)
 
 
-def above_all(what: str, gaps: Mapping[str, FloatArray], least: float = 0.0) -> Claim:
+def above_all(
+    what: str, gaps: Mapping[str, FloatArray], least: float = 0.0, source: str = "paper"
+) -> Claim:
     """Claim that each of several paired gaps, by name, is more than ``least`` and noise."""
     if not gaps:
-        return Claim(what, "nothing to compare with", False, "paper", _more_than(least))
+        return Claim(what, "nothing to compare with", False, source, _more_than(least))
     means = {name: mean_estimate(values) for name, values in gaps.items()}
     closest = min(means, key=lambda name: means[name].mean)
     gap, clear = means[closest], all(_clear(each, least) for each in means.values())
     measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g} than {closest}, the closest of "
-    return _judged(what, f"{measured}{len(means)}", clear, gaps[closest], _more_than(least))
+    said = f"{measured}{len(means)}"
+    return _judged(what, said, clear, gaps[closest], _more_than(least), source)
 
 
 def _clear(gap: Estimate, least: float) -> bool:
