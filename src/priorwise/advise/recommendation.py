@@ -185,7 +185,8 @@ class Recommendation(Tabular):
         lines.append(f"{head}  {'lost by the prior':>19}")
         for name in names:
             gap = "" if name == self.chosen else str(self.gain_over(name))
-            loss = str(self.loss(name)) if self.candidates[name].learned else "–"
+            seen = str(self.loss(name)) if self.losses[name].any() else "none seen"
+            loss = seen if self.candidates[name].learned else "–"
             own = self.scored.estimate(name)
             lines.append(f"{name:{width}}  {own!s:>19}  {gap:>26}  {loss:>19}")
         return "\n".join(lines)

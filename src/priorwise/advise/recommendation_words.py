@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from priorwise.advise.candidates import THOMPSON, UNIFORM
+from priorwise.advise.losses import rule_of_three
 from priorwise.core.estimates import Estimate, percent, plus_minus
 
 SURE: Final = 2.0
@@ -111,6 +112,10 @@ def _of_simple(found: Any) -> Iterator[str]:
 def _of_loss(found: Any) -> str:
     if not found.candidates[found.chosen].learned:
         return "It believes nothing that was learned, so that a wrong prior costs nothing."
+    if not found.losses[found.chosen].any():
+        count = found.tasks * len(found.losses[found.chosen])
+        what = f"Believing the learned prior instead of the truth made no difference in {count:,}"
+        return f"{what} simulated tasks: {rule_of_three(count)}."
     loss = found.loss(found.chosen)
     gain = found.gain_over(UNIFORM).mean
     size = abs(loss.mean)

@@ -34,7 +34,7 @@ from priorwise.simulate.sizes import check_run
 TRUTHS: Final = 20
 """Plausible truths under which policies are chosen, and as many others to score them."""
 SECONDS: Final = 60.0
-"""Of one processor that simulations may take, about."""
+"""Of one processor that simulations take by default, about."""
 LEAST, MOST = 64, 2_048
 """Tasks simulated under each truth."""
 INFORMED: Final = "\0"  # before the name of a policy that believes the truth
@@ -47,6 +47,7 @@ def recommend(
     seed: int,
     batch: int = 1,
     family: str = "auto",
+    seconds: float = SECONDS,
     progress: bool | None = None,
     **reading: Unpack[ReadingFeatures],
 ) -> Recommendation:
@@ -63,6 +64,9 @@ def recommend(
         Pulls in a task to come, and after how many of them rewards are seen, at most ``horizon``.
     seed
         The same seed gives the same numbers.
+    seconds
+        Time that the simulations may take on one processor, about, by the known cost of each
+        policy. A smaller number gives larger standard errors.
     progress
         Show a progress bar: True always, False never, None on a terminal if it takes long.
     family, **reading
@@ -82,6 +86,7 @@ def recommend(
     """
     seed, horizon = validation.seed(seed), validation.count("horizon", horizon)
     batch = validation.batch(batch, horizon)
+    seconds = float(validation.positive("seconds", np.array(validation.number("seconds", seconds))))
     check_progress(progress)
     check_names(reading, ReadingFeatures, "recommend")
     if reading.get("task_features"):
@@ -92,7 +97,7 @@ def recommend(
     with progress_of(3 * TRUTHS + 1, "learning the prior", shown=progress, parallel=None) as bar:
         fit = fit_prior(log, family, seed=seed, **reading)
         bar.advance(1)
-        trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed)
+        trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed, seconds)
         bar.say("choosing a policy")
         chosen = _choose(trial, seed, bar)
         bar.say("scoring it on other tasks")
@@ -149,12 +154,14 @@ def chosen_for(
     return name, trial.tried[name]
 
 
-def _trial(fit: LogFit, arms: Arms, horizon: int, batch: int, seed: int) -> _Trial:
+def _trial(
+    fit: LogFit, arms: Arms, horizon: int, batch: int, seed: int, seconds: float = SECONDS
+) -> _Trial:
     patterns = _arms_of_tasks(fit, arms)
     width = None if patterns is None else patterns.shape[1]
     believed = fit.prior if width is None else for_arms(fit.prior, width)
     tried, left_out = candidates(believed, horizon, batch, patterns is not None)
-    tasks = _tasks(tried)
+    tasks = _tasks(tried, seconds)
     check_run(believed, [each.policy for each in tried.values()], horizon=horizon, tasks=tasks)
     how: dict[str, Any] = {"horizon": horizon, "tasks": tasks, "progress": False, "batch": batch}
     how["available"] = _available(patterns, tasks, seed)
@@ -183,10 +190,10 @@ def _available(patterns: BoolArray | None, tasks: int, seed: int) -> BoolArray |
     return np.asarray(patterns[rng.integers(len(patterns), size=tasks)])
 
 
-def _tasks(tried: Mapping[str, Candidate]) -> int:
+def _tasks(tried: Mapping[str, Candidate], seconds: float) -> int:
     """Tasks of each truth, by how long policies take."""
-    seconds = sum(each.seconds * (3.0 if each.learned else 2.0) for each in tried.values())
-    return int(min(max(SECONDS / (TRUTHS * seconds) // LEAST * LEAST, LEAST), MOST))
+    one = sum(each.seconds * (3.0 if each.learned else 2.0) for each in tried.values())
+    return int(min(max(seconds / (TRUTHS * one) // LEAST * LEAST, LEAST), MOST))
 
 
 def _truths(
