@@ -38,7 +38,7 @@ from priorwise.sensitivity.ladder import ladder as rungs
 from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
 from priorwise.simulate.run import simulate
 
-# the ladder, on the Gaussian problem of the paper with the mean of arm 1 raised
+# the ladder, on the Gaussian problem of the paper with the mean of the first arm raised
 SHIFTS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.3, 1.0)
 POLICIES: Final[dict[str, Policy]] = {
     "Thompson sampling": ThompsonSampling(),

@@ -43,7 +43,7 @@ def ladders(table: Table) -> style.Picture:
             axes.axhline(any_two, **style.REFERENCE)
             axes.set_ylim(1e-4, 60.0)
             _number_plainly(axes)
-            axes.set(title=policy, xlabel="shift of the mean of arm 1")
+            axes.set(title=policy, xlabel="shift of the mean of the first arm")
             axes.set_ylabel("" if index else "bound on the reward in a task")
             axes.tick_params(labelleft=index == 0)
         _legend(axes, looks)
