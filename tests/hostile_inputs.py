@@ -1948,6 +1948,7 @@ def doors() -> list[Door]:
                 "horizon": (*NOT_COUNTS, 0),
                 "seed": NOT_SEEDS,
                 "batch": (*NOT_COUNTS, 0, 3),
+                "seconds": (None, "x", 0, -1.0, np.nan),
                 "family": (None, 3, "", "gauss", "beta:", "beta:full", "linear"),
                 "task": ("no", 3, ["task"]),
                 "action": ("no", 3, ["task"]),

@@ -63,7 +63,9 @@ def test_kl_lemma_holds_on_random_neighbours_and_only_where_it_claims_to(seed):
 
 def test_rates():
     beta = pw.BetaPrior([1.0] * 4, 1.0)
-    assert theory_rate(beta, 0.1, 0.05).tasks == pytest.approx(16 * np.log(80) * 100)
+    assert theory_rate(beta, 0.1, 0.05).tasks == pytest.approx(16 * np.log(320) * 100)
+    one = pw.BetaPrior([2.0], [3.0])  # one task gives no estimate, however likely failure may be
+    assert theory_rate(one, 0.1, 0.99).tasks > np.log(4.0) / 0.1**2
     standard = pw.GaussianPrior(np.zeros(3), np.eye(3))
     assert theory_rate(standard, 0.1, 0.05).tasks == pytest.approx(2 * (81 + 27 * np.log(20)) * 100)
     assert theory_rate(standard, 0.1, 0.05, known_cov=True).tasks == pytest.approx(

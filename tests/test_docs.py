@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import os
 import pkgutil
@@ -275,6 +276,31 @@ def test_policy_names_in_the_readme_are_known() -> None:
     for word in words:
         parse_policy(word)
     assert {word.partition(":")[0] for word in words} == set(WORDS)
+
+
+SIGNATURE = re.compile(r"`(?:pw\.)?(?:families\.)?([A-Z]\w+)\(([^`()]*)\)`")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/families.md"])
+def test_written_signatures_have_parameters_that_exist(page: str) -> None:
+    """``Name(first, second=...)`` in a table or at the head of a section."""
+    checked = 0
+    for name, written in SIGNATURE.findall(FENCE.sub("", (ROOT / page).read_text("utf-8"))):
+        made = getattr(pw, name, None) or getattr(pw.families, name, None)
+        words = [each.partition("=")[0].strip() for each in written.split(",")]
+        named = [each for each in words if each.isidentifier()]
+        if made is None or not named:
+            continue
+        parameters = set(inspect.signature(made).parameters)
+        assert set(named) <= parameters, f"{page}: {name}({written})"
+        checked += 1
+    assert checked > 10
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_results_are_not_sliced(page: str) -> None:
+    """A page shows all reasons of an advice, or none."""
+    assert not re.search(r"reasons\[", (ROOT / page).read_text("utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES)

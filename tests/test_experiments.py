@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import priorwise as pw
 from priorwise.core.fits import PriorFit
-from priorwise.experiments import discrete, gaussian, linear
+from priorwise.experiments import covariance, discrete, gaussian, linear
 from priorwise.experiments.experiment import Block
 from priorwise.experiments.learning import Exploring, Sweep
 from priorwise.experiments.ours import SWEEPS, Ours
@@ -211,12 +211,14 @@ def test_ours_fills_its_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     for name, sweep in SWEEPS.items():
         windows = tuple((learner, oracle, 1, 4) for learner, oracle, *_ in sweep.windows[:1])
         monkeypatch.setitem(SWEEPS, name, replace(sweep, episodes=4, grid=(2, 4), windows=windows))
+    monkeypatch.setattr(covariance, "TASKS", 4)
     experiment = Ours()
     done = [(block, experiment.run(block, seed)) for block in experiment.blocks(2)]
     made = experiment.tables(done)
     assert set(np.unique(made["curves"]["problem"])) == set(SWEEPS)
     assert len(made["shortfalls"]["shortfall"]) == 2 * 3
-    assert set(experiment.figures(made)) == set(SWEEPS)
+    assert set(experiment.figures(made)) == {*SWEEPS, "covariance"}
+    assert len(made["covariance"]["reward"]) == 2 * 2 * 2 * len(covariance.POINTS)
 
 
 @pytest.mark.slow
@@ -316,6 +318,56 @@ def test_all_pulls_but_those_of_exploration_are_counted(
 
 NEVER = "Thompson sampling never plays an identifying arm, at any pull of any configuration"
 AHEAD = "OracleKG earns much more than every Thompson configuration, exploration left out"
+
+
+def test_first_pulls_after_exploration_leave_its_episodes_out(
+    small_discrete: tuple[Any, dict[str, Any]],
+) -> None:
+    """3 replicates of 40 episodes, of which 10 explore."""
+    _, made = small_discrete
+    for name in discrete.SWEEP.algorithms:
+        every, later = (
+            made[table]["count"][made[table]["algorithm"] == name]
+            for table in ("first_pulls", "first_pulls_later")
+        )
+        explored = 10 * name.startswith("Meta")
+        assert (every.sum(), later.sum()) == (120, 120 - 3 * explored)
+        assert (later <= every).all()
+
+
+@pytest.mark.parametrize(
+    ("statement", "algorithm", "arms", "holds"),
+    [
+        ("After exploration MetaKG first plays A1", "MetaKG", [0], True),
+        ("After exploration MetaKG first plays A1", "MetaKG", [5], False),
+        ("After exploration MetaTS first plays A2 to A5 evenly", "MetaTS", [1, 2, 3, 4], True),
+        ("After exploration MetaTS first plays A2 to A5 evenly", "MetaTS", [1, 1, 2, 3], False),
+    ],
+)
+def test_claims_on_first_pulls_after_exploration_can_fail(
+    small_discrete: tuple[Any, dict[str, Any]],
+    statement: str,
+    algorithm: str,
+    arms: list[int],
+    holds: bool,
+) -> None:
+    table = small_discrete[1]["first_pulls_later"]
+    count = table["count"].copy()
+    own = table["algorithm"] == algorithm
+    for arm in range(20):
+        count[own & (table["arm"] == arm)] = 10_000 * arms.count(arm)
+    changed = {"first_pulls_later": table | {"count": count}}
+    assert _verdict(small_discrete, statement, **changed) == holds
+
+
+def test_limits_that_the_paper_does_not_print_are_ours(
+    small_discrete: tuple[Any, dict[str, Any]],
+) -> None:
+    experiment, made = small_discrete
+    sources = {claim.statement: claim.source for claim in experiment.claims(made)}
+    printed = {statement for statement, source in sources.items() if source == "paper"}
+    assert not {each for each in printed if "exploration included" in each or "within the" in each}
+    assert "After exploration MetaKG first plays A1" in printed
 
 
 def _verdict(made: tuple[Any, dict[str, Any]], statement: str, **changed: dict[str, Any]) -> bool:

@@ -737,6 +737,27 @@ def test_finite_counts_by_hand(seed):
     assert (nothing.tasks, nothing.at_boundary) == (0, True)
 
 
+def test_counters_are_biased_and_the_likelihood_is_consistent():
+    """All histories of two uniform pulls, each as often as its probability says: the statistics of
+    an infinite log. By hand, two pulls identify tasks 1 and 2 with probability 7/9, and tasks 3 and
+    4 with probability 5/9.
+    """
+    means = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.5], [0.0, 0.0, 0.7]])
+    pulls = np.array([(a, b) for a in range(3) for b in range(3)])
+    for often in ([1, 1, 1, 1], [1, 2, 3, 4]):
+        truth = np.array(often) / sum(often)
+        task = np.repeat(np.arange(4), 9 * np.array(often))
+        chosen = np.concatenate([np.tile(pulls, (count, 1)) for count in often])
+        candidates = pw.FinitePrior(means, truth)
+        log = FiniteStatistics.from_trajectory(chosen, means[task[:, None], chosen], candidates)
+        counted = FiniteCounts(candidates, smoothing=0.0).fit(log).prior.probs
+        identified = truth * [7 / 9, 7 / 9, 5 / 9, 5 / 9]
+        np.testing.assert_allclose(counted, identified / identified.sum())
+        assert np.abs(counted - truth).max() > 0.02
+        likely = pw.FiniteMarginalLikelihood(candidates, regulariser=0.0).fit(log).prior.probs
+        np.testing.assert_allclose(likely, truth, atol=1e-8)
+
+
 def test_finite_level_and_merging():
     statistics = FiniteStatistics([[0.0, -5.0, -6.0], [-1.0, 0.0, -1.0], [-9.0, 0.0, -9.0]])
     assert FiniteCounts(TASKS).fit(statistics).tasks == 0

@@ -36,7 +36,7 @@ def test_needs_follow_from_quantiles(seed):
     row = (table["prior"] == "Beta") & (table["arms"] == 8) & (table["delta"] == 0.1)
     quantile = np.quantile(done[0][1]["tv"][:, 1], 0.9)
     assert table["tasks"][row] == pytest.approx([6400 * (quantile / 0.1) ** 2])
-    assert table["rate"][row] == pytest.approx([64 * np.log(80) / 0.01])
+    assert table["rate"][row] == pytest.approx([64 * np.log(320) / 0.01])
     assert (table["certified"] > table["tasks"]).all()
 
 

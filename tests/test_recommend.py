@@ -187,6 +187,26 @@ def test_a_negative_loss_is_told_as_a_gain(advice: Any) -> None:
         assert words in line
 
 
+def test_a_loss_that_no_task_showed_is_not_called_zero(advice: Any) -> None:
+    """Losses of 0 under every truth: the words say how many tasks were compared."""
+    same = replace(advice, losses={**advice.losses, advice.chosen: np.zeros(20)})
+    (line,) = (each for each in same.reasons if each.startswith("Believing the learned prior"))
+    assert "made no difference" in line
+    assert line.count(f"{20 * advice.tasks:,}") == 2
+    assert not any("made no difference" in each for each in advice.reasons)
+
+
+@pytest.mark.usefixtures("quick")
+def test_fewer_seconds_simulate_fewer_tasks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recommending, "MOST", 1 << 20)
+    log, how = past(PAPER, 40, seed), {"family": "gaussian:full", "horizon": 2, "seed": seed}
+    few, more = (pw.recommend(log, seconds=each, **how).tasks for each in (1e-6, 2.0))
+    assert few == recommending.LEAST < more
+    for wrong in (0.0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="seconds must be"):
+            pw.recommend(log, seconds=wrong, **how)
+
+
 def test_a_prior_that_changes_is_said(advice: Any) -> None:
     for p_value, said in ((0.001, True), (0.5, False)):
         drift = Drift(p_value, "the average arm", (1.0, 2.0))

@@ -14,6 +14,7 @@ import priorwise as pw
 from priorwise._lazy import STUB, names_in
 
 PACKAGES = ("advise", "core", "families", "meta", "policies", "sensitivity")
+AREAS = (*PACKAGES, "logs", "serve")
 HEAVY = ("matplotlib", "numba", "pandas", "pyarrow", "rich", "scipy", "typer")
 
 
@@ -43,6 +44,15 @@ def test_every_name_of_a_stub_is_there(name: str) -> None:
 
 def test_about_sixty_names_stand_on_top() -> None:
     assert len([each for each, home in stub_of(pw).items() if home != "priorwise"]) <= 72
+
+
+def test_every_name_on_top_but_three_stands_in_an_area() -> None:
+    """As README.md says: ``simulate``, ``compare`` and ``Comparison`` stand on top alone."""
+    areas = set().union(*(stub_of(getattr(pw, name)) for name in AREAS))
+    functions = {each for each, home in stub_of(pw).items() if home != "priorwise"}
+    assert functions - areas == {"simulate", "compare", "Comparison"}
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert all(f"`pw.{name}`" in readme for name in AREAS)
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -21,17 +21,17 @@ from priorwise.families.beta.statistics import MOST_PULLS
 from priorwise.families.mixture.statistics import MixtureStatistics
 
 MIXTURES = {
-    "mixture": pw.meta.MixturePrior(
+    "mixture": pw.MixturePrior(
         [PRIORS["gaussian"][0], pw.GaussianPrior([1.0, 2.0, 3.0], np.eye(3))], [0.3, 0.7]
     ),
-    "mixture-linear": pw.meta.MixturePrior(
+    "mixture-linear": pw.MixturePrior(
         [
             PRIORS["linear-pool"][0],
             pw.LinearGaussianPrior([0.0, 0.0], np.eye(2), [1.0, 0.5, 2.0], contexts=FEATURES),
         ],
         [0.5, 0.5],
     ),
-    "mixture-of-families": pw.meta.MixturePrior(
+    "mixture-of-families": pw.MixturePrior(
         [pw.BetaPrior([1.0, 2.0, 3.0], 2.0), PRIORS["finite-bernoulli"][0]], [0.4, 0.6]
     ),
 }

@@ -45,6 +45,7 @@ from priorwise.families import LinearStatistics as LinearStatistics
 from priorwise.families import LogisticPrior as LogisticPrior
 from priorwise.families import LogitNormalMarginalLikelihood as LogitNormalMarginalLikelihood
 from priorwise.families import LogitNormalPrior as LogitNormalPrior
+from priorwise.families import MixturePrior as MixturePrior
 from priorwise.families import NormalGammaPrior as NormalGammaPrior
 from priorwise.families import ParticlePrior as ParticlePrior
 from priorwise.families import SphereContexts as SphereContexts
@@ -56,7 +57,6 @@ from priorwise.meta import ExploreThenCommit as ExploreThenCommit
 from priorwise.meta import FixedPrior as FixedPrior
 from priorwise.meta import HierThompson as HierThompson
 from priorwise.meta import MetaThompson as MetaThompson
-from priorwise.meta import MixturePrior as MixturePrior
 from priorwise.meta import compare_models as compare_models
 from priorwise.meta import compare_policies as compare_policies
 from priorwise.meta import sample_complexity as sample_complexity

@@ -5,14 +5,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from priorwise.advise.gains import is_measurable
-from priorwise.advise.losses import upper
+from priorwise.advise.losses import rule_of_three, upper
 from priorwise.core.estimates import percent, plus_minus
 
 SOURCES: Final = {"law": "the law of the fit", "bootstrap": "refits of resampled tasks"}
-THREE: Final = 3
-"""If none of n tasks differs, the share that does is at most 3 / n with 95 % confidence: (1 - 3 /
-n)^n is about 0.05.
-"""
 CLEAR: Final = 3.0
 """Standard errors from which on a difference is called one."""
 NOISY: Final = 0.5
@@ -51,8 +47,7 @@ def _of_loss(found: Any) -> Iterator[str]:
     if not found.differed:
         count = f"{found.compared:,} simulated tasks"
         yield f"Deciding with it instead of the truth made no difference in {count}:"
-        share = f"at most {THREE} tasks in {found.compared:,} differ, with 95 % confidence"
-        yield f"{share} (rule of three). What one that differs may lose is not known."
+        yield f"{rule_of_three(found.compared)}. What one that differs may lose is not known."
         return
     mean, most = found.expected_loss, found.loss_95
     mean_text = plus_minus(abs(mean), found.expected_loss_std_error)

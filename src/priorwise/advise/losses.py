@@ -75,3 +75,10 @@ def upper_error(values: FloatArray) -> float:
     off = math.sqrt(LEVEL * (1.0 - LEVEL) / len(values))
     low, high = np.quantile(values, [LEVEL - off, min(LEVEL + off, 1.0)])
     return float(high - low) / 2.0
+
+
+def rule_of_three(tasks: int) -> str:
+    """What follows if none of n tasks differs: the share that does is at most 3 / n with 95 %
+    confidence, because ``(1 - 3 / n)^n`` is about 0.05.
+    """
+    return f"at most 3 tasks in {tasks:,} differ, with 95 % confidence (rule of three)"

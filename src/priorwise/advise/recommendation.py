@@ -204,7 +204,8 @@ class Recommendation(Tabular):
         lines.append(f"{head}  {'gain kept':>15}  {'lost by the prior':>19}")
         for name in names:
             gap = "" if name == self.chosen else str(self.gain_over(name))
-            loss = str(self.loss(name)) if self.candidates[name].learned else "–"
+            seen = str(self.loss(name)) if self.losses[name].any() else "none seen"
+            loss = seen if self.candidates[name].learned else "–"
             own, kept = self.scored.estimate(name), self.kept(name)
             share = "" if kept is None or name == self.chosen else share_in_words(kept)
             lines.append(f"{name:{width}}  {own!s:>19}  {gap:>26}  {share:>15}  {loss:>19}")

@@ -5,6 +5,7 @@ from typing import Any
 
 from priorwise.advise.candidates import THOMPSON, UNIFORM
 from priorwise.advise.gains import given_away
+from priorwise.advise.losses import rule_of_three
 from priorwise.core.estimates import percent, plus_minus
 
 
@@ -83,6 +84,10 @@ def _compared(found: Any, name: str, who: str) -> str:
 def _of_loss(found: Any) -> str:
     if not found.candidates[found.chosen].learned:
         return "It does not use the learned prior, so a wrong prior costs nothing."
+    if not found.losses[found.chosen].any():
+        count = found.tasks * len(found.losses[found.chosen])
+        what = f"Believing the learned prior instead of the truth made no difference in {count:,}"
+        return f"{what} simulated tasks: {rule_of_three(count)}."
     loss = found.loss(found.chosen)
     size = abs(loss.mean)
     share = f", {percent(size / found.gain.mean)} of the gain" if found.gains_measurably else ""

@@ -34,8 +34,8 @@ from priorwise.simulate.sizes import check_run
 
 TRUTHS: Final = 20
 """Plausible truths under which policies are chosen, and as many others to score them."""
-SECONDS: Final = 45.0
-"""Of one processor that simulations may take, about."""
+SECONDS: Final = 40.0
+"""Of one processor that simulations take by default, about."""
 MOST: Final = 2_048
 """Tasks simulated under each truth, at most."""
 SLOW: Final = 0.01
@@ -52,6 +52,7 @@ def recommend(
     seed: int,
     batch: int = 1,
     family: str = "auto",
+    seconds: float = SECONDS,
     progress: bool | None = None,
     **reading: Unpack[ReadingFeatures],
 ) -> Recommendation:
@@ -68,6 +69,9 @@ def recommend(
         Pulls in a task to come, and after how many of them rewards are seen, at most ``horizon``.
     seed
         The same seed gives the same numbers.
+    seconds
+        Time that the simulations may take on one processor, about, by the known cost of each
+        policy. A smaller number gives larger standard errors.
     progress
         Show a progress bar: True always, False never, None on a terminal if it takes long.
     family, **reading
@@ -87,6 +91,7 @@ def recommend(
     """
     seed, horizon = validation.seed(seed), validation.count("horizon", horizon)
     batch = validation.batch(batch, horizon)
+    seconds = float(validation.positive("seconds", np.array(validation.number("seconds", seconds))))
     check_progress(progress)
     check_names(reading, ReadingFeatures, "recommend")
     if reading.get("task_features"):
@@ -97,7 +102,7 @@ def recommend(
     with progress_of(3 * TRUTHS + 1, "learning the prior", shown=progress, parallel=None) as bar:
         fit = fit_prior(log, family, seed=seed, **reading)
         bar.advance(1)
-        trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed)
+        trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed, seconds)
         bar.say("choosing a policy")
         chosen = _choose(trial, seed, bar)
         bar.say("scoring it on other tasks")
@@ -154,7 +159,9 @@ def chosen_for(
     return name, trial.tried[name]
 
 
-def _trial(fit: LogFit, arms: Arms, horizon: int, batch: int, seed: int) -> _Trial:
+def _trial(
+    fit: LogFit, arms: Arms, horizon: int, batch: int, seed: int, seconds: float = SECONDS
+) -> _Trial:
     patterns = _arms_of_tasks(fit, arms)
     width = None if patterns is None else patterns.shape[1]
     believed = fit.prior if width is None else for_arms(fit.prior, width)
@@ -163,7 +170,7 @@ def _trial(fit: LogFit, arms: Arms, horizon: int, batch: int, seed: int) -> _Tri
     how: dict[str, Any] = {"horizon": horizon, "progress": False, "batch": batch}
     trial = _Trial(tried, left_out, truths, _sized(how, LEAST, patterns, seed), said)
     trial = _without_slow(trial, seed)
-    tasks = _tasks(trial.tried)
+    tasks = _tasks(trial.tried, seconds)
     policies = [each.policy for each in trial.tried.values()]
     check_run(believed, policies, horizon=horizon, tasks=tasks)
     return replace(trial, how=_sized(how, tasks, patterns, seed))
@@ -220,10 +227,10 @@ def _available(patterns: BoolArray | None, tasks: int, seed: int) -> BoolArray |
     return np.asarray(patterns[rng.integers(len(patterns), size=tasks)])
 
 
-def _tasks(tried: Mapping[str, Candidate]) -> int:
+def _tasks(tried: Mapping[str, Candidate], seconds: float) -> int:
     """Tasks of each truth, by how long policies take."""
-    seconds = sum(each.seconds * (3.0 if each.learned else 2.0) for each in tried.values())
-    return tasks_within(SECONDS, TRUTHS * seconds, MOST)
+    one = sum(each.seconds * (3.0 if each.learned else 2.0) for each in tried.values())
+    return tasks_within(seconds, TRUTHS * one, MOST)
 
 
 def _truths(

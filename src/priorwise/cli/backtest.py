@@ -47,7 +47,7 @@ def _share(value: float | None) -> float | None:
     return value
 
 
-@reads_log
+@reads_log()
 def backtest(
     log: LogFile,
     *,

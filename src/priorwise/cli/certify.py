@@ -42,7 +42,7 @@ ARMS: Final = (
 USUAL: Final = "as in the log"
 
 
-@reads_log
+@reads_log()
 def certify(
     source: Annotated[str, argument(SOURCE, "FIT")],
     *,

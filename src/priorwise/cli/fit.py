@@ -40,7 +40,7 @@ priorwise certify out/prior.json --arms 4 -p ts --horizon 50 --tasks 500 --seed 
 """
 
 
-@reads_log
+@reads_log()
 def fit(
     log: LogFile,
     *,

@@ -3,7 +3,7 @@ They are written down once, and :func:`reads_log` gives them to a command.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import wraps
@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from priorwise.cli.inputs import argument, word
+
+Command = Callable[..., None]
 
 LOG: Final = "Parquet, CSV or Arrow file of past tasks."
 FAMILY: Final = "A family, or family:structure, such as beta:exchangeable; auto compares."
@@ -87,12 +89,17 @@ class Reading:
         return found | words
 
 
-def reads_log(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of :class:`Reading` in place of its parameter ``reading``; where
-    it has an option of the same name itself, that one stands.
+def reads_log(*, without: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Give a command the options of :class:`Reading`, except those of ``without``, in place of its
+    parameter ``reading``. If the command has an option of the same name, that one stands.
     """
+    return lambda command: _with_options(command, without)
+
+
+def _with_options(command: Command, without: Sequence[str]) -> Command:
     own = inspect.signature(command, eval_str=True).parameters
-    shared = inspect.signature(Reading, eval_str=True).parameters
+    every = inspect.signature(Reading, eval_str=True).parameters
+    shared = {name: each for name, each in every.items() if name not in without}
     for each in shared.values():
         (option,) = each.annotation.__metadata__
         option.rich_help_panel = PANEL

@@ -39,7 +39,7 @@ priorwise recommend visits.parquet --task campaign --action banner --reward boug
 REPORT: Final = "One self-contained page about the advice, such as advice.html."
 
 
-@reads_log
+@reads_log(without=("task_features",))
 def recommend(
     log: LogFile,
     *,

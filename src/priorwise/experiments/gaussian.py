@@ -74,7 +74,11 @@ def claims(tables: Tables) -> list[Claim]:
         equals("With T0 = 5,000, MetaTS:full exceeds OracleTS by", full - oracle, 0.024, 0.012),
         above("Without the covariance, a learned prior stays far below", full, no_cov, 1.0),
         share(
-            "The misspecified prior earns less than two thirds of the true one", ratio, 0.5, 2 / 3
+            "The misspecified prior earns less than two thirds of the true one",
+            ratio,
+            0.5,
+            2 / 3,
+            source="ours",
         ),
     ]
 

@@ -74,24 +74,33 @@ def within(what: str, first: FloatArray, second: FloatArray, most: float) -> Cla
     return _judged(what, measured, gap.mean - NOISE * gap.std_error <= most, first, needed)
 
 
-def above(what: str, larger: FloatArray, smaller: FloatArray, least: float = 0.0) -> Claim:
+def above(
+    what: str,
+    larger: FloatArray,
+    smaller: FloatArray,
+    least: float = 0.0,
+    source: str = "paper",
+) -> Claim:
     """Claim that the first earns more, by ``least`` and beyond noise, replicate by replicate on the
     same tasks.
     """
     gap = mean_estimate(larger - smaller)
     measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g}"
-    return _judged(what, measured, _clear(gap, least), larger, _more_than(least))
+    return _judged(what, measured, _clear(gap, least), larger, _more_than(least), source)
 
 
-def above_all(what: str, gaps: Mapping[str, FloatArray], least: float = 0.0) -> Claim:
+def above_all(
+    what: str, gaps: Mapping[str, FloatArray], least: float = 0.0, source: str = "paper"
+) -> Claim:
     """Claim that each of several paired gaps, by name, is more than ``least`` and noise."""
     if not gaps:
-        return Claim(what, "nothing to compare with", False, "paper", _more_than(least))
+        return Claim(what, "nothing to compare with", False, source, _more_than(least))
     means = {name: mean_estimate(values) for name, values in gaps.items()}
     closest = min(means, key=lambda name: means[name].mean)
     gap, clear = means[closest], all(_clear(each, least) for each in means.values())
     measured = f"more by {gap.mean:.3g} ± {gap.std_error:.2g} than {closest}, the closest of "
-    return _judged(what, f"{measured}{len(means)}", clear, gaps[closest], _more_than(least))
+    said = f"{measured}{len(means)}"
+    return _judged(what, said, clear, gaps[closest], _more_than(least), source)
 
 
 def _clear(gap: Estimate, least: float) -> bool:
@@ -112,24 +121,28 @@ def _judged(
     return Claim(what, said, bool(holds) and known, source, needed)
 
 
-def overtakes(what: str, envelope: Table, first: str, second: str, by: int) -> Claim:
+def overtakes(
+    what: str, envelope: Table, first: str, second: str, by: int, source: str = "paper"
+) -> Claim:
     """Claim that one envelope is above the other from some episode on, at the latest ``by``."""
     algorithm = envelope["algorithm"]
     own, rival = (_sorted(envelope, algorithm == each, "episode") for each in (first, second))
     ahead, episodes = own["mean"] > rival["mean"], own["episode"]
     needed = f"from episode {by:,} at the latest"
     if not ahead[-1]:
-        return Claim(what, f"{first} is not above {second} at the end", False, "paper", needed)
+        return Claim(what, f"{first} is not above {second} at the end", False, source, needed)
     start = int(episodes[np.flatnonzero(~ahead)[-1] + 1]) if not ahead.all() else int(episodes[0])
-    return Claim(what, f"above from episode {start:,} on", start <= by, "paper", needed)
+    return Claim(what, f"above from episode {start:,} on", start <= by, source, needed)
 
 
-def share(what: str, measured: float, least: float = 0.0, most: float = 1.0) -> Claim:
+def share(
+    what: str, measured: float, least: float = 0.0, most: float = 1.0, source: str = "paper"
+) -> Claim:
     """Claim that a share lies between two limits."""
     limits = (least, f"at least {_percent(least)}"), (1.0 - most, f"at most {_percent(most)}")
     needed = ", ".join(text for room, text in limits if room > 0.0)
     holds = bool(least <= measured <= most)
-    return Claim(what, f"{100.0 * measured:.2f} %", holds, "paper", needed)
+    return Claim(what, f"{100.0 * measured:.2f} %", holds, source, needed)
 
 
 def never(what: str, count: int, of: int) -> Claim:

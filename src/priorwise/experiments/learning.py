@@ -143,8 +143,8 @@ class LearningCurves:
         replace(self, sweep=replace(self.sweep, **few)).run(Block("curves", 0, 1), seed)
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
-        """Return the tables ``curves`` and ``test``, ``first_pulls`` and ``pulls`` where they are
-        counted, and what is given.
+        """Return the tables ``curves`` and ``test``, and what is given. If pulls are counted, also
+        ``first_pulls`` of all episodes, ``first_pulls_later`` without exploration, and ``pulls``.
         """
         arrays, s = stacked(done, "curves"), self.sweep
         algorithm, t0 = (np.array(each) for each in zip(*s.configurations, strict=True))
@@ -158,7 +158,8 @@ class LearningCurves:
         }
         if s.first_pull_size is not None:
             first = {"algorithm": (0, names), "arm": (1, None)}
-            out["first_pulls"] = tidy(first, "count", arrays["first_pulls"].sum(axis=0))
+            for name in ("first_pulls", "first_pulls_later"):
+                out[name] = tidy(first, "count", arrays[name].sum(axis=0))
         if s.pulls_of:
             own = np.isin(algorithm, s.pulls_of)
             pulls = {"algorithm": (0, algorithm[own]), "t0": (0, t0[own]), "arm": (1, None)}
@@ -173,15 +174,17 @@ class LearningCurves:
         out: Arrays = {"curves": np.empty((len(configurations), len(s.grid)))}
         test: dict[str, float] = {}
         first: dict[str, IntArray] = {}
+        later: dict[str, IntArray] = {}
         pulls: list[IntArray] = []
         for row, each in enumerate(configurations):
             if each.counted:
                 played = self._play(each.policy, each.believed, tasks[each.begin :], seed)
                 totals, actions = played.totals, _actions(played)
                 if each.begin in (0, s.first_pull_size):
-                    first[each.name] = self._counts(actions[0])
+                    later[each.name] = first[each.name] = self._counts(actions[0])
                     if each.explored is not None:
-                        first[each.name] += self._counts(_actions(each.explored)[0, : each.begin])
+                        explored = self._counts(_actions(each.explored)[0, : each.begin])
+                        first[each.name] = later[each.name] + explored
                 if each.name in s.pulls_of:
                     pulls.append(self._counts(actions.ravel()))
             else:
@@ -194,6 +197,7 @@ class LearningCurves:
         out["test"] = np.array([test[name] for name in s.algorithms])
         if s.first_pull_size is not None:
             out["first_pulls"] = np.stack([first[name] for name in s.algorithms])
+            out["first_pulls_later"] = np.stack([later[name] for name in s.algorithms])
         if s.pulls_of:
             out["pulls"] = np.stack(pulls)
         return out

@@ -1,5 +1,5 @@
-"""Beyond the paper: learners that never stop learning and policies that earn more, on the paper's
-problems and its tasks.
+"""Beyond the paper: learners that never stop learning, policies that earn more, and what a wrong
+covariance costs, on the paper's problems and its tasks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from priorwise.core.estimates import mean_estimate
 from priorwise.core.fits import Estimator
 from priorwise.core.protocols import Policy
-from priorwise.experiments import problems
+from priorwise.experiments import covariance, problems
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.experiments.problems import Problem
 from priorwise.families.finite.counts import FiniteCounts
@@ -21,6 +21,7 @@ from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.linear.contexts import SphereContexts
 from priorwise.families.linear.likelihood.estimator import LinearMarginalLikelihood
 from priorwise.families.linear.moments import LinearMoments
+from priorwise.figures.covariance import covariances
 from priorwise.figures.learning import learning_curves
 from priorwise.figures.tables import Table, tidy
 from priorwise.meta.learners.empirical_bayes import EmpiricalBayes
@@ -133,7 +134,9 @@ SWEEPS: Final[dict[str, Sweep]] = {
 @final
 @dataclass(frozen=True)
 class Ours:
-    """Empirical Bayes and better policies beside the paper's learners, on the same tasks."""
+    """Empirical Bayes and better policies beside the paper's learners, on the same tasks, and a
+    sweep of wrong covariances.
+    """
 
     name: str = "ours"
     title: str = "Beyond the paper: learners that never stop learning"
@@ -141,14 +144,20 @@ class Ours:
     def constants(self) -> Mapping[str, Any]:
         """What the results depend on."""
         sweeps = SWEEPS.items()
-        return {part: [repr(s.learners), s.episodes, list(s.grid)] for part, s in sweeps}
+        learners = {part: [repr(s.learners), s.episodes, list(s.grid)] for part, s in sweeps}
+        return learners | {"covariance": covariance.constants()}
 
     def blocks(self, replicates: int) -> Sequence[Block]:
         """Few replicates of each problem at a time."""
-        return [block for part in SWEEPS for block in ranges(part, replicates, SIZE)]
+        learners = [block for part in SWEEPS for block in ranges(part, replicates, SIZE)]
+        return learners + covariance.blocks(replicates)
 
     def run(self, block: Block, seed: int) -> Arrays:
-        """Run every learner on the replicates of a block."""
+        """Run every learner, or every policy with every wrong covariance, on the replicates of a
+        block.
+        """
+        if block.part.startswith("covariance "):
+            return covariance.run(block, seed)
         sweep = SWEEPS[block.part]
         problem = sweep.problem()
         size: Any = {"episodes": sweep.episodes, "replicates": block.count, "first": block.first}
@@ -165,8 +174,8 @@ class Ours:
         return {"curves": curves, "rewards": rewards}
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
-        """Learning curves, and the paired shortfall from the oracle that plays the same policy, by
-        problem.
+        """Learning curves, the paired shortfall from the oracle that plays the same policy, and
+        rewards under a wrong covariance, by problem.
         """
         curves: list[Table] = []
         falls: list[Table] = []
@@ -175,10 +184,13 @@ class Ours:
             if arrays:
                 curves.append(_curves(part, sweep, arrays["curves"]))
                 falls += _shortfalls(part, sweep, arrays["rewards"])
-        return {"curves": _joined(curves), "shortfalls": _joined(falls)}
+        wrong = covariance.table(done)
+        return {"curves": _joined(curves), "shortfalls": _joined(falls), "covariance": wrong}
 
     def figures(self, tables: Tables) -> dict[str, Files]:
-        """Learning curves of each problem; ours are dashed and starred."""
+        """Learning curves of each problem, ours dashed and starred, and rewards under a wrong
+        covariance.
+        """
         curves = tables["curves"]
         out: dict[str, Files] = {}
         for problem, sweep in SWEEPS.items():
@@ -187,10 +199,14 @@ class Ours:
                 table = {name: column[chosen] for name, column in curves.items()}
                 ours = np.unique(table["algorithm"][table["ours"]]).tolist()
                 out[problem] = learning_curves(table, sweep.title, ours=ours)
+        if tables["covariance"]["problem"].size:
+            out["covariance"] = covariances(tables["covariance"], covariance.TRUTH)
         return out
 
     def claims(self, tables: Tables) -> list[Claim]:
-        """How far each learner is short of its oracle, against what we promise."""
+        """How far each learner is short of its oracle, against what we promise, and what a wrong
+        covariance costs.
+        """
         table, out = tables["shortfalls"], []
         keys = [table[name] for name in ("problem", "algorithm", "first", "last")]
         for key in sorted(set(zip(*keys, strict=True))):
@@ -208,7 +224,7 @@ class Ours:
             if (share := SHARES.get((problem, algorithm))) is not None:
                 said = f"{where}: at least {100 * share:g} % of the oracle"
                 out.append(Claim(said, measured, reached >= share, "ours"))
-        return out
+        return out + covariance.claims(tables["covariance"])
 
 
 def _curves(part: str, sweep: Sweep, averages: np.ndarray) -> Table:

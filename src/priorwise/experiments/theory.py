@@ -1,5 +1,6 @@
-"""The theory, measured: the ladder over a grid of misspecifications, estimators against the number
-of tasks, tasks needed against arms, the lower bound.
+"""The theory, measured: how the cost of a wrong prior grows, the ladder over a grid of
+misspecifications, estimators against the number of tasks, tasks needed against arms, the lower
+bound.
 """
 
 from __future__ import annotations
@@ -15,22 +16,29 @@ from priorwise.core.fits import Estimator
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Policy
 from priorwise.core.runs import Trajectory, as_run
-from priorwise.experiments import needs, problems
+from priorwise.experiments import needs, problems, rates
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
+from priorwise.experiments.rates import cost
 from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLikelihood
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.figures.tables import Table, tidy
-from priorwise.figures.theory import estimator_errors, gaps, gaps_over_draws, ladders, tasks_needed
+from priorwise.figures.theory import (
+    estimator_errors,
+    gaps,
+    gaps_over_draws,
+    ladders,
+    rates_of_growth,
+    tasks_needed,
+)
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.thompson import KShotThompson, ThompsonSampling
 from priorwise.policies.uniform import Uniform
-from priorwise.sensitivity.bounds.lower import lower_bound_gap
 from priorwise.sensitivity.ladder import ladder as rungs
 from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
 from priorwise.simulate.run import simulate
 
-# the ladder, on the Gaussian problem of the paper with the mean of arm 1 raised
+# the ladder, on the Gaussian problem of the paper with the mean of the first arm raised
 SHIFTS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.3, 1.0)
 POLICIES: Final[dict[str, Policy]] = {
     "Thompson sampling": ThompsonSampling(),
@@ -56,7 +64,6 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
 PULLS: Final = (5, 10, 20, 40, 80)
 ARMS: Final = 2000
 EXPECTED: Final = 0.04  # k H eps
-DELTA: Final = 0.01
 GAP_TASKS: Final = 20_000
 DRAWS: Final = (1, 2, 4, 8, 16)  # k, at one horizon and distance
 DRAWS_PULLS: Final = 40
@@ -81,9 +88,10 @@ class Theory:
         return {
             "ladder": repr((SHIFTS, POLICIES, LADDER_TASKS, LADDER_HISTORIES)),
             "estimators": repr((TASKS, HORIZON, ESTIMATORS)),
-            "gap": repr((PULLS, ARMS, EXPECTED, DELTA, GAP_TASKS)),
+            "gap": repr((PULLS, ARMS, EXPECTED, rates.DELTA, GAP_TASKS)),
             "draws": repr((DRAWS, DRAWS_PULLS, DRAWS_EPS)),
             "needs": needs.constants(),
+            "rates": rates.constants(),
         }
 
     def blocks(self, replicates: int) -> Sequence[Block]:
@@ -92,15 +100,20 @@ class Theory:
         ladders = [Block(f"ladder {name}", index, 1) for name in POLICIES for index in shifts]
         estimators = ranges("estimators", min(replicates, MOST_REPLICATES), SIZE)
         gaps = [*ranges("gap", len(PULLS), 1), *ranges("draws", len(DRAWS), 1)]
-        return [*reversed(ladders), *needs.blocks(replicates), *estimators, *gaps]
+        return [
+            *reversed(ladders), *rates.blocks(), *needs.blocks(replicates), *estimators, *gaps
+        ]  # fmt: skip
 
     def run(self, block: Block, seed: int) -> Arrays:
         """Do a block of work."""
         if block.part == "gap":
             pulls = PULLS[block.first]
-            return _gap(1, pulls, EXPECTED / pulls, seed)
+            return cost(1, pulls, ARMS, EXPECTED / pulls, tasks=GAP_TASKS, seed=seed)
         if block.part == "draws":
-            return _gap(DRAWS[block.first], DRAWS_PULLS, DRAWS_EPS, seed)
+            k = DRAWS[block.first]
+            return cost(k, DRAWS_PULLS, ARMS, DRAWS_EPS, tasks=GAP_TASKS, seed=seed)
+        if block.part.startswith("rates "):
+            return rates.run(block, seed)
         if block.part.startswith("needs "):
             return needs.run(block, seed)
         if block.part == "estimators":
@@ -108,11 +121,12 @@ class Theory:
         return _ladder(block.part.removeprefix("ladder "), SHIFTS[block.first], seed)
 
     def tables(self, done: Sequence[tuple[Block, Arrays]]) -> dict[str, Table]:
-        """Return the tables ``ladder``, ``estimators``, ``needs``, ``gaps`` and ``draws``."""
+        """Return ``rates``, ``ladder``, ``estimators``, ``needs``, ``gaps`` and ``draws``."""
         names = {"estimator": (1, list(ESTIMATORS)), "tasks": (2, TASKS)}
         columns = {**names, "of": (3, ("mean", "covariance")), "replicate": (0, None)}
         return {
             "ladder": _ladder_table(done),
+            "rates": rates.table(done),
             "estimators": tidy(columns, "error", stacked(done, "estimators")["errors"]),
             "needs": needs.table(done),
             "gaps": stacked(done, "gap"),
@@ -120,8 +134,11 @@ class Theory:
         }
 
     def figures(self, tables: Tables) -> dict[str, Files]:
-        """The ladder over misspecifications, the estimators, tasks needed, the lower bound."""
+        """How the cost grows, the ladder over misspecifications, the estimators, tasks needed, the
+        lower bound.
+        """
         return {
+            "rates": rates_of_growth(tables["rates"]),
             "ladder": ladders(tables["ladder"]),
             "estimators": estimator_errors(tables["estimators"]),
             "tasks_needed": tasks_needed(tables["needs"]),
@@ -132,7 +149,7 @@ class Theory:
     def claims(self, tables: Tables) -> list[Claim]:
         """What the theory says."""
         ladder, gaps, table = (tables[name] for name in ("ladder", "gaps", "estimators"))
-        out = []
+        out = rates.claims(tables["rates"])
         for policy in dict.fromkeys(ladder["policy"].tolist()):
             chosen = (ladder["policy"] == policy) & (ladder["rung"] == ladder["rung"][0])
             chain = "the rungs of the chain (not those beside it) bound one another"
@@ -230,13 +247,6 @@ def _errors(replicate: int, seed: int) -> np.ndarray:
             out[row, column, 0] = np.linalg.norm(fitted.mean - prior.mean)
             out[row, column, 1] = np.linalg.norm(fitted.cov - prior.cov)
     return out
-
-
-def _gap(k: int, pulls: int, eps: float, seed: int) -> Arrays:
-    found = lower_bound_gap(k, pulls, ARMS, eps, DELTA, seed=seed, tasks=GAP_TASKS)
-    names = ("theorem", "improved", "exact", "measured", "std_error", "upper")
-    numbers = {name: np.array([getattr(found, name)]) for name in names}
-    return {"k": np.array([k]), "pulls": np.array([pulls]), **numbers}
 
 
 EXPERIMENT: Final = Theory()

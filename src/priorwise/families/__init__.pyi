@@ -65,6 +65,7 @@ from priorwise.families.mixture.exchangeable import (
 from priorwise.families.mixture.likelihood.estimator import (
     MixtureMarginalLikelihood as MixtureMarginalLikelihood,
 )
+from priorwise.families.mixture.prior import MixturePrior as MixturePrior
 from priorwise.families.normal_gamma.exchangeable import (
     ExchangeableNormalGammaPrior as ExchangeableNormalGammaPrior,
 )

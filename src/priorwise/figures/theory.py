@@ -9,6 +9,7 @@ import numpy as np
 from priorwise.figures import style
 from priorwise.figures.tables import Table
 
+COST = "What the wrong prior costs on the (N + 1)-arm instance"
 GAP = (style.COLOURS[7], "X")  # of what is measured
 MANY = {1e2: "100", 1e4: "10,000", 1e6: "1 million", 1e8: "100 million", 1e10: "10 billion"}
 
@@ -42,7 +43,7 @@ def ladders(table: Table) -> style.Picture:
             axes.axhline(any_two, **style.REFERENCE)
             axes.set_ylim(1e-4, 60.0)
             _number_plainly(axes)
-            axes.set(title=policy, xlabel="shift of the mean of arm 1")
+            axes.set(title=policy, xlabel="shift of the mean of the first arm")
             axes.set_ylabel("" if index else "bound on the reward in a task")
             axes.tick_params(labelleft=index == 0)
         _legend(axes, looks)
@@ -165,24 +166,60 @@ def gaps(table: Table) -> style.Picture:
 
 
 def _gaps(table: Table, over: str, label: str, note: str) -> style.Picture:
+    with style.sheet(6.8, 2.64, COST, note, left=0.75, top=0.72, bottom=0.6) as page:
+        axes = page.axes(0.75, 3.95, 2.64)
+        ends = _cost(axes, table, over)
+        axes.set(xlabel=label, ylabel="reward lost in a task")
+        style.label_ends(axes, ends)
+    return page.picture
+
+
+def rates_of_growth(table: Table) -> style.Picture:
+    """Cost of a wrong prior and its bounds, against the horizon and against the distance."""
+    left, panel, tall = 0.85, 3.3, 2.9
+    by_horizon, by_distance = (
+        {name: column[table["over"] == over] for name, column in table.items()}
+        for over in ("H", "eps")
+    )
+    eps, pulls = float(by_horizon["eps"][0]), int(by_distance["pulls"][0])
+    note = (
+        "The (N + 1)-arm instance, Thompson sampling. Exact: |R(p, alg(p)) − R(p, alg(q))|, where "
+        "ε is the total variation of p and q. Whiskers: simulation, ±2 standard errors."
+    )
+    title = "The cost of a wrong prior grows as H² and as ε"
+    with style.sheet(10.4, tall, title, note, left=left, top=0.84, bottom=0.6) as page:
+        panels = (
+            (by_horizon, "pulls", "pulls H in a task", f"ε = {eps:g}", 2),
+            (by_distance, "eps", "distance ε of the priors", f"H = {pulls}", 1),
+        )
+        for index, (rows, over, label, fixed, power) in enumerate(panels):
+            axes = page.axes(left + index * (panel + 0.75), panel, tall)
+            ends = _cost(axes, rows, over)
+            x, low = rows[over], 0.35 * float(rows["theorem"][0])
+            guide = low * (x / x[0]) ** power
+            axes.plot(x, guide, **style.REFERENCE)
+            at = (float(x[2]), float(guide[2]))
+            style.write(axes, f"slope {power}", at, (6, -12), fontsize=8)
+            axes.set(title=fixed, xlabel=label, ylabel="" if index else "reward lost in a task")
+            if index == 1:
+                style.label_ends(axes, ends)
+    return page.picture
+
+
+def _cost(axes: style.Axes, table: Table, over: str) -> list[style.EndLabel]:
+    """Draw the bounds, the exact cost between them and the simulated one."""
     shown = {
         "upper": "upper bound",
         "exact": "exact",
         "improved": "lower bound, sharper",
         "theorem": "lower bound, printed",
     }
-    title = "What the wrong prior costs on the (N + 1)-arm instance"
-    pulls = table[over]
-    with style.sheet(6.8, 2.64, title, note, left=0.75, top=0.72, bottom=0.6) as page:
-        axes = page.axes(0.75, 3.95, 2.64)
-        axes.loglog()
-        ends = []
-        for index, (column, name) in enumerate(shown.items()):
-            rows = table[column] > 0
-            ends.append(_line(axes, pulls[rows], table[column][rows], name, style.look(index)))
-        bars: Any = {"fmt": "none", "zorder": 4, **style.WHISKERS}
-        axes.errorbar(pulls, table["measured"], 2 * table["std_error"], **bars)
-        axes.set(xlabel=label, ylabel="reward lost in a task")
-        _plain_ticks(axes, pulls.tolist())
-        style.label_ends(axes, [each for each in ends if np.isfinite(each.y)])
-    return page.picture
+    axes.loglog()
+    ends = []
+    for index, (column, name) in enumerate(shown.items()):
+        rows = table[column] > 0
+        ends.append(_line(axes, table[over][rows], table[column][rows], name, style.look(index)))
+    bars: Any = {"fmt": "none", "zorder": 4, **style.WHISKERS}
+    axes.errorbar(table[over], table["measured"], 2 * table["std_error"], **bars)
+    _plain_ticks(axes, table[over].tolist())
+    return [each for each in ends if np.isfinite(each.y)]

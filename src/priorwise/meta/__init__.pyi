@@ -6,7 +6,6 @@ from priorwise.families.gaussian.lemmas import gaussian_concentration as gaussia
 from priorwise.families.gaussian.lemmas import gaussian_tasks as gaussian_tasks
 from priorwise.families.gaussian.rates import gaussian_constants as gaussian_constants
 from priorwise.families.gaussian.running_mean import RunningMean as RunningMean
-from priorwise.families.mixture.prior import MixturePrior as MixturePrior
 from priorwise.families.normal.hyper import GaussianHyperPrior as GaussianHyperPrior
 from priorwise.meta.complexity.sample_complexity import SampleComplexity as SampleComplexity
 from priorwise.meta.complexity.sample_complexity import sample_complexity as sample_complexity

@@ -1,1 +1,1 @@
-"""Bayesian decision-making beyond known noise and bandits: one file per case."""
+"""Bayesian decision-making with other rewards, contexts and states: one file per case."""

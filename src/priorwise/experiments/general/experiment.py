@@ -55,7 +55,7 @@ class General:
     """
 
     name: str = "general"
-    title: str = "Beyond known noise: reward against misspecification"
+    title: str = "Other rewards and states: reward against misspecification"
 
     def constants(self) -> Mapping[str, Any]:
         """What the results depend on."""

@@ -298,13 +298,17 @@ def averaged(fit: PriorFit, how: Any, rng: np.random.Generator) -> BetaPrior:
 def rate(
     prior: BetaPrior, eps: float, delta: float, *, known_mean: bool = False, known_cov: bool = False
 ) -> Rate:
-    """How many tasks the theorem on Beta priors asks for, up to a constant."""
+    """How many tasks the theorem on Beta priors asks for, up to a constant.
+
+    The paper prints ``log(A / delta)``. Its proof needs ``log(4 A / delta)``: two moments of each
+    arm, each from two sides (see docs/corrections.md).
+    """
     if known_mean or known_cov:
         raise ValueError(
             "known_mean and known_cov are about a GaussianPrior; a BetaPrior has no such rate"
         )
     a = prior.arms
-    return Rate(a**2 * np.log(a / delta) / eps**2, "A^2 log(A / delta) / eps^2")
+    return Rate(a**2 * np.log(4 * a / delta) / eps**2, "A^2 log(4 A / delta) / eps^2")
 
 
 def covered(prior: BetaPrior, estimator: Any, design: Design) -> dict[str, bool] | None:

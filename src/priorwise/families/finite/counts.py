@@ -1,10 +1,11 @@
-"""Counting tasks: with finitely many possible ones, how often exploration told that it was this
-one.
+"""Counting tasks: how often exploration identified each of finitely many possible tasks.
 
 The paper's discrete experiment: an episode whose posterior collapses on one task adds one to that
-task's counter, the others count nothing, and the prior is the counters' shares. These are unbiased
-if every task is as likely to be told apart as every other; otherwise the marginal likelihood, which
-uses all episodes, is the one to take.
+task's counter. Other episodes count nothing, and the prior is the counters' shares. If task s is
+identified with probability ``q_s``, the shares have the mean ``p_s q_s / sum_u p_u q_u``. They are
+unbiased if all ``q_s`` are equal. Otherwise they miss the prior, however many episodes there are.
+:class:`~priorwise.families.finite.likelihood.estimator.FiniteMarginalLikelihood` uses every episode
+and is consistent.
 """
 
 from collections.abc import Sequence
@@ -31,8 +32,12 @@ from priorwise.families.normal.totals import prefix_sizes
 @final
 @dataclass(frozen=True)
 class FiniteCounts:
-    """Finite prior from the episodes that told their task: ``probs = (counts + smoothing) / (sum of
-    counts + smoothing)``.
+    """Finite prior from the episodes that identified their task: ``probs = (counts + smoothing) /
+    (sum of counts + smoothing)``.
+
+    This is the paper's estimator. It favours tasks that exploration identifies more often than the
+    others: use ``FiniteMarginalLikelihood`` for a consistent estimate, unless all tasks are equally
+    easy to identify.
 
     Parameters
     ----------
@@ -43,8 +48,8 @@ class FiniteCounts:
         no possible task is ruled out because it was not met yet, and the shares move by at most ``1
         / (n + 1)``, less than their standard error. 0 gives the paper's shares.
     level
-        An episode tells its task if that has at least this posterior probability under a uniform
-        prior. By default 1: all other tasks are excluded, which only noiseless rewards (and
+        An episode identifies its task if that has at least this posterior probability under a
+        uniform prior. By default 1: all other tasks are excluded, which only noiseless rewards (and
         impossible Bernoulli ones) do.
 
     """

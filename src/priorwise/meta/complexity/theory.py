@@ -72,8 +72,9 @@ def theory_rate(
     """Rate of the theorems on Beta and on normal priors, with the constants d2 and d of
     :func:`~priorwise.families.gaussian.rates.gaussian_constants`.
 
-    * Beta, by moments of blocks of tasks that pull one arm: ``T >= C A^2 log(A / delta) / eps^2``,
-      C depending on (alpha, beta);
+    * Beta, by moments of blocks of tasks that pull one arm: ``T >= C A^2 log(4 A / delta) /
+      eps^2``, C depending on (alpha, beta); the paper prints ``log(A / delta)``, which is too small
+      for one arm (see docs/corrections.md);
     * normal with ``known_cov``, the mean from one uniform pull: ``T >= C d2 (A^2 + A log(1 /
       delta)) / eps^2``, C universal;
     * normal with ``known_mean``, the covariance from two: ``T >= C d (A^4 + A^3 log(1 / delta)) /
