@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 
 from priorwise.core import doors
-from priorwise.core.enumeration import Outcome, Outcomes, expected_outcomes, rounded_logs
+from priorwise.core.enumeration import Outcome, Outcomes, rounded_logs
 from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Seen, Signal
+from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import log_probs
 from priorwise.families.finite_mdp.belief import PlannedCandidates
-from priorwise.families.finite_pomdp.environment import NOTHING
+from priorwise.families.finite_pomdp.environment import (
+    NOTHING,
+    DrawnPomdps,
+    PomdpEnvironment,
+)
 from priorwise.families.finite_pomdp.planning import settled
 
 if TYPE_CHECKING:
@@ -80,13 +85,29 @@ class FinitePomdpBelief(PlannedCandidates):
         """``Q`` of each action in each candidate for the first task, ``(candidate, arm)``."""
         return self.take([0]).point_values(seen.take([0]))[0]
 
-    def mean(self, seen: Seen) -> FloatArray:
-        """Posterior means of ``Q``, ``(task, arm)``; ties are left as they are."""
-        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[0])
+    def environments(self, points: IntArray, seen: Seen) -> DrawnPomdps:
+        """Return candidates, with the belief about the state under each."""
+        prior = self.prior
+        return DrawnPomdps(
+            points,
+            prior.transitions[points],
+            prior.observations[points],
+            prior.rewards[points],
+            self.states[np.arange(self.tasks)[:, None], points],
+            self,
+            seen.step,
+        )
 
-    def mean_size(self, seen: Seen) -> FloatArray:
-        """Posterior means of the sizes that values are sums of, ``(task, arm)``."""
-        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[1])
+    def rewards_now(self, seen: Seen) -> FloatArray:
+        """Mean rewards at the belief about the state, ``(task, candidate, arm)``."""
+        return np.einsum("tcs,csa->tca", self.states, self.prior.rewards)
+
+    def _simulated(
+        self, rng: Stream, drawn: IntArray, actions: IntArray, seen: Seen
+    ) -> tuple[FloatArray, Signal]:
+        state = rng.choice(self.states[np.arange(self.tasks), drawn])
+        tasks = PomdpEnvironment(self.prior, drawn, state)
+        return tasks.step(seen, actions, WorldStreams(rng, rng))
 
     def possible_outcomes(self, seen: Seen) -> Outcomes:
         """For each action its rewards with what may be observed next, and their probabilities in
@@ -109,10 +130,6 @@ class FinitePomdpBelief(PlannedCandidates):
                     shown.append(Outcome(reward, np.full(self.tasks, y), chance))
             out.append(shown)
         return out
-
-    def outcomes(self, seen: Seen) -> Outcomes | None:
-        """For each action its rewards with what may be observed next, ``(task,)``."""
-        return expected_outcomes(self.possible_outcomes(seen), self.probabilities())
 
     def reward_range(
         self, rng: object, draws: int, seen: Seen, actions: IntArray
@@ -139,6 +156,11 @@ class FinitePomdpBelief(PlannedCandidates):
             task = int(np.argmax(wrong))
             needs = f"{NOTHING} at the end of a round" if ends[task] else "an observation"
             raise ValueError(f"after must be {needs}, got {observed[task]} in task {task}")
+        return self._given(seen, actions, rewards, observed)
+
+    def _given(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        prior, observed = self.prior, np.asarray(after)
+        ends = prior.contexts.ends(seen.step, self.tasks)
         earned = self.states * prior.reward_likelihood(actions, rewards)
         then = np.empty_like(earned)
         for arm in np.unique(actions).tolist():

@@ -13,6 +13,7 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.tabular_mdp.planning import steps_left
 
 if TYPE_CHECKING:
+    from priorwise.families.finite_pomdp.belief import FinitePomdpBelief
     from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
 
 NOTHING: Final = -1
@@ -108,3 +109,29 @@ class PomdpEnvironment:
         for step in self.played:
             belief = belief.update(*step)
         return belief.point_values(seen)[np.arange(len(self.index)), self.index]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DrawnPomdps:
+    """POMDPs drawn from a posterior, as a rule on environments sees them."""
+
+    points: IntArray  # (task, draw): which candidate
+    transitions: FloatArray  # (task, draw, state, action, next state)
+    observations: FloatArray  # (task, draw, next state, action, observation)
+    rewards: FloatArray  # (task, draw, state, action)
+    states: FloatArray  # (task, draw, state): belief about the state if it is this candidate
+    belief: FinitePomdpBelief
+    step: Any  # of the draw
+
+    def values(self, seen: Seen) -> FloatArray:
+        """``Q`` of each action in each of them at its belief about the state, ``(task, draw,
+        arm)``.
+        """
+        if np.any(seen.step != self.step):
+            raise TypeError(
+                "drawn POMDPs serve one step, because they know the belief about the hidden state "
+                "at that step only: use ThompsonSampling or EnvironmentSampling, which draw anew"
+            )
+        every = self.belief.point_values(seen)
+        return np.take_along_axis(every, self.points[:, :, None], axis=1)

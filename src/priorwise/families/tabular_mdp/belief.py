@@ -10,7 +10,7 @@ import numpy as np
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
-from priorwise.core.streams import Stream
+from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.tabular_mdp.environment import DrawnMdps, MdpEnvironment
 from priorwise.families.tabular_mdp.planning import q_values
@@ -116,48 +116,42 @@ class MdpBelief(SeparableTasks):
         # an action that a state lacks is imagined to earn nothing; nobody chooses it
         means = means[:, 0] if prior.absent is None else np.where(prior.absent, 0.0, means[:, 0])
         drawn = MdpEnvironment(moves[:, 0], means, prior.reward_law, prior.contexts)
-        rewards, after = drawn.step(seen, actions, _Imagining(rng))  # type: ignore[arg-type]
+        rewards, after = drawn.step(seen, actions, WorldStreams(rng, rng))
         value = drawn.means[rows, state, actions]
         if np.all(seen.step == seen.horizon):
-            return Imagined(value, _Over(self), seen)
+            return Imagined(value, Over(self.tasks, self.arms), seen)
         belief = self._given(state, actions, rewards, after, prior.contexts.ends(seen.step))
-        step = np.minimum(seen.step + 1, seen.horizon)
-        step = step if isinstance(seen.step, np.ndarray) else int(step)
         mask = seen.mask if prior.absent is None else ~np.array(prior.absent)[after]
-        return Imagined(value, belief, replace(seen, step=step, signal=after, mask=mask))
+        return Imagined(value, belief, replace(next_seen(seen, after), mask=mask))
 
 
-@final
-@dataclass(frozen=True)
-class _Imagining:
-    """The policy's stream in place of the world's: what is imagined is drawn by who imagines."""
-
-    rng: Stream
-
-    @property
-    def noise(self) -> Stream:
-        return self.rng
-
-    @property
-    def world(self) -> Stream:
-        return self.rng
+def next_seen(seen: Seen, after: Signal) -> Seen:
+    """What is known at the next step."""
+    step = np.minimum(seen.step + 1, seen.horizon)
+    step = step if isinstance(seen.step, np.ndarray) else int(step)
+    return replace(seen, step=step, signal=after)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Over:
+class Over:
     """A belief after the last step: no action earns anything."""
 
-    belief: MdpBelief
+    tasks: int
+    arms: int
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        return np.zeros((self.belief.tasks, draws, self.belief.arms))
+        """Nothing is earned, ``(task, draw, arm)``."""
+        return np.zeros((self.tasks, draws, self.arms))
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        return np.zeros((self.belief.tasks, self.belief.arms))
+        """Nothing is earned, ``(task, arm)``."""
+        return np.zeros((self.tasks, self.arms))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Stay."""
         return self
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
-        return Imagined(np.zeros(self.belief.tasks), self, seen)
+        """Earn nothing."""
+        return Imagined(np.zeros(self.tasks), self, seen)

@@ -122,6 +122,7 @@ class DrawnMdps:
     rewards: FloatArray  # (task, draw, state, action)
     rounds: Rounds
     plans: FloatArray  # (task, draw, step, state, action): Q with 1, 2, ... steps left
+    points: IntArray | None = None  # (task, draw): which candidate; None without candidates
 
     def __eq__(self, other: object) -> bool:
         """Equal if all their numbers are."""
