@@ -385,7 +385,7 @@ def _mdp_doors(vectors: Any, numbers: Any) -> list[Door]:
             "EnvironmentSampling",
             pw.policies.EnvironmentSampling,
             {"k": 2, "rule": lambda drawn, seen: None},
-            {"k": NOT_COUNTS, "rule": (None, "max", 3)},
+            {"k": NOT_COUNTS, "rule": (None, "max", 3, lambda drawn: None)},
         ),
     ]
 

@@ -19,8 +19,7 @@ from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
-from priorwise.policies.laws import environment_law, repeated
-from priorwise.policies.posterior_sampling import check_law
+from priorwise.policies.laws import check_law, environment_law, repeated
 
 
 @final
@@ -75,9 +74,19 @@ class EnvironmentSampling(Allocates):
         drawn = drawn_environments(belief, rng, self.k, seen)
         if seen.actions is not None:
             return seen.actions.checked("rule's actions", self.rule(drawn, seen), rng.tasks)
-        law = _probabilities(self.rule(drawn, seen))
+        law = self._law(drawn, seen)
         check_law(law, rng.tasks, seen)
         return rng.choice(law)
+
+    def _law(self, drawn: Any, seen: Seen) -> FloatArray:
+        law = self.rule(drawn, seen)
+        try:
+            return np.asarray(law, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "rule must return one probability for each task and arm, an array of numbers, got "
+                f"{validation.shown(law)}"
+            ) from None
 
     @by_step
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw | None:
@@ -86,13 +95,7 @@ class EnvironmentSampling(Allocates):
         """
         if seen.actions is not None or not offers(belief, enumeration.EnumerableEnvironments):
             return None
-
-        def checked(drawn: Any, asked: Seen) -> FloatArray:
-            law = _probabilities(self.rule(drawn, asked))
-            check_law(law, len(law) if law.ndim else 0, asked)
-            return law
-
-        return environment_law(checked, self.k, belief, seen)
+        return environment_law(self._law, self.k, belief, seen)
 
     def real_action_law(self, belief: Any, seen: Seen) -> RealActionLaw | None:
         """Law of the rule's real-valued action; None if the possible environments are too many or
@@ -126,13 +129,3 @@ class EnvironmentSampling(Allocates):
     def drawn_at_once(self) -> int:
         """Posterior draws of one request, for the estimate of memory."""
         return self.k
-
-
-def _probabilities(law: Any) -> FloatArray:
-    try:
-        return np.asarray(law, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            "rule must return one probability for each task and arm, an array of numbers, got "
-            f"{validation.shown(law)}"
-        ) from None

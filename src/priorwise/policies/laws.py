@@ -15,7 +15,15 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import enumeration, validation
-from priorwise.core.action_laws import ActionLaw, ArgmaxBelief, ProbablePolicy, tied_law
+from priorwise.core.action_laws import (
+    WORDS,
+    ActionLaw,
+    ArgmaxBelief,
+    MixedBelief,
+    ProbablePolicy,
+    Source,
+    tied_law,
+)
 from priorwise.core.choosing import level
 from priorwise.core.protocols import ScoredPolicy, Seen, offers
 from priorwise.core.streams import Stream
@@ -76,17 +84,33 @@ def sampling_law(draws: int, rule: str | DrawnRule, belief: Any, seen: Seen) -> 
     """Law of a rule on posterior draws: the largest value (``"max"``), the largest sum (``"sum"``),
     ``"softmax"`` or a function.
 
-    By enumeration for a posterior on finitely many points; for others what they know of the largest
-    of several draws, or of their mean.
+    By enumeration for a posterior on finitely many points; for one draw from a mixture the sum over
+    its components; for others what they know of the largest of several draws, or of their mean.
     """
     if offers(belief, enumeration.EnumerableBelief):
         if callable(rule):
             return drawn_law(rule, draws, belief, seen, ordered=True)
         return drawn_law(_RULES[rule], draws, belief, seen)
+    if draws == 1 and offers(belief, MixedBelief):
+        return _mixed_law(rule, belief, seen)
     if rule in ("max", "sum") and offers(belief, ArgmaxBelief):
         law: ActionLaw | None = belief.argmax_law(draws, "mean" if rule == "sum" else "max", seen)
         return law
     return None
+
+
+def _mixed_law(rule: str | DrawnRule, belief: Any, seen: Seen) -> ActionLaw | None:
+    """Law of a rule on one draw from a mixture, ``sum_k w_k law_k``."""
+    probs, error = np.zeros(()), np.zeros(())
+    source: Source = "exact"
+    for weight, part in belief.mixed(seen):
+        law = sampling_law(1, rule, part, seen)
+        if law is None:
+            return None
+        probs = probs + weight[:, None] * law.probs
+        error = error + weight[:, None] * law.error
+        source = max(source, law.source, key=list(WORDS).index)
+    return ActionLaw(np.asarray(probs), source, 0.0 if source == "exact" else error)
 
 
 def drawn_law(
@@ -121,7 +145,9 @@ def environment_law(
         asked = repeated(seen, len(tasks), len(outcomes))
         several = belief.take(np.repeat(tasks, len(outcomes)))
         drawn = several.environments(np.tile(outcomes, (len(tasks), 1)), asked)
-        return np.asarray(rule(drawn, asked), dtype=np.float64)
+        law = rule(drawn, asked)
+        check_law(law, len(tasks) * len(outcomes), asked)
+        return law
 
     return _outcome_law(played, draws, belief, seen, ordered=True)
 
@@ -183,6 +209,13 @@ def check_rule(law: FloatArray, count: int, seen: Seen) -> None:
         raise ValueError(
             f"rule must return probabilities that sum to 1 for each task; not at step {seen.step}"
         )
+
+
+def check_law(law: FloatArray, tasks: int, seen: Seen) -> None:
+    """Refuse what is not a law on the available arms for each task."""
+    check_rule(law, tasks, seen)
+    if seen.mask is not None and law[~seen.mask].any():
+        raise ValueError("rule must give probability 0 to arms not available (of value -inf)")
 
 
 def _softmax(values: FloatArray, seen: Seen) -> FloatArray:

@@ -189,6 +189,10 @@ class MixtureBelief:
         parts = tuple(drawn_environments(part, rng, draws, seen) for part in self.parts)
         return DrawnComponents(index, parts)
 
+    def mixed(self, seen: Seen) -> list[tuple[FloatArray, Any]]:
+        """Beliefs of the components, each with its posterior probability, ``(task,)``."""
+        return list(zip(self.probabilities(seen).T, self.parts, strict=True))
+
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""
         means = np.stack([part.mean(seen) for part in self.parts])
