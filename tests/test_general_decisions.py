@@ -316,7 +316,7 @@ def ahead_in_mdps(k1: int, k2: int, alpha: float, *, over: bool = True) -> Any:
         for arm in range(problem.arms):
             one: dict[Pair, float] = defaultdict(float)
             for c in (c for c in count if weights[c] > 0.0):
-                now = problem.means[c][state][arm]
+                now = problem.means[c][state % problem.states][arm]
                 for shown, p in problem.shown(c, state, arm, step).items():
                     after = problem.learned(weights, weights, state, arm, step, shown)
                     for drawn in product(count, repeat=k2):

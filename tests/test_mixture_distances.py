@@ -244,7 +244,11 @@ def test_conditions_add_up(seed: int) -> None:
     for level in (0.05, 0.6):
         exact = tail_expectation(prior.components[0], level).value
         assert tail_expectation(one, level).value == pytest.approx(exact, abs=1e-9)
-    assert 0.0 < pw.reward_bound(*TWO, pw.ThompsonSampling(), 5, estimate=True, seed=seed).value < np.inf
+    assert (
+        0.0
+        < pw.reward_bound(*TWO, pw.ThompsonSampling(), 5, estimate=True, seed=seed).value
+        < np.inf
+    )
 
 
 # Laws of actions

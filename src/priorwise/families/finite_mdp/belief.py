@@ -193,7 +193,7 @@ class FiniteMdpBelief(PlannedCandidates):
         """Posterior means of the largest and smallest mean reward of a candidate, and of that of
         the actions now, ``(task,)`` each; nothing is drawn.
         """
-        weights, state = self.probabilities(), np.asarray(seen.signal)
+        weights, state = self.probabilities(), self.prior.contexts.now(seen.signal)
         high, low = (np.einsum("tc,c->t", weights, each) for each in self.prior.extremes())
         return high, low, np.einsum("tc,ct->t", weights, self.prior.rewards[:, state, actions])
 
@@ -209,9 +209,10 @@ class FiniteMdpBelief(PlannedCandidates):
         actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
         rounds = self.prior.contexts
         rounds.state("seen.signal", seen.signal, self.tasks)
-        return self._given(seen, actions, rewards, rounds.state("after", after, self.tasks))
+        rounds.check_after(seen.step, after, self.tasks)
+        return self._given(seen, actions, rewards, np.asarray(after))
 
     def _given(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
-        moved = ~np.broadcast_to(self.prior.contexts.ends(seen.step), self.tasks)
-        played = (np.asarray(seen.signal), actions, rewards, after, moved)
+        rounds = self.prior.contexts
+        played = (rounds.now(seen.signal), actions, rewards, *rounds.led(seen.step, after))
         return self._learned(self.prior.log_likelihood(*played))

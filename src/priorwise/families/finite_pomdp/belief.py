@@ -113,8 +113,8 @@ class FinitePomdpBelief(PlannedCandidates):
         """For each action its rewards with what may be observed next, and their probabilities in
         each candidate given what was seen, ``(task, candidate)``.
         """
-        ends = self.prior.contexts.ends(seen.step, self.tasks)
-        least = 0 if self.prior.round_steps is None else NOTHING
+        silent = self.prior.contexts.silent(seen.step, self.tasks)
+        least = NOTHING if silent.any() else 0
         out = []
         for arm in range(self.arms):
             values, chances = self.prior.reward_table(arm)  # (reward,), (candidate, state, reward)
@@ -126,7 +126,7 @@ class FinitePomdpBelief(PlannedCandidates):
             for which, reward in enumerate(values.tolist()):
                 for y in range(least, self.prior.contexts.observations):
                     chance = earned[..., which].sum(axis=2) if y < 0 else joint[:, :, which, y]
-                    chance = np.where(ends[:, None] == (y < 0), chance, 0.0)
+                    chance = np.where(silent[:, None] == (y < 0), chance, 0.0)
                     shown.append(Outcome(reward, np.full(self.tasks, y), chance))
             out.append(shown)
         return out
@@ -151,23 +151,24 @@ class FinitePomdpBelief(PlannedCandidates):
         binary = prior.noise == "bernoulli"
         actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
         observed = sights.observed("after", after, self.tasks)
-        ends = sights.ends(seen.step, self.tasks)
-        if (wrong := (observed == NOTHING) != ends).any():
+        silent = sights.silent(seen.step, self.tasks)
+        if (wrong := (observed == NOTHING) != silent).any():
             task = int(np.argmax(wrong))
-            needs = f"{NOTHING} at the end of a round" if ends[task] else "an observation"
+            needs = f"{NOTHING} at the end of a round" if silent[task] else "an observation"
             raise ValueError(f"after must be {needs}, got {observed[task]} in task {task}")
         return self._given(seen, actions, rewards, observed)
 
     def _given(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         prior, observed = self.prior, np.asarray(after)
         ends = prior.contexts.ends(seen.step, self.tasks)
+        silent = prior.contexts.silent(seen.step, self.tasks)
         earned = self.states * prior.reward_likelihood(actions, rewards)
         then = np.empty_like(earned)
         for arm in np.unique(actions).tolist():
             rows = np.flatnonzero(actions == arm)
             moved = np.einsum("tcs,csu->tcu", earned[rows], prior.transitions[:, :, arm])
             sight = prior.observations[:, :, arm].transpose(2, 0, 1)[observed[rows]]
-            then[rows] = np.where(ends[rows, None, None], earned[rows], moved * sight)
+            then[rows] = np.where(silent[rows, None, None], earned[rows], moved * sight)
         likelihood = then.sum(axis=2)
         with np.errstate(divide="ignore"):
             gained = np.log(likelihood)

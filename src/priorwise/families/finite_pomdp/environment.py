@@ -10,6 +10,7 @@ import numpy as np
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.families.tabular_mdp.environment import LastMove
 from priorwise.families.tabular_mdp.planning import steps_left
 
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ NOTHING: Final = -1
 @final
 @dataclass(frozen=True)
 class Sights:
-    """What all tasks share: the number of observations, and after how many steps a round ends
-    (None: never).
+    """What all tasks share: the number of observations, after how many steps a round ends (None:
+    never), and whether its last step shows an observation.
     """
 
     observations: int
     round_steps: int | None
+    last_move: LastMove = "hidden"
+
+    def silent(self, step: int | IntArray, tasks: int) -> BoolArray:
+        """Whether a step shows no observation, ``(task,)``."""
+        return self.ends(step, tasks) & (self.last_move == "hidden")
 
     def left(self, seen: Seen) -> int | IntArray:
         """Steps to the end of the round, this one among them."""
@@ -86,9 +92,13 @@ class PomdpEnvironment:
         rewards = prior.reward_law.draw(means, actions, rng.noise)
         ends = prior.contexts.ends(seen.step, len(actions))
         moves = prior.transitions[index, self.state, actions]
-        then = rng.world.choice(np.where(ends[:, None], prior.start[index], moves))
+        shows = prior.last_move == "shown"
+        hidden = ends[:, None] & (not shows)
+        then = rng.world.choice(np.where(hidden, prior.start[index], moves))
         observed = rng.world.choice(prior.observations[index, then, actions])
-        after = np.where(ends, NOTHING, observed)
+        after = np.where(prior.contexts.silent(seen.step, len(actions)), NOTHING, observed)
+        if shows:
+            then = np.where(ends, rng.world.choice(prior.start[index]), then)
         self.state = then
         self.played.append((seen, actions, rewards, after))
         return rewards, after
