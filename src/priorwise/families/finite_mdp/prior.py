@@ -240,20 +240,24 @@ class FiniteMdpPrior(Serializable):
     def outcomes(self, signal: Signal, step: int) -> Outcomes:
         """For each action its rewards with the signals that may follow, in each candidate."""
         states = self.contexts.state("signal", signal, len(signal))
-        reset = self.start / self.start.sum() if self.contexts.ends(step) else None
+        rounds, count = self.contexts, self.states
+        reset = self.start / self.start.sum() if rounds.ends(step) else None
+        signals = np.arange(count * (count + 1) if rounds.shows else count)  # at every step
+        state, arrived = rounds.now(signals), rounds.arrived(signals)
         out = []
         for arm in range(self.arms):
             moves = self.transitions[:, states, arm].transpose(1, 0, 2)  # (task, candidate, next)
+            if not rounds.shows:
+                after = moves if reset is None else np.broadcast_to(reset, moves.shape)
+            elif reset is None:
+                after = np.where(arrived < 0, moves[:, :, state], 0.0)
+            else:
+                after = np.where(arrived < 0, 0.0, moves[:, :, arrived] * reset[state])
             shown = []
             for reward, chance in self._rewards_shown(states, arm):
-                for then in range(self.states):
-                    move = moves[:, :, then] if reset is None else reset[then]
-                    if reset is None or not self.contexts.shows:
-                        shown.append(Outcome(reward, np.full(len(states), then), chance * move))
-                        continue
-                    for arrived in range(self.states):
-                        after = np.full(len(states), self.contexts.reset(then, arrived))
-                        shown.append(Outcome(reward, after, chance * move * moves[:, :, arrived]))
+                for each in signals.tolist():
+                    to = np.full(len(states), each)
+                    shown.append(Outcome(reward, to, chance * after[:, :, each]))
             out.append(shown)
         return out
 

@@ -114,7 +114,7 @@ class FinitePomdpBelief(PlannedCandidates):
         each candidate given what was seen, ``(task, candidate)``.
         """
         silent = self.prior.contexts.silent(seen.step, self.tasks)
-        least = NOTHING if silent.any() else 0
+        least = NOTHING if self.prior.contexts.hides_resets else 0  # as many at every step
         out = []
         for arm in range(self.arms):
             values, chances = self.prior.reward_table(arm)  # (reward,), (candidate, state, reward)

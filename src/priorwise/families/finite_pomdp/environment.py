@@ -32,9 +32,14 @@ class Sights:
     round_steps: int | None
     last_move: LastMove = "hidden"
 
+    @property
+    def hides_resets(self) -> bool:
+        """Whether the last step of a round shows no observation."""
+        return self.round_steps is not None and self.last_move == "hidden"
+
     def silent(self, step: int | IntArray, tasks: int) -> BoolArray:
         """Whether a step shows no observation, ``(task,)``."""
-        return self.ends(step, tasks) & (self.last_move == "hidden")
+        return self.ends(step, tasks) & self.hides_resets
 
     def left(self, seen: Seen) -> int | IntArray:
         """Steps to the end of the round, this one among them."""
