@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import hidden_by_hand
 import numpy as np
@@ -447,6 +447,78 @@ def test_finite_bandits_are_as_by_hand(number: int, choice: Choice, seed: int) -
         law = state_by_hand.trajectories(problem, true, held, rule)
         found = exact_rewards(p, policy, 3, believed=q).mean_reward
         assert found == pytest.approx(state_by_hand.reward(law), abs=1e-10)
+
+
+class AnyRewards(state_by_hand.ByHand):
+    """One state, rounds of one step, and any law of rewards in each candidate."""
+
+    laws: ClassVar[Any] = None  # [candidate][arm][reward]
+
+    def shown(self, candidate: int, state: int, arm: int, step: int) -> dict[Any, float]:
+        return {(r, 0): p for r, p in zip(PAID, self.laws[candidate][arm], strict=True) if p > 0.0}
+
+
+PAID = (0.0, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_bandits_with_general_rewards_are_as_by_hand(choice: Choice, seed: int) -> None:
+    """The environment is the whole law of rewards, of which a rule reads the share of the largest
+    reward.
+    """
+    laws = np.random.default_rng(seed).dirichlet(np.ones(3), size=(3, 2))  # (task, arm, reward)
+
+    def log_density(rows: Any, arm: int, reward: Any) -> Any:
+        place = np.searchsorted(PAID, np.asarray(reward))
+        return np.log(rows.reshape(-1, 2, 3)[np.arange(len(rows)), arm, place])
+
+    options: dict[str, Any] = {"rewards": list(PAID), "arms": 2}
+    p, q = (
+        pw.ParticlePrior(laws.reshape(3, 6), log_density, weights=w, **options)
+        for w in ([0.5, 0.3, 0.2], [0.2, 0.2, 0.6])
+    )
+    means = laws @ np.array(PAID)
+    problem = AnyRewards(None, means[:, None].tolist(), False, [1.0], 1, 3)
+    AnyRewards.laws = laws.tolist()
+
+    def large(drawn: Any, seen: Seen) -> Any:
+        share = drawn.parameters.reshape(-1, 2, 2, 3)[..., 2]  # (task, draw, arm)
+        return soft(4.0 * share[:, 0] - share[:, 1] * drawn.values(seen)[:, 1])
+
+    def large_by_hand(problem: Any, weights: list[float], step: int, state: int) -> list[float]:
+        law = np.zeros(2)
+        for i, j in product(range(3), repeat=2):
+            scores = 4.0 * laws[i, :, 2] - laws[j, :, 2] * means[j]
+            law += weights[i] * weights[j] * np.array(softmax(scores.tolist()))
+        return law.tolist()
+
+    for policy, rule in (
+        (EnvironmentSampling(2, large), large_by_hand),
+        (pw.RecedingHorizon(*choice), ahead_in_mdps(*choice, over=False)),
+    ):
+        law = state_by_hand.trajectories(problem, [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], rule)
+        found = exact_rewards(p, policy, 3, believed=q).mean_reward
+        assert found == pytest.approx(state_by_hand.reward(law), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("own", [False, True], ids=["shared contexts", "contexts of the task"])
+def test_contextual_bandits_are_as_by_hand(own: bool, name: str, seed: int) -> None:
+    """A context is a state that no action moves; its law is shared, or belongs to the task."""
+    generator = np.random.default_rng([seed, own])
+    contexts = generator.dirichlet(np.ones(2), size=2)
+    contexts = contexts if own else contexts[[0, 0]]
+    p = FiniteMdpPrior(
+        np.broadcast_to(contexts[:, None, None], (2, 2, 2, 2)),
+        generator.random((2, 2, 2)).round(2),
+        [0.4, 0.6],
+        noise="bernoulli",
+        start=[0.5, 0.5],
+    )
+    policy, rule, _ = POLICIES[name]
+    law = state_by_hand.trajectories(state_by_hand.ByHand.of(p, 3), [0.4, 0.6], [0.7, 0.3], rule)
+    found = exact_rewards(p, policy, 3, believed=p.replaced(probs=[0.7, 0.3])).mean_reward
+    assert found == pytest.approx(state_by_hand.reward(law), abs=1e-10)
 
 
 # What is played is what the laws say, and the constant holds
