@@ -223,12 +223,12 @@ def soft(scores: Any) -> Any:
 def odd_rule(drawn: Any, seen: Seen) -> Any:
     """Look at the order of two draws, at their tables and at the step."""
     rows, values = np.arange(len(drawn.points)), drawn.values(seen)
-    told = drawn.rewards[:, 1].max(axis=1) + drawn.transitions[:, 0, 0, :, 0]
+    extra = drawn.rewards[:, 1].max(axis=1) + drawn.transitions[:, 0, 0, :, 0]
     if isinstance(drawn, pw.families.finite_pomdp.environment.DrawnPomdps):
-        told = told + drawn.states[:, 1, :1] + drawn.observations[:, 0, 0, :, 0]
+        extra = extra + drawn.states[:, 1, :1] + drawn.observations[:, 0, 0, :, 0]
     else:
-        told = told + drawn.rewards[rows, 0, seen.signal]
-    return soft(values[:, 0] - 2.0 * values[:, 1] + seen.step * told)
+        extra = extra + drawn.rewards[rows, 0, seen.signal]
+    return soft(values[:, 0] - 2.0 * values[:, 1] + seen.step * extra)
 
 
 def odd_in_mdps(problem: Any, weights: list[float], step: int, state: int) -> list[float]:
@@ -236,10 +236,10 @@ def odd_in_mdps(problem: Any, weights: list[float], step: int, state: int) -> li
     for first, second in product(range(len(weights)), repeat=2):
         scores = []
         for a in range(problem.arms):
-            told = max(row[a] for row in problem.means[second]) + problem.moves[first][0][a][0]
-            told += problem.means[first][state][a]
+            extra = max(row[a] for row in problem.means[second]) + problem.moves[first][0][a][0]
+            extra += problem.means[first][state][a]
             value = problem.q(first, step, state)[a] - 2.0 * problem.q(second, step, state)[a]
-            scores.append(value + step * told)
+            scores.append(value + step * extra)
         law += weights[first] * weights[second] * np.array(softmax(scores))
     return law.tolist()
 
@@ -252,11 +252,11 @@ def odd_in_pomdps(problem: Any, joint: Any, step: int) -> list[float]:
             continue
         scores = []
         for a in range(problem.arms):
-            told = max(row[a] for row in problem.means[second]) + problem.moves[first][0][a][0]
-            told += joint[second][0] / two + problem.sights[first][0][a][0]
+            extra = max(row[a] for row in problem.means[second]) + problem.moves[first][0][a][0]
+            extra += joint[second][0] / two + problem.sights[first][0][a][0]
             value = problem.q(first, joint[first], step)[a] / one
             value -= 2.0 * problem.q(second, joint[second], step)[a] / two
-            scores.append(value + step * told)
+            scores.append(value + step * extra)
         law += one * two / size**2 * np.array(softmax(scores))
     return law.tolist()
 

@@ -192,27 +192,27 @@ class RecedingHorizon(Allocates):
         seen: Seen,
         weights: FloatArray,
         now: FloatArray,
-        shown: list[Look],
+        after: list[Look],
         there: BoolArray,
     ) -> "_Pairs | None":
         """Law of the sums over k1 imagined pulls of an arm that is worth ``now``, ``(point,)``."""
         points, alpha = len(now), alpha_at(self.alpha, seen.step, seen.horizon)
         looks, log_orders = enumeration.multisets(points, self.k2)
         # what is drawn after outcomes of one table of values has the same values
-        tables = {each.values.tobytes(): each for each in shown}
+        tables = {look.values.tobytes(): look for look in after}
         if points * len(looks) * len(tables) > enumeration.MOST_OUTCOMES:
             return None
         every = []
-        for table, look in tables.items():
-            values = look.values[looks][:, :, there].mean(axis=1)
-            sizes = look.sizes[looks][:, :, there].mean(axis=1)
+        for table, first in tables.items():
+            values = first.values[looks][:, :, there].mean(axis=1)
+            sizes = first.sizes[looks][:, :, there].mean(axis=1)
             winner = values.argmax(axis=1)[:, None]  # (look, 1)
             # (look,)
             best, best_size = (
                 np.take_along_axis(each, winner, axis=1)[:, 0] for each in (values, sizes)
             )
             joint = np.zeros((len(weights), points, len(looks)))
-            for outcome in (each for each in shown if each.values.tobytes() == table):
+            for outcome in (look for look in after if look.values.tobytes() == table):
                 odds = enumeration.outcome_probabilities(outcome.weights, looks, log_orders)
                 joint += (weights * outcome.chance)[:, :, None] * odds[:, None, :]
             drawn = np.repeat(now, len(looks))

@@ -90,12 +90,12 @@ class _Side:
         """Leave out components of probability 0."""
         some = np.flatnonzero(prior.probs > 0.0)
         parts = tuple(prior.components[k] for k in some)
-        found = [
+        densities = [
             ask(part, "density", "a mixture")(part) if offers(part, "density") else None
             for part in parts
         ]
-        densities = None if None in found else tuple(found)
-        return cls(prior, parts, prior.probs[some] / prior.probs[some].sum(), densities)
+        dense = None if None in densities else tuple(densities)
+        return cls(prior, parts, prior.probs[some] / prior.probs[some].sum(), dense)
 
     def log_density(self, environment: Any) -> FloatArray:
         """``log sum_k p_k P_k`` at environments, ``(task,)``."""

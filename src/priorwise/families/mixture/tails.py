@@ -59,8 +59,8 @@ def tail_conditions(prior: MixturePrior) -> tuple[TailCondition, ...]:
 
 def largest_diameter(prior: MixturePrior) -> float | None:
     """Essential supremum of the diameter; None where some component's is not known."""
-    found = _asked(prior, "largest_diameter")
-    return None if found is None else float(max(found))
+    largest = _asked(prior, "largest_diameter")
+    return None if largest is None else float(max(largest))
 
 
 def diameter(prior: MixturePrior) -> DiameterLaw | None:
@@ -91,9 +91,9 @@ def _probs(prior: MixturePrior) -> list[float]:
 
 def _asked(prior: MixturePrior, name: str) -> list[Any] | None:
     """What the components that are possible know; None where one does not."""
-    found = []
+    answers = []
     for part, _ in _possible(prior):
         if not offers(part, name):
             return None
-        found.append(ask(part, name, "a mixture")(part))
-    return None if any(each is None for each in found) else found
+        answers.append(ask(part, name, "a mixture")(part))
+    return None if any(answer is None for answer in answers) else answers

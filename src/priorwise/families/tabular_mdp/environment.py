@@ -66,8 +66,8 @@ class Rounds:
         self.state("after", after, tasks)
         if not self.shows:
             return
-        ends, shown = np.broadcast_to(self.ends(step), tasks), self.arrived(after) >= 0
-        if (wrong := shown != ends).any():
+        ends = np.broadcast_to(self.ends(step), tasks)
+        if (wrong := (self.arrived(after) >= 0) != ends).any():
             task = int(np.argmax(wrong))
             raise ValueError(
                 "after must be a state, or state + states (1 + arrived) at the end of a round, got "
@@ -146,9 +146,9 @@ class MdpEnvironment:
         """Log the state, ``(task, 1)``; if the last moves of rounds are shown, also where these
         led, or -1, ``(task, 2)``.
         """
-        shown = [self.rounds.now(signal)]
-        shown += [self.rounds.arrived(signal)] if self.rounds.shows else []
-        return np.stack(shown, axis=1).astype(np.float64)
+        columns = [self.rounds.now(signal)]
+        columns += [self.rounds.arrived(signal)] if self.rounds.shows else []
+        return np.stack(columns, axis=1).astype(np.float64)
 
     def planned(self, seen: Seen) -> FloatArray:
         """What each action earns to the end of the round if all later ones are the best,

@@ -111,10 +111,10 @@ def _coupled(pair: CoupledPair, p: Any) -> float:
         [rows == np.arange(first.size)[:, None], columns == np.arange(second.size)[:, None]]
     ).astype(float)
     masses = np.concatenate([first, second])
-    found = linprog(np.ravel(costs), A_eq=ends, b_eq=masses, method="highs").x
-    if found is None:
+    solution = linprog(np.ravel(costs), A_eq=ends, b_eq=masses, method="highs").x
+    if solution is None:
         return 1.0
-    coupling = np.maximum(found, 0.0)
+    coupling = np.maximum(solution, 0.0)
     missed = np.abs(ends @ coupling - masses).sum() / 2.0
     return float(min(1.0, (coupling @ np.ravel(costs) + missed) * (1.0 + ROUNDING)))
 
