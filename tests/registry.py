@@ -4,6 +4,8 @@ over.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import particle_models
 
@@ -259,6 +261,13 @@ def _share_of_wins(values: FloatArray, seen: pw.core.Seen) -> FloatArray:
     return (wins / wins.sum(axis=2, keepdims=True)).mean(axis=1)
 
 
+def _best_in_both(drawn: Any, seen: pw.core.Seen) -> FloatArray:
+    """Play the best arm of either draw, at random."""
+    values = seen.masked(drawn.values(seen))
+    best = values == values.max(axis=2, keepdims=True)
+    return (best / best.sum(axis=2, keepdims=True)).mean(axis=1)
+
+
 SAMPLING_POLICIES = {
     "thompson": pw.ThompsonSampling(),
     "one-shot": pw.KShotThompson(1),
@@ -280,6 +289,7 @@ POLICIES = {
     "knowledge-gradient-of-the-paper": pw.KnowledgeGradient(
         2, 3, ties="random", when_certain="best"
     ),
+    "environments": pw.policies.EnvironmentSampling(2, _best_in_both),
     "uniform": pw.Uniform(),
     "greedy": pw.Greedy(),
     "bayes-ucb": pw.BayesUCB(),
@@ -289,7 +299,7 @@ POLICIES = {
     "uniform-then": pw.UniformThen(2, pw.ThompsonSampling()),
 }
 
-COMPILED = {*SAMPLING_POLICIES, *POLICIES} - {"own-rule"}
+COMPILED = {*SAMPLING_POLICIES, *POLICIES} - {"own-rule", "environments"}
 """Policies that must run compiled with every prior above; all others run in NumPy."""
 
 COMPILED_WITH_A_STATE = {*SAMPLING_POLICIES, "uniform", "uniform-then"} - {"own-rule"}

@@ -205,7 +205,7 @@ def test_bad_states_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=f"{name} must be"):
             belief.update(seen, *pull, after)
-    with pytest.raises(ValueError, match="rewards must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="rewards must be 0 or 1"):
         belief.update(good, pull[0], np.array([1.5, 0.0]), np.array([0, 1]))
 
 

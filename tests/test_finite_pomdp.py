@@ -512,7 +512,7 @@ def test_priors_with_other_states_can_be_believed(seed: int) -> None:
 
 def test_policies_that_keep_an_environment_are_refused(seed: int) -> None:
     """A kept draw would go on with the belief about the state that it was drawn with."""
-    with pytest.raises(TypeError, match="needs a belief with sample_environments"):
+    with pytest.raises(TypeError, match="drawn POMDPs serve one step"):
         pw.simulate(EARS, pw.policies.RoundSampling(steps=2), horizon=4, tasks=2, seed=seed)
 
 

@@ -61,6 +61,14 @@ class ArgmaxBelief(Belief, Protocol):
 
 
 @runtime_checkable
+class MixedBelief(Belief, Protocol):
+    """Draws from one of several beliefs."""
+
+    def mixed(self, seen: Seen) -> list[tuple[FloatArray, Any]]:
+        """Return these beliefs, each with its posterior probability, ``(task,)``."""
+
+
+@runtime_checkable
 class ProbablePolicy(Protocol):
     """Knows the law of its action."""
 

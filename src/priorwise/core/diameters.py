@@ -14,7 +14,7 @@ ones keep their digits.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, final
+from typing import Any, Final, Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -49,6 +49,14 @@ class DiameterLaw(Protocol):
         """Tail expectation at level p: 0 is the essential supremum, 1 and more the mean."""
 
 
+@runtime_checkable
+class ExcessLaw(DiameterLaw, Protocol):
+    """A law of which mixtures can be made: it knows how far the diameter exceeds a number."""
+
+    def excess(self, q: float, accuracy: float = 0.0) -> float:
+        """``E(diam - q)_+`` for q from 0, exact to a share of itself or of ``accuracy``."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class FiniteLaw:
@@ -63,6 +71,10 @@ class FiniteLaw:
         order = np.argsort(-values, kind="stable")
         order = order[probs[order] > 0.0]
         return cls(values[order], probs[order] / math.fsum(probs[order].tolist()))
+
+    def excess(self, q: float, accuracy: float = 0.0) -> float:
+        """``E(diam - q)_+``."""
+        return math.fsum((np.maximum(self.values - q, 0.0) * self.probs).tolist())
 
     def tail(self, p: float) -> Tail:
         """``(1/p) (sum of values above q times their probabilities + q (p - P[X > q]))``, q the
@@ -184,25 +196,7 @@ class RangeLaw:
 
     def tail(self, p: float) -> Tail:
         """``min_q q + E(diam - q)_+ / p``."""
-        p = level(p)
-        if p == 0.0:
-            return Tail(self.largest, 0.0, "exact")
-        largest = min(smallest(self.conditions, p)[0], self.largest)
-        if p < SMALLEST or largest == math.inf:
-            return Tail(largest, 0.0, "upper")
-        if p >= 1.0:
-            return Tail(self.excess(0.0), 0.0, "exact")
-
-        def above(q: float) -> float:
-            return q + self.excess(q, p * largest) / p
-
-        step = 1e-7 * largest
-        found = _lowest(above, 0.0, largest, step)
-        curved = max(above(max(found.x - step, 0.0)), above(found.x + step)) - found.fun
-        if curved > 10.0 * TOLERANCE * largest:  # a narrow law: look closer
-            start, low = found.x, max(-10.0 * step, -found.x)
-            found = _lowest(lambda shift: above(start + shift), low, 10.0 * step, 1e-6 * step)
-        return Tail(float(min(found.fun, largest)), 0.0, "exact")
+        return _tail(self, p)
 
     def _both(self, x: FloatArray, q: float) -> FloatArray:
         """``P(some arm below x, some arm above x + q)``."""
@@ -212,6 +206,49 @@ class RangeLaw:
             one = (np.maximum(1.0 - low - high, 0.0), low, high, np.zeros_like(low))
             odds = _power(one, arms) if odds is None else _join(odds, _power(one, arms))
         return np.zeros_like(x) if odds is None else odds[3]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MixedLaw:
+    """One of several laws, drawn once per task."""
+
+    parts: tuple[ExcessLaw, ...]
+    probs: tuple[float, ...]
+    largest: float  # essential supremum
+    conditions: tuple[TailCondition, ...]
+
+    def excess(self, q: float, accuracy: float = 0.0) -> float:
+        """``sum_k probs_k E_k(diam - q)_+``."""
+        each = (part.excess(q, accuracy) for part in self.parts)
+        return math.fsum(p * part for p, part in zip(self.probs, each, strict=True))
+
+    def tail(self, p: float) -> Tail:
+        """``min_q q + sum_k probs_k E_k(diam - q)_+ / p``."""
+        return _tail(self, p)
+
+
+def _tail(law: Any, p: float) -> Tail:
+    """``min_q q + E(diam - q)_+ / p`` of a law with ``excess``, ``largest`` and ``conditions``."""
+    p = level(p)
+    if p == 0.0:
+        return Tail(law.largest, 0.0, "exact")
+    largest = min(smallest(law.conditions, p)[0], law.largest)
+    if p < SMALLEST or largest == math.inf:
+        return Tail(largest, 0.0, "upper")
+    if p >= 1.0:
+        return Tail(law.excess(0.0), 0.0, "exact")
+
+    def above(q: float) -> float:
+        return q + law.excess(q, p * largest) / p
+
+    step = 1e-7 * largest
+    found = _lowest(above, 0.0, largest, step)
+    curved = max(above(max(found.x - step, 0.0)), above(found.x + step)) - found.fun
+    if curved > 10.0 * TOLERANCE * largest:  # a narrow law: look closer
+        start, low = found.x, max(-10.0 * step, -found.x)
+        found = _lowest(lambda shift: above(start + shift), low, 10.0 * step, 1e-6 * step)
+    return Tail(float(min(found.fun, largest)), 0.0, "exact")
 
 
 def _lowest(f: Callable[[float], float], low: float, high: float, tolerance: float) -> Any:

@@ -47,6 +47,16 @@ class SampledPair(Pair, Protocol):
 
 
 @runtime_checkable
+class CoupledPair(Pair, Protocol):
+    """Two mixtures: a coupling of their components bounds their total variation."""
+
+    def coupled(self) -> tuple[FloatArray, FloatArray, list[list[Pair | None]]]:
+        """Probabilities of the components of p and of q, and the pairs of them; None for two that
+        cannot be compared.
+        """
+
+
+@runtime_checkable
 class DivergentPair(SampledPair, Protocol):
     """Two laws whose densities are known, written so that what they share drops out.
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 
 from priorwise.core.hashing import mix
-from priorwise.core.protocols import MeanBelief, Prior, Seen
+from priorwise.core.protocols import DrawnEnvironments, MeanBelief, Prior, Seen
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 MOST_OUTCOMES: Final = 20_000
@@ -29,6 +29,15 @@ class Outcome(NamedTuple):
 
 
 Outcomes = list[list[Outcome]]  # for each action all that it may show
+
+
+class Look(NamedTuple):
+    """What an action may show some tasks that see the same, and what may be drawn after it."""
+
+    chance: FloatArray  # (task, point): its probability in each possible environment
+    weights: FloatArray  # (task, point): posterior probabilities after it
+    values: FloatArray  # (point, arm): value of each action after it
+    sizes: FloatArray  # (point, arm): sizes of the numbers that these values are sums of
 
 
 @runtime_checkable
@@ -60,6 +69,19 @@ class EnumerableBelief(PlannableBelief, Protocol):
 
 
 @runtime_checkable
+class PointsBelief(Protocol):
+    """A posterior on finitely many environments that it can hand over."""
+
+    def environments(self, points: IntArray, seen: Seen) -> DrawnEnvironments:
+        """Return the possible environments of these numbers, ``(task, draw)``, as if drawn."""
+
+
+@runtime_checkable
+class EnumerableEnvironments(EnumerableBelief, PointsBelief, Protocol):
+    """The same where it also knows all that actions may show."""
+
+
+@runtime_checkable
 class HiddenStateBelief(EnumerableBelief, Protocol):
     """The same where environments hide a state: what an action is worth, and what it may show,
     depends on all that was seen. A signal says nothing that the belief does not hold already.
@@ -81,6 +103,19 @@ class EnumerableRewards(EnumerableBelief, Protocol):
     def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]] | None:
         """Rewards that an action may show, with their probabilities in each possible environment,
         ``(point,)``; None where they are too many.
+        """
+
+
+@runtime_checkable
+class LookingBelief(EnumerableBelief, Protocol):
+    """The same with a state: it can list what a look-ahead may draw."""
+
+    def rewards_now(self, seen: Seen) -> FloatArray:
+        """Mean reward of each action now in each possible environment, ``(task, point, arm)``."""
+
+    def looks(self, seen: Seen, arm: int) -> list[Look]:
+        """List what an action may show and what may be drawn after it, for tasks that see the same;
+        where environments hide a state, for one task.
         """
 
 

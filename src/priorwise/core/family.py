@@ -51,6 +51,7 @@ _WORDS: Final = {
     "covered": "a theorem on learning",
     "widened": "a wider prior for an uncertain fit",
     "pair": "a distance between two priors",
+    "density": "a density of its tasks",
     "posteriors": "the distance between two posteriors",
     "parameters": "parameters with names",
     "coordinates": "coordinates of its priors",
@@ -125,6 +126,10 @@ class Family:
     # -- how far two priors are apart
     # (p, q) -> Pair; refuses what cannot be compared
     pair: Any = None
+    # (prior) -> (environment) -> log density of each task, (task,), of what prior.sample returns;
+    # None if this prior has no density. Families whose environments are of one class have densities
+    # of one measure
+    density: Any = None
     # (p, q, tasks) -> PosteriorPair
     posteriors: Any = None
     # names of the parameters that a straight path between two priors moves

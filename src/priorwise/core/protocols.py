@@ -360,6 +360,13 @@ class EnvironmentBelief(Belief, Protocol):
         """Return environments of the posterior; their values now are what ``sample`` returns."""
 
 
+class WeighedPrior(Protocol):
+    """A prior over weights that decide what arms are worth."""
+
+    def values(self, weights: FloatArray, seen: Seen) -> FloatArray:
+        """Value of each arm, ``(task, draw, arm)``, given weights ``(task, draw, dim)``."""
+
+
 class ControlledEnvironments(Protocol):
     """Environments drawn from a posterior where actions are real numbers."""
 

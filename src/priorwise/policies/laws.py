@@ -10,17 +10,24 @@ tasks. A rule of the user's may look at the order, and is asked about every sequ
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from priorwise.core import enumeration, validation
-from priorwise.core.action_laws import ActionLaw, ArgmaxBelief, ProbablePolicy, tied_law
+from priorwise.core.action_laws import (
+    WORDS,
+    ActionLaw,
+    ArgmaxBelief,
+    MixedBelief,
+    ProbablePolicy,
+    Source,
+    tied_law,
+)
 from priorwise.core.choosing import level
 from priorwise.core.protocols import ScoredPolicy, Seen, offers
 from priorwise.core.streams import Stream
-from priorwise.core.types import FloatArray
+from priorwise.core.types import FloatArray, IntArray
 
 BLOCK: Final = 1 << 22  # probabilities kept at a time
 DRAWS: Final = 4096  # decisions from which a law is sampled
@@ -77,17 +84,33 @@ def sampling_law(draws: int, rule: str | DrawnRule, belief: Any, seen: Seen) -> 
     """Law of a rule on posterior draws: the largest value (``"max"``), the largest sum (``"sum"``),
     ``"softmax"`` or a function.
 
-    By enumeration for a posterior on finitely many points; for others what they know of the largest
-    of several draws, or of their mean.
+    By enumeration for a posterior on finitely many points; for one draw from a mixture the sum over
+    its components; for others what they know of the largest of several draws, or of their mean.
     """
     if offers(belief, enumeration.EnumerableBelief):
         if callable(rule):
             return drawn_law(rule, draws, belief, seen, ordered=True)
         return drawn_law(_RULES[rule], draws, belief, seen)
+    if draws == 1 and offers(belief, MixedBelief):
+        return _mixed_law(rule, belief, seen)
     if rule in ("max", "sum") and offers(belief, ArgmaxBelief):
         law: ActionLaw | None = belief.argmax_law(draws, "mean" if rule == "sum" else "max", seen)
         return law
     return None
+
+
+def _mixed_law(rule: str | DrawnRule, belief: Any, seen: Seen) -> ActionLaw | None:
+    """Law of a rule on one draw from a mixture, ``sum_k w_k law_k``."""
+    probs, error = np.zeros(()), np.zeros(())
+    source: Source = "exact"
+    for weight, part in belief.mixed(seen):
+        law = sampling_law(1, rule, part, seen)
+        if law is None:
+            return None
+        probs = probs + weight[:, None] * law.probs
+        error = error + weight[:, None] * law.error
+        source = max(source, law.source, key=list(WORDS).index)
+    return ActionLaw(np.asarray(probs), source, 0.0 if source == "exact" else error)
 
 
 def drawn_law(
@@ -100,6 +123,48 @@ def drawn_law(
     ``seen`` to the probability of each arm, ``(outcome, arm)``. A rule that looks at the order of
     the draws must be called with ``ordered=True``.
     """
+    hides = offers(belief, enumeration.HiddenStateBelief)
+
+    def played(tasks: IntArray, seen: Seen, outcomes: IntArray) -> FloatArray:
+        every = belief.take(tasks).point_values(seen) if hides else belief.points(seen)[None]
+        asked = repeated(seen, len(tasks), len(outcomes))
+        values = asked.masked(every[:, outcomes].reshape(-1, draws, seen.arms))
+        return np.asarray(rule(values, asked), dtype=np.float64)
+
+    return _outcome_law(played, draws, belief, seen, ordered=ordered)
+
+
+def environment_law(
+    rule: Callable[[Any, Seen], FloatArray], draws: int, belief: Any, seen: Seen
+) -> ActionLaw | None:
+    """Exact law of a rule on ``draws`` drawn environments, which is asked about every sequence of
+    finitely many points; None if these are too many.
+    """
+
+    def played(tasks: IntArray, seen: Seen, outcomes: IntArray) -> FloatArray:
+        asked = repeated(seen, len(tasks), len(outcomes))
+        several = belief.take(np.repeat(tasks, len(outcomes)))
+        drawn = several.environments(np.tile(outcomes, (len(tasks), 1)), asked)
+        law = rule(drawn, asked)
+        check_law(law, len(tasks) * len(outcomes), asked)
+        return law
+
+    return _outcome_law(played, draws, belief, seen, ordered=True)
+
+
+def _outcome_law(
+    played: Callable[[IntArray, Seen, IntArray], FloatArray],
+    draws: int,
+    belief: Any,
+    seen: Seen,
+    *,
+    ordered: bool,
+) -> ActionLaw | None:
+    """Law of an action given which points were drawn, which ``played(tasks, seen, outcomes)``
+    returns for some tasks and all outcomes, ``(task and outcome, arm)``.
+
+    Tasks that see the same share it, unless they hide a state.
+    """
     weights = belief.probabilities()
     points = weights.shape[1]
     count = points**draws if ordered else enumeration.multiset_count(points, draws)
@@ -109,31 +174,28 @@ def drawn_law(
     outcomes, log_orders = listed(points, draws)
     out = np.empty((len(weights), seen.arms))
     step = max(1, BLOCK // count)
-    if offers(belief, enumeration.HiddenStateBelief):
-        every = belief.point_values(seen)
-        for start in range(0, len(weights), step):
-            part = np.arange(start, min(start + step, len(weights)))
-            asked = seen.take(np.repeat(part, count))
-            values = every[part][:, outcomes].reshape(-1, draws, seen.arms)
-            played = np.asarray(rule(asked.masked(values), asked), dtype=np.float64)
-            check_rule(played, len(values), seen)
-            played = (played / played.sum(axis=1, keepdims=True)).reshape(len(part), count, -1)
-            odds = enumeration.outcome_probabilities(weights[part], outcomes, log_orders)
-            out[part] = np.einsum("to,toa->ta", odds, played)
-        return ActionLaw(out / out.sum(axis=1, keepdims=True))
-    for sight, tasks in enumeration.by_sight(seen, len(weights)):
-        there = None if sight.mask is None else np.broadcast_to(sight.mask[0], (count, seen.arms))
-        shown = None if sight.signal is None else np.repeat(sight.signal, count, axis=0)
-        asked = replace(sight, signal=shown, mask=there)
-        values = asked.masked(belief.points(sight)[outcomes])
-        played = np.asarray(rule(values, asked), dtype=np.float64)  # (outcome, arm)
-        check_rule(played, count, seen)
-        played = played / played.sum(axis=1, keepdims=True)
+    hides = offers(belief, enumeration.HiddenStateBelief)
+    sights = [] if hides else enumeration.by_sight(seen, len(weights))
+    if hides:
+        blocks = np.split(np.arange(len(weights)), range(step, len(weights), step))
+        sights = [(seen.take(rows), rows) for rows in blocks]
+    for sight, tasks in sights:
+        asked = tasks if hides else tasks[:1]
+        law = played(asked, sight, outcomes)
+        check_rule(law, len(asked) * count, seen)
+        law = (law / law.sum(axis=1, keepdims=True)).reshape(len(asked), count, -1)
         for start in range(0, len(tasks), step):
             part = tasks[start : start + step]
             odds = enumeration.outcome_probabilities(weights[part], outcomes, log_orders)
-            out[part] = np.einsum("to,oa->ta", odds, played)
+            out[part] = np.einsum("to,toa->ta" if hides else "to,xoa->ta", odds, law)
     return ActionLaw(out / out.sum(axis=1, keepdims=True))  # the sum is 1 but for rounding
+
+
+def repeated(seen: Seen, tasks: int, times: int) -> Seen:
+    """What is known of each task, so many times in a row."""
+    if seen.mask is None and seen.signal is None:
+        return seen  # nothing that belongs to a task but steps, which named rules do not read
+    return seen.take(np.repeat(np.arange(tasks), times))
 
 
 def check_rule(law: FloatArray, count: int, seen: Seen) -> None:
@@ -147,6 +209,13 @@ def check_rule(law: FloatArray, count: int, seen: Seen) -> None:
         raise ValueError(
             f"rule must return probabilities that sum to 1 for each task; not at step {seen.step}"
         )
+
+
+def check_law(law: FloatArray, tasks: int, seen: Seen) -> None:
+    """Refuse what is not a law on the available arms for each task."""
+    check_rule(law, tasks, seen)
+    if seen.mask is not None and law[~seen.mask].any():
+        raise ValueError("rule must give probability 0 to arms not available (of value -inf)")
 
 
 def _softmax(values: FloatArray, seen: Seen) -> FloatArray:

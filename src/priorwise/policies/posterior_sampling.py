@@ -22,7 +22,7 @@ from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.laws import check_rule, sampling_law
+from priorwise.policies.laws import check_law, sampling_law
 
 NamedRule = Literal["max", "sum", "softmax"]
 Rule = Callable[[FloatArray, Seen], FloatArray]
@@ -153,10 +153,3 @@ class PosteriorSampling(SamplingPolicy):
         return sampling_law(self.k, self.rule, belief, seen)
 
     tiles = sampling_tiles
-
-
-def check_law(law: FloatArray, tasks: int, seen: Seen) -> None:
-    """Refuse what is not a law on the available arms for each task."""
-    check_rule(law, tasks, seen)
-    if seen.mask is not None and law[~seen.mask].any():
-        raise ValueError("rule must give probability 0 to arms not available (of value -inf)")

@@ -9,6 +9,14 @@ that reward, draw k2 look-ahead environments. Play the arm with the largest
 In a contextual problem the look-ahead is to fresh contexts, drawn from their law anew for every (a,
 i).
 
+In a problem with a state (MDPs, POMDPs) the drawn environment also draws what is shown next, the
+state or an observation, and the posterior is conditioned on both. ``mu`` is the mean reward of the
+step in the drawn environment, ``muhat`` the planned value from the next step on. Lemma 2-RHC covers
+this form with Y = (reward, what is shown next), X_0 the drawn environment and X_j those drawn after
+Y. Given the history, the drawn environment alone decides the law of Y, a hidden state included, and
+given Y all X are independent draws of one posterior. V_a is a function of X, Y and the history. The
+proof of the lemma bounds the total variation of X and Y together, so n = A k1 (2 k2 + 3) stands.
+
 The exact law of its action enumerates everything it draws. Of an imagined pull of arm a it keeps
 two numbers: its share of V_a, and the drawn value, which breaks ties. Their sums over k1 pulls are
 independent between arms. With p_a the law of arm a's pair over the ranks r of all pairs, and
@@ -28,12 +36,14 @@ from priorwise.core import doors, enumeration, sizes, validation
 from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.allocation import Allocates
 from priorwise.core.choosing import TIE_TOLERANCE, level, pick, sizes_of, ties
+from priorwise.core.enumeration import Look
 from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, SizedDrawsBelief, offers
 from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.policies.laws import repeated
 from priorwise.policies.shared import Alpha, alpha_at, alphas_to, check_alpha
 
 Ties = Literal["draws", "random"]
@@ -143,21 +153,29 @@ class RecedingHorizon(Allocates):
         """Law of the arm with the largest V_a, by enumeration of few draws from finitely many
         points.
         """
-        if not offers(belief, enumeration.EnumerableRewards):
+        if offers(belief, enumeration.EnumerableRewards):
+            looks_of, points = _reward_looks, len(belief.points(seen))
+            if any(belief.likelihoods(arm) is None for arm in range(seen.arms)):
+                return None
+        elif offers(belief, enumeration.LookingBelief):
+            looks_of, points = _state_looks, belief.probabilities().shape[1]
+        else:
             return None
-        points, weights = belief.points(seen), belief.probabilities()
-        rewards = [belief.likelihoods(arm) for arm in range(seen.arms)]
-        looks = len(points) * enumeration.multiset_count(len(points), self.k2)
-        if any(shown is None for shown in rewards) or looks > enumeration.MOST_OUTCOMES:
+        weights = belief.probabilities()
+        count = points * enumeration.multiset_count(points, self.k2)
+        if count > enumeration.MOST_OUTCOMES:
             return None
-        out, step = np.zeros((len(weights), seen.arms)), max(1, BLOCK // looks)
+        out = np.zeros((len(weights), seen.arms))
+        step = 1 if offers(belief, enumeration.HiddenStateBelief) else max(1, BLOCK // count)
         for sight, tasks in enumeration.by_sight(seen, len(weights)):
             there = np.ones(seen.arms, dtype=bool) if sight.mask is None else sight.mask[0]
             arms = np.flatnonzero(there)
             for start in range(0, len(tasks), step):
                 part = tasks[start : start + step]
+                some = belief if len(part) == len(weights) else belief.take(part)
+                asked = repeated(sight, 1, len(part))
                 laws = [
-                    self._arm_law(seen, points, weights[part], arm, rewards[arm], there)
+                    self._arm_law(asked, weights[part], *looks_of(some, asked, arm), there)
                     for arm in arms.tolist()
                 ]
                 known = [law for law in laws if law is not None]
@@ -172,35 +190,41 @@ class RecedingHorizon(Allocates):
     def _arm_law(
         self,
         seen: Seen,
-        points: FloatArray,
         weights: FloatArray,
-        arm: int,
-        rewards: list[tuple[float, FloatArray]],
+        now: FloatArray,
+        after: list[Look],
         there: BoolArray,
     ) -> "_Pairs | None":
-        """Law of the sums over k1 imagined pulls of an arm."""
-        looks, log_orders = enumeration.multisets(len(points), self.k2)
-        ahead = points[looks][:, :, there]
-        winner = ahead.mean(axis=1).argmax(axis=1)[:, None]  # (look, 1)
-        # (look,)
-        best, best_size = (
-            np.take_along_axis(each.mean(axis=1), winner, axis=1)[:, 0]
-            for each in (ahead, np.abs(ahead))
-        )
-        joint = np.zeros((len(weights), len(points), len(looks)))
-        for _, likelihood in rewards:
-            drawn = weights * likelihood  # the task drawn, with this reward
-            total = drawn.sum(axis=1, keepdims=True)
-            after = drawn / np.where(total > 0.0, total, 1.0)
-            odds = enumeration.outcome_probabilities(after, looks, log_orders)
-            joint += drawn[:, :, None] * odds[:, None, :]
-        alpha = alpha_at(self.alpha, seen.step, seen.horizon)
-        now = np.repeat(points[:, arm], len(looks))
-        value = (1.0 - alpha) * now + alpha * np.tile(best, len(points))
-        size = (1.0 - alpha) * np.abs(now) + alpha * np.tile(best_size, len(points))
-        breaker = now if self.ties == "draws" else np.zeros_like(now)
-        rows = np.stack([value, breaker, size, np.abs(breaker)])
-        one = _Pairs(rows, joint.reshape(len(weights), -1)).gathered()
+        """Law of the sums over k1 imagined pulls of an arm that is worth ``now``, ``(point,)``."""
+        points, alpha = len(now), alpha_at(self.alpha, seen.step, seen.horizon)
+        looks, log_orders = enumeration.multisets(points, self.k2)
+        # what is drawn after outcomes of one table of values has the same values
+        tables = {look.values.tobytes(): look for look in after}
+        if points * len(looks) * len(tables) > enumeration.MOST_OUTCOMES:
+            return None
+        every = []
+        for table, first in tables.items():
+            values = first.values[looks][:, :, there].mean(axis=1)
+            sizes = first.sizes[looks][:, :, there].mean(axis=1)
+            winner = values.argmax(axis=1)[:, None]  # (look, 1)
+            # (look,)
+            best, best_size = (
+                np.take_along_axis(each, winner, axis=1)[:, 0] for each in (values, sizes)
+            )
+            joint = np.zeros((len(weights), points, len(looks)))
+            for outcome in (look for look in after if look.values.tobytes() == table):
+                odds = enumeration.outcome_probabilities(outcome.weights, looks, log_orders)
+                joint += (weights * outcome.chance)[:, :, None] * odds[:, None, :]
+            drawn = np.repeat(now, len(looks))
+            value = (1.0 - alpha) * drawn + alpha * np.tile(best, points)
+            size = (1.0 - alpha) * np.abs(drawn) + alpha * np.tile(best_size, points)
+            breaker = drawn if self.ties == "draws" else np.zeros_like(drawn)
+            rows = np.stack([value, breaker, size, np.abs(breaker)])
+            every.append(_Pairs(rows, joint.reshape(len(weights), -1)))
+        one = _Pairs(
+            np.concatenate([each.rows for each in every], axis=1),
+            np.concatenate([each.probability for each in every], axis=1),
+        ).gathered()
         outcomes = one.rows.shape[1]
         if enumeration.multiset_count(outcomes, self.k1) > enumeration.MOST_OUTCOMES:
             return None
@@ -239,6 +263,22 @@ def _best_mean(belief: Any, rng: Stream, draws: int, seen: Seen) -> tuple[FloatA
     means, size = belief.sample_mean_and_size(rng, draws, seen)
     arm = seen.masked(means).argmax(axis=1)[:, None]
     return np.take_along_axis(means, arm, axis=1)[:, 0], np.take_along_axis(size, arm, axis=1)[:, 0]
+
+
+def _reward_looks(belief: Any, seen: Seen, arm: int) -> tuple[FloatArray, list[Look]]:
+    """Mean of an arm in each possible environment, and what may be drawn after each reward."""
+    points, weights = belief.points(seen), belief.probabilities()
+    sizes, out = np.abs(points), []
+    for _, chance in belief.likelihoods(arm):
+        drawn = weights * chance
+        total = drawn.sum(axis=1, keepdims=True)
+        out.append(Look(chance, drawn / np.where(total > 0.0, total, 1.0), points, sizes))
+    return points[:, arm], out
+
+
+def _state_looks(belief: Any, seen: Seen, arm: int) -> tuple[FloatArray, list[Look]]:
+    """The same in a problem with a state, for tasks that see the same."""
+    return belief.rewards_now(seen)[0, :, arm], belief.looks(seen, arm)
 
 
 def KnowledgeGradient(

@@ -54,6 +54,7 @@ BETA = Family(
     rate=Later("priorwise.families.beta.moments:rate"),
     covered=Later("priorwise.families.beta.moments:covered"),
     coordinates=Later("priorwise.families.beta.coordinates:coordinates"),
+    density=Later("priorwise.families.beta.density:density"),
     pair=Later("priorwise.families.beta.distance:BetaPair.of"),
     posteriors=Later("priorwise.families.beta.distance:BetaPosteriors.start"),
     parameters=("alpha", "beta"),

@@ -7,9 +7,16 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
 from priorwise.core import doors
+from priorwise.core.drawn import DrawnPoints
 from priorwise.core.enumeration import Outcomes, expected_outcomes, rounded_logs
 from priorwise.core.numerics import rescaled
-from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.protocols import (
+    ControlledEnvironments,
+    DrawnEnvironments,
+    Imagined,
+    Seen,
+    Signal,
+)
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
@@ -55,6 +62,19 @@ class Candidates(SeparableTasks):
         """Whether one candidate is left."""
         return np.asarray((self.weights() > 0.0).sum(axis=1) == 1)
 
+    def environments(
+        self, points: IntArray, seen: Seen
+    ) -> DrawnEnvironments | ControlledEnvironments:
+        """Return the candidates of these numbers, ``(task, draw)``, as if drawn."""
+        raise NotImplementedError
+
+    def sample_environments(
+        self, rng: Stream, draws: int, seen: Seen
+    ) -> DrawnEnvironments | ControlledEnvironments:
+        """Draw candidates; the draws of ``sample``."""
+        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
+        return self.environments(drawn, seen)
+
     def _learned(self, log_likelihood: FloatArray) -> Self:
         """Add what was seen; where no candidate is left, start again from the prior."""
         start = log_probs(self.prior.probs)
@@ -72,6 +92,10 @@ class FiniteBelief(Candidates):
     def points(self, seen: Seen) -> FloatArray:
         """Mean vectors of the possible tasks, ``(support, arm)``."""
         return self.prior.means
+
+    def environments(self, points: IntArray, seen: Seen) -> DrawnPoints:
+        """Return the possible tasks of these numbers."""
+        return DrawnPoints(points, self.prior.means[points])
 
     def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]] | None:
         """Those of the prior."""

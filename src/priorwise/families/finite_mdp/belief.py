@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 
 from priorwise.core import doors
-from priorwise.core.enumeration import Outcomes, expected_outcomes
-from priorwise.core.protocols import Seen, Signal
-from priorwise.core.streams import Stream
+from priorwise.core.enumeration import Look, Outcomes, expected_outcomes
+from priorwise.core.protocols import Imagined, Seen, Signal
+from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import Candidates
-from priorwise.families.tabular_mdp.environment import DrawnMdps
+from priorwise.families.tabular_mdp.belief import Over, next_seen
+from priorwise.families.tabular_mdp.environment import DrawnMdps, MdpEnvironment
 
 if TYPE_CHECKING:
     from priorwise.families.finite_mdp.prior import FiniteMdpPrior
@@ -33,13 +34,92 @@ class PlannedCandidates(Candidates, ABC):
         drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
         return np.take_along_axis(self._all(seen), drawn[:, :, None], axis=1)
 
+    @abstractmethod
+    def _valued(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        """Values, and the sizes of the numbers that they are sums of, ``(task, candidate, arm)``
+        each; ties are left as they are.
+        """
+
+    @abstractmethod
+    def rewards_now(self, seen: Seen) -> FloatArray:
+        """Mean reward of each action now in each candidate, ``(task, candidate, arm)``."""
+
+    @abstractmethod
+    def possible_outcomes(self, seen: Seen) -> Outcomes:
+        """For each action what it may show next, with its probability in each candidate given what
+        was seen, ``(task, candidate)``.
+        """
+
+    @abstractmethod
+    def _simulated(
+        self, rng: Stream, drawn: IntArray, actions: IntArray, seen: Seen
+    ) -> tuple[FloatArray, Signal]:
+        """Rewards of actions, and what is shown after them, in one drawn candidate per task."""
+
+    @abstractmethod
+    def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on a step that is checked first."""
+
+    @abstractmethod
+    def _given(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Condition on a step that can have happened."""
+
+    def outcomes(self, seen: Seen) -> Outcomes | None:
+        """For each action what it may show next, with its probability, ``(task,)``."""
+        return expected_outcomes(self.possible_outcomes(seen), self.probabilities())
+
     def mean(self, seen: Seen) -> FloatArray:
-        """Posterior means of ``Q``, ``(task, arm)``."""
-        return np.einsum("tc,tca->ta", self.probabilities(), self._all(seen))
+        """Posterior means of ``Q``, ``(task, arm)``; ties are left as they are."""
+        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[0])
 
     def mean_size(self, seen: Seen) -> FloatArray:
-        """Posterior means of its size, ``(task, arm)``."""
-        return np.einsum("tc,tca->ta", self.probabilities(), np.abs(self._all(seen)))
+        """Posterior means of the sizes that values are sums of, ``(task, arm)``."""
+        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[1])
+
+    def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
+        """Mean of ``Q`` over ``draws`` drawn candidates, ``(task, arm)``."""
+        return self.sample_mean_and_size(rng, draws, seen)[0]
+
+    def sample_mean_and_size(
+        self, rng: Stream, draws: int, seen: Seen
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same, and the mean of the sizes that these values are sums of."""
+        shares = rng.counts(self.weights(), draws) / draws
+        values, sizes = (np.einsum("tc,tca->ta", shares, each) for each in self._valued(seen))
+        return values, sizes
+
+    def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
+        """Draw a candidate, play an action in it, and condition on all that it shows.
+
+        The value is the mean reward of the step in the drawn candidate. Values after it are ``Q``
+        from what is shown then, so a look-ahead with equal weights, ``alpha = 1/2``, looks for the
+        largest ``r + Q``. After the last step nothing is left to earn.
+        """
+        drawn = rng.choice(self.weights())
+        value = self.rewards_now(seen)[np.arange(self.tasks), drawn, actions]
+        rewards, after = self._simulated(rng, drawn, actions, seen)
+        if np.all(seen.step == seen.horizon):
+            return Imagined(value, Over(self.tasks, self.arms), seen)
+        return Imagined(value, self._given(seen, actions, rewards, after), next_seen(seen, after))
+
+    def looks(self, seen: Seen, arm: int) -> list[Look]:
+        """List what an action may show and the candidates that may be drawn after it, for tasks
+        that see the same; with a hidden state, for one task.
+        """
+        actions, none = np.full(self.tasks, arm), np.zeros((self.prior.support, self.arms))
+        if np.all(seen.step == seen.horizon):
+            return [Look(np.ones_like(self.log_weights), self.probabilities(), none, none)]
+        out = []
+        for outcome in self.possible_outcomes(seen)[arm]:
+            chance = np.broadcast_to(outcome.chance, self.log_weights.shape)
+            if not chance.any():
+                continue
+            rewards = np.broadcast_to(np.asarray(outcome.reward, dtype=np.float64), self.tasks)
+            after = np.broadcast_to(outcome.after, self.tasks)
+            then = self._given(seen, actions, rewards, after)
+            values, sizes = then.take([0])._valued(next_seen(seen, after).take([0]))
+            out.append(Look(chance, then.probabilities(), values[0], sizes[0]))
+        return out
 
     def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of ``Q``: the least value with at least that much probability at or
@@ -77,20 +157,35 @@ class FiniteMdpBelief(PlannedCandidates):
         """``Q`` of each action in the state that tasks see, ``(candidate, arm)``."""
         return self._values(seen.take([0]))[0]
 
-    def outcomes(self, seen: Seen) -> Outcomes | None:
-        """For each action its rewards with the states that may follow, ``(task,)``."""
-        return expected_outcomes(self.prior.outcomes(seen.signal, seen.step), self.probabilities())
+    def possible_outcomes(self, seen: Seen) -> Outcomes:
+        """For each action its rewards with the states that may follow, ``(task, candidate)``."""
+        return self.prior.outcomes(seen.signal, seen.step)
 
-    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnMdps:
-        """Draw candidates, with their plans to the end of the longest round; the draws of
-        :meth:`sample`.
-        """
+    def rewards_now(self, seen: Seen) -> FloatArray:
+        """Mean rewards in the present state, ``(task, candidate, arm)``."""
+        state = self.prior.contexts.state("seen.signal", seen.signal, self.tasks)
+        return self.prior.rewards[:, state].transpose(1, 0, 2)
+
+    def _valued(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
+        values = self._all(seen)
+        return values, np.abs(values)
+
+    def _simulated(
+        self, rng: Stream, drawn: IntArray, actions: IntArray, seen: Seen
+    ) -> tuple[FloatArray, Signal]:
+        prior = self.prior
+        tables = (prior.transitions[drawn], prior.rewards[drawn])
+        tasks = MdpEnvironment(*tables, prior.reward_law, prior.contexts)
+        return tasks.step(seen, actions, WorldStreams(rng, rng))
+
+    def environments(self, points: IntArray, seen: Seen) -> DrawnMdps:
+        """Return candidates with their plans to the end of the longest round."""
         prior, rounds = self.prior, self.prior.contexts
-        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
         steps = int(np.max(seen.horizon - seen.step + 1))
         steps = steps if rounds.round_steps is None else min(steps, rounds.round_steps)
         plans = prior.planned(steps)
-        return DrawnMdps(prior.transitions[drawn], prior.rewards[drawn], rounds, plans[drawn])
+        tables = (prior.transitions[points], prior.rewards[points])
+        return DrawnMdps(*tables, rounds, plans[points], points)
 
     def reward_range(
         self, rng: Stream, draws: int, seen: Seen, actions: IntArray
@@ -98,7 +193,7 @@ class FiniteMdpBelief(PlannedCandidates):
         """Posterior means of the largest and smallest mean reward of a candidate, and of that of
         the actions now, ``(task,)`` each; nothing is drawn.
         """
-        weights, state = self.probabilities(), np.asarray(seen.signal)
+        weights, state = self.probabilities(), self.prior.contexts.now(seen.signal)
         high, low = (np.einsum("tc,c->t", weights, each) for each in self.prior.extremes())
         return high, low, np.einsum("tc,ct->t", weights, self.prior.rewards[:, state, actions])
 
@@ -110,10 +205,14 @@ class FiniteMdpBelief(PlannedCandidates):
         """Condition on the reward and, unless a reset followed, on the move; where no candidate is
         left that could have given them, start again from the prior.
         """
-        rounds = self.prior.contexts
         binary = self.prior.noise == "bernoulli"
         actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
-        state = rounds.state("seen.signal", seen.signal, self.tasks)
-        then = rounds.state("after", after, self.tasks)
-        moved = ~np.broadcast_to(rounds.ends(seen.step), self.tasks)
-        return self._learned(self.prior.log_likelihood(state, actions, rewards, then, moved))
+        rounds = self.prior.contexts
+        rounds.state("seen.signal", seen.signal, self.tasks)
+        rounds.check_after(seen.step, after, self.tasks)
+        return self._given(seen, actions, rewards, np.asarray(after))
+
+    def _given(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        rounds = self.prior.contexts
+        played = (rounds.now(seen.signal), actions, rewards, *rounds.led(seen.step, after))
+        return self._learned(self.prior.log_likelihood(*played))

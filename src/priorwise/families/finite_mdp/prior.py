@@ -25,7 +25,7 @@ from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.finite.belief import log_probs
 from priorwise.families.finite_mdp.belief import FiniteMdpBelief
-from priorwise.families.tabular_mdp.environment import MdpEnvironment, Rounds
+from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Rounds
 from priorwise.families.tabular_mdp.planning import backed_up
 from priorwise.families.tabular_mdp.prior import first_state
 
@@ -53,8 +53,11 @@ class FiniteMdpPrior(Serializable):
     start
         The first state of a round, or its law ``(state,)``.
     round_steps
-        Steps of a round, after which the state is drawn from ``start`` again; that reset teaches
-        nothing. None: no resets.
+        Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
+    last_move
+        ``"hidden"``: the last step of a round shows the first state of the next one alone.
+        ``"shown"``: also where its move led. The signal of a reset is then ``state + states (1 +
+        arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.
     names
         Names of the actions.
 
@@ -76,6 +79,7 @@ class FiniteMdpPrior(Serializable):
     noise: Noise
     start: FloatArray
     round_steps: int | None
+    last_move: LastMove
     names: tuple[str, ...] | None = field(repr=False)
 
     def __init__(
@@ -87,6 +91,7 @@ class FiniteMdpPrior(Serializable):
         *,
         start: int | ArrayLike = 0,
         round_steps: int | None = None,
+        last_move: LastMove = "hidden",
         names: Any = None,
     ) -> None:
         """Check and freeze the parameters."""
@@ -103,6 +108,7 @@ class FiniteMdpPrior(Serializable):
                 f"rewards must lie in [0, 1] with Bernoulli noise, got {means.min():g} to "
                 f"{means.max():g}"
             )
+        validation.one_of("last_move", last_move, LastMove)
         values = {
             "transitions": moves,
             "rewards": means,
@@ -112,6 +118,7 @@ class FiniteMdpPrior(Serializable):
             "round_steps": None
             if round_steps is None
             else validation.count("round_steps", round_steps),
+            "last_move": last_move,
             "names": validation.names(names, arms),
         }
         for name, value in values.items():
@@ -153,7 +160,7 @@ class FiniteMdpPrior(Serializable):
     @cached_property
     def contexts(self) -> Rounds:
         """What tasks show: states, and when they start anew; priors that are compared share it."""
-        return Rounds(self.states, tuple(self.start.tolist()), self.round_steps)
+        return Rounds(self.states, tuple(self.start.tolist()), self.round_steps, self.last_move)
 
     @property
     def tolerance(self) -> float:
@@ -231,17 +238,26 @@ class FiniteMdpPrior(Serializable):
         return states, self.start[states] / self.start.sum()
 
     def outcomes(self, signal: Signal, step: int) -> Outcomes:
-        """For each action its rewards with the states that may follow, in each candidate."""
+        """For each action its rewards with the signals that may follow, in each candidate."""
         states = self.contexts.state("signal", signal, len(signal))
-        reset = self.start / self.start.sum() if self.contexts.ends(step) else None
+        rounds, count = self.contexts, self.states
+        reset = self.start / self.start.sum() if rounds.ends(step) else None
+        signals = np.arange(count * (count + 1) if rounds.shows else count)  # at every step
+        state, arrived = rounds.now(signals), rounds.arrived(signals)
         out = []
         for arm in range(self.arms):
             moves = self.transitions[:, states, arm].transpose(1, 0, 2)  # (task, candidate, next)
+            if not rounds.shows:
+                after = moves if reset is None else np.broadcast_to(reset, moves.shape)
+            elif reset is None:
+                after = np.where(arrived < 0, moves[:, :, state], 0.0)
+            else:
+                after = np.where(arrived < 0, 0.0, moves[:, :, arrived] * reset[state])
             shown = []
             for reward, chance in self._rewards_shown(states, arm):
-                for then in range(self.states):
-                    move = moves[:, :, then] if reset is None else reset[then]
-                    shown.append(Outcome(reward, np.full(len(states), then), chance * move))
+                for each in signals.tolist():
+                    to = np.full(len(states), each)
+                    shown.append(Outcome(reward, to, chance * after[:, :, each]))
             out.append(shown)
         return out
 

@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 
 from priorwise.core import doors
-from priorwise.core.enumeration import Outcome, Outcomes, expected_outcomes, rounded_logs
+from priorwise.core.enumeration import Outcome, Outcomes, rounded_logs
 from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Seen, Signal
+from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import log_probs
 from priorwise.families.finite_mdp.belief import PlannedCandidates
-from priorwise.families.finite_pomdp.environment import NOTHING
+from priorwise.families.finite_pomdp.environment import (
+    NOTHING,
+    DrawnPomdps,
+    PomdpEnvironment,
+)
 from priorwise.families.finite_pomdp.planning import settled
 
 if TYPE_CHECKING:
@@ -80,20 +85,36 @@ class FinitePomdpBelief(PlannedCandidates):
         """``Q`` of each action in each candidate for the first task, ``(candidate, arm)``."""
         return self.take([0]).point_values(seen.take([0]))[0]
 
-    def mean(self, seen: Seen) -> FloatArray:
-        """Posterior means of ``Q``, ``(task, arm)``; ties are left as they are."""
-        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[0])
+    def environments(self, points: IntArray, seen: Seen) -> DrawnPomdps:
+        """Return candidates, with the belief about the state under each."""
+        prior = self.prior
+        return DrawnPomdps(
+            points,
+            prior.transitions[points],
+            prior.observations[points],
+            prior.rewards[points],
+            self.states[np.arange(self.tasks)[:, None], points],
+            self,
+            seen.step,
+        )
 
-    def mean_size(self, seen: Seen) -> FloatArray:
-        """Posterior means of the sizes that values are sums of, ``(task, arm)``."""
-        return np.einsum("tc,tca->ta", self.probabilities(), self._valued(seen)[1])
+    def rewards_now(self, seen: Seen) -> FloatArray:
+        """Mean rewards at the belief about the state, ``(task, candidate, arm)``."""
+        return np.einsum("tcs,csa->tca", self.states, self.prior.rewards)
+
+    def _simulated(
+        self, rng: Stream, drawn: IntArray, actions: IntArray, seen: Seen
+    ) -> tuple[FloatArray, Signal]:
+        state = rng.choice(self.states[np.arange(self.tasks), drawn])
+        tasks = PomdpEnvironment(self.prior, drawn, state)
+        return tasks.step(seen, actions, WorldStreams(rng, rng))
 
     def possible_outcomes(self, seen: Seen) -> Outcomes:
         """For each action its rewards with what may be observed next, and their probabilities in
         each candidate given what was seen, ``(task, candidate)``.
         """
-        ends = self.prior.contexts.ends(seen.step, self.tasks)
-        least = 0 if self.prior.round_steps is None else NOTHING
+        silent = self.prior.contexts.silent(seen.step, self.tasks)
+        least = NOTHING if self.prior.contexts.hides_resets else 0  # as many at every step
         out = []
         for arm in range(self.arms):
             values, chances = self.prior.reward_table(arm)  # (reward,), (candidate, state, reward)
@@ -105,14 +126,10 @@ class FinitePomdpBelief(PlannedCandidates):
             for which, reward in enumerate(values.tolist()):
                 for y in range(least, self.prior.contexts.observations):
                     chance = earned[..., which].sum(axis=2) if y < 0 else joint[:, :, which, y]
-                    chance = np.where(ends[:, None] == (y < 0), chance, 0.0)
+                    chance = np.where(silent[:, None] == (y < 0), chance, 0.0)
                     shown.append(Outcome(reward, np.full(self.tasks, y), chance))
             out.append(shown)
         return out
-
-    def outcomes(self, seen: Seen) -> Outcomes | None:
-        """For each action its rewards with what may be observed next, ``(task,)``."""
-        return expected_outcomes(self.possible_outcomes(seen), self.probabilities())
 
     def reward_range(
         self, rng: object, draws: int, seen: Seen, actions: IntArray
@@ -134,18 +151,24 @@ class FinitePomdpBelief(PlannedCandidates):
         binary = prior.noise == "bernoulli"
         actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
         observed = sights.observed("after", after, self.tasks)
-        ends = sights.ends(seen.step, self.tasks)
-        if (wrong := (observed == NOTHING) != ends).any():
+        silent = sights.silent(seen.step, self.tasks)
+        if (wrong := (observed == NOTHING) != silent).any():
             task = int(np.argmax(wrong))
-            needs = f"{NOTHING} at the end of a round" if ends[task] else "an observation"
+            needs = f"{NOTHING} at the end of a round" if silent[task] else "an observation"
             raise ValueError(f"after must be {needs}, got {observed[task]} in task {task}")
+        return self._given(seen, actions, rewards, observed)
+
+    def _given(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        prior, observed = self.prior, np.asarray(after)
+        ends = prior.contexts.ends(seen.step, self.tasks)
+        silent = prior.contexts.silent(seen.step, self.tasks)
         earned = self.states * prior.reward_likelihood(actions, rewards)
         then = np.empty_like(earned)
         for arm in np.unique(actions).tolist():
             rows = np.flatnonzero(actions == arm)
             moved = np.einsum("tcs,csu->tcu", earned[rows], prior.transitions[:, :, arm])
             sight = prior.observations[:, :, arm].transpose(2, 0, 1)[observed[rows]]
-            then[rows] = np.where(ends[rows, None, None], earned[rows], moved * sight)
+            then[rows] = np.where(silent[rows, None, None], earned[rows], moved * sight)
         likelihood = then.sum(axis=2)
         with np.errstate(divide="ignore"):
             gained = np.log(likelihood)

@@ -10,9 +10,11 @@ import numpy as np
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.families.tabular_mdp.environment import LastMove
 from priorwise.families.tabular_mdp.planning import steps_left
 
 if TYPE_CHECKING:
+    from priorwise.families.finite_pomdp.belief import FinitePomdpBelief
     from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
 
 NOTHING: Final = -1
@@ -22,12 +24,22 @@ NOTHING: Final = -1
 @final
 @dataclass(frozen=True)
 class Sights:
-    """What all tasks share: the number of observations, and after how many steps a round ends
-    (None: never).
+    """What all tasks share: the number of observations, after how many steps a round ends (None:
+    never), and whether its last step shows an observation.
     """
 
     observations: int
     round_steps: int | None
+    last_move: LastMove = "hidden"
+
+    @property
+    def hides_resets(self) -> bool:
+        """Whether the last step of a round shows no observation."""
+        return self.round_steps is not None and self.last_move == "hidden"
+
+    def silent(self, step: int | IntArray, tasks: int) -> BoolArray:
+        """Whether a step shows no observation, ``(task,)``."""
+        return self.ends(step, tasks) & self.hides_resets
 
     def left(self, seen: Seen) -> int | IntArray:
         """Steps to the end of the round, this one among them."""
@@ -85,9 +97,13 @@ class PomdpEnvironment:
         rewards = prior.reward_law.draw(means, actions, rng.noise)
         ends = prior.contexts.ends(seen.step, len(actions))
         moves = prior.transitions[index, self.state, actions]
-        then = rng.world.choice(np.where(ends[:, None], prior.start[index], moves))
+        shows = prior.last_move == "shown"
+        hidden = ends[:, None] & (not shows)
+        then = rng.world.choice(np.where(hidden, prior.start[index], moves))
         observed = rng.world.choice(prior.observations[index, then, actions])
-        after = np.where(ends, NOTHING, observed)
+        after = np.where(prior.contexts.silent(seen.step, len(actions)), NOTHING, observed)
+        if shows:
+            then = np.where(ends, rng.world.choice(prior.start[index]), then)
         self.state = then
         self.played.append((seen, actions, rewards, after))
         return rewards, after
@@ -108,3 +124,29 @@ class PomdpEnvironment:
         for step in self.played:
             belief = belief.update(*step)
         return belief.point_values(seen)[np.arange(len(self.index)), self.index]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DrawnPomdps:
+    """POMDPs drawn from a posterior, as a rule on environments sees them."""
+
+    points: IntArray  # (task, draw): which candidate
+    transitions: FloatArray  # (task, draw, state, action, next state)
+    observations: FloatArray  # (task, draw, next state, action, observation)
+    rewards: FloatArray  # (task, draw, state, action)
+    states: FloatArray  # (task, draw, state): belief about the state if it is this candidate
+    belief: FinitePomdpBelief
+    step: Any  # of the draw
+
+    def values(self, seen: Seen) -> FloatArray:
+        """``Q`` of each action in each of them at its belief about the state, ``(task, draw,
+        arm)``.
+        """
+        if np.any(seen.step != self.step):
+            raise TypeError(
+                "drawn POMDPs serve one step, because they know the belief about the hidden state "
+                "at that step only: use ThompsonSampling or EnvironmentSampling, which draw anew"
+            )
+        every = self.belief.point_values(seen)
+        return np.take_along_axis(every, self.points[:, :, None], axis=1)

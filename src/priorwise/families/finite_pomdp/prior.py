@@ -34,6 +34,7 @@ from priorwise.families.finite_pomdp.tables import (
     reward_tables,
     tolerance,
 )
+from priorwise.families.tabular_mdp.environment import LastMove
 
 if TYPE_CHECKING:
     from priorwise.families.finite_pomdp.plan import PomdpPlan
@@ -62,8 +63,10 @@ class FinitePomdpPrior(Serializable):
         Law of the first state of a round, ``(candidate, state)``, or that state; None: any state is
         equally likely. Nothing is observed before the first action.
     round_steps
-        Steps of a round, after which the state is drawn from ``start`` again; its last step shows
-        its reward alone. None: no resets.
+        Steps of a round, after which the state is drawn from ``start`` again. None: no resets.
+    last_move
+        What the last step of a round shows. ``"hidden"``: its reward alone. ``"shown"``: also what
+        is observed after its move, before the state is drawn again.
     planner
         How the value of an action in a drawn candidate is planned: ``"exact"``, which fails where
         too many beliefs about the state can be reached; ``"qmdp"``, as if the state were shown from
@@ -92,6 +95,7 @@ class FinitePomdpPrior(Serializable):
     noise: Noise
     start: FloatArray
     round_steps: int | None
+    last_move: LastMove
     planner: Planner
     names: tuple[str, ...] | None = field(repr=False)
     observation_names: tuple[str, ...] | None = field(repr=False)
@@ -106,6 +110,7 @@ class FinitePomdpPrior(Serializable):
         *,
         start: int | ArrayLike | None = None,
         round_steps: int | None = None,
+        last_move: LastMove = "hidden",
         planner: Planner = "auto",
         names: Any = None,
         observation_names: Any = None,
@@ -120,6 +125,7 @@ class FinitePomdpPrior(Serializable):
         means = each_candidate("rewards", rewards, (support, states, arms))
         validation.one_of("noise", noise, Noise)
         validation.one_of("planner", planner, Planner)
+        validation.one_of("last_move", last_move, LastMove)
         if noise == "bernoulli" and (means.min() < 0.0 or means.max() > 1.0):
             raise ValueError(
                 f"rewards must lie in [0, 1] with Bernoulli noise, got {means.min():g} to "
@@ -137,6 +143,7 @@ class FinitePomdpPrior(Serializable):
             round_steps=None
             if round_steps is None
             else validation.count("round_steps", round_steps),
+            last_move=last_move,
             planner=planner,
             names=validation.names(names, arms),
             observation_names=validation.names(
@@ -180,7 +187,7 @@ class FinitePomdpPrior(Serializable):
     @cached_property
     def contexts(self) -> Sights:
         """What tasks show, and when they start anew; priors that are compared share it."""
-        return Sights(self.observations.shape[3], self.round_steps)
+        return Sights(self.observations.shape[3], self.round_steps, self.last_move)
 
     @cached_property
     def _tables(self) -> list[tuple[FloatArray, FloatArray]]:

@@ -58,6 +58,7 @@ def _models(*, context: int, contexts: Any, noise_var: Any = None, **facts: Any)
 
 
 OF_FEATURES = {
+    "density": Later("priorwise.families.normal.density:of_weights"),
     "tail_conditions": Later("priorwise.families.linear.tails:tail_conditions"),
     "largest_diameter": Later("priorwise.families.linear.tails:largest_diameter"),
 }

@@ -135,21 +135,17 @@ class FiniteLinearQuadraticBelief(Candidates):
         """Refuse: there are no arms whose values could be drawn."""
         raise TypeError(NO_ARMS)
 
-    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnSystems:
-        """Draw candidates."""
+    def environments(self, points: IntArray, seen: Seen) -> DrawnCandidates:
+        """Return the candidates of these numbers."""
         prior = self.prior
-        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
         return DrawnCandidates(
-            prior.transition[drawn], prior.control[drawn], prior.plant, prior, drawn
+            prior.transition[points], prior.control[points], prior.plant, prior, points
         )
 
     def best_action_law(self, seen: Seen) -> RealActionLaw:
         """``-K x`` of each candidate, with its posterior probability."""
-        prior, tasks = self.prior, self.tasks
-        drawn = np.broadcast_to(np.arange(prior.support), (tasks, prior.support))
-        every = DrawnCandidates(
-            prior.transition[drawn], prior.control[drawn], prior.plant, prior, drawn
-        )
+        shape = (self.tasks, self.prior.support)
+        every = self.environments(np.broadcast_to(np.arange(shape[1]), shape), seen)
         return RealActionLaw(every.best_actions(seen), self.probabilities())
 
     def mean_environment(self, seen: Seen) -> DrawnSystems:

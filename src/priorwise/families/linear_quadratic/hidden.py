@@ -352,17 +352,22 @@ class LqgBelief(Candidates):
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnLqg:
         """Draw candidates, given all that was shown and what is shown now."""
         draws, now = doors.drawing(self, rng, draws), self.given(seen)
-        drawn = rng.choice(now.weights(), draws)
+        return now._environments(rng.choice(now.weights(), draws), seen)
+
+    def environments(self, points: IntArray, seen: Seen) -> DrawnLqg:
+        """Return the candidates of these numbers, given also what is shown now."""
+        return self.given(seen)._environments(points, seen)
+
+    def _environments(self, points: IntArray, seen: Seen) -> DrawnLqg:
         task = np.arange(self.tasks)[:, None]
         return DrawnLqg(
-            self.prior, drawn, now.mean[task, drawn], now.spread[task, drawn], seen.step
+            self.prior, points, self.mean[task, points], self.spread[task, points], seen.step
         )
 
     def best_action_law(self, seen: Seen) -> RealActionLaw:
         """``-K E[x]`` of each candidate, with its probability given what is shown now."""
-        now, prior = self.given(seen), self.prior
-        drawn = np.broadcast_to(np.arange(prior.support), (self.tasks, prior.support))
-        every = DrawnLqg(prior, drawn, now.mean, now.spread, seen.step)
+        now, shape = self.given(seen), (self.tasks, self.prior.support)
+        every = now._environments(np.broadcast_to(np.arange(shape[1]), shape), seen)
         return RealActionLaw(every.best_actions(seen), now.probabilities())
 
     def update(self, seen: Seen, actions: FloatArray, rewards: FloatArray, after: Signal) -> Self:

@@ -26,6 +26,7 @@ LOGISTIC = register(
         blank=_blank,
         log_marginal=Later("priorwise.families.logistic.evidence:log_marginal"),
         measure=_measure,
+        density=Later("priorwise.families.normal.density:of_weights"),
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.logistic.posteriors:LogisticPosteriors.start"),
         parameters=("mean", "cov"),

@@ -66,6 +66,7 @@ LOGIT_NORMAL = register(
         models=_models,
         coordinates=Later("priorwise.families.logit_normal.coordinates:coordinates"),
         featured=Later("priorwise.families.logit_normal.likelihood.estimator:regressed"),
+        density=Later("priorwise.families.normal.density:of_rates"),
         pair=Later("priorwise.families.normal.distance:GaussianPair.of"),
         posteriors=Later("priorwise.families.logit_normal.posteriors:LogitNormalPosteriors.start"),
         parameters=("mean", "cov"),

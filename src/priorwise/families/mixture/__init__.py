@@ -26,6 +26,7 @@ MIXTURE = Family(
     measure=Later("priorwise.families.mixture.statistics:measure"),
     pair=Later("priorwise.families.mixture.distance:pair"),
     tail_conditions=Later("priorwise.families.mixture.tails:tail_conditions"),
+    diameter=Later("priorwise.families.mixture.tails:diameter"),
     largest_diameter=Later("priorwise.families.mixture.tails:largest_diameter"),
 )
 register(MIXTURE)

@@ -1,12 +1,20 @@
-"""Distances between mixtures whose components are told apart by their laws of contexts.
+"""Distances between mixtures.
 
-An environment is a component with what that draws, so that different components exclude each other,
-and every distance is one of the components' probabilities and one for each component:
+If each component has a law of contexts of its own, an environment is a component with what that
+draws, so different components exclude each other, and every distance is one of the components'
+probabilities and one for each component:
 
     TV = sum_k (integral |p_k P_k - q_k Q_k|) / 2,    KL = sum_k p_k (log(p_k / q_k) + KL_k),
     BC = sum_k sqrt(p_k q_k) BC_k.
 
-Where components share the law of contexts they overlap, and no distance is known.
+If components share the law of contexts, they overlap. Then a coupling of the components bounds the
+total variation,
+
+    TV <= min over couplings pi of p and q of sum_ij pi_ij TV(P_i, Q_j),
+
+and draws from both mixtures estimate it, ``TV = E |p - q| / (p + q)`` under ``(p + q) / 2``, with
+the densities ``p = sum_k p_k P_k`` and ``q``. Mixtures of finitely many tasks are one prior on
+these, so their total variation is exact.
 """
 
 from dataclasses import dataclass
@@ -15,21 +23,24 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from priorwise.core.distance import DivergentPair
-from priorwise.core.family import ask
+from priorwise.core.distance import DivergentPair, Pair
+from priorwise.core.enumeration import EnumerablePrior
+from priorwise.core.family import ask, family_of, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.prior import MixturePrior
 
 
-def pair(p: MixturePrior, q: MixturePrior) -> "MixturePair":
+def pair(p: MixturePrior, q: MixturePrior) -> Any:
     """Pair the components; the laws of contexts are those of both."""
-    laws = [] if p._own is None else list(p._own.laws)
-    if p._own is None or any(law in laws[:place] for place, law in enumerate(laws)):
+    if p._own is None:
+        return _overlapping(p, q)
+    laws = list(p._own.laws)
+    if any(law in laws[:place] for place, law in enumerate(laws)):
         raise TypeError(
-            "a distance between mixtures is known only where each component has a law of contexts "
-            "of its own, so that components exclude each other; pass tv=... to bounds, such as "
-            "that of the components' probabilities"
+            "a distance between mixtures is known where the components share the law of contexts, "
+            "or each has one of its own; here some share one: pass tv=... to bounds, such as that "
+            "of the components' probabilities"
         )
     pairs = tuple(
         ask(mine, "pair", "a mixture")(mine, yours)
@@ -39,6 +50,100 @@ def pair(p: MixturePrior, q: MixturePrior) -> "MixturePair":
         if not isinstance(each, DivergentPair):
             raise TypeError(f"a distance between mixtures needs densities: {type(each).__name__}")
     return MixturePair(p.probs / p.probs.sum(), q.probs / q.probs.sum(), pairs)
+
+
+def _overlapping(p: MixturePrior, q: MixturePrior) -> Any:
+    """Pair mixtures whose components overlap."""
+    one, two = _on_points(p), _on_points(q)
+    if one is not None and two is not None and family_of(one) is family_of(two):
+        return ask(one, "pair", "a mixture")(one, two)
+    sides = _Side.of(p), _Side.of(q)
+    dense = all(side.densities is not None for side in sides)
+    return (SampledOverlap if dense else Overlap)(*sides)
+
+
+def _on_points(prior: MixturePrior) -> EnumerablePrior | None:
+    """Return the one prior on finitely many tasks that a mixture of such priors is; None for
+    others.
+    """
+    parts = prior.components
+    if len({type(each) for each in parts}) > 1 or not isinstance(parts[0], EnumerablePrior):
+        return None
+    probs = np.concatenate([w * each.probs for w, each in zip(prior.probs, parts, strict=True)])
+    every: Any = parts[0].pooled(parts[1:], np.ones(probs.size, dtype=bool))
+    one: EnumerablePrior = every.replaced(probs=probs / probs.sum())
+    return one
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One of two mixtures: its components that are possible."""
+
+    prior: MixturePrior
+    parts: tuple[Any, ...]
+    probs: FloatArray  # (component,)
+    densities: tuple[Any, ...] | None  # log densities of environments; None if one has none
+
+    @classmethod
+    def of(cls, prior: MixturePrior) -> "_Side":
+        """Leave out components of probability 0."""
+        some = np.flatnonzero(prior.probs > 0.0)
+        parts = tuple(prior.components[k] for k in some)
+        densities = [
+            ask(part, "density", "a mixture")(part) if offers(part, "density") else None
+            for part in parts
+        ]
+        dense = None if None in densities else tuple(densities)
+        return cls(prior, parts, prior.probs[some] / prior.probs[some].sum(), dense)
+
+    def log_density(self, environment: Any) -> FloatArray:
+        """``log sum_k p_k P_k`` at environments, ``(task,)``."""
+        assert self.densities is not None
+        logs = np.stack([density(environment) for density in self.densities])
+        return np.asarray(logsumexp(logs + np.log(self.probs)[:, None], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """Two mixtures whose components overlap."""
+
+    p: _Side
+    q: _Side
+
+    def total_variation(self) -> float | None:
+        """Exact for equal mixtures, and for two that have one component each."""
+        if self.p.prior == self.q.prior:
+            return 0.0
+        if len(self.p.parts) == len(self.q.parts) == 1:
+            (only,) = self.coupled()[2][0]
+            return None if only is None else only.total_variation()
+        return None
+
+    def coupled(self) -> tuple[FloatArray, FloatArray, list[list[Pair | None]]]:
+        """Probabilities of the components, and the pairs of them; None across families."""
+        pairs: list[list[Pair | None]] = [
+            [
+                ask(mine, "pair", "a mixture")(mine, yours)
+                if family_of(mine) is family_of(yours) and offers(mine, "pair")
+                else None
+                for yours in self.q.parts
+            ]
+            for mine in self.p.parts
+        ]
+        return self.p.probs, self.q.probs, pairs
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SampledOverlap(Overlap):
+    """The same where all components have densities."""
+
+    def log_ratios(self, rng: Stream) -> tuple[FloatArray, FloatArray]:
+        """Log q/p at a draw from each."""
+        drawn = [side.prior.sample(rng, rng.tasks) for side in (self.p, self.q)]
+        first, second = (self.q.log_density(x) - self.p.log_density(x) for x in drawn)
+        return first, second
 
 
 @final

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
+from priorwise.core.drawn import DrawnComponents, drawn_environments
 from priorwise.core.family import ask, statistics_of
 from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
@@ -181,6 +182,16 @@ class MixtureBelief:
         # (component, task, draw, arm)
         drawn = np.stack([part.sample(rng, draws, seen) for part in self.parts])
         return np.asarray(np.take_along_axis(drawn, index[None, :, :, None], axis=0)[0])
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnComponents:
+        """Draw the component of each draw, then its environment."""
+        index = rng.choice(self.probabilities(seen), doors.drawing(self, rng, draws))
+        parts = tuple(drawn_environments(part, rng, draws, seen) for part in self.parts)
+        return DrawnComponents(index, parts)
+
+    def mixed(self, seen: Seen) -> list[tuple[FloatArray, Any]]:
+        """Beliefs of the components, each with its posterior probability, ``(task,)``."""
+        return list(zip(self.probabilities(seen).T, self.parts, strict=True))
 
     def mean(self, seen: Seen) -> FloatArray:
         """Posterior means."""

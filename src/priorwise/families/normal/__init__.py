@@ -7,6 +7,7 @@ from priorwise.core.family import Later
 PARTS: Final[dict[str, Any]] = {
     "widened": Later("priorwise.families.normal.hyper:widened"),
     "cautious": True,
+    "density": Later("priorwise.families.normal.density:of_arms"),
     "pair": Later("priorwise.families.normal.distance:GaussianPair.of"),
     "posteriors": Later("priorwise.families.normal.posteriors:NormalPosteriors.start"),
     "parameters": ("mean", "cov"),

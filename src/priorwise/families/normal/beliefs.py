@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.drawn import DrawnWeights
 from priorwise.core.family import ask, seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import NormalRewards
@@ -124,10 +125,18 @@ class NormalBelief(SeparableTasks):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Values of the arms with ``w ~ N(m, S)``, ``(task, draw, arm)``."""
+        return np.asarray(self.prior.values(self._weights(rng, draws), seen))
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnWeights:
+        """Draw weights; the draws of :meth:`sample`."""
+        return DrawnWeights(self._weights(rng, draws), self.prior)
+
+    def _weights(self, rng: Stream, draws: int) -> FloatArray:
+        """``w ~ N(m, S)``, ``(task, draw, dim)``."""
         z = rng.normal(doors.drawing(self, rng, draws), self.m.shape[1])
         weights = z @ self.root.transpose(0, 2, 1)
         weights += self.m[:, None, :]
-        return np.asarray(self.prior.values(weights, seen))
+        return np.asarray(weights)
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws: itself one draw of the weights, from N(m, S / draws)."""

@@ -91,6 +91,12 @@ class PairLaw:
 
     pair: "NormalDifferences"
 
+    def excess(self, q: float, accuracy: float = 0.0) -> float:
+        """``E(|N(gap, std^2)| - q)_+``."""
+        gap, std = self.pair.gap, self.pair.std
+        ends = np.concatenate([(q - gap) / std, (q + gap) / std])
+        return float(std[0] * np.exp(log_loss(ends)).sum())
+
     def tail(self, p: float) -> Tail:
         """Folded normal law, in closed form at its quantile."""
         return Tail(self.pair.tail(p), 0.0, "exact")

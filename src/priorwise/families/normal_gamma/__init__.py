@@ -45,6 +45,7 @@ NORMAL_GAMMA = register(
         measure=_measure,
         models=_models,
         coordinates=Later("priorwise.families.normal_gamma.coordinates:coordinates"),
+        density=Later("priorwise.families.normal_gamma.density:density"),
         pair=Later("priorwise.families.normal_gamma.distance:NormalGammaPair.of"),
         posteriors=Later("priorwise.families.normal_gamma.posteriors:NormalGammaPosteriors.start"),
         parameters=("mean", "pulls", "shape", "rate"),

@@ -48,3 +48,16 @@ class NormalGammaEnvironment:
     def reward_variances(self) -> FloatArray:
         """Variances of rewards, ``(task, arm)``."""
         return self.noise_std**2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DrawnNormalGamma:
+    """Means and variances drawn from a posterior, as a rule on environments sees them."""
+
+    means: FloatArray  # (task, draw, arm)
+    variances: FloatArray  # (task, draw, arm): of a reward
+
+    def values(self, seen: Seen) -> FloatArray:
+        """Return the means."""
+        return self.means

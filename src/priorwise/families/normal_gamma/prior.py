@@ -28,6 +28,7 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal_gamma import student
 from priorwise.families.normal_gamma.environment import (
+    DrawnNormalGamma,
     NormalGammaEnvironment,
     NormalRewardsOfUnknownVariance,
 )
@@ -284,6 +285,15 @@ class NormalGammaBelief(SeparableTasks):
         """``mu_a ~ m + sqrt(b / (a k)) T_(2a)``, ``(task, draw, arm)``."""
         t = rng.student(2.0 * self.a, doors.drawing(self, rng, draws))
         return self.m[:, None, :] + self.scale[:, None, :] * t
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnNormalGamma:
+        """Draw the means of :meth:`sample`, then the precisions given them, ``lambda_a ~ Gamma(a +
+        1/2, b + k (mu_a - m)^2 / 2)``.
+        """
+        means = self.sample(rng, draws, seen)
+        gamma = np.maximum(rng.gamma(self.a + 0.5, draws), SMALLEST_GAMMA)
+        rate = self.b[:, None] + 0.5 * self.k[:, None] * (means - self.m[:, None]) ** 2
+        return DrawnNormalGamma(means, rate / gamma)
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws."""

@@ -19,6 +19,7 @@ from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.particle import parts
 from priorwise.families.particle import weights as weighted
+from priorwise.families.particle.environment import DrawnParticles
 from priorwise.families.particle.model import Model
 from priorwise.families.particle.parts import Part
 
@@ -107,6 +108,10 @@ class ParticleBelief(SeparableTasks):
         """
         index = self._index(rng, doors.drawing(self, rng, draws))
         return np.stack([self.particles(task)[index[task]] for task in range(self.tasks)])
+
+    def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnParticles:
+        """Draw particles; the draws of :meth:`sample`."""
+        return DrawnParticles(self.sample_parameters(rng, draws), self._model)
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean over ``draws`` drawn particles."""

@@ -62,3 +62,21 @@ class ContextualEnvironment(ParticleEnvironment):
     def log(self, signal: Signal, actions: IntArray) -> FloatArray:
         """All features that were shown, ``(task, arm x dim)``."""
         return np.asarray(signal, dtype=np.float64).reshape(len(actions), -1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DrawnParticles:
+    """Parameters drawn from a posterior, as a rule on environments sees them."""
+
+    parameters: FloatArray  # (task, draw, d)
+    model: Model
+
+    def values(self, seen: Seen) -> FloatArray:
+        """Mean reward of each arm in each of them, ``(task, draw, arm)``."""
+        tasks, draws, size = self.parameters.shape
+        if self.model.contexts is None:
+            means = self.model.means(self.parameters.reshape(-1, size))
+            return np.asarray(means).reshape(tasks, draws, -1)
+        pairs = zip(self.parameters, seen.signal, strict=True)
+        return np.stack([self.model.means(rows, x) for rows, x in pairs])

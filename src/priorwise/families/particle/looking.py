@@ -12,6 +12,7 @@ from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.particle import weights as weighted
 from priorwise.families.particle.belief import ParticleBelief
+from priorwise.families.particle.environment import DrawnParticles
 from priorwise.families.particle.moving import MovingBelief
 from priorwise.families.particle.parts import Part
 
@@ -64,6 +65,10 @@ class EnumerableParticleBelief(LooksAhead, ParticleBelief):
         """Mean rewards in each possible environment, ``(particle, arm)``."""
         assert self.prior.values is not None
         return self.prior.values.T
+
+    def environments(self, points: IntArray, seen: Seen) -> DrawnParticles:
+        """Return the particles of these numbers, ``(task, draw)``, as if drawn."""
+        return DrawnParticles(self.prior.parameters[points], self._model)
 
     def likelihoods(self, arm: int) -> list[tuple[float, FloatArray]]:
         """Rewards that an arm may show, with their probabilities in each environment."""

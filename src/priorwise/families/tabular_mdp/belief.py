@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
 from priorwise.core import doors, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
-from priorwise.core.streams import Stream
-from priorwise.core.types import FloatArray, IntArray
-from priorwise.families.tabular_mdp.environment import DrawnMdps, MdpEnvironment
+from priorwise.core.streams import Stream, WorldStreams
+from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.families.tabular_mdp.environment import DrawnMdps, MdpEnvironment, Present
 from priorwise.families.tabular_mdp.planning import q_values
 from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
 
@@ -70,7 +70,8 @@ class MdpBelief(SeparableTasks):
         actions now, ``(task,)`` each.
         """
         _, means = self.drawn(rng, draws)
-        now = means[np.arange(self.tasks), :, np.asarray(seen.signal), actions]
+        state = self.prior.contexts.now(seen.signal)
+        now = means[np.arange(self.tasks), :, state, actions]
         pairs = means.reshape(self.tasks, draws, -1)
         low = np.where(np.isneginf(pairs), np.inf, pairs).min(axis=2)  # absent actions earn nothing
         return pairs.max(axis=2).mean(axis=1), low.mean(axis=1), now.mean(axis=1)
@@ -86,14 +87,18 @@ class MdpBelief(SeparableTasks):
         actions, rewards = doors.played(self, seen, actions, rewards, low=low, high=high)
         rounds = self.prior.contexts
         state = rounds.state("seen.signal", seen.signal, self.tasks)
-        then = rounds.state("after", after, self.tasks)
-        return self._given(state, actions, rewards, then, rounds.ends(seen.step))
+        rounds.check_after(seen.step, after, self.tasks)
+        return self._given(state, actions, rewards, *rounds.led(seen.step, after))
 
     def _given(
-        self, state: IntArray, actions: IntArray, rewards: FloatArray, after: IntArray, ends: Any
+        self,
+        state: IntArray,
+        actions: IntArray,
+        rewards: FloatArray,
+        after: IntArray,
+        moved: BoolArray,
     ) -> Self:
         rows = np.arange(self.tasks)
-        moved = ~np.broadcast_to(ends, self.tasks)
         alpha, pulls, sums = self.alpha.copy(), self.pulls.copy(), self.sums.copy()
         alpha[rows, state, actions, after] += moved
         pulls[rows, state, actions] += 1.0
@@ -112,52 +117,47 @@ class MdpBelief(SeparableTasks):
         Q``. After the last step nothing is left to earn.
         """
         moves, means = self.drawn(rng, 1)
-        prior, rows, state = self.prior, np.arange(self.tasks), np.asarray(seen.signal)
+        prior, rows = self.prior, np.arange(self.tasks)
+        rounds, state = prior.contexts, prior.contexts.now(seen.signal)
         # an action that a state lacks is imagined to earn nothing; nobody chooses it
         means = means[:, 0] if prior.absent is None else np.where(prior.absent, 0.0, means[:, 0])
         drawn = MdpEnvironment(moves[:, 0], means, prior.reward_law, prior.contexts)
-        rewards, after = drawn.step(seen, actions, _Imagining(rng))  # type: ignore[arg-type]
+        rewards, after = drawn.step(seen, actions, WorldStreams(rng, rng))
         value = drawn.means[rows, state, actions]
         if np.all(seen.step == seen.horizon):
-            return Imagined(value, _Over(self), seen)
-        belief = self._given(state, actions, rewards, after, prior.contexts.ends(seen.step))
-        step = np.minimum(seen.step + 1, seen.horizon)
-        step = step if isinstance(seen.step, np.ndarray) else int(step)
-        mask = seen.mask if prior.absent is None else ~np.array(prior.absent)[after]
-        return Imagined(value, belief, replace(seen, step=step, signal=after, mask=mask))
+            return Imagined(value, Over(self.tasks, self.arms), seen)
+        belief = self._given(state, actions, rewards, *rounds.led(seen.step, after))
+        mask = seen.mask if prior.absent is None else Present(prior.absent)(after)
+        return Imagined(value, belief, replace(next_seen(seen, after), mask=mask))
 
 
-@final
-@dataclass(frozen=True)
-class _Imagining:
-    """The policy's stream in place of the world's: what is imagined is drawn by who imagines."""
-
-    rng: Stream
-
-    @property
-    def noise(self) -> Stream:
-        return self.rng
-
-    @property
-    def world(self) -> Stream:
-        return self.rng
+def next_seen(seen: Seen, after: Signal) -> Seen:
+    """What is known at the next step."""
+    step = np.minimum(seen.step + 1, seen.horizon)
+    step = step if isinstance(seen.step, np.ndarray) else int(step)
+    return replace(seen, step=step, signal=after)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Over:
+class Over:
     """A belief after the last step: no action earns anything."""
 
-    belief: MdpBelief
+    tasks: int
+    arms: int
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        return np.zeros((self.belief.tasks, draws, self.belief.arms))
+        """Nothing is earned, ``(task, draw, arm)``."""
+        return np.zeros((self.tasks, draws, self.arms))
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
-        return np.zeros((self.belief.tasks, self.belief.arms))
+        """Nothing is earned, ``(task, arm)``."""
+        return np.zeros((self.tasks, self.arms))
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
+        """Stay."""
         return self
 
     def imagine(self, rng: Stream, actions: IntArray, seen: Seen) -> Imagined:
-        return Imagined(np.zeros(self.belief.tasks), self, seen)
+        """Earn nothing."""
+        return Imagined(np.zeros(self.tasks), self, seen)

@@ -5,7 +5,7 @@ draws.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -16,17 +16,63 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.tabular_mdp import planning
 from priorwise.families.tabular_mdp.planning import optimal_value, q_values, steps_left
 
+LastMove = Literal["hidden", "shown"]
+
 
 @final
 @dataclass(frozen=True)
 class Rounds:
-    """What all tasks share: the number of states, the law of the first state of a round, and after
-    how many steps a reset comes (None: never).
+    """What all tasks share: the number of states, the law of the first state of a round, after how
+    many steps a reset comes (None: never), and whether the last move of a round is shown.
+
+    A signal is the state. After a reset that shows the last move it is ``state + states (1 +
+    arrived)``, with the state to which the last move led.
     """
 
     states: int
     start: tuple[float, ...]
     round_steps: int | None
+    last_move: LastMove = "hidden"
+
+    @property
+    def shows(self) -> bool:
+        """Whether resets show the last move."""
+        return self.round_steps is not None and self.last_move == "shown"
+
+    def now(self, signal: Signal) -> IntArray:
+        """Return the present state that a signal shows, ``(task,)``."""
+        return np.asarray(signal) % self.states if self.shows else np.asarray(signal)
+
+    def arrived(self, signal: Signal) -> IntArray:
+        """Return where the last move of the round before led, ``(task,)``; -1 if that is not
+        shown.
+        """
+        return np.asarray(signal) // self.states - 1
+
+    def reset(self, state: Any, arrived: Any) -> Any:
+        """Return the signal of a reset that shows the last move: numbers, or ``(task,)``."""
+        return state + self.states * (1 + arrived)
+
+    def led(self, step: int | IntArray, after: Signal) -> tuple[IntArray, BoolArray]:
+        """Return where a step led, ``(task,)``, and whether that is known, from the next signal."""
+        then = self.now(after)
+        ends = np.broadcast_to(self.ends(step), then.shape)
+        if not self.shows:
+            return then, ~ends
+        return np.where(ends, self.arrived(after), then), np.ones(then.shape, dtype=bool)
+
+    def check_after(self, step: int | IntArray, after: Signal, tasks: int) -> None:
+        """Refuse a next signal that does not show what it must."""
+        self.state("after", after, tasks)
+        if not self.shows:
+            return
+        ends = np.broadcast_to(self.ends(step), tasks)
+        if (wrong := (self.arrived(after) >= 0) != ends).any():
+            task = int(np.argmax(wrong))
+            raise ValueError(
+                "after must be a state, or state + states (1 + arrived) at the end of a round, got "
+                f"{after[task]} in task {task}"
+            )
 
     def left(self, seen: Seen) -> int | IntArray:
         """Steps to the end of the round, this one among them."""
@@ -45,10 +91,11 @@ class Rounds:
                 f"{name} must be the state of each task, integers ({tasks},), got "
                 f"{'None' if signal is None else f'{array.dtype} of shape {array.shape}'}"
             )
-        if array.size and not 0 <= array.min() <= array.max() < self.states:
+        most = self.states * (self.states + 1) if self.shows else self.states
+        if array.size and not 0 <= array.min() <= array.max() < most:
             wrong = array.min() if array.min() < 0 else array.max()
-            raise ValueError(f"{name} must be states 0..{self.states - 1}, got {wrong}")
-        return array.astype(np.int64, copy=False)
+            raise ValueError(f"{name} must be states 0..{most - 1}, got {wrong}")
+        return self.now(array.astype(np.int64, copy=False))
 
 
 @final
@@ -60,7 +107,7 @@ class Present:
 
     def __call__(self, signal: Signal) -> BoolArray:
         """Return which may be played, ``(task, arm)``."""
-        return ~np.array(self.absent)[signal]
+        return ~np.array(self.absent)[np.asarray(signal) % len(self.absent)]
 
 
 @final
@@ -84,23 +131,31 @@ class MdpEnvironment:
         """``r ~ D(mu(s, a))``, ``s' ~ P(. | s, a)``; after the last step of a round, the first
         state of the next one.
         """
-        rows = np.arange(len(actions))
-        rewards = self.law.draw(self.means[rows, seen.signal, actions], actions, rng.noise)
-        weights = self.transitions[rows, seen.signal, actions]
-        ends = np.broadcast_to(self.rounds.ends(seen.step), len(actions))
-        weights = np.where(ends[:, None], self.rounds.start, weights)
-        return rewards, rng.world.choice(weights)
+        rows, rounds = np.arange(len(actions)), self.rounds
+        state = rounds.now(seen.signal)
+        rewards = self.law.draw(self.means[rows, state, actions], actions, rng.noise)
+        weights = self.transitions[rows, state, actions]
+        ends = np.broadcast_to(rounds.ends(seen.step), len(actions))
+        if rounds.shows:
+            then = rng.world.choice(weights)
+            first = rng.world.choice(np.broadcast_to(rounds.start, weights.shape))
+            return rewards, np.where(ends, rounds.reset(first, then), then)
+        return rewards, rng.world.choice(np.where(ends[:, None], rounds.start, weights))
 
     def log(self, signal: Signal, actions: IntArray) -> FloatArray:
-        """Log the state, ``(task, 1)``."""
-        return np.asarray(signal, dtype=np.float64)[:, None]
+        """Log the state, ``(task, 1)``; if the last moves of rounds are shown, also where these
+        led, or -1, ``(task, 2)``.
+        """
+        columns = [self.rounds.now(signal)]
+        columns += [self.rounds.arrived(signal)] if self.rounds.shows else []
+        return np.stack(columns, axis=1).astype(np.float64)
 
     def planned(self, seen: Seen) -> FloatArray:
         """What each action earns to the end of the round if all later ones are the best,
         ``(task, arm)``.
         """
         q = q_values(self.transitions, self.means, self.rounds.left(seen))
-        return np.asarray(q[np.arange(len(q)), seen.signal])
+        return np.asarray(q[np.arange(len(q)), self.rounds.now(seen.signal)])
 
     def optimal(self, horizon: int) -> FloatArray:
         """Expected total reward of the best policy in each task, ``(task,)``, by dynamic
@@ -122,6 +177,7 @@ class DrawnMdps:
     rewards: FloatArray  # (task, draw, state, action)
     rounds: Rounds
     plans: FloatArray  # (task, draw, step, state, action): Q with 1, 2, ... steps left
+    points: IntArray | None = None  # (task, draw): which candidate; None without candidates
 
     def __eq__(self, other: object) -> bool:
         """Equal if all their numbers are."""
@@ -152,4 +208,4 @@ class DrawnMdps:
                 "left: seen.step is before the step of the draw"
             )
         rows = np.arange(len(self.plans))
-        return np.asarray(self.plans[rows, :, left - 1, seen.signal])
+        return np.asarray(self.plans[rows, :, left - 1, self.rounds.now(seen.signal)])

@@ -2,8 +2,9 @@
 and actions; rewards known, Bernoulli or normal.
 
 A task is one MDP that is met for several rounds. Each round starts in a state drawn from ``start``;
-after ``round_steps`` steps comes a reset, a transition that depends on the step alone and teaches
-nothing. This is the paper's Bayesian MDP: the environment is drawn once, states are shown.
+after ``round_steps`` steps comes a reset, a transition that depends on the step alone. By default
+the last move of a round is hidden and teaches nothing; ``last_move="shown"`` shows it. This is the
+paper's Bayesian MDP: the environment is drawn once, states are shown.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.families.tabular_mdp.environment import MdpEnvironment, Present, Rounds
+from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Present, Rounds
 from priorwise.families.tabular_mdp.rewards import (
     KnownRewards,
     NormalRewardPrior,
@@ -51,6 +52,10 @@ class DirichletMdpPrior(Serializable):
         :class:`~priorwise.families.NormalRewardPrior`.
     round_steps
         Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
+    last_move
+        ``"hidden"``: the last step of a round shows the first state of the next one alone.
+        ``"shown"``: also where its move led. The signal of a reset is then ``state + states (1 +
+        arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.
     start
         The first state of a round, or its law ``(state,)``.
     names
@@ -73,6 +78,7 @@ class DirichletMdpPrior(Serializable):
     transitions: FloatArray
     rewards: Any
     round_steps: int | None
+    last_move: LastMove
     start: FloatArray
     names: tuple[str, ...] | None = field(repr=False)
 
@@ -82,6 +88,7 @@ class DirichletMdpPrior(Serializable):
         rewards: Any,
         *,
         round_steps: int | None = None,
+        last_move: LastMove = "hidden",
         start: int | ArrayLike = 0,
         names: Any = None,
     ) -> None:
@@ -107,12 +114,14 @@ class DirichletMdpPrior(Serializable):
                 f"{stuck[0]} has none"
             )
         model = model_of(rewards, (states, arms))
+        validation.one_of("last_move", last_move, LastMove)
         values = {
             "transitions": alpha,
             "rewards": rewards if isinstance(rewards, Serializable) else model.means,
             "round_steps": None
             if round_steps is None
             else validation.count("round_steps", round_steps),
+            "last_move": last_move,
             "start": first_state(start, states),
             "names": validation.names(names, arms),
         }
@@ -172,7 +181,7 @@ class DirichletMdpPrior(Serializable):
     @cached_property
     def contexts(self) -> Rounds:
         """What tasks show: states, and when they start anew; priors that are compared share it."""
-        return Rounds(self.states, tuple(self.start.tolist()), self.round_steps)
+        return Rounds(self.states, tuple(self.start.tolist()), self.round_steps, self.last_move)
 
     @cached_property
     def _filled(self) -> BoolArray:
@@ -276,10 +285,10 @@ class DirichletMdpPrior(Serializable):
         return MdpBelief(self, self.transitions + seen.moves, seen.pulls, seen.sums, resets)
 
     def tiles(self, horizon: int, uses: frozenset[str]) -> FamilyTiles | None:
-        """Tile functions for the compiled loop; None with normal rewards or absent actions, which
-        run in NumPy.
+        """Tile functions for the compiled loop; None with normal rewards, absent actions or last
+        moves that are shown, which run in NumPy.
         """
-        if isinstance(self.reward_model, NormalRewardPrior) or self.absent:
+        if isinstance(self.reward_model, NormalRewardPrior) or self.absent or self.contexts.shows:
             return None
         from priorwise.families.tabular_mdp.tiles import family_tiles
 

@@ -15,6 +15,7 @@ from priorwise.core.columns import Pulls, Steps, counts, table, trajectory, zero
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
+from priorwise.families.tabular_mdp.environment import LastMove
 
 
 @final
@@ -86,8 +87,11 @@ class MdpStatistics(PerTask):
 
     @classmethod
     def known(cls, prior: Any) -> dict[str, Any]:
-        """States, actions and their names, and when a reset comes."""
-        return {name: getattr(prior, name) for name in ("states", "arms", "names", "round_steps")}
+        """States, actions and their names, when a reset comes and whether it shows the last
+        move.
+        """
+        names = ("states", "arms", "names", "round_steps", "last_move")
+        return {name: getattr(prior, name) for name in names}
 
     @classmethod
     def of(cls, data: Any, *, steps: Steps = None, **known: Any) -> Self:
@@ -108,6 +112,7 @@ class MdpStatistics(PerTask):
         states: int = 1,
         arms: int = 1,
         round_steps: int | None = None,
+        last_move: LastMove = "hidden",
         names: Any = None,
         **known: Any,
     ) -> Self:
@@ -117,7 +122,8 @@ class MdpStatistics(PerTask):
         move.
         """
         actions, rewards = trajectory(played.actions, played.rewards, arms)
-        if played.log is None or played.log.shape != (*actions.shape, 1):
+        shows = round_steps is not None and last_move == "shown"
+        if played.log is None or played.log.shape != (*actions.shape, 1 + shows):
             raise ValueError("the tasks show no states: statistics of an MDP need the log of one")
         at = played.log[:, :, 0].astype(np.int64)
         if at.min() < 0 or at.max() >= states:
@@ -129,11 +135,15 @@ class MdpStatistics(PerTask):
             flat = None if weights is None else weights.ravel()
             return np.bincount(places.ravel(), flat, minlength=size).astype(np.float64)
 
-        step = np.arange(1, horizon)
-        moved = step % (horizon if round_steps is None else round_steps) != 0
+        after = at[:, 1:]
+        ends = np.arange(1, horizon) % (horizon if round_steps is None else round_steps) == 0
+        moved = ~ends
+        if shows:
+            arrived = played.log[:, 1:, 1].astype(np.int64)
+            after, moved = np.where(ends, arrived, after), np.ones_like(ends)
         size, shape = tasks * states * arms, (tasks, states, arms)
         return cls(
-            summed((pairs[:, :-1] * states + at[:, 1:])[:, moved], None, size * states).reshape(
+            summed((pairs[:, :-1] * states + after)[:, moved], None, size * states).reshape(
                 *shape, states
             ),
             summed(pairs, None, size).reshape(shape),

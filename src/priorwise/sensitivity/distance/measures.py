@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.distance import Distance, DivergentPair, Pair, SampledPair
+from priorwise.core.distance import CoupledPair, Distance, DivergentPair, Pair, SampledPair
 from priorwise.core.estimates import std_error
 from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
@@ -34,7 +34,8 @@ def total_variation(
     * ``sqrt(KL / 2)`` (Pinsker) and ``sqrt(1 - exp(-KL))`` (Bretagnolle-Huber), in both directions,
     * ``1 - prod_i (1 - TV_i)`` over independent parts;
 
-    for laws of a user's own, whose densities are known at draws only, it is 1.
+    for laws of a user's own, whose densities are known at draws only, it is 1. For mixtures it is
+    the least ``sum_ij pi_ij TV(P_i, Q_j)`` over couplings ``pi`` of the components' probabilities.
 
     Parameters
     ----------
@@ -67,20 +68,55 @@ def of_pair(supplied: Pair, p: Any, seed: int | None, draws: int) -> Distance:
     exact = supplied.total_variation()
     if exact is not None:
         return Distance(exact, "exact", 0.0, exact)
+    if isinstance(supplied, CoupledPair):
+        upper = _coupled(supplied, p)
+        if draws == 0 or not isinstance(supplied, SampledPair):
+            return Distance(upper, "upper", 0.0, upper)
+        mean, std_error = _estimate(supplied, _seed(seed, p), draws)
+        return Distance(min(mean, upper), "estimate", std_error, upper)
     known = isinstance(supplied, DivergentPair) or not isinstance(supplied, SampledPair)
     pair: Any = with_divergences(supplied, p, "total_variation") if known else supplied
     upper = _upper(pair) if known else 1.0
     if draws == 0:
         return Distance(upper, "upper", 0.0, upper)
+    mean, std_error = _estimate(pair, _seed(seed, p), draws)
+    lower = -np.expm1(pair.log_affinity()) if known else 0.0  # 1 - BC <= TV
+    return Distance(float(min(max(mean, lower), upper)), "estimate", std_error, upper)
+
+
+def _seed(seed: int | None, p: Any) -> int:
     if seed is None:
         raise ValueError(
             f"the total variation between these {type(p).__name__}s has no closed form and is "
             "estimated by sampling: "
             "pass seed=..., or estimate=False for a certified upper bound without a seed"
         )
-    mean, std_error = _estimate(pair, seed, draws)
-    lower = -np.expm1(pair.log_affinity()) if known else 0.0  # 1 - BC <= TV
-    return Distance(float(min(max(mean, lower), upper)), "estimate", std_error, upper)
+    return seed
+
+
+def _coupled(pair: CoupledPair, p: Any) -> float:
+    """``min sum_ij pi_ij TV_ij`` over couplings pi of the components, each ``TV_ij`` at its bound.
+
+    The bound allows for the rounding of the linear program: it adds how far the marginals of its
+    coupling are from the components' probabilities.
+    """
+    from scipy.optimize import linprog
+
+    first, second, pairs = pair.coupled()
+    costs = [
+        [1.0 if each is None else of_pair(each, p, None, 0).upper for each in row] for row in pairs
+    ]
+    rows, columns = np.indices((first.size, second.size)).reshape(2, -1)
+    ends = np.concatenate(
+        [rows == np.arange(first.size)[:, None], columns == np.arange(second.size)[:, None]]
+    ).astype(float)
+    masses = np.concatenate([first, second])
+    solution = linprog(np.ravel(costs), A_eq=ends, b_eq=masses, method="highs").x
+    if solution is None:
+        return 1.0
+    coupling = np.maximum(solution, 0.0)
+    missed = np.abs(ends @ coupling - masses).sum() / 2.0
+    return float(min(1.0, (coupling @ np.ravel(costs) + missed) * (1.0 + ROUNDING)))
 
 
 def kl(p: Any, q: Any) -> float:
