@@ -1,20 +1,22 @@
 """Beliefs about the weights of logistic rewards: every pull, and Laplace's normal law."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
 
 import numpy as np
 
 from priorwise.core import doors
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.approximate import WeightedDraws
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.contexts import GivenContexts
 from priorwise.families.logistic.corrected import posterior
 from priorwise.families.logistic.statistics import check_features, widened
-from priorwise.families.logit_normal.tilted import rates
+from priorwise.families.logit_normal.tilted import rates, softplus
 from priorwise.families.normal.beliefs import NormalBelief
+from priorwise.families.normal.importance import weighted
 
 if TYPE_CHECKING:
     from priorwise.families.logistic.prior import LogisticPrior
@@ -50,6 +52,8 @@ class LogisticBelief(NormalBelief):
     approximation (:mod:`~priorwise.families.logistic.corrected`), and the pulls that it stands for.
     """
 
+    approximate: ClassVar[bool] = True
+
     prior: "LogisticPrior"
     u: FloatArray  # (task, dim): the mode in units of the prior, where the next search starts
     x: FloatArray  # (task, row, dim): features of the pulled arms; zeros in rows beyond the pulls
@@ -79,6 +83,23 @@ class LogisticBelief(NormalBelief):
         x = doors.chosen_features(seen, actions, self.arms, self.prior.dim)
         check_features("seen.signal", x)
         return x
+
+    def weighted_draws(self, rng: Stream, draws: int, seen: Seen) -> WeightedDraws:
+        """Success probabilities with their weights under the posterior and under its normal
+        approximation.
+        """
+        prior = self.prior
+        z, shift = self.x @ prior._root, np.einsum("tnj,j->tn", self.x, prior.mean)
+        pulled = (np.arange(self.x.shape[1]) < self.pulls[:, None])[:, None]
+
+        def log_likelihood(u: FloatArray) -> FloatArray:
+            eta = shift[:, None] + u @ z.transpose(0, 2, 1)
+            each = self.r[:, None] * eta - softplus(eta)
+            return np.asarray(np.where(pulled, each, 0.0).sum(axis=2))
+
+        law = posterior(prior, self.x, self.r, self.u)
+        u, *weights = weighted(law.u, law.spread, log_likelihood, rng, draws)
+        return WeightedDraws(prior.values(prior.mean + u @ prior._root.T, seen), *weights)
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws."""

@@ -24,6 +24,9 @@ class Rounds:
     how many steps a reset comes (None: never).
     """
 
+    of_environment: ClassVar[bool] = False
+    """The first state has the same law in all tasks."""
+
     states: int
     start: tuple[float, ...]
     round_steps: int | None
