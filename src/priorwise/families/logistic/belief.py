@@ -118,6 +118,9 @@ class LogisticBelief(NormalBelief):
         """Law of the arm with the largest log odds in one draw, by quadrature; None for more."""
         return None if draws > 1 else super().argmax_law(draws, rule, seen)
 
+    def extremes(self, seen: Seen) -> None:
+        """Return None: those of the normal law are log odds, not rates."""
+
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ Bernoulli``; a reward between 0 and 1 counts as that share of a
         success.
