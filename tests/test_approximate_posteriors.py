@@ -5,6 +5,7 @@ The grid integrates prior times likelihood in units of the prior. The library dr
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from scipy.special import log_expit
 
 import priorwise as pw
+from priorwise.advise.certificate_words import _of_bound
 from priorwise.core.approximate import ComparableBelief, WeightedDraws, is_approximate
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
@@ -248,3 +250,11 @@ def test_the_ladder_counts_what_approximations_add(seed: int) -> None:
     )
     assert exact.certified
     assert all(rung.holds for rung in exact.rungs)
+
+
+def test_a_certificate_does_not_promise_an_approximate_bound() -> None:
+    p, q = (pw.LogitNormalPrior([m, 0.0], np.eye(2)) for m in (0.0, 1e-5))
+    bounds = [pw.reward_bound(p, q, TS, 3, **more) for more in ({}, {"approximation": 0.0})]
+    said = [_of_bound(SimpleNamespace(bound=bound)) for bound in bounds]
+    assert ["95 %" in each for each in said] == [False, True]
+    assert "approximate" in said[0]

@@ -365,10 +365,12 @@ def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
     )
     assert [rung["delta"] for rung in content["rungs"]] == [rung.delta for rung in ladder.rungs]
     assert content["gap"]["mean"] == ladder.gap.mean
-    assert (
-        content["bound"]["reward"]
-        == pw.reward_bound(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3).value
-    )
+    for name, sharp in (("bound", False), ("sharp_bound", True)):
+        bound = pw.reward_bound(
+            problem.prior, problem.misspecified, pw.ThompsonSampling(), 3, sharp=sharp
+        )
+        assert content[name]["reward"] == bound.value
+        assert content[name]["kind"] == "certified"
     assert not Path("out").exists()
 
 
