@@ -222,6 +222,7 @@ def test_who_is_approximate() -> None:
     assert is_approximate(pw.MixturePrior([one, one], [0.5, 0.5]))
     beta = pw.BetaPrior([1.0, 2.0], 1.0)
     assert not is_approximate(beta)
+    assert not is_approximate(pw.LogitNormalPrior([0.0, 1.0], np.zeros((2, 2))))  # certain
     assert not is_approximate(pw.MixturePrior([beta, beta], [0.5, 0.5]))
 
 

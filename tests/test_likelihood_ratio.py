@@ -66,8 +66,9 @@ def bounded(belief: Any) -> tuple[Any, Any]:
     weights = 3.0 * np.cosh(v) * 0.005 * expit(z) * expit(-z)
     a, b = belief.a[:, :, None], belief.b[:, :, None]
     log_density = (a - 1.0) * log_expit(z) + (b - 1.0) * log_expit(-z) - betaln(a, b)
-    laws = betainc(a, b, expit(z)), betainc(b, a, expit(-z)), np.exp(log_density)
-    return on_a_grid(weights, *laws)
+    above = betainc(b, a, expit(-z))
+    below = np.where(z > 0.0, 1.0 - above, betainc(a, b, expit(z)))  # 1 - x keeps its digits
+    return on_a_grid(weights, below, above, np.exp(log_density))
 
 
 def normal(belief: Any) -> tuple[Any, Any]:
@@ -314,10 +315,21 @@ def test_draws_of_a_heavy_tailed_diameter_are_noticed(
 def test_log_odds_taken_for_rates_are_noticed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """The control of the logistic rung: the range of log odds beside the means of rates."""
     belief = type(METHODS["logistic"].pair(np.random.default_rng(seed))[0].belief(1))
-    monkeypatch.setattr(belief, "approximate", False)
+    monkeypatch.setattr(belief, "approximate", property(lambda _: False))
     monkeypatch.setattr(belief, "extremes", NormalBelief.extremes)
     with pytest.raises(AssertionError):
         check("logistic", 4, seed)
+
+
+def test_one_pull_with_rates_near_the_edge(seed: int) -> None:
+    """Log odds with a wide scale, in which the turn of the logistic function is narrow."""
+    p = pw.BetaPrior([0.6591462, 0.07375962], [0.15462668, 0.2530316])
+    q = pw.BetaPrior([0.78380724, 0.40459402], [4.57471801, 1.64329503])
+    for first, second in ((p, q), (q, p)):
+        known = exact(first, second, METHODS["beta"])[0]
+        found = walk(first, second, TS, 1, histories=2, seed=seed).parting
+        assert found is not None
+        assert (found.lost + found.gained)[0] == pytest.approx(known, rel=1e-8)
 
 
 def test_one_pull_with_heavy_tails_leaves_nothing_to_chance(seed: int) -> None:

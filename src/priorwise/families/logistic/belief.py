@@ -1,7 +1,7 @@
 """Beliefs about the weights of logistic rewards: every pull, and Laplace's normal law."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import numpy as np
 
@@ -52,8 +52,6 @@ class LogisticBelief(NormalBelief):
     approximation (:mod:`~priorwise.families.logistic.corrected`), and the pulls that it stands for.
     """
 
-    approximate: ClassVar[bool] = True
-
     prior: "LogisticPrior"
     u: FloatArray  # (task, dim): the mode in units of the prior, where the next search starts
     x: FloatArray  # (task, row, dim): features of the pulled arms; zeros in rows beyond the pulls
@@ -83,6 +81,11 @@ class LogisticBelief(NormalBelief):
         x = doors.chosen_features(seen, actions, self.arms, self.prior.dim)
         check_features("seen.signal", x)
         return x
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the posterior is more than a point."""
+        return bool(self.prior.cov.any())
 
     def weighted_draws(self, rng: Stream, draws: int, seen: Seen) -> WeightedDraws:
         """Success probabilities with their weights under the posterior and under its normal

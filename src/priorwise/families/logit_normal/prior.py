@@ -166,8 +166,6 @@ def check_sizes(mean: FloatArray, var: FloatArray, name: str = "cov") -> None:
 class LogitNormalBelief(SeparableTasks):
     """Posterior of each task: its counts, and the normal factors that stand for them."""
 
-    approximate: ClassVar[bool] = True
-
     prior: LogitNormalPrior
     successes: FloatArray  # (task, arm)
     pulls: FloatArray  # (task, arm)
@@ -217,6 +215,11 @@ class LogitNormalBelief(SeparableTasks):
         m, root = self.normal
         z = rng.normal(doors.drawing(self, rng, draws), self.arms)
         return rates(m[:, None, :] + z @ root.transpose(0, 2, 1))
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the posterior is more than a point."""
+        return bool(self.prior.cov.any())
 
     def weighted_draws(self, rng: Stream, draws: int, seen: Seen) -> WeightedDraws:
         """Rates with their weights under the posterior and under its normal approximation."""
