@@ -365,10 +365,12 @@ def test_bound_numbers_are_those_of_the_library(prior: Path) -> None:
     )
     assert [rung["delta"] for rung in content["rungs"]] == [rung.delta for rung in ladder.rungs]
     assert content["gap"]["mean"] == ladder.gap.mean
-    assert (
-        content["certified"]["reward"]
-        == pw.reward_bound(problem.prior, problem.misspecified, pw.ThompsonSampling(), 3).value
-    )
+    for name, sharp in (("bound", False), ("sharp_bound", True)):
+        bound = pw.reward_bound(
+            problem.prior, problem.misspecified, pw.ThompsonSampling(), 3, sharp=sharp
+        )
+        assert content[name]["reward"] == bound.value
+        assert content[name]["kind"] == "certified"
     assert not Path("out").exists()
 
 
@@ -419,7 +421,7 @@ def test_bound_of_a_problem_with_a_state(prior: Path) -> None:
     assert content["exact"]
     assert content["gap"]["mean"] == ladder.gap.mean
     certified = pw.sensitivity.pomdp_reward_bound((true, wrong), pw.ThompsonSampling(), 3)
-    assert content["certified"]["reward"] == certified.value
+    assert content["bound"]["reward"] == certified.value
     assert certified.value == pytest.approx(0.6 * 3 * 0.6)
 
 

@@ -18,6 +18,7 @@ from scipy.special import betainc, betaln, expit, gammaln, log_expit, stdtr
 
 import priorwise as pw
 from priorwise.core.protocols import Seen
+from priorwise.families.normal.beliefs import NormalBelief
 from priorwise.sensitivity.exact.chain import exact_chain
 from priorwise.sensitivity.ladder.ladder import COUPLED, LIKELIHOOD
 from priorwise.sensitivity.ladder.walk import walk
@@ -65,8 +66,9 @@ def bounded(belief: Any) -> tuple[Any, Any]:
     weights = 3.0 * np.cosh(v) * 0.005 * expit(z) * expit(-z)
     a, b = belief.a[:, :, None], belief.b[:, :, None]
     log_density = (a - 1.0) * log_expit(z) + (b - 1.0) * log_expit(-z) - betaln(a, b)
-    laws = betainc(a, b, expit(z)), betainc(b, a, expit(-z)), np.exp(log_density)
-    return on_a_grid(weights, *laws)
+    above = betainc(b, a, expit(-z))
+    below = np.where(z > 0.0, 1.0 - above, betainc(a, b, expit(z)))  # 1 - x keeps its digits
+    return on_a_grid(weights, below, above, np.exp(log_density))
 
 
 def normal(belief: Any) -> tuple[Any, Any]:
@@ -95,6 +97,68 @@ def binary_rewards(prior: Any, arm: int) -> tuple[Any, Any]:
     return np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
 
 
+FEATURES = np.array([[1.0, 0.3], [-0.4, 1.0]])
+U = np.stack([each.ravel() for each in np.meshgrid(*2 * [np.linspace(-7.5, 7.5, 201)])])
+
+
+def features_of(prior: Any) -> Any:
+    """What a linear prior shows, always the same; None for others."""
+    return FEATURES[None] if hasattr(prior, "contexts") else None
+
+
+def linear(belief: Any) -> tuple[Any, Any]:
+    """Differences of two arms' values are normal."""
+    apart = FEATURES[0] - FEATURES[1]
+    gap, root = belief.m @ apart, np.einsum("tij,i->tj", belief.root, apart)
+    std = np.sqrt((root**2).sum(axis=1))
+    return stats.norm.cdf(gap / std), stats.foldnorm.mean(np.abs(gap) / std, scale=std)
+
+
+def linear_rewards(prior: Any, arm: int) -> tuple[Any, Any]:
+    z, x = np.arange(-9.0, 9.0, 0.01), FEATURES[arm]
+    std = np.sqrt(x @ prior.cov @ x + prior.noise_var[arm])
+    return x @ prior.mean + std * z, stats.norm.pdf(z) * 0.01
+
+
+def posterior_rates(prior: Any, log_likelihood: Any) -> tuple[Any, Any]:
+    """Rates of both arms on a grid, with their exact posterior weights."""
+    x = FEATURES if hasattr(prior, "contexts") else np.eye(2)
+    eta = x @ (prior.mean[:, None] + np.linalg.cholesky(prior.cov) @ U)
+    log_weights = log_likelihood(eta) - 0.5 * (U**2).sum(axis=0)
+    weights = np.exp(log_weights - log_weights.max())
+    return expit(eta), weights / weights.sum()
+
+
+def approximate(belief: Any) -> tuple[Any, Any]:
+    """The law that the normal approximation plays, and the diameter under the exact posterior."""
+    if hasattr(belief.prior, "contexts"):
+        first = linear(belief)[0]
+    else:
+        m, root = belief.normal
+        apart = root[:, 0] - root[:, 1]
+        first = stats.norm.cdf((m[:, 0] - m[:, 1]) / np.sqrt((apart**2).sum(axis=1)))
+
+    def log_likelihood(eta: Any, task: int) -> Any:
+        if hasattr(belief.prior, "contexts"):
+            arms = (belief.x[task] @ np.linalg.inv(FEATURES)).round().argmax(axis=1)
+            signs = 2.0 * belief.r[task] - 1.0
+            return log_expit(signs[:, None] * eta[arms]).sum(axis=0)
+        s, n = belief.successes[task][:, None], belief.pulls[task][:, None]
+        return (s * log_expit(eta) + (n - s) * log_expit(-eta)).sum(axis=0)
+
+    diameters = []
+    for task in range(belief.tasks):
+        rates, weights = posterior_rates(belief.prior, lambda eta, t=task: log_likelihood(eta, t))
+        diameters.append(np.abs(rates[0] - rates[1]) @ weights)
+    return first, np.array(diameters)
+
+
+def click_rewards(prior: Any, arm: int) -> tuple[Any, Any]:
+    rates, weights = posterior_rates(prior, lambda _: 0.0)
+    mean = rates[arm] @ weights
+    return np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
+
+
 @dataclass(frozen=True)
 class Method:
     """How pairs of priors are drawn, and how their integrals are done by hand."""
@@ -102,6 +166,7 @@ class Method:
     pair: Callable[[np.random.Generator], Pair]
     laws: Callable[[Any], tuple[Any, Any]]
     rewards: Callable[[Any, int], tuple[Any, Any]]
+    extremes: bool = True  # whether the belief knows them, so that one pull leaves no chance
 
 
 def heavy_pair(rng: np.random.Generator) -> Pair:
@@ -126,10 +191,32 @@ def normal_pair(rng: np.random.Generator) -> Pair:
     return prior(), prior()
 
 
+def weights_pair(family: Any, scale: float) -> Callable[[np.random.Generator], Pair]:
+    """Priors over two weights or two log odds."""
+
+    def pair(rng: np.random.Generator) -> Pair:
+        def prior() -> Any:
+            root = rng.normal(size=(2, 2))
+            cov = scale * (root @ root.T + 0.1 * np.eye(2))
+            more = {} if family is pw.LogitNormalPrior else {"contexts": FEATURES}
+            return family(rng.normal(size=2), cov, **more)
+
+        return prior(), prior()
+
+    return pair
+
+
 METHODS = {
     "normal-gamma": Method(heavy_pair, heavy, student_rewards),
     "beta": Method(beta_pair, bounded, binary_rewards),
     "gaussian": Method(normal_pair, normal, normal_rewards),
+    "linear": Method(weights_pair(pw.LinearGaussianPrior, 1.0), linear, linear_rewards),
+    "logit-normal": Method(
+        weights_pair(pw.LogitNormalPrior, 4.0), approximate, click_rewards, extremes=False
+    ),
+    "logistic": Method(
+        weights_pair(pw.LogisticPrior, 4.0), approximate, click_rewards, extremes=False
+    ),
 }
 
 
@@ -145,7 +232,9 @@ def exact(p: Any, q: Any, method: Method) -> tuple[float, float]:
     two = one
     for arm in range(2):
         rewards, weights = method.rewards(p, arm)
-        actions, seen = np.full(len(rewards), arm), Seen(1, 2, 2)
+        shown = features_of(p)
+        shown = None if shown is None else np.repeat(shown, len(rewards), axis=0)
+        actions, seen = np.full(len(rewards), arm), Seen(1, 2, 2, signal=shown)
         beliefs = [
             each.belief(len(rewards)).update(seen, actions, rewards, None) for each in (p, q)
         ]
@@ -156,17 +245,18 @@ def exact(p: Any, q: Any, method: Method) -> tuple[float, float]:
 
 
 def check(name: str, pairs: int, seed: int) -> None:
-    """With one pull equal to 1e-6 of itself; with two within 5 standard errors, so one false alarm
-    in 1.7 million pairs. A test below is the control.
+    """With one pull equal to 1e-6 of itself, if the belief knows its extremes; with two within 5
+    standard errors, so one false alarm in 1.7 million pairs. A test below is the control.
     """
     rng, method = np.random.default_rng(seed), METHODS[name]
     scores = []
     for case in range(pairs):
         p, q = method.pair(rng)
         one, two = exact(p, q, method)
-        first = walk(p, q, TS, 1, histories=2, seed=seed).parting
-        assert first is not None
-        assert (first.lost + first.gained)[0] == pytest.approx(one, rel=1e-6, abs=1e-9)
+        if method.extremes:
+            first = walk(p, q, TS, 1, histories=2, seed=seed).parting
+            assert first is not None
+            assert (first.lost + first.gained)[0] == pytest.approx(one, rel=1e-6, abs=1e-9)
         found = walk(p, q, TS, 2, histories=600, seed=seed + case).parting
         assert found is not None
         width = found.lost + found.gained
@@ -220,6 +310,26 @@ def test_draws_of_a_heavy_tailed_diameter_are_noticed(
     monkeypatch.setattr(belief, "extremes", lambda *_: None)
     with pytest.raises(AssertionError):
         check("normal-gamma", 4, seed)
+
+
+def test_log_odds_taken_for_rates_are_noticed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """The control of the logistic rung: the range of log odds beside the means of rates."""
+    belief = type(METHODS["logistic"].pair(np.random.default_rng(seed))[0].belief(1))
+    monkeypatch.setattr(belief, "approximate", property(lambda _: False))
+    monkeypatch.setattr(belief, "extremes", NormalBelief.extremes)
+    with pytest.raises(AssertionError):
+        check("logistic", 4, seed)
+
+
+def test_one_pull_with_rates_near_the_edge(seed: int) -> None:
+    """Log odds with a wide scale, in which the turn of the logistic function is narrow."""
+    p = pw.BetaPrior([0.6591462, 0.07375962], [0.15462668, 0.2530316])
+    q = pw.BetaPrior([0.78380724, 0.40459402], [4.57471801, 1.64329503])
+    for first, second in ((p, q), (q, p)):
+        known = exact(first, second, METHODS["beta"])[0]
+        found = walk(first, second, TS, 1, histories=2, seed=seed).parting
+        assert found is not None
+        assert (found.lost + found.gained)[0] == pytest.approx(known, rel=1e-8)
 
 
 def test_one_pull_with_heavy_tails_leaves_nothing_to_chance(seed: int) -> None:

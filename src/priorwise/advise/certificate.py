@@ -197,6 +197,7 @@ class Certificate(Tabular):
         return {name: getattr(self, name) for name in SUMMARY} | {
             "promised": self.promised.mean,
             "bound": None if bound is None else bound.value,
+            "bound_kind": None if bound is None else bound.kind,
             "bound_vacuous": None if bound is None else bound.vacuous,
         }
 

@@ -79,6 +79,9 @@ def _of_bound(found: Any) -> str:
     if bound.vacuous:
         any_two = "no less than what holds for any two policies"
         return f"The theorem's bound, {bound.value:.3g}, is vacuous: {any_two}."
+    if bound.kind == "approximate":
+        cost = "what its approximate posterior adds is not counted"
+        return f"The theorem's bound for an exact posterior: {bound.value:.3g}; {cost}."
     return f"The theorem's bound: no more than {bound.value:.3g} with 95 % confidence."
 
 

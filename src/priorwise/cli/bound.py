@@ -36,8 +36,11 @@ priorwise bound prior.json wrong.json -p sum:8 --horizon 10 --seed 0 --json
 
 \b
 [bold]The rungs[/]
-[cyan]certified bound[/]        theorem with exact or certified numbers only
+[cyan]certified bound[/]        theorem with exact or certified numbers only; "estimated" or
+                       "approximate" if the policy's posterior is approximate
+[cyan]  step by step[/]         the same, about half: a pull depends on those before it only
 [cyan]worst case[/]             2 n H times the total variation between the priors
+[cyan]approximate posteriors[/] what they add to the worst case
 [cyan]posteriors[/]             n times that between the posteriors, summed over pulls
 [cyan]actions[/]                that between the laws of the actions, summed over pulls
 [cyan]coupled trajectories[/]   how often trajectories diverge at best, pull by pull
@@ -94,23 +97,31 @@ def bound(
         shown = False if quiet else None
         sizes: Any = {"tasks": tasks, "histories": histories, "progress": shown}
         ladder = sensitivity_ladder(truth, wrong, rule, horizon, seed=seed, **sizes)
-    certified = None
-    if ladder.certified and not has_state(truth):
-        certified = reward_bound(truth, wrong, rule, horizon)
-    elif ladder.certified and reward_limits(truth) is not None:
-        certified = pomdp_reward_bound((truth, wrong), rule, horizon)
-    text = json.dumps(_numbers(ladder, certified, policy), indent=2, allow_nan=False)
+    bounds: tuple[Bound, ...] = ()
+    term = ladder.approximation
+    given: Any = {"approximation": None if term is None or not term.reliable else term.total}
+    if ladder.n is not None and not has_state(truth):
+        bounds = tuple(
+            reward_bound(truth, wrong, rule, horizon, sharp=sharp, **given)
+            for sharp in (False, True)
+        )
+    elif ladder.n is not None and reward_limits(truth) is not None:
+        bounds = tuple(
+            pomdp_reward_bound((truth, wrong), rule, horizon, sharp=sharp, **given)
+            for sharp in (False, True)
+        )
+    text = json.dumps(_numbers(ladder, bounds, policy), indent=2, allow_nan=False)
     title = f"How far a wrong prior can move {policy} in {counted(horizon, 'pull')}"
     picture = ladder.figure(title) if directory else {}
-    show = None if as_json or quiet else partial(_show, ladder, certified, policy)
+    show = None if as_json or quiet else partial(_show, ladder, bounds, policy)
     finish("bound", directory, picture, text, show)
     if as_json:
         typer.echo(text)
 
 
-def _show(ladder: Ladder, certified: Bound | None, word: str, console: Console) -> None:
+def _show(ladder: Ladder, bounds: tuple[Bound, ...], word: str, console: Console) -> None:
     console.print(ladder.summary, highlight=False)
-    console.print(_table(ladder, certified, word))
+    console.print(_table(ladder, bounds, word))
     console.print(f"Total variation between the priors: {ladder.tv}.")
     for reason in ladder.left_out:
         console.print(f"Left out: {reason}.", style="yellow", markup=False)
@@ -119,7 +130,7 @@ def _show(ladder: Ladder, certified: Bound | None, word: str, console: Console) 
         console.print(told, style="red", markup=False)
 
 
-def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
+def _table(ladder: Ladder, bounds: tuple[Bound, ...], word: str) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
@@ -130,10 +141,10 @@ def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
     table.add_column("trajectories diverge", justify="right")
     table.add_column("reward at most", justify="right")
     table.add_column("how", style="dim")
-    if certified is not None:
-        numbers = _value(certified.delta), _value(certified.value)
-        style = "dim" if certified.vacuous else None
-        table.add_row("certified bound", *numbers, escape(certified.assumption), style=style)
+    for name, bound in zip(_names(bounds), bounds, strict=True):
+        reward = _value(bound.value, bound.std_error)
+        style = "dim" if bound.vacuous else None
+        table.add_row(name, _value(bound.delta), reward, escape(bound.assumption), style=style)
     for rung in ladder.rungs:
         numbers = _value(rung.delta, rung.std_error), _value(rung.reward, rung.reward_std_error)
         style = None if rung.name in ladder.informative else "dim"
@@ -150,16 +161,23 @@ def _table(ladder: Ladder, certified: Bound | None, word: str) -> Table:
     return table
 
 
+def _names(bounds: tuple[Bound, ...]) -> tuple[str, ...]:
+    """Names of the bound and of the one by steps."""
+    words = {"certified": "certified", "estimate": "estimated", "approximate": "approximate"}
+    return (f"{words[bounds[0].kind]} bound", "  step by step") if bounds else ()
+
+
 def _value(value: float, std_error: float = 0.0, sign: str = "") -> str:
     return f"{value:{sign}.4g}" + (f" ± {std_error:.1g}" if std_error > 0.0 else "")
 
 
-def _numbers(ladder: Ladder, certified: Bound | None, word: str) -> dict[str, Any]:
+def _numbers(ladder: Ladder, bounds: tuple[Bound, ...], word: str) -> dict[str, Any]:
     rung = ("name", "delta", "std_error", "reward", "reward_std_error", "how")
-    proved = None
-    if certified is not None:
-        proved = {"delta": certified.delta, "reward": finite(certified.value)}
-        proved |= data(certified, "vacuous", "assumption")
+    proved: list[Any] = [
+        {"delta": bound.delta, "reward": finite(bound.value)}
+        | data(bound, "kind", "std_error", "vacuous", "assumption")
+        for bound in bounds
+    ]
     ends = ladder.interval
     interval = None
     if ends is not None:
@@ -173,7 +191,8 @@ def _numbers(ladder: Ladder, certified: Bound | None, word: str) -> dict[str, An
         "horizon": ladder.horizon,
         "exact": ladder.exact,
         "total_variation": data(ladder.tv, "value", "kind", "std_error", "upper"),
-        "certified": proved,
+        "bound": proved[0] if proved else None,
+        "sharp_bound": proved[1] if proved else None,
         "rungs": [data(each, *rung) for each in ladder.rungs],
         "any_two_policies": ladder.trivial,
         "interval": interval,

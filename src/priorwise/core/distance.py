@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from priorwise.core.protocols import Belief, Seen, ShownBelief, Signal
+from priorwise.core.protocols import Belief, Policy, Seen, ShownBelief, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 
@@ -93,6 +93,21 @@ class BothBeliefs:
         if not isinstance(self.p, ShownBelief):
             return self
         return replace(self, p=self.p.given(seen), q=self.q.given(seen))
+
+
+@dataclass(frozen=True)
+class FirstDecides:
+    """Let the first of two beliefs decide."""
+
+    policy: Policy
+
+    def act(self, pair: Any, seen: Seen, rng: Stream) -> IntArray:
+        """Choose an action for each task."""
+        return self.policy.act(pair.p, seen, rng)
+
+    def monte_carlo_n(self, arms: int) -> int | None:
+        """Return that of the policy."""
+        return self.policy.monte_carlo_n(arms)
 
 
 class PosteriorPair(Protocol):

@@ -33,6 +33,19 @@ def has_state(prior: Any) -> bool:
     return hasattr(prior, "sample") and actions_influence_signals(*_first(prior))
 
 
+def shows_task_first(prior: Any) -> bool:
+    """Whether what a task shows before its first action may depend on the unknown task.
+
+    Contexts say so themselves (``of_environment``). If they do not, they are those of all tasks in
+    a bandit, and in a problem with a state nothing is assumed.
+    """
+    if not hasattr(prior, "sample") or _first(prior)[1] is None:
+        return False
+    contexts = getattr(prior, "contexts", None)
+    declared: bool | None = getattr(contexts, "of_environment", None)
+    return contexts is None or has_state(prior) if declared is None else declared
+
+
 def refuse_influence(prior: Any, tool: str, instead: str) -> None:
     """Refuse a prior over environments whose actions influence later signals, and point to what
     holds for them.

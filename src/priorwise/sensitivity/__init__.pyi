@@ -4,6 +4,8 @@ from priorwise.core.conditions import SubGaussian as SubGaussian
 from priorwise.core.distance import Distance as Distance
 from priorwise.families.finite.instances import noiseless_instance as noiseless_instance
 from priorwise.families.finite.instances import two_point_instance as two_point_instance
+from priorwise.sensitivity.bounds.approximation import Approximation as Approximation
+from priorwise.sensitivity.bounds.approximation import approximation_error as approximation_error
 from priorwise.sensitivity.bounds.bandits import Bound as Bound
 from priorwise.sensitivity.bounds.bandits import reward_bound as reward_bound
 from priorwise.sensitivity.bounds.bandits import trajectory_bound as trajectory_bound

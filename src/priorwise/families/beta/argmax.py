@@ -16,6 +16,10 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 NODES: Final = 16  # in a panel
 PANEL: Final = 3.0
 """Widest panel, in standard deviations of the narrowest arm."""
+WIDEST: Final = 6.0
+"""Widest panel in log odds z. The poles of ``1 / (1 + e^-z)`` at ``+-i pi`` leave 16 nodes an error
+of about 1e-12.
+"""
 MOST_PANELS: Final = 512
 TAIL: Final = 1e-13
 ENTRIES: Final = 1 << 21
@@ -71,7 +75,8 @@ def _ranges(
     second = np.sort(upper, axis=1)[:, -2] if a.shape[1] > 1 else low
     high = np.maximum(second, low)
     stds = np.where(upper > low[:, None], np.sqrt(polygamma(1, a) + polygamma(1, b)), np.inf)
-    wanted = np.clip((high - low) / (PANEL * stds.min(axis=1)), 2.0, MOST_PANELS)
+    widest = np.minimum(PANEL * stds.min(axis=1), WIDEST)
+    wanted = np.clip((high - low) / widest, 2.0, MOST_PANELS)
     return low, high, np.exp2(np.ceil(np.log2(wanted))).astype(np.int64)
 
 

@@ -51,6 +51,9 @@ class Plant(Serializable):
 
     family: ClassVar[str] = "plant"
 
+    of_environment: ClassVar[bool] = False
+    """The first state has the same law in all tasks."""
+
     state_cost: FloatArray
     action_cost: FloatArray
     noise_var: FloatArray

@@ -7,14 +7,16 @@ import numpy as np
 
 from priorwise.core import doors
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.approximate import WeightedDraws
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.contexts import GivenContexts
 from priorwise.families.logistic.corrected import posterior
 from priorwise.families.logistic.statistics import check_features, widened
-from priorwise.families.logit_normal.tilted import rates
+from priorwise.families.logit_normal.tilted import rates, softplus
 from priorwise.families.normal.beliefs import NormalBelief
+from priorwise.families.normal.importance import weighted
 
 if TYPE_CHECKING:
     from priorwise.families.logistic.prior import LogisticPrior
@@ -80,6 +82,28 @@ class LogisticBelief(NormalBelief):
         check_features("seen.signal", x)
         return x
 
+    @property
+    def approximate(self) -> bool:
+        """Whether the posterior is more than a point."""
+        return bool(self.prior.cov.any())
+
+    def weighted_draws(self, rng: Stream, draws: int, seen: Seen) -> WeightedDraws:
+        """Success probabilities with their weights under the posterior and under its normal
+        approximation.
+        """
+        prior = self.prior
+        z, shift = self.x @ prior._root, np.einsum("tnj,j->tn", self.x, prior.mean)
+        pulled = (np.arange(self.x.shape[1]) < self.pulls[:, None])[:, None]
+
+        def log_likelihood(u: FloatArray) -> FloatArray:
+            eta = shift[:, None] + u @ z.transpose(0, 2, 1)
+            each = self.r[:, None] * eta - softplus(eta)
+            return np.asarray(np.where(pulled, each, 0.0).sum(axis=2))
+
+        law = posterior(prior, self.x, self.r, self.u)
+        u, *weights = weighted(law.u, law.spread, log_likelihood, rng, draws)
+        return WeightedDraws(prior.values(prior.mean + u @ prior._root.T, seen), *weights)
+
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws."""
         return np.asarray(self.sample(rng, draws, seen).mean(axis=1))
@@ -96,6 +120,9 @@ class LogisticBelief(NormalBelief):
     def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
         """Law of the arm with the largest log odds in one draw, by quadrature; None for more."""
         return None if draws > 1 else super().argmax_law(draws, rule, seen)
+
+    def extremes(self, seen: Seen) -> None:
+        """Return None: those of the normal law are log odds, not rates."""
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ Bernoulli``; a reward between 0 and 1 counts as that share of a

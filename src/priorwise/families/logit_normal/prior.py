@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.approximate import WeightedDraws
 from priorwise.core.enumeration import Outcome, Outcomes
 from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
@@ -29,7 +30,8 @@ from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.logit_normal.marginals import marginals
 from priorwise.families.logit_normal.propagation import Sites, propagated
-from priorwise.families.logit_normal.tilted import rates
+from priorwise.families.logit_normal.tilted import rates, softplus
+from priorwise.families.normal.importance import weighted
 
 LOOK_AHEAD: Final = {"look", "best_after", "best_after_pulls"}  # tile functions that take room
 MOST_MEAN: Final = 40.0
@@ -218,6 +220,25 @@ class LogitNormalBelief(SeparableTasks):
         m, root = self.normal
         z = rng.normal(doors.drawing(self, rng, draws), self.arms)
         return rates(m[:, None, :] + z @ root.transpose(0, 2, 1))
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the posterior is more than a point."""
+        return bool(self.prior.cov.any())
+
+    def weighted_draws(self, rng: Stream, draws: int, seen: Seen) -> WeightedDraws:
+        """Rates with their weights under the posterior and under its normal approximation."""
+        mean, root = self.prior.mean, self.prior._root
+
+        def eta(u: FloatArray) -> FloatArray:
+            return mean + u @ root.T
+
+        def log_likelihood(u: FloatArray) -> FloatArray:
+            each = self.successes[:, None] * eta(u) - self.pulls[:, None] * softplus(eta(u))
+            return np.asarray(each.sum(axis=2))
+
+        u, *weights = weighted(*self.sites.units(mean, root), log_likelihood, rng, draws)
+        return WeightedDraws(rates(eta(u)), *weights)
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws."""

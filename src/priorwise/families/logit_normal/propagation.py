@@ -48,6 +48,15 @@ class Sites:
         m, new, _ = _combined(mean, root, self.precision, self.shift)
         return m, new
 
+    def units(self, mean: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean ``(task, arm)`` and root of the covariance, ``(task, arm, arm)``, of ``u`` with log
+        odds ``mean + root u``.
+        """
+        inverse = np.linalg.inv(_lower(root, self.precision))
+        spread = np.asarray(inverse.transpose(0, 2, 1), dtype=np.float64)
+        slope = np.einsum("ij,ti->tj", root, self.shift - self.precision * mean)
+        return np.einsum("tij,tkj,tk->ti", spread, spread, slope), spread
+
     def tilted(
         self, s: FloatArray, n: FloatArray, mean: FloatArray, root: FloatArray
     ) -> tuple[Tilted, FloatArray]:
@@ -114,17 +123,22 @@ def _combined(
     mean: FloatArray, root: FloatArray, t: FloatArray, b: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean, root ``L R^-1`` with ``R'R = I + L' diag(t) L``, and log determinant of the latter."""
-    scaled = np.sqrt(t)[:, :, None] * root
-    inner = scaled.transpose(0, 2, 1) @ scaled
-    arms = len(mean)
-    inner[:, np.arange(arms), np.arange(arms)] += 1.0
-    lower = np.linalg.cholesky(inner)
-    new = np.linalg.solve(lower, np.broadcast_to(root.T, inner.shape)).transpose(0, 2, 1)
-    new = np.ascontiguousarray(new)
+    lower = _lower(root, t)
+    solved = np.linalg.solve(lower, np.broadcast_to(root.T, lower.shape))
+    new: FloatArray = np.ascontiguousarray(solved.transpose(0, 2, 1))
     gain = np.einsum("tij,ti->tj", new, b - t * mean)
     m = mean + np.einsum("tij,tj->ti", new, gain)
     log_det = 2.0 * np.log(np.einsum("tii->ti", lower)).sum(axis=1)
     return m, new, log_det
+
+
+def _lower(root: FloatArray, t: FloatArray) -> FloatArray:
+    """Cholesky factor of ``I + L' diag(t) L``, ``(task, arm, arm)``."""
+    scaled = np.sqrt(t)[:, :, None] * root
+    inner = scaled.transpose(0, 2, 1) @ scaled
+    arms = np.arange(root.shape[1])
+    inner[:, arms, arms] += 1.0
+    return np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
 
 
 def _squares(root: FloatArray) -> FloatArray:

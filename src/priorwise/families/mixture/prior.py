@@ -157,6 +157,11 @@ class MixtureBelief:
         """Number of tasks."""
         return self.log_weights.shape[0]
 
+    @property
+    def approximate(self) -> bool:
+        """Whether the belief of some component approximates its posterior."""
+        return any(getattr(part, "approximate", False) for part in self.parts)
+
     def probabilities(self, seen: Seen | None = None) -> FloatArray:
         """Posterior probabilities of the components, ``(task, component)``: given all pulls, and
         given what ``seen`` shows now.

@@ -256,6 +256,11 @@ class ParticleBelief(SeparableTasks):
         return np.asarray(self.effective_sample_size(seen) < weighted.FEWEST)
 
     @property
+    def approximate(self) -> bool:
+        """Whether particles only stand for the prior, or are it."""
+        return not self.prior.given
+
+    @property
     def rough_because(self) -> str:
         """What to do."""
         few = f"fewer than {weighted.FEWEST} of {self.prior.particles:,} particles count"

@@ -29,6 +29,9 @@ class Rounds:
     arrived)``, with the state to which the last move led.
     """
 
+    of_environment: ClassVar[bool] = False
+    """The first state has the same law in all tasks."""
+
     states: int
     start: tuple[float, ...]
     round_steps: int | None

@@ -10,25 +10,39 @@ proposition and theorem):
 
 Both are used at ``min(1, delta)``: total variation never exceeds 1, and beyond it the second is the
 trivial ``H E[diam]``.
+
+If nothing about the task is seen before the first action, the first h actions are within ``delta_h
+= n (2 h - 1) eps`` only, otherwise within ``2 n h eps``. Pull h depends on these alone, and the sum
+``sum_h delta_h Psi(delta_h)`` bounds the difference of the rewards, about half of the above. With
+``sharp=True`` both bounds are these. Proved in docs/sensitivity.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
+
+import numpy as np
 
 from priorwise.core import doors, validation
 from priorwise.core.conditions import TailCondition, is_printed
 from priorwise.core.distance import Distance
-from priorwise.core.influence import refuse_influence
+from priorwise.core.influence import refuse_influence, shows_task_first
 from priorwise.core.protocols import monte_carlo_n
+from priorwise.sensitivity.bounds.approximation import EXACT, approximation_of
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.distance.pairs import check_shared
 from priorwise.sensitivity.tails.diameter import DRAWS
 from priorwise.sensitivity.tails.expectation import TailExpectation as Psi
 from priorwise.sensitivity.tails.expectation import find_condition, tail_expectations
 
+Kind = Literal["certified", "estimate", "approximate"]
+"""How far a bound can be trusted; see :class:`Bound`."""
+GROUPS: Final = 64
+"""Levels at which a sharp bound looks at the tails; beyond so many steps they stand for several."""
+UNCOUNTED: Final = "as if the approximate posterior were exact"
 SLACK: Final = 1e-12
 """Relative rounding below which two bounds are the same."""
 
@@ -37,14 +51,17 @@ SLACK: Final = 1e-12
 class Bound:
     """A bound and how far it can be trusted.
 
-    ``kind`` is ``"certified"`` (it holds under ``assumption``) or ``"estimate"`` (from estimated
-    numbers, with their standard error). ``vacuous``: no smaller than ``trivial``, which holds
+    ``kind`` is ``"certified"`` (it holds under ``assumption``), ``"estimate"`` (from estimated
+    numbers, with their standard error) or ``"approximate"`` (the posterior is approximate, and what
+    that adds is not known). ``vacuous``: no smaller than ``trivial``, which holds
     whatever the priors: 1 for trajectories, ``H E[diam]`` (or the smallest known bound on it) for
-    rewards. ``delta`` is ``2 n H eps``, ``tv`` the distance eps it was computed from.
+    rewards. ``delta`` is ``2 n H eps`` (a sharp one ``n (2 H - 1) eps``) plus ``approximation``,
+    what approximate posteriors add: exactly 0 for exact ones, None if it is not known. ``tv`` is
+    the distance eps.
     """
 
     value: float
-    kind: Literal["certified", "estimate"]
+    kind: Kind
     std_error: float
     assumption: str
     vacuous: bool
@@ -53,12 +70,15 @@ class Bound:
     tv: Distance
     n: int
     horizon: int
+    approximation: Distance | None = EXACT
 
     def __str__(self) -> str:
         """Value, what it is, and whether it says anything."""
-        known = f"about {self.value:.4g} ± {self.std_error:.2g}"
+        known = f"about {self.value:.4g}"
         if self.kind == "certified":
             known = f"at most {self.value:.4g}"
+        elif self.std_error > 0.0 or self.kind == "estimate":
+            known += f" ± {self.std_error:.2g}"
         says = f"{'vacuous: never more than' if self.vacuous else 'without it'} {self.trivial:.4g}"
         return f"{known} ({self.kind}; {self.assumption}; delta = {self.delta:.4g}; {says})"
 
@@ -70,6 +90,8 @@ def trajectory_bound(
     horizon: int,
     *,
     tv: float | Distance | None = None,
+    approximation: float | Distance | None = None,
+    sharp: bool = False,
     estimate: bool = False,
     seed: int | None = None,
 ) -> Bound:
@@ -90,9 +112,14 @@ def trajectory_bound(
     tv
         Total variation between the priors, if it is known: a number, which is taken as certain, or
         a :class:`Distance`.
+    approximation
+        What approximate posteriors add, a bound on it or an estimate (``total`` of
+        :func:`~priorwise.sensitivity.approximation_error`).
+    sharp
+        ``n (2 H - 1)`` for ``2 n H``, if nothing about the task is seen before the first action.
     estimate
         Use an estimated total variation where there is no exact one; otherwise its certified upper
-        bound is used.
+        bound is used. Estimate also what approximate posteriors add.
     seed
         Needed for estimates.
 
@@ -105,9 +132,13 @@ def trajectory_bound(
 
     """
     horizon, n = validation.count("horizon", horizon), required_n(policy, p)
-    estimate = validation.flag("estimate", estimate)
+    estimate, sharp = validation.flag("estimate", estimate), validation.flag("sharp", sharp)
     seed = None if seed is None else validation.seed(seed)
-    return trajectory_of(distance_of(p, q, tv=tv, estimate=estimate, seed=seed), n, horizon)
+    distance = distance_of(p, q, tv=tv, estimate=estimate, seed=seed)
+    term = approximation_of(
+        p, q, policy, horizon, given=approximation, estimate=estimate, seed=seed
+    )
+    return trajectory_of(distance, n, horizon, term, saved=saved_steps(p) if sharp else 0)
 
 
 def reward_bound(
@@ -118,6 +149,8 @@ def reward_bound(
     *,
     tail: str | TailCondition = "auto",
     tv: float | Distance | None = None,
+    approximation: float | Distance | None = None,
+    sharp: bool = False,
     estimate: bool = False,
     seed: int | None = None,
     draws: int = DRAWS,
@@ -130,7 +163,7 @@ def reward_bound(
 
     Parameters
     ----------
-    p, q, policy, horizon, tv
+    p, q, policy, horizon, tv, approximation
         As in :func:`trajectory_bound`.
     tail
         ``"auto"``: Psi where it is known exactly (or with ``estimate`` estimated), otherwise the
@@ -138,8 +171,13 @@ def reward_bound(
         :func:`priorwise.tail_expectation`) takes that one. The names that end in ``-printed`` give
         the theorem as printed: ``log(A^2 / delta)`` for ``log(2 A / delta)``, and ``2 n H^2 eps``
         in front also where it exceeds H.
+    sharp
+        Sum what each step may cost, ``sum_h delta_h Psi(delta_h)`` with ``delta_h = min(1, n (2 h -
+        1) eps)``, or ``2 n h eps`` if contexts are informative: about half. Bounded rewards give
+        ``n H^2 eps B`` or ``n H (H + 1) eps B``.
     estimate
-        Use estimates of the total variation and of Psi where there are no exact values.
+        Use estimates of the total variation, of Psi and of what approximate posteriors add, where
+        there are no exact values.
     seed, draws
         For estimates.
 
@@ -153,39 +191,59 @@ def reward_bound(
     """
     required_n(policy, p)
     refuse_influence(p, "reward_bound", "pomdp_reward_bound")
-    near = trajectory_bound(p, q, policy, horizon, tv=tv, estimate=estimate, seed=seed)
-    psi, mean = _tails(p, near.value, tail, horizon, seed if estimate else None, draws)
+    given: Any = {"tv": tv, "approximation": approximation, "sharp": sharp}
+    near = trajectory_bound(p, q, policy, horizon, **given, estimate=estimate, seed=seed)
+    levels, counts = step_levels(near, saved_steps(p)) if sharp else ([near.value], [horizon])
+    psis, mean = _tails(p, levels, tail, horizon, seed if estimate else None, draws)
     printed = not _is_auto(tail) and is_printed(find_condition(p, tail, "tail"))
-    value = horizon * _times(near.delta if printed else near.value, psi.value)
+    if printed and not sharp:
+        levels = [near.delta]
+    steps = list(zip(counts, levels, psis, strict=True))
+    value = sum(count * _times(level, psi.value) for count, level, psi in steps)
     trivial = horizon * mean.value
     # p Psi(p) rises to Psi(1), but bounds on Psi need not keep to that
-    if _is_auto(tail) and mean.kind in (psi.kind, "exact"):
+    if _is_auto(tail) and mean.kind in (psis[-1].kind, "exact"):
         value = min(value, trivial)
     # d(delta Psi(delta)) / d(delta) is the quantile, at most Psi
-    error = math.hypot(_times(near.value, psi.std_error), _times(near.std_error, psi.value))
+    moved = near.std_error
+    error = sum(
+        count * math.hypot(_times(min(level, 1.0), psi.std_error), _times(moved, psi.value))
+        for count, level, psi in steps
+    )
+    estimated = any(psi.kind == "estimate" for psi in psis)
+    said = [psis[-1].assumption]
+    said += [] if tv is None else ["total variation as given"]
+    said += [UNCOUNTED] if near.kind == "approximate" else []
     return replace(
         near,
         value=value,
-        kind="estimate" if "estimate" in (near.kind, psi.kind) else "certified",
-        std_error=horizon * error,
-        assumption=psi.assumption if tv is None else f"{psi.assumption}; total variation as given",
+        kind="estimate" if near.kind == "certified" and estimated else near.kind,
+        std_error=error,
+        assumption="; ".join(said),
         vacuous=value >= trivial * (1.0 - SLACK),
         trivial=trivial,
     )
 
 
 def _tails(
-    prior: Any, p: float, tail: str | TailCondition, horizon: int, seed: int | None, draws: int
-) -> tuple[Psi, Psi]:
-    """Psi at the level p as asked for, and the mean as well as it is known."""
+    prior: Any,
+    levels: Sequence[float],
+    tail: str | TailCondition,
+    horizon: int,
+    seed: int | None,
+    draws: int,
+) -> tuple[list[Psi], Psi]:
+    """Psi at some levels as asked for, and the mean as well as it is known."""
     if _is_auto(tail):
-        psi, mean = tail_expectations(prior, [p, 1.0], horizon=horizon, seed=seed, draws=draws)
-        return psi, mean
+        *psis, mean = tail_expectations(
+            prior, [*levels, 1.0], horizon=horizon, seed=seed, draws=draws
+        )
+        return psis, mean
     chosen = find_condition(prior, tail, "tail")
-    (psi,) = tail_expectations(prior, [p], horizon=horizon, condition=chosen)
+    psis = list(tail_expectations(prior, levels, horizon=horizon, condition=chosen))
     sampled: Any = {"seed": seed, "draws": draws}
     (mean,) = tail_expectations(prior, [1.0], horizon=horizon, also=(chosen,), **sampled)
-    return psi, mean
+    return psis, mean
 
 
 def _is_auto(tail: str | TailCondition) -> bool:
@@ -224,21 +282,52 @@ def no_bound(policy: Any) -> str:
     )
 
 
-def trajectory_of(distance: Distance, n: int, horizon: int) -> Bound:
-    """``min(1, 2 n H eps)``."""
-    delta = 2.0 * n * horizon * distance.value
-    estimated = distance.kind == "estimate"
+def saved_steps(prior: Any) -> int:
+    """Return 1 if nothing about the task is seen before the first action, whose law then moves by
+    ``n eps`` only and not by ``2 n eps``; 0 otherwise.
+    """
+    return 0 if shows_task_first(prior) else 1
+
+
+def step_levels(near: Bound, saved: int) -> tuple[list[float], list[int]]:
+    """Return ``delta_h`` of the steps of a task, and how many steps each stands for.
+
+    ``p Psi(p)`` is concave, so the mean level of several steps may stand for them.
+    """
+    term = 0.0 if near.approximation is None else near.approximation.value
+    twice = 2.0 * np.arange(1, near.horizon + 1) - saved
+    delta = np.minimum(1.0, near.n * near.tv.value * twice + term)
+    groups = np.array_split(delta, min(near.horizon, GROUPS))
+    return [float(group.mean()) for group in groups], [len(group) for group in groups]
+
+
+def trajectory_of(
+    distance: Distance, n: int, steps: int, approximation: Distance | None = EXACT, saved: int = 0
+) -> Bound:
+    """``min(1, (2 H - saved) n eps + approximation)``."""
+    scale = n * (2.0 * steps - saved)
+    term = EXACT if approximation is None else approximation
+    delta = scale * distance.value + term.value
+    estimated = "estimate" in (distance.kind, term.kind)
+    kind: Kind = "estimate" if estimated else "certified"
+    errors = [
+        factor * each.std_error
+        for factor, each in ((scale, distance), (1.0, term))
+        if each.kind == "estimate"
+    ]
+    exact = "n-Monte-Carlo policy, shared reward law"
     return Bound(
         value=min(1.0, delta),
-        kind="estimate" if estimated else "certified",
-        std_error=2.0 * n * horizon * distance.std_error if estimated and delta < 1.0 else 0.0,
-        assumption="n-Monte-Carlo policy, shared reward law",
+        kind="approximate" if approximation is None else kind,
+        std_error=math.hypot(*errors) if delta < 1.0 else 0.0,
+        assumption=exact if approximation is not None else f"{exact}, {UNCOUNTED}",
         vacuous=delta >= 1.0,
         trivial=1.0,
         delta=delta,
         tv=distance,
         n=n,
-        horizon=horizon,
+        horizon=steps,
+        approximation=approximation,
     )
 
 

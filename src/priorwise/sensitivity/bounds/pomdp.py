@@ -29,7 +29,19 @@ from priorwise.core.protocols import PlannedEnvironment
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
 from priorwise.sensitivity.bounds import bandits
-from priorwise.sensitivity.bounds.bandits import Bound, distance_of, required_n, trajectory_of
+from priorwise.sensitivity.bounds.approximation import (
+    EXACT,
+    approximation_of,
+    given_approximation,
+)
+from priorwise.sensitivity.bounds.bandits import (
+    Bound,
+    distance_of,
+    required_n,
+    saved_steps,
+    step_levels,
+    trajectory_of,
+)
 from priorwise.simulate.sizes import check_run
 from priorwise.simulate.steps import environments, steps
 
@@ -140,6 +152,8 @@ def pomdp_trajectory_bound(
     horizon: int,
     *,
     redraws: int | None = None,
+    approximation: float | Distance | None = None,
+    sharp: bool = False,
     estimate: bool = False,
     seed: int | None = None,
 ) -> Bound:
@@ -160,6 +174,12 @@ def pomdp_trajectory_bound(
         R, for a policy that draws n environments R times in a task and keeps them in between, as
         :class:`~priorwise.policies.RoundSampling` does: ``policy.redraws(horizon)``. Draws count as
         actions, so that R of them take the place of H (docs/mdps.md has the proof).
+    approximation
+        What approximate posteriors add; with two priors and a policy ``estimate=True`` estimates
+        it.
+    sharp
+        ``2 H - 1`` for ``2 H`` (``2 R - 1`` for ``2 R``), if nothing about the environment is seen
+        before the first action. With two priors that is checked, otherwise it is yours to know.
     estimate
         Allow an estimated total variation.
     seed
@@ -173,23 +193,34 @@ def pomdp_trajectory_bound(
     """
     horizon, estimate = validation.count("horizon", horizon), validation.flag("estimate", estimate)
     seed = None if seed is None else validation.seed(seed)
+    policy, sharp = n, validation.flag("sharp", sharp)
     if isinstance(tv, tuple) and redraws is None and hasattr(n, "redraws"):
         n, redraws = n.k, n.redraws(horizon)
     if redraws is not None and validation.count("redraws", redraws) > horizon:
         raise ValueError(f"redraws must not exceed the horizon, {horizon}, got {redraws}")
+    term: Distance | None = EXACT
     if isinstance(tv, tuple):
         if len(tv) != 2:
             raise TypeError(f"tv must be a number, a Distance or two priors (p, q), got {len(tv)}")
         distance = distance_of(*tv, tv=None, estimate=estimate, seed=seed)
         n = required_n(n, tv[0]) if hasattr(n, "monte_carlo_n") else n
+        chosen: Any = policy if hasattr(policy, "act") else None
+        term = approximation_of(
+            *tv, chosen, horizon, given=approximation, estimate=estimate, seed=seed
+        )
     else:
         distance = bandits.given_distance(tv, estimate=estimate)
+        if approximation is not None:
+            term = given_approximation(approximation)
     n = validation.count("n", n, least=0)
+    saved = 0 if not sharp else saved_steps(tv[0]) if isinstance(tv, tuple) else 1
     if redraws is None:
-        return trajectory_of(distance, n, horizon)
+        return trajectory_of(distance, n, horizon, term, saved)
     often = "once" if redraws == 1 else f"{redraws} times"
     kept = f"{n} environment{'' if n == 1 else 's'} drawn {often}, shared reward law"
-    return replace(trajectory_of(distance, n, redraws), horizon=horizon, assumption=kept)
+    return replace(
+        trajectory_of(distance, n, redraws, term, saved), horizon=horizon, assumption=kept
+    )
 
 
 def pomdp_reward_bound(
@@ -200,6 +231,8 @@ def pomdp_reward_bound(
     redraws: int | None = None,
     reward_range: float | None = None,
     tails: RewardTails | None = None,
+    approximation: float | Distance | None = None,
+    sharp: bool = False,
     estimate: bool = False,
     seed: int | None = None,
 ) -> Bound:
@@ -208,7 +241,7 @@ def pomdp_reward_bound(
 
     Parameters
     ----------
-    tv, n, horizon, redraws
+    tv, n, horizon, redraws, approximation
         As in :func:`pomdp_trajectory_bound`.
     reward_range
         Length B of an interval that holds every conditional mean reward: ``B H delta``. Of two
@@ -217,6 +250,10 @@ def pomdp_reward_bound(
         Instead of it, the tails of the average reward (see :func:`reward_tails` and
         :func:`~priorwise.sensitivity.exact_reward_tails`): ``H delta (Psi_p(delta) +
         Psi_p/q(delta))``.
+    sharp
+        With ``reward_range``: ``B sum_h delta_h`` with ``delta_h = min(1, n (2 h - 1) eps)``, about
+        half, because step h depends on h steps only. Draws that are kept, and ``tails``, which are
+        those of sums over all steps, take ``delta`` alone from it.
     estimate
         Needed for an estimated total variation and for tails from simulated runs.
     seed
@@ -229,8 +266,14 @@ def pomdp_reward_bound(
     if (reward_range is None) == (tails is None):
         known = "reward_range=... (rewards in an interval)"
         raise TypeError(f"pass one of {known} and tails=... (from reward_tails)")
-    near = pomdp_trajectory_bound(tv, n, horizon, redraws=redraws, estimate=estimate, seed=seed)
+    given: Any = {"redraws": redraws, "approximation": approximation, "sharp": sharp}
+    near = pomdp_trajectory_bound(tv, n, horizon, **given, estimate=estimate, seed=seed)
     level = near.value
+    kept = redraws is not None or (isinstance(tv, tuple) and hasattr(n, "redraws"))
+    if sharp and tails is None and not kept:
+        saved = saved_steps(tv[0]) if isinstance(tv, tuple) else 1
+        levels, counts = step_levels(near, saved)
+        level = float(np.average(levels, weights=counts))
     if reward_range is not None:
         length = validation.not_negative("reward_range", reward_range)
         psi, trivial = Tail(length, 0.0, "exact"), horizon * length
@@ -249,13 +292,16 @@ def pomdp_reward_bound(
     if level > 0.0:
         value = horizon * level * psi.value
         error = horizon * math.hypot(level * psi.std_error, near.std_error * psi.value)
+    estimated = near.kind == "certified" and psi.kind == "estimate"
+    if near.kind == "approximate":
+        assumption = f"{assumption}; {bandits.UNCOUNTED}"
     return replace(
         near,
         value=value,
-        kind="estimate" if "estimate" in (psi.kind, near.kind) else "certified",
+        kind="estimate" if estimated else near.kind,
         std_error=error,
         assumption=assumption,
-        vacuous=near.vacuous or value >= trivial * (1.0 - bandits.SLACK),
+        vacuous=value >= trivial * (1.0 - bandits.SLACK),
         trivial=trivial,
     )
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from priorwise.core.influence import has_state
 from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
+from priorwise.sensitivity.bounds.approximation import Approximation, approximation_error
 from priorwise.sensitivity.bounds.bandits import distance_of, no_bound
 from priorwise.sensitivity.exact.chain import ExactChain, exact_chain
 from priorwise.sensitivity.exact.histories import NoActionLaw, TooManyHistories, can_be_enumerated
@@ -42,7 +44,7 @@ from priorwise.simulate.sizes import check_run
 
 WORST, POSTERIORS, ACTIONS = "worst case", "posteriors", "actions"
 COUPLED, TRAJECTORIES, COMMON = "coupled trajectories", "trajectories", "common random numbers"
-LIKELIHOOD = "likelihood ratio"
+LIKELIHOOD, APPROXIMATE = "likelihood ratio", "approximate posteriors"
 
 MOST_EXACT: Final = 20_000
 """Histories of one length up to which a finite problem is enumerated rather than sampled."""
@@ -69,6 +71,8 @@ def sensitivity_ladder(
     trust which):
 
     * ``worst case``: ``2 n H TV(p, q)``, with n the policy's Monte-Carlo constant;
+    * ``approximate posteriors``: what they add to the worst case, see
+      :func:`~priorwise.sensitivity.approximation_error`; left out for exact ones;
     * ``posteriors``: n times the expected total variation between the two posteriors, summed over
       steps;
     * ``actions``: expected total variation between the laws of the two actions, summed over steps;
@@ -163,17 +167,18 @@ def sensitivity_ladder(
     left_out: tuple[str, ...] = (
         () if n is not None else (f"{WORST}, {POSTERIORS}: {no_bound(policy)}",)
     )
-    scale = 2.0 * (n or 0) * horizon
-    how = f"2 n H eps with n = {n}, eps = {distance.value:.3g} ({distance.kind})"
-    error = scale * distance.std_error
-    worst = () if n is None else (rung(WORST, scale * distance.value, error, how),)
+    term = None if n is None else approximation_error(p, q, policy, horizon, seed=seed)
+    worst = [] if n is None else _worst(distance, n, horizon, term, rung)
+    if n is not None and term is None:
+        left_out += (f"{APPROXIMATE}: {_UNKNOWN}",)
     trivial = horizon * law.tail(1.0).value
     if chain is None:
         steps = walk(p, q, policy, horizon, histories=histories, seed=seed, progress=progress)
         gap, reward, apart = _simulated(p, q, policy, horizon, tasks, seed, progress)
         interval = _ends(steps.parting) if math.isfinite(trivial) else None
         ratios = () if interval is None else (_ratios(steps, interval, trivial),)
-        rungs = (*worst, *_walked(steps, n, rung), *ratios, _common(apart, rung))
+        walked = _walked(steps, n, rung, term)
+        rungs = (*worst, *walked, *ratios, _common(apart, rung))
         left_out += _missing(steps, trivial, has_state(p))
     else:
         rungs = (*worst, *_summed(chain, n, rung))
@@ -195,7 +200,42 @@ def sensitivity_ladder(
         n,
         any_two=stakes.any_two,
         interval=interval,
+        approximation=term,
     )
+
+
+_UNKNOWN: Final = (
+    "this family or policy does not know its exact action laws, so the worst case is for exact "
+    "posteriors only"
+)
+
+
+def _worst(
+    distance: Distance,
+    n: int,
+    horizon: int,
+    term: Approximation | None,
+    rung: Callable[..., Rung],
+) -> list[Rung]:
+    """The worst case, and what approximate posteriors add to it."""
+    scale = 2.0 * n * horizon
+    how = f"2 n H eps with n = {n}, eps = {distance.value:.3g} ({distance.kind})"
+    if term is None:
+        made = rung(
+            WORST,
+            scale * distance.value,
+            scale * distance.std_error,
+            f"{how}, posteriors taken as exact",
+        )
+        return [replace(made, holds=False)]
+    total = term.total
+    error = math.hypot(scale * distance.std_error, total.std_error)
+    if total.kind == "exact":
+        return [rung(WORST, scale * distance.value, error, how)]
+    more = rung(APPROXIMATE, total.value, total.std_error, f"part of the worst case; {term.parts}")
+    how += f", plus {total.value:.3g} for approximate posteriors"
+    reliable = rung(WORST, scale * distance.value + total.value, error, how)
+    return [replace(reliable, holds=term.reliable), replace(more, holds=False)]
 
 
 def _enumerated(p: Any, q: Any, policy: Policy, horizon: int) -> ExactChain | None:
@@ -221,20 +261,30 @@ def _summed(chain: ExactChain, n: int | None, rung: Callable[..., Rung]) -> list
     return [*made, Rung(LIKELIHOOD, delta, 0.0, reward, 0.0, how, (TRAJECTORIES,))]
 
 
-def _walked(steps: Steps, n: int | None, rung: Callable[..., Rung]) -> list[Rung]:
-    rungs = []
+def _walked(
+    steps: Steps, n: int | None, rung: Callable[..., Rung], term: Approximation | None
+) -> list[Rung]:
+    """Rungs from histories. The worst case does not bound the distance of approximate posteriors,
+    and n need not hold for a look-ahead with them.
+    """
+    rungs, ceiling = [], math.inf
     if n is not None and steps.posteriors is not None:
         unbiased = "without bias, from draws of both posteriors"
         how = "exact for each history" if steps.posteriors_exact else unbiased
         mean = mean_estimate(n * steps.posteriors)
-        rungs.append(rung(POSTERIORS, mean.mean, mean.std_error, how, (WORST,)))
+        exact = term is not None and term.total.kind == "exact"
+        made = rung(POSTERIORS, mean.mean, mean.std_error, how, (WORST,) if exact else ())
+        rungs.append(replace(made, holds=term is not None))
+        ceiling = mean.mean if term is not None else math.inf
     if steps.actions is not None:
-        rungs.append(_actions(steps, steps.actions, rungs[-1].delta if rungs else math.inf, rung))
+        made = _actions(steps, steps.actions, ceiling, rung)
+        above = (POSTERIORS, WORST) if math.isfinite(ceiling) else ()
+        rungs.append(replace(made, above=above))
     if steps.shared is not None:
         mean, whole = mean_estimate(1.0 - steps.shared), steps.coupled == "actions"
         how = f"{'actions' if whole else 'posterior draws'} coupled maximally"
-        above = (ACTIONS if whole else POSTERIORS,)
-        rungs.append(rung(COUPLED, mean.mean, mean.std_error, how, above))
+        below = (ACTIONS if whole else POSTERIORS,)
+        rungs.append(rung(COUPLED, mean.mean, mean.std_error, how, below))
     return rungs
 
 
@@ -250,7 +300,7 @@ def _actions(
         limits = low, high
     else:
         how = f"action laws {WORDS[steps.actions_source]}"
-    return rung(ACTIONS, delta, mean.std_error, how, (POSTERIORS,), limits)
+    return rung(ACTIONS, delta, mean.std_error, how, limits=limits)
 
 
 def _ends(parting: Parting | None) -> Interval | None:

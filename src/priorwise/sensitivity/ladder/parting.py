@@ -20,6 +20,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 
 from priorwise.core.action_laws import ActionLaw
+from priorwise.core.approximate import MarkedBelief
 from priorwise.core.protocols import MeanBelief, RangeBelief, RewardRangeBelief, Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -65,7 +66,7 @@ class Parting:
             drawn = weight * np.maximum(1.0 - ratio, 0.0)
             lost, gained = drawn * (mean - low), drawn * (high - mean)
         else:
-            high, low, means = value_range(belief, seen, rng)
+            high, low, means = _range_of(step, rng)
             means = np.where(fallen > 0.0, means, 0.0)
             total = fallen.sum(axis=1)
             lost = (fallen * means).sum(axis=1) - total * low
@@ -88,7 +89,7 @@ class Parting:
         if offers(belief, RewardRangeBelief):
             high, low, mean = belief.reward_range(rng, DRAWS, step.seen, step.actions)
         else:
-            high, low, means = value_range(belief, step.seen, rng)
+            high, low, means = _range_of(step, rng)
             mean = means[rows, step.actions]
         return Parting(
             ratio,
@@ -103,6 +104,17 @@ class Parting:
         parts = (self, *others)
         names = (field.name for field in fields(self))
         return Parting(*(np.concatenate([getattr(part, each) for part in parts]) for each in names))
+
+
+def _range_of(step: Step, rng: Stream) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the value range of a step: that of the posterior, or of the task itself if the belief
+    approximates its posterior. Given the history both have one mean.
+    """
+    belief, seen = step.belief.p, step.seen
+    if step.values is None or not (isinstance(belief, MarkedBelief) and belief.approximate):
+        return value_range(belief, seen, rng)
+    high, low = seen.masked(step.values).max(axis=1), -seen.masked(-step.values).max(axis=1)
+    return high, low, step.values
 
 
 def value_range(belief: Any, seen: Seen, rng: Stream) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -12,6 +12,7 @@ from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.figures.ladder import TELLING, Bar, ladder_figure
 from priorwise.figures.style import Picture
+from priorwise.sensitivity.bounds.approximation import Approximation
 
 SIGMAS: Final = 4.0
 """Standard errors by which a rung may exceed the one above it; chance alone does it once in 30,000
@@ -32,7 +33,8 @@ class Rung:
     ``delta`` is a probability (the upper rungs may exceed 1), ``reward`` is ``H delta'
     Psi(delta')`` with ``delta' = min(1, delta)``. ``low`` and ``high`` enclose ``delta`` apart from
     its standard error, where its estimator has a bias. ``above`` names the rungs that theory puts
-    above this one.
+    above this one. ``holds`` is False for what bounds nothing alone: a part of another rung, or a
+    worst case without what approximate posteriors add.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Rung:
     above: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    holds: bool = True
 
     @property
     def least(self) -> float:
@@ -97,6 +100,8 @@ class Ladder(Tabular):
     ``any_two`` says). ``left_out`` says which rungs
     are missing, and why. ``n`` is the policy's Monte-Carlo constant, None where none is proved.
     ``interval`` contains the gap, by likelihood ratios; None where they are not known.
+    ``approximation`` is what approximate posteriors add to the worst case, exactly 0 for exact
+    ones; None if it is not known.
     """
 
     rungs: tuple[Rung, ...]
@@ -111,13 +116,15 @@ class Ladder(Tabular):
     n: int | None = None
     any_two: str = "H E[diam]"
     interval: Interval | None = None
+    approximation: Approximation | None = None
 
     @property
     def certified(self) -> bool:
-        """Whether the theorem covers the policy: there is a worst case, and
-        :func:`~priorwise.reward_bound` has an answer.
+        """Whether the theorem covers the policy and its posteriors: there is a worst case, and they
+        are exact.
         """
-        return self.n is not None
+        found = self.approximation
+        return self.n is not None and found is not None and found.total.kind == "exact"
 
     def __getitem__(self, name: str) -> Rung:
         """Rung of that name."""
@@ -150,7 +157,7 @@ class Ladder(Tabular):
             slack = SIGMAS * (rung.reward_std_error + self.gap.std_error) + self._rounding
             if self.interval is not None:
                 slack += self.interval.off
-            if abs(self.gap.mean) > rung.reward + slack:
+            if rung.holds and abs(self.gap.mean) > rung.reward + slack:
                 found.append(
                     f"the gap ({self.gap.mean:.4g}) exceeds {rung.name} ({rung.reward:.4g})"
                 )
@@ -175,7 +182,8 @@ class Ladder(Tabular):
     @property
     def informative(self) -> tuple[str, ...]:
         """Rungs that say more than the trivial bound."""
-        return tuple(rung.name for rung in self.rungs if rung.reward < self.trivial * (1.0 - 1e-9))
+        most = self.trivial * (1.0 - 1e-9)
+        return tuple(rung.name for rung in self.rungs if rung.holds and rung.reward < most)
 
     @property
     def summary(self) -> str:
@@ -203,7 +211,7 @@ class Ladder(Tabular):
             earns = f"{earns.replace('the same', more)} ({source})"
         elif not self.exact:
             earns += f", to within {2.0 * self.gap.std_error:.2g}"
-        best = min(self.rungs, key=lambda rung: rung.reward)
+        best = min((rung for rung in self.rungs if rung.holds), key=lambda rung: rung.reward)
         if best.reward < TELLING * self.trivial:
             said = f"The smallest bound on the difference is {best.reward:.4g} ({best.name})."
             if self.interval is not None:

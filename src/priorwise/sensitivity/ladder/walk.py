@@ -24,7 +24,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.action_laws import ActionLaw, RealActionPolicy
-from priorwise.core.distance import BothBeliefs, PosteriorPair
+from priorwise.core.distance import BothBeliefs, FirstDecides, PosteriorPair
 from priorwise.core.family import ask, family_of, offers
 from priorwise.core.hashing import mix
 from priorwise.core.influence import has_state
@@ -151,7 +151,7 @@ def _walk(
     for step in steps(
         size_biased(p, streams) if biased else environments(p, streams),
         BothBeliefs(p.belief(tasks), q.belief(tasks)) if start is None else start,
-        _HoldsFirst(policy),
+        FirstDecides(policy),
         streams,
         horizon=horizon,
         arms=p.arms,
@@ -240,19 +240,6 @@ def sampled_distance(
     half = np.abs(halves).sum(axis=2).mean(axis=0) / 2.0
     crossed = (np.sign(halves[0]) * halves[1] + np.sign(halves[1]) * halves[0]).sum(axis=1) / 4.0
     return ActionDistance(2.0 * high - half, crossed, high)
-
-
-@dataclass(frozen=True)
-class _HoldsFirst:
-    """Let the first of two beliefs decide."""
-
-    policy: Policy
-
-    def act(self, pair: Any, seen: Seen, rng: Stream) -> IntArray:
-        return self.policy.act(pair.p, seen, rng)
-
-    def monte_carlo_n(self, arms: int) -> int | None:
-        return self.policy.monte_carlo_n(arms)
 
 
 def posterior_pair(p: Any, q: Any, tasks: int) -> PosteriorPair | None:
