@@ -227,7 +227,7 @@ def test_finite_bernoulli_beliefs_take_only_zeros_and_ones():
     np.testing.assert_allclose(kept.probabilities(), [[0.25, 0.75]])
 
 
-def test_a_plan_that_is_too_large_raises_an_error_before_it_is_made(monkeypatch):
+def test_a_plan_that_is_too_large_raises_an_error_before_it_is_made(monkeypatch, seed):
     """The number of beliefs is foreseen: 2 arms and 500 pulls stop after a few layers."""
     from priorwise.sensitivity.exact import bayes_optimal as module
 
@@ -240,7 +240,7 @@ def test_a_plan_that_is_too_large_raises_an_error_before_it_is_made(monkeypatch)
     assert len(grown) < 40
     policy = pw.sensitivity.BayesOptimalPolicy()
     with pytest.raises(ValueError, match="horizon"):
-        pw.simulate(prior, policy, horizon=400, tasks=2, seed=0, progress=False)
+        pw.simulate(prior, policy, horizon=400, tasks=2, seed=seed, progress=False)
     # the bound on the number of beliefs is no larger than the number itself
     exact = pw.sensitivity.bayes_optimal(prior, 12)
     assert pw.sensitivity.bayes_optimal(prior, 12, most=exact.states).value == exact.value

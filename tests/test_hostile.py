@@ -177,9 +177,7 @@ def test_a_belief_refuses_what_cannot_have_happened(
 @pytest.mark.parametrize("prior", [BETA, BERNOULLI, MIXTURE], ids=["beta", "bernoulli", "mixture"])
 @pytest.mark.parametrize("reward", [-0.1, 1.1, 2.0])
 def test_a_belief_about_clicks_refuses_other_rewards(prior: Any, reward: float) -> None:
-    with pytest.raises(
-        ValueError, match=r"rewards must lie between 0 and 1 for a .*Belief, got .* in task 1"
-    ):
+    with pytest.raises(ValueError, match=r"rewards must .* for a .*Belief, got .* in task 1"):
         prior.belief(2).update(seen(), [0, 1], [1.0, reward], None)
 
 

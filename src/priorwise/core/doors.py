@@ -216,7 +216,8 @@ def played(
         raise ValueError(f"rewards must lie between {low:g} and {high:g} for a {name}, {wrong}")
     if binary and not (possible := (earned == 0.0) | (earned == 1.0)).all():
         task = int(np.argmin(possible))
-        raise ValueError(f"rewards must be 0 or 1, got {earned[task]:g} in task {task}")
+        wrong, name = f"got {earned[task]:g} in task {task}", type(belief).__name__
+        raise ValueError(f"rewards must be 0 or 1 for a {name}, {wrong}")
     return chosen.astype(np.int64, copy=False), earned
 
 
