@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 
 import priorwise as pw
 from priorwise.advise import recommending
+from priorwise.advise.backtest_result import Backtest, Line
 from priorwise.advise.candidates import candidates
 from priorwise.advise.gains import share_kept
+from priorwise.advise.later import trusted
 from priorwise.cli import app
 from priorwise.core.hashing import mix
 from priorwise.experiments import problems
@@ -177,6 +179,46 @@ def test_shares_have_honest_errors(seed: int) -> None:
         control.append(abs(kept.mean - 0.6) < 0.5 * kept.std_error)
     assert 0.93 < np.mean(covered) < 0.975
     assert np.mean(control) < 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_a_prior_that_fails_its_check_is_judged_on_later_tasks(seed: int) -> None:
+    """Independent arms are fitted to headlines that move together, so simulation promises too much.
+    The gain is that of a backtest by hand. A prior that passes is judged in simulation (control).
+    """
+    log = headlines(300, seed)
+    how: Any = {"horizon": 60, "batch": 20, "seed": seed}
+    found = pw.recommend(log, family="beta", **how)
+    later = found.later
+    assert later is not None
+    assert {found.simulated, found.ab_test, "ts"} <= set(later.lines)
+    players = {name: found.candidates[name].policy for name in later.lines}
+    by_hand = pw.backtest(log, players, family="beta", most_run_out=0.002, **how)
+    assert by_hand.horizon == later.horizon
+    for name in later.lines:
+        if found.candidates[name].learned:
+            np.testing.assert_array_equal(later.lines[name].rewards, by_hand.lines[name].rewards)
+    assert found.gain.mean == pytest.approx(np.mean(later.gains(found.chosen)))
+    assert found.gain != found.scored.difference(found.chosen, "uniform")
+    text = str(found)
+    assert f"{found.gain.mean:.4f} ± {found.gain.std_error:.4f}" in text
+    assert any("trust the later tasks" in each for each in found.reasons)
+    control = pw.recommend(log, family="logit-normal", **how)
+    assert control.replayed is None
+    assert control.chosen == control.simulated
+
+
+def test_later_tasks_decide_beyond_noise() -> None:
+    """A rival that earned 3 standard errors more on later tasks is chosen, one of 1 is not."""
+    noise = np.where(np.arange(100) % 2, 1.0, -1.0)
+    error = noise.std(ddof=1) / 10.0
+    for size, chosen in ((3.0, "b"), (1.0, "a"), (-3.0, "a")):
+        gains = {"a": np.zeros(100), "b": size * error + noise}
+        lines = {name: Line(rewards, None, 0.0) for name, rewards in gains.items()}
+        nothing: Any = np.zeros(100)
+        replayed = Backtest(lines, nothing, nothing, None, None, None, 10, 1, 10)  # type: ignore[arg-type]
+        assert trusted(replayed, "a") == chosen
 
 
 def test_a_negative_loss_is_told_as_a_gain(advice: Any) -> None:

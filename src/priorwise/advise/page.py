@@ -9,15 +9,14 @@ from typing import Any, Final, Unpack
 
 from priorwise.advise.backtest_result import Backtest
 from priorwise.advise.backtest_words import MUCH, share_of
-from priorwise.advise.backtesting import Halves, learned_from, replay_on
-from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate
+from priorwise.advise.backtesting import learned_from, replay_on
+from priorwise.advise.candidates import THOMPSON
 from priorwise.advise.certificate import Certificate
 from priorwise.advise.certifying import certify
 from priorwise.advise.gains import share_in_words
-from priorwise.advise.plausible import vague
+from priorwise.advise.later import TRAIN, player_of
 from priorwise.advise.recommending import chosen_for
 from priorwise.core.estimates import Estimate, plus_minus
-from priorwise.core.family import for_arms
 from priorwise.core.refusals import refused
 from priorwise.figures.pages import document, embedded, facts, folded, stacked, tag
 from priorwise.logs.options import Reading
@@ -26,8 +25,6 @@ from priorwise.policies.thompson import ThompsonSampling
 TITLE: Final = "What to do with the next tasks"
 DRAWS: Final = 20
 """Plausible truths of the certificate."""
-TRAIN: Final = 0.5
-"""Share of the tasks from which a policy is chosen that then plays the others."""
 MOST_TASKS: Final = 512
 """Tasks simulated under each, at most."""
 
@@ -76,29 +73,23 @@ def backtest_of(
     progress: bool | None = None,
     **reading: Unpack[Reading],
 ) -> Backtest | str:
-    """Replay on the later half of the log the policy that would have been recommended from the
-    earlier half, and Thompson sampling, for as many pulls as records last; why not, where that
-    cannot be.
+    """Return the backtest that the advice rests on. If it rests on simulation, replay on the later
+    half of the log the policy that would have been recommended from the earlier half, and Thompson
+    sampling, for as many pulls as records last; why not, where that cannot be.
     """
+    if isinstance(advice.replayed, Backtest):
+        return advice.replayed
     how: Any = {"horizon": advice.horizon, "batch": advice.batch, "seed": advice.seed}
     try:
         halves = learned_from(log, TRAIN, family, None, advice.seed, reading)
         name, best = chosen_for(halves.fit, **how, arms=halves.arms)
-        policies = {name: _player(name, best, halves), THOMPSON: ThompsonSampling()}
+        policy = player_of(name, best, halves) if not best.learned else best.policy
+        policies = {name: policy, THOMPSON: ThompsonSampling()}
         return replay_on(halves, policies, **how, limit=MUCH, progress=progress, picked=name)
     except ValueError as error:
         if not refused(error):
             raise
         return str(error)
-
-
-def _player(name: str, best: Candidate, halves: Halves) -> Any:
-    """The policy, with the vague prior of the later tasks if that is what it believes."""
-    if best.learned or name == UNIFORM:
-        return best.policy
-    _, width, _ = halves.later.places(halves.arms)
-    learned = for_arms(halves.fit.prior, width)
-    return best.policy, vague(learned) or learned
 
 
 def _section(title: str, parts: Iterator[str]) -> Iterator[str]:

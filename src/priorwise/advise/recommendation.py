@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from priorwise.advise.backtest_result import Backtest
 from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate, is_ab_test
 from priorwise.advise.gains import is_as_good, is_measurable, share_in_words, share_kept
 from priorwise.advise.recommendation_words import in_words
@@ -28,6 +29,10 @@ class Recommendation(Tabular):
     under which the policy was ``chosen``. ``losses`` has, under the same truths, what a policy
     would earn more if it believed the truth, ``(truth,)``; zero for one that believes nothing that
     was learned. ``tasks`` were simulated under each truth.
+
+    ``simulated`` is the policy that simulation chose. If the prior fails its check, ``replayed`` is
+    the backtest of the best candidates on the later tasks of the log, or the reason why there is
+    none; ``chosen`` and its gain then rest on it.
     """
 
     fit: LogFit
@@ -39,6 +44,8 @@ class Recommendation(Tabular):
     batch: int
     seed: int
     tasks: int
+    simulated: str
+    replayed: Backtest | str | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     said: tuple[str, ...] = ()
 
@@ -74,26 +81,44 @@ class Recommendation(Tabular):
 
     @property
     def gain(self) -> Estimate:
-        """How much more the chosen policy earns than random choice."""
-        return self.gain_over(UNIFORM)
+        """How much more the chosen policy earns than random choice: on later tasks, if these were
+        replayed, or in simulation.
+        """
+        return mean_estimate(self._gains(self.chosen)[1])
 
     @property
     def gains_measurably(self) -> bool:
         """Whether that is more than two standard errors above 0."""
-        return is_measurable(self._gains(self.chosen))
+        return is_measurable(self._gains(self.chosen)[1])
 
     def kept(self, name: str) -> Estimate | None:
-        """Return which share of the gain another policy keeps; None if the gain is not
-        measurable.
+        """Return which share of the gain another policy keeps; None if the gain is not measurable,
+        or rests on a replay of other policies.
         """
-        return share_kept(self._gains(name), self._gains(self.chosen))
+        rival, gains = self._gains(name)
+        return None if rival is None else share_kept(rival, gains)
 
     def as_good(self, name: str) -> bool:
         """Whether another policy keeps at least 95% of the gain, with a probability of 95%."""
-        return is_as_good(self._gains(name), self._gains(self.chosen))
+        rival, gains = self._gains(name)
+        return rival is not None and is_as_good(rival, gains)
 
-    def _gains(self, name: str) -> FloatArray:
-        return self.scored.scores[name] - self.scored.scores[UNIFORM]
+    @property
+    def later(self) -> Backtest | None:
+        """The backtest that the advice rests on, if it does."""
+        return self.replayed if isinstance(self.replayed, Backtest) else None
+
+    def _gains(self, name: str) -> tuple[FloatArray | None, FloatArray]:
+        """Gains of a policy and of the chosen one over random choice, in pairs: on later tasks, if
+        these were replayed, or under simulated truths.
+        """
+        if self.later is not None:
+            own = self.later.gains(self.chosen)
+            if name == UNIFORM:
+                return np.zeros_like(own), own
+            return (self.later.gains(name) if name in self.later.lines else None), own
+        scores = self.scored.scores
+        return scores[name] - scores[UNIFORM], scores[self.chosen] - scores[UNIFORM]
 
     @property
     def ab_test(self) -> str | None:
@@ -151,6 +176,7 @@ class Recommendation(Tabular):
         return {
             "prior": self.fit.chosen,
             "policy": self.chosen,
+            "simulated_policy": self.simulated,
             "horizon": self.horizon,
             "batch": self.batch,
             "seed": self.seed,
@@ -201,12 +227,18 @@ class Recommendation(Tabular):
         names = [str(each) for each in table["policy"]]
         width = max(map(len, names))
         head = f"{'':{width}}  {'reward':>19}  {'less than ' + self.chosen:>26}"
-        lines.append(f"{head}  {'gain kept':>15}  {'lost by the prior':>19}")
+        later = "" if self.later is None else f"  {'gain on later tasks':>20}"
+        lines.append(f"{head}  {'gain kept':>15}  {'lost by the prior':>19}{later}")
         for name in names:
             gap = "" if name == self.chosen else str(self.gain_over(name))
             seen = str(self.loss(name)) if self.losses[name].any() else "none seen"
             loss = seen if self.candidates[name].learned else "–"
             own, kept = self.scored.estimate(name), self.kept(name)
-            share = "" if kept is None or name == self.chosen else share_in_words(kept)
-            lines.append(f"{name:{width}}  {own!s:>19}  {gap:>26}  {share:>15}  {loss:>19}")
+            share = ""
+            if kept is not None and name not in (self.chosen, UNIFORM):
+                share = share_in_words(kept)
+            line = f"{name:{width}}  {own!s:>19}  {gap:>26}  {share:>15}  {loss:>19}"
+            if self.later is not None and name in self.later.lines:
+                line += f"  {mean_estimate(self.later.gains(name))!s:>20}"
+            lines.append(line)
         return "\n".join(lines)

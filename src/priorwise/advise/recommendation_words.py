@@ -6,7 +6,7 @@ from typing import Any
 from priorwise.advise.candidates import THOMPSON, UNIFORM
 from priorwise.advise.gains import given_away
 from priorwise.advise.losses import rule_of_three
-from priorwise.core.estimates import percent, plus_minus
+from priorwise.core.estimates import mean_estimate, percent, plus_minus
 
 
 def in_words(found: Any) -> Iterator[str]:
@@ -14,6 +14,7 @@ def in_words(found: Any) -> Iterator[str]:
     yield _of_prior(found)
     if found.fit.check is not None:
         yield found.fit.check.verdict
+    yield from _of_replay(found)
     yield _of_reward(found)
     yield from _of_simple(found)
     equal = [
@@ -51,13 +52,54 @@ def _of_prior(found: Any) -> str:
     return f"The prior {fit.chosen} is as good as {best} among {len(others) + 1}, and simpler."
 
 
+def _of_replay(found: Any) -> Iterator[str]:
+    """Set gains in simulation beside those on later tasks, and say which to trust."""
+    if isinstance(found.replayed, str):
+        yield (
+            "The later tasks of the log cannot be replayed to check the simulation: "
+            f"{found.replayed}. Treat the gains below with caution."
+        )
+    later = found.later
+    if later is None:
+        return
+    yield (
+        "The prior fails its check, so trust the later tasks of the log and not the simulation. "
+        f"The prior was learned again from the earlier {len(later.fit.log.tasks):,} tasks, and "
+        f"policies were replayed on the later {len(later.uniform):,}."
+    )
+    pairs = [f"{name} {_gain(found, name)} and {_later_gain(later, name)}" for name in later.lines]
+    yield f"Gain over random choice in simulation and on later tasks: {', '.join(pairs)}."
+    if found.chosen != found.simulated:
+        gap = later.difference(found.chosen, found.simulated)
+        yield (
+            f"Simulation prefers {found.simulated}. On later tasks {found.chosen} earns "
+            f"{plus_minus(gap.mean, gap.std_error)} more."
+        )
+    if later.horizon != later.asked:
+        yield f"Records last for {later.horizon:,} of {later.asked:,} pulls of a task."
+
+
+def _gain(found: Any, name: str) -> str:
+    gain = found.scored.difference(name, UNIFORM)
+    return plus_minus(gain.mean, gain.std_error)
+
+
+def _later_gain(later: Any, name: str) -> str:
+    gain = mean_estimate(later.gains(name))
+    return plus_minus(gain.mean, gain.std_error)
+
+
 def _of_reward(found: Any) -> str:
-    own, gain = found.reward, found.gain
-    text = f"{found.chosen} earns {plus_minus(own.mean, own.std_error)} a task"
+    own, gain, where = found.reward, found.gain, ""
+    if found.later is not None:
+        own, where = found.later.reward(found.chosen), "On later tasks "
+    text = f"{where}{found.chosen} earns {plus_minus(own.mean, own.std_error)} a task"
     if found.chosen != UNIFORM:
         text += (
             f", {plus_minus(gain.mean, gain.std_error)} more than random choice: this is its gain"
         )
+    if found.later is not None:
+        return f"{text}."
     return f"{text}. It was chosen on other simulated tasks than these."
 
 
@@ -75,7 +117,10 @@ def _of_simple(found: Any) -> Iterator[str]:
 
 
 def _compared(found: Any, name: str, who: str) -> str:
-    kept, gap = found.kept(name), found.gain_over(name)
+    kept = found.kept(name)
+    gap = (
+        found.gain_over(name) if found.later is None else found.later.difference(found.chosen, name)
+    )
     meaning = "" if name == THOMPSON else f" ({found.candidates[name].meaning})"
     text = f"{who}{meaning} {given_away(kept)}, {plus_minus(abs(gap.mean), gap.std_error)} a task"
     return f"{text}: it is equally good." if found.as_good(name) else f"{text}."
@@ -90,7 +135,8 @@ def _of_loss(found: Any) -> str:
         return f"{what} simulated tasks: {rule_of_three(count)}."
     loss = found.loss(found.chosen)
     size = abs(loss.mean)
-    share = f", {percent(size / found.gain.mean)} of the gain" if found.gains_measurably else ""
+    gain = found.gain_over(UNIFORM)
+    share = f", {percent(size / gain.mean)} of the gain" if found.gains_measurably else ""
     how = "costs it" if loss.mean >= 0.0 else "loses it nothing: it earns more by"
     what = f"Believing the learned prior instead of the truth {how}"
     return f"{what} {plus_minus(size, loss.std_error)} a task on average{share}."

@@ -17,8 +17,10 @@ from typing import Any, Final, Unpack, final
 
 import numpy as np
 
-from priorwise.advise.candidates import Candidate, candidates
+from priorwise.advise.backtest_result import Backtest
+from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate, candidates, is_ab_test
 from priorwise.advise.durations import LEAST, tasks_within
+from priorwise.advise.later import on_later_tasks, trusted
 from priorwise.advise.recommendation import Recommendation
 from priorwise.core import validation
 from priorwise.core.family import for_arms
@@ -42,6 +44,8 @@ SLOW: Final = 0.01
 """Of one processor for a task: a slower policy has to lead in a short trial to be compared."""
 TRIAL: Final = 5
 """Plausible truths of that trial, with one tile of tasks each."""
+BEST: Final = 3
+"""Candidates that are replayed on later tasks if the prior fails its check."""
 INFORMED: Final = "\0"  # before the name of a policy that believes the truth
 
 
@@ -59,7 +63,9 @@ def recommend(
     """Learn a prior from a log and choose the policy that earns most on tasks to come.
 
     Policies play simulated tasks of priors that the log leaves plausible, while they believe the
-    fitted one. Tasks with new arms have as many of them as the tasks of the log.
+    fitted one. Tasks with new arms have as many of them as the tasks of the log. If the fitted
+    prior fails its check, the best candidates and an A/B test are replayed on the later half of
+    the log. Where the two disagree beyond noise, the replay decides.
 
     Parameters
     ----------
@@ -117,11 +123,29 @@ def recommend(
         else np.zeros(len(scores[name]))
         for name in scores
     }
+    scored = PolicyComparison(scores, fresh)
+    simulated, replayed = chosen, None
+    if fit.check is not None and fit.check.doubts:
+        best = sorted(scores, key=lambda name: -scored.estimate(name).mean)[:BEST]
+        tests = [name for name in best if is_ab_test(name)] or [
+            max(filter(is_ab_test, scores), key=lambda name: scored.estimate(name).mean, default="")
+        ]
+        names = [name for name in (chosen, *best, *tests, THOMPSON) if name and name != UNIFORM]
+        some = {name: trial.tried[name] for name in names}
+        replayed = on_later_tasks(
+            log, some, chosen, family=family, horizon=horizon, batch=batch, seed=seed,
+            reading=reading,
+        )  # fmt: skip
+        if isinstance(replayed, Backtest):
+            chosen = trusted(replayed, simulated)
+            replayed = replace(replayed, picked=chosen)
     return Recommendation(
         fit=fit,
         chosen=chosen,
+        simulated=simulated,
+        replayed=replayed,
         candidates=trial.tried,
-        scored=PolicyComparison(scores, fresh),
+        scored=scored,
         losses=losses,
         horizon=horizon,
         batch=batch,
