@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.advise.certificate import Certificate
+from priorwise.advise.durations import LEAST as FEWEST
 from priorwise.advise.durations import seconds_of_task, tasks_within
 from priorwise.advise.losses import Losses
 from priorwise.advise.plausible import (
@@ -38,6 +39,8 @@ from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
+from priorwise.simulate.blocks import in_order
+from priorwise.simulate.engine import threads_for
 from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import compare, simulate
 from priorwise.simulate.sizes import check_run
@@ -48,8 +51,12 @@ PROMISE: Final = 20
 """How many times as many tasks tell what the fitted prior promises."""
 TWICE: Final = math.sqrt(0.5)
 """How far fits to twice as many tasks lie from the truth, in units of how far they do now."""
-SECONDS: Final = 55.0
+SECONDS: Final = 40.0
 """Of one processor that simulations may take by default, about."""
+FEW, MANY = 30, 100
+"""Plausible truths by default, at least and at most."""
+RUNS: Final = 6.5
+"""Simulations for each of them: three, two of refits, and three under half as many refits."""
 TOGETHER: Final = 10
 """Fits that decide on the same tasks."""
 
@@ -60,7 +67,7 @@ def certify(
     *,
     horizon: int,
     seed: int,
-    draws: int = 100,
+    draws: int | None = None,
     tasks: int | None = None,
     bootstrap: int | None = None,
     estimator: Any = None,
@@ -81,7 +88,8 @@ def certify(
     seed
         The same seed gives the same numbers.
     draws
-        Plausible truths from the law of the fit's parameters, at least 20.
+        Plausible truths from the law of the fit's parameters, at least 20. By default 100, or down
+        to 30 if the policy is slow.
     tasks
         Tasks simulated under each truth, by default 64 to 4,096: as many as take one processor
         about a minute. The noise of the simulation is taken out of the spread of the losses; more
@@ -116,19 +124,22 @@ def certify(
     horizon = validation.count("horizon", horizon)
     batch = validation.batch(batch, horizon)
     tasks = None if tasks is None else validation.count("tasks", tasks, least=2)
-    draws = validation.count("draws", draws, least=LEAST)
+    if draws is not None:
+        draws = validation.count("draws", draws, least=LEAST)
     if bootstrap is not None and validation.count("bootstrap", bootstrap, least=0):
         bootstrap = validation.count("bootstrap", bootstrap, least=LEAST)
     seed = validation.seed(seed)
     believed = fixed(fitted.prior, arms)
     doors.fixed_prior("the fitted prior", believed)
+    each = seconds_of_task(believed, believed, policy, horizon, batch, masked=False)
+    if draws is None:
+        draws = min(max(int(SECONDS / (RUNS * each * FEWEST)), FEW), MANY)
     rng = np.random.Generator(np.random.Philox(key=seed))
     sources = plausible(fitted, estimator, draws, bootstrap, rng)
     counts = [count for count, _ in sources.values()]
     if tasks is None:
         # under each truth the truth, the fit and a vague prior; two fits for each of the first ones
         runs = 3 * sum(counts) + 2 * counts[0] + PROMISE
-        each = seconds_of_task(believed, believed, policy, horizon, batch, masked=False)
         tasks = tasks_within(SECONDS, runs * each)
     size: Any = {"horizon": horizon, "tasks": tasks}
     check_run(believed, [policy] * 6, **size, times=max(counts), times_named="draws")
@@ -136,6 +147,9 @@ def certify(
     rivals: Any = {"truth": policy, "fitted": (policy, believed), "uniform": Uniform()}
     rivals |= {} if instead is None else {"vague": (policy, instead)}
     size |= {"batch": batch, "progress": False}
+    pairs = [each if isinstance(each, tuple) else (each, believed) for each in rivals.values()]
+    threads = threads_for(believed, pairs, horizon, masked=False)
+    inner = None if threads == 1 else 1  # truths run side by side, or blocks of tasks do
     measured: dict[str, Losses] = {}
     with progress_of(sum(counts) + counts[0] / 2, "plausible truths", shown=progress) as bar:
         own_size = {**size, "tasks": PROMISE * tasks}
@@ -143,14 +157,20 @@ def certify(
         for kind, (source, (_, priors)) in enumerate(sources.items()):
             truths: list[Any] = []
             rows = []
-            for number, prior in enumerate(priors):
-                truths.append(fixed(prior, arms))
+
+            def measure(numbered: tuple[int, Any], kind: int = kind) -> tuple[Any, list[float]]:
+                number, prior = numbered
+                truth = fixed(prior, arms)
                 own = _seed(seed, kind, number)
-                rows.append(_row(compare(truths[-1], rivals, **size, seed=own)))
+                return truth, _row(compare(truth, rivals, **size, seed=own, threads=inner))
+
+            for truth, row in in_order(measure, enumerate(priors), threads):
+                truths.append(truth)
+                rows.append(row)
                 bar.advance(1)
             measured[source] = Losses(truths, *np.array(rows).T)
         first = next(iter(measured.values())).truths
-        refitted = _refitted(believed, first, policy, size, seed, bar)
+        refitted = _refitted(believed, first, policy, size, seed, bar, threads)
     bound, without = None, "it is for rewards that are seen at once"
     if batch == 1:
         bound, without = _bound(believed, first[:BOUNDED], policy, horizon)
@@ -176,7 +196,13 @@ def _seed(seed: int, kind: int, number: int) -> int:
 
 
 def _refitted(
-    believed: Any, plausible: Sequence[Any], policy: Any, size: Any, seed: int, bar: Any
+    believed: Any,
+    plausible: Sequence[Any],
+    policy: Any,
+    size: Any,
+    seed: int,
+    bar: Any,
+    threads: int,
 ) -> FloatArray | None:
     """Take the fitted prior for the truth, and let fits decide that lie as far from it as plausible
     truths do, and as those of twice as many tasks would: their losses with standard errors, ``(fit,
@@ -186,21 +212,27 @@ def _refitted(
     that where a policy does not play best for its prior, as Thompson sampling: it gains or loses in
     proportion to the error, which averages out over fits, but not over truths.
     """
-    rows = []
-    for start in range(0, len(plausible), TOGETHER):
-        players: Any = {"truth": policy}
+    if plausible and towards(believed, plausible[0], 1.0) is None:
+        return None
+
+    def measure(start: int) -> list[list[float]]:
         some = plausible[start : start + TOGETHER]
+        players: Any = {"truth": policy}
         for number, other in enumerate(some):
             for name, share in (("now", 1.0), ("then", TWICE)):
-                fit = towards(believed, other, share)
-                if fit is None:
-                    return None
-                players[f"{name} {number}"] = (policy, fit)
-        result = compare(believed, players, **size, seed=_seed(seed, 3, start))
+                players[f"{name} {number}"] = (policy, towards(believed, other, share))
+        own: Any = {"seed": _seed(seed, 3, start), "threads": None if threads == 1 else 1}
+        result = compare(believed, players, **size, **own)
+        rows = []
         for number in range(len(some)):
             names = (f"{name} {number}" for name in ("now", "then"))
             gaps = [result.expected_difference("truth", name) for name in names]
             rows.append([each for gap in gaps for each in (gap.mean, gap.std_error)])
+        return rows
+
+    rows = []
+    for some in in_order(measure, range(0, len(plausible), TOGETHER), threads):
+        rows += some
         bar.advance(0.5 * len(some))
     return np.array(rows)
 

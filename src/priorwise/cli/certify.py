@@ -54,8 +54,9 @@ def certify(
     arms: Annotated[str | None, word(ARMS, "N|same|new", shown=USUAL)] = None,
     features: inputs.Features = None,
     draws: Annotated[
-        int, number("Plausible truths, at least 20.", inputs.at_least_one, True)
-    ] = 100,
+        int | None,
+        number("Plausible truths, at least 20.", inputs.at_least_one, "100, or 30 if slow"),
+    ] = None,
     tasks: Annotated[
         int | None,
         number("Tasks simulated under each truth.", inputs.at_least_one, "about a minute's"),

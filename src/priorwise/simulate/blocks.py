@@ -37,8 +37,12 @@ def run_blocks(
 def in_order(work: Callable[[P], R], parts: Iterable[P], threads: int) -> Iterator[R]:
     """Do the work of each part in a pool of threads, and yield results in the order of the parts.
 
-    At most one part more than there are threads waits, so results do not pile up.
+    At most one part more than there are threads waits, so results do not pile up. One thread is
+    this one.
     """
+    if threads == 1:
+        yield from map(work, parts)
+        return
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[R]] = deque()
         try:

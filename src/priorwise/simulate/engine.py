@@ -1,6 +1,6 @@
 """Which loop runs a policy's blocks of tasks: the compiled one or NumPy's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -14,6 +14,7 @@ from priorwise.core.streams import Purpose, Streams
 from priorwise.core.tiles import CompiledPolicy, CompiledPrior
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.simulate.loop import run_numpy
+from priorwise.simulate.sizes import threads_of
 
 Engine = Literal["auto", "compiled", "numpy"]
 
@@ -74,6 +75,20 @@ def choose(
             "engine='auto' or 'numpy'"
         )
     return Runner("numpy", partial(run_numpy, prior, believed, policy))
+
+
+def threads_for(
+    prior: Prior, pairs: Iterable[tuple[Any, Prior]], horizon: int, *, masked: bool
+) -> int:
+    """Return how many threads may run comparisons of these policies, with the priors they believe,
+    side by side: one unless all are compiled, because a user's policy need not be safe to call from
+    several threads.
+    """
+    runners = (
+        choose(prior, believed, policy, horizon, masked=masked, engine="auto")
+        for policy, believed in pairs
+    )
+    return threads_of(None) if all(each.engine == "compiled" for each in runners) else 1
 
 
 def _after_first_pulls(

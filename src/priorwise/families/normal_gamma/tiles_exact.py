@@ -14,7 +14,15 @@ import numpy as np
 
 from priorwise.families.normal_gamma.student import LARGE
 from priorwise.families.normal_gamma.tiles import ROWS_PER_ARM, At, draw_row
-from priorwise.kernels.compiling import BEST_AFTER, DRAW_EACH, LANES, QUANTILE, inline, tile
+from priorwise.kernels.compiling import (
+    BEST_AFTER,
+    BEST_AFTER_PULLS,
+    DRAW_EACH,
+    LANES,
+    QUANTILE,
+    inline,
+    tile,
+)
 from priorwise.kernels.random import S32, ZERO, mix
 from priorwise.kernels.simd import WIDTH, bits_of, load, peek, poke, store
 from priorwise.kernels.special import FOUR, address_of_special, call_special
@@ -61,10 +69,10 @@ def expected_excess(address, freedom, c):
     return max(peak * fall - c * call_special(address, freedom, -c), 0.0)
 
 
-@tile(BEST_AFTER)
-def best_after(p, n, state, signal, mask, scratch, values):
-    """Write ``E max(c, m + sqrt(b / (a k (k + 1))) T)`` for each pulled arm, c the best of the
-    others.
+@inline
+def write_best_after(p, n, pulls, state, mask, values):
+    """Write ``E max(c, m + sqrt(b / (a k)) / sqrt(k / pulls + 1) T)`` for each pulled arm, c the
+    best mean of the others.
     """
     arms, address = n[At.ARMS], bits_of(p[n[At.CUMULATIVE]])
     for lane in range(LANES):
@@ -77,10 +85,27 @@ def best_after(p, n, state, signal, mask, scratch, values):
             m, k, a, b = rows[0, lane], rows[1, lane], rows[2, lane], rows[3, lane]
             best = m
             if others > -np.inf:
-                scale = math.sqrt(b / (a * k)) / math.sqrt(k + 1.0)
+                scale = math.sqrt(b / (a * k)) / math.sqrt(k / pulls + 1.0)
                 best = max(others, m)
                 best += scale * expected_excess(address, 2.0 * a, abs(others - m) / scale)
             values[arm, lane] = best
+
+
+@tile(BEST_AFTER)
+def best_after(p, n, state, signal, mask, scratch, values):
+    """Write the best posterior mean after one pull of each arm."""
+    write_best_after(p, n, 1.0, state, mask, values)
+
+
+@tile(BEST_AFTER_PULLS)
+def best_after_pulls(p, n, pulls, state, signal, mask, scratch, values):
+    """Write the same after several pulls; after none, the means."""
+    if pulls == 0:
+        for arm in range(n[At.ARMS]):
+            for lane in range(LANES):
+                values[arm, lane] = state[ROWS_PER_ARM * arm, lane]
+        return
+    write_best_after(p, n, float(pulls), state, mask, values)
 
 
 @tile(DRAW_EACH)

@@ -14,6 +14,8 @@ from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy
 from priorwise.core.runs import Run
 from priorwise.meta.selection.paired import Paired
+from priorwise.simulate.blocks import in_order
+from priorwise.simulate.engine import threads_for
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
 
@@ -116,12 +118,23 @@ def runs_under(
     Each truth has tasks of its own, so that their errors are independent; under one truth all
     players meet the same tasks. ``how`` is what :func:`~priorwise.simulate.run.compare` takes.
     """
-    for number, truth in enumerate(truths):
+    pairs = [
+        (policy, truths[0] if believed is None else believed)
+        for policy, believed in players.values()
+    ]
+    masked = how.get("available") is not None
+    threads = threads_for(truths[0], pairs, how["horizon"], masked=masked)
+
+    def run(numbered: tuple[int, Any]) -> dict[str, Run]:
+        number, truth = numbered
         pairs = {
             name: (policy, truth if believed is None else believed)
             for name, (policy, believed) in players.items()
         }
-        yield compare(truth, pairs, **how, seed=mix(mix(seed) ^ number)).runs
+        own: Any = {"seed": mix(mix(seed) ^ number), "threads": None if threads == 1 else 1}
+        return compare(truth, pairs, **how, **own).runs
+
+    yield from in_order(run, enumerate(truths), threads)
 
 
 def _with_arms(prior: Any, arms: int | None) -> Any:
