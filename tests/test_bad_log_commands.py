@@ -87,6 +87,7 @@ def refused(command: str, log: Path, options: list[str], words: str) -> None:
     assert done.exit_code == 2, done.output
     (said,) = done.output.splitlines()
     assert said.startswith("Error: ")
+    assert not said.startswith(("Error: LOG: log", "Error: FIT: log"))
     assert words in said
     assert sorted(log.parent.iterdir()) == before
 
@@ -104,6 +105,14 @@ def test_a_bad_log_ends_the_command(name: str, command: str, tmp_path: Path) -> 
     log = tmp_path / "log.csv"
     log.write_text(text)
     refused(command, log, options, OTHERS.get((name, command), words))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_is_not_there_is_named_once(command: str, tmp_path: Path) -> None:
+    for name, words in (("log.csv", ": there is no file"), ("log.xlsx", " must be a file ending")):
+        refused(command, tmp_path / name, [], words)
+        done = CliRunner().invoke(app, [command, name, *COMMANDS[command]])
+        assert done.output.startswith(f"Error: {'FIT' if command == 'certify' else 'LOG'}{words}")
 
 
 @pytest.mark.slow

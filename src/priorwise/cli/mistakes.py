@@ -31,9 +31,11 @@ def refusing(place: str) -> Iterator[None]:
 
         if not refused(error):
             raise
-        text = in_options(str(error))
+        text = in_options(str(error)).removeprefix("log: ")  # the place says so
         if text.startswith("--"):
             refuse(text)
+        if text.startswith("log must "):
+            refuse(f"{place} {text.removeprefix('log ')}")
         fail(place, text)
 
 
