@@ -57,13 +57,23 @@ CASES: dict[str, tuple[str, list[str], str]] = {
         [],
         "the column 'reward' more than once",
     ),
-    "missing column": ("task,action,x\n1,a,0\n", [], "looks like the reward: pass --reward"),
+    "missing column": ("task,action,x\n1,a,0\n", [], "--task task --action action --reward x"),
     "no such column": (GOOD, ["--reward", "clicks"], "--reward clicks is no column"),
     "words for rewards": (GOOD + "3,a,many\n", [], "reward: row 5 of"),
-    "decimal commas": (
-        "task;action;reward\n1;a;0,5\n1;b;1,5\n2;a;2,5\n2;b;0,1\n",
+    "decimal commas and points": (
+        "task;action;reward\n1;a;0,5\n1;b;1.5\n2;a;2.5\n2;b;0.1\n",
         [],
-        "has a decimal comma, and no point, in the column 'reward'",
+        "reward: row 1 of",
+    ),
+    "a total that is none": (
+        "task;action;clicks;impressions\na;x;1;9\nb;x;2;9\nTotal;;4;18\n",
+        [],
+        "'clicks' is 4, and the others add up to 3",
+    ),
+    "rates of no whole clicks": (
+        "task;action;CTR;impressions\na;x;0.2500;8\nb;x;0.3123;8\n",
+        [],
+        "rate: row 2 of",
     ),
     "times for rewards": (HEAD + "1,a,2024-01-01\n2,a,2024-01-02\n", [], "and not numbers"),
     "no task": (GOOD + ",a,1\n", [], "task: row 5 of"),
