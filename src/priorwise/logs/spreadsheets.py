@@ -15,6 +15,13 @@ from priorwise.logs.naming import is_share
 TOTALS: Final = ("total", "totals", "grand total", "subtotal", "sum", "summe", "gesamt")
 NAMES: Final = ("all", "overall")
 """Words that may be totals, or names of arms."""
+SPELLED: Final = tuple(
+    f"{case}{end}"
+    for word in (*TOTALS, *NAMES)
+    for case in dict.fromkeys((word, word.upper(), word.title(), word.capitalize()))
+    for end in ("", " ", ":")
+)
+"""The same as they are written: to compare whole texts is faster than to change them."""
 EXACT: Final = 1e-9
 """Share of a sum of numbers that rounding may hide."""
 DIGITS: Final = 10
@@ -28,7 +35,7 @@ def without_totals(table: Any, columns: Columns, where: str) -> tuple[Any, tuple
     import ibis
 
     named = {
-        role: table[role].strip().lower().isin((*TOTALS, *NAMES))
+        role: table[role].isin(SPELLED)
         for role in ("task", "action")
         if table[role].type().is_string()
     }
@@ -36,7 +43,7 @@ def without_totals(table: Any, columns: Columns, where: str) -> tuple[Any, tuple
         return table, ()
     no, of_task = table.reward.isnull() & False, table.task.isnull()
     if table.task.type().is_string():
-        of_task = of_task | (table.task.strip() == "")
+        of_task = of_task | (table.task == "")
     action = named.get("action", no).fill_null(False)
     whole = named.get("task", no).fill_null(False) | (action & of_task)
     rows = table.mutate(_whole=whole, _part=action & ~whole)
@@ -100,7 +107,7 @@ def _are_sums(
         return True
     _, several = np.unique(found["task"].astype(str), return_counts=True)
     arm = role == "action" and part
-    soft = all(str(each).strip().lower() in NAMES for each in labels)
+    soft = all(str(each).strip(" :").lower() in NAMES for each in labels)
     if arm and ((soft and not right.any()) or (not columns.summed and several.max() > 1)):
         said.append(f"{title} is an arm: its numbers are not the sums of the other rows")
         return False
@@ -119,7 +126,7 @@ def _are_sums(
 
 
 def _is_total(name: Any) -> bool:
-    return str(name).strip().lower() in (*TOTALS, *NAMES)
+    return str(name) in SPELLED
 
 
 def _looked_up(
