@@ -379,6 +379,9 @@ def test_rates_must_give_whole_clicks(clean: pd.DataFrame) -> None:
         same(log, clean)
         assert any("'CTR' is taken for rate=" in note for note in log.said)
         assert any("whole numbers" in note for note in log.said)
+    few = pd.DataFrame({"task": list("aabb"), "action": [1, 2] * 2})
+    log = read_log(few.assign(CTR=["0.1", "#DIV/0!", "0.3", "0"], impressions=[10, 0, 10, 7]))
+    assert log.sums.tolist() == [1, 0, 3, 0]
     for wrong, words in (
         (rate + 0.3 / clean.pulls, "no whole number of clicks"),
         ((rate + 0.3 / clean.pulls).round(8), "no whole number of clicks"),
@@ -420,3 +423,45 @@ def test_encodings_are_guessed_from_all_bytes_or_given(clean: pd.DataFrame, tmp_
         read_log(path, encoding="latin-99")
     with pytest.raises(ValueError, match="encoding: only a file of text"):
         read_log(clean, encoding="latin-1")
+
+
+COMMANDS: dict[str, list[str]] = {
+    "fit": [],
+    "certify": ["-p", "ts", "--horizon", "3", "--draws", "20", "--tasks", "20", "--bootstrap", "0"],
+    "backtest": ["-p", "ts", "--horizon", "3"],
+    "recommend": ["--horizon", "3"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_guessed_and_what_to_type(
+    command: str, clean: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(with_total(clean, sheet(clean, HEAD, plain)))
+    options = [*COMMANDS[command], "--seed", "0", "--family", "beta:separate", "--drop-missing"]
+    done = CliRunner().invoke(app, [command, str(path), *options, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    for role, name in (
+        ("task", HEAD[0]),
+        ("action", HEAD[1]),
+        ("pulls", HEAD[2]),
+        ("reward", HEAD[3]),
+    ):
+        assert f"{name!r} is taken for --{role}" in done.output
+    assert "'Total'" in done.output
+    path.write_text(path.read_text().replace("CTR %", "Unique clicks"))
+    done = CliRunner().invoke(app, [command, str(path), *options])
+    assert done.exit_code == 2
+    line = shlex.split(done.output[done.output.index(f"priorwise {command} ") :])
+    roles = ["--task", HEAD[0], "--action", HEAD[1], "--reward", HEAD[3], "--pulls", HEAD[2]]
+    assert line == ["priorwise", command, str(path), *roles, *_sorted_like(line, options)]
+
+
+def _sorted_like(line: list[str], options: list[str]) -> list[str]:
+    """The options as the line has them, once all of them are there; short names become long."""
+    tail = line[11:]
+    named = {"-p": "--policy"}
+    assert sorted(tail) == sorted(named.get(each, each) for each in options)
+    return tail

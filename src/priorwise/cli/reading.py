@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from priorwise.cli.inputs import argument, word
-from priorwise.cli.mistakes import RUNNING
+from priorwise.cli.mistakes import RUNNING, in_options
 
 Command = Callable[..., None]
 
@@ -100,6 +100,13 @@ def reads_log(*, without: Sequence[str] = ()) -> Callable[[Command], Command]:
     parameter ``reading``. If the command has an option of the same name, that one stands.
     """
     return lambda command: _with_options(command, without)
+
+
+def print_notes(console: Any, fit: Any) -> None:
+    """Print what was guessed to read the log of a fit; a fit from a file has none."""
+    log = getattr(fit, "log", None)
+    for note in () if log is None else log.said:
+        console.print(f"({in_options(note)})", markup=False, soft_wrap=True)
 
 
 def _with_options(command: Command, without: Sequence[str]) -> Command:

@@ -172,7 +172,7 @@ def with_clicks(table: Any, columns: Columns, where: str) -> tuple[Any, tuple[st
         clicks = (exact + 0.5).floor()
         slack = pulls * (0.5 * unit * 10.0**-digits * (1.0 + 1e-6)) + 1e-6
         apart = (exact - clicks).abs() > slack
-        rough = (slack >= 0.5) & (slack > 0.25 * (clicks.abs() + 1.0).sqrt())
+        rough = (slack > 0.5 + 1e-5) & (slack > 0.25 * (clicks.abs() + 1.0).sqrt())
         wrong, vague = known & (apart | (clicks > pulls)), known & rough
         counts = {"wrong": wrong.sum(), "vague": vague.sum()}
         counts["slack"] = known.ifelse(slack, 0.0).max()
