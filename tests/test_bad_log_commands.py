@@ -57,13 +57,23 @@ CASES: dict[str, tuple[str, list[str], str]] = {
         [],
         "the column 'reward' more than once",
     ),
-    "missing column": ("task,action,x\n1,a,0\n", [], "looks like the reward: pass --reward"),
+    "missing column": ("task,action,x\n1,a,0\n", [], "--task task --action action --reward x"),
     "no such column": (GOOD, ["--reward", "clicks"], "--reward clicks is no column"),
     "words for rewards": (GOOD + "3,a,many\n", [], "reward: row 5 of"),
-    "decimal commas": (
-        "task;action;reward\n1;a;0,5\n1;b;1,5\n2;a;2,5\n2;b;0,1\n",
+    "decimal commas and points": (
+        "task;action;reward\n1;a;0,5\n1;b;1.5\n2;a;2.5\n2;b;0.1\n",
         [],
-        "has a decimal comma, and no point, in the column 'reward'",
+        "reward: row 1 of",
+    ),
+    "a total that is none": (
+        "task;action;clicks;impressions\na;x;1;9\nb;x;2;9\nTotal;;4;18\n",
+        [],
+        "'clicks' is 4, and the others add up to 3",
+    ),
+    "rates of no whole clicks": (
+        "task;action;CTR;impressions\na;x;0.2500;8\nb;x;0.3123;8\n",
+        [],
+        "rate: row 2 of",
     ),
     "times for rewards": (HEAD + "1,a,2024-01-01\n2,a,2024-01-02\n", [], "and not numbers"),
     "no task": (GOOD + ",a,1\n", [], "task: row 5 of"),
@@ -87,6 +97,7 @@ def refused(command: str, log: Path, options: list[str], words: str) -> None:
     assert done.exit_code == 2, done.output
     (said,) = done.output.splitlines()
     assert said.startswith("Error: ")
+    assert not said.startswith(("Error: LOG: log", "Error: FIT: log"))
     assert words in said
     assert sorted(log.parent.iterdir()) == before
 
@@ -104,6 +115,14 @@ def test_a_bad_log_ends_the_command(name: str, command: str, tmp_path: Path) -> 
     log = tmp_path / "log.csv"
     log.write_text(text)
     refused(command, log, options, OTHERS.get((name, command), words))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_that_is_not_there_is_named_once(command: str, tmp_path: Path) -> None:
+    for name, words in (("log.csv", ": there is no file"), ("log.xlsx", " must be a file ending")):
+        refused(command, tmp_path / name, [], words)
+        done = CliRunner().invoke(app, [command, name, *COMMANDS[command]])
+        assert done.output.startswith(f"Error: {'FIT' if command == 'certify' else 'LOG'}{words}")
 
 
 @pytest.mark.slow

@@ -258,10 +258,9 @@ def test_times_with_and_without_a_zone_are_not_mixed(frame: pd.DataFrame, tmp_pa
 BAD_FILES: dict[str, tuple[str, bytes, str]] = {
     "only a head": ("log.csv", b"task,action,reward\n", "has no rows"),
     "short rows": ("log.csv", b"task,action,reward\n1,2,3\n1,2\n", "line 3 has 2 fields"),
-    "Latin-1": ("log.csv", "täsk,action,reward\n1,2,3\n".encode("latin-1"), "UTF-8"),
-    "UTF-16": ("log.csv", "task,action,reward\n1,2,3\n".encode("utf-16"), "UTF-8"),
+    "Latin-1": ("log.csv", "täsk,action,reward\n1,2,3\n".encode("latin-1"), "it has 'täsk'"),
     "no gzip": ("log.csv.gz", b"task,action,reward\n1,2,3\n", "log.csv.gz' cannot be read"),
-    "decimal commas": ("log.csv", b"task;action;reward\n1;2;0,5\n", "reward: row 1 .*comma"),
+    "mixed signs": ("log.csv", b"task;action;reward\n1;2;0,5\n1;2;1.5\n", "reward: row 1 .*comma"),
     "words": ("log.csv", b"task,action,reward\n1,2,3\n1,2,?\n", "reward: row 2 .*no number"),
     "no table": ("log.parquet", b"PAR1", "log.parquet' cannot be read"),
 }

@@ -11,7 +11,7 @@ from priorwise.cli import inputs
 from priorwise.cli.inputs import argument, number, word
 from priorwise.cli.mistakes import in_options, refusing
 from priorwise.cli.output import fail, finish, finite, refuse, results_directory
-from priorwise.cli.reading import ArmsAre, Reading, reads_log
+from priorwise.cli.reading import ArmsAre, Reading, print_notes, reads_log
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,6 +75,7 @@ def certify(
     from priorwise.advise.certifying import certify as certified
 
     directory = results_directory("certificate", out, as_json)
+    read = None  # the fit of a log
     if len(policies) > 1:
         several = " and ".join(policies)
         fail("--policy", f"one policy at a time, got {several}; run the command once for each")
@@ -94,7 +95,9 @@ def certify(
             fail("--arms", f"only for exchangeable priors, and {own}; leave --arms out")
         inputs.check_size(prior, [policy], horizon, tasks or 1)
     else:
-        fit = _fitted(source, seed, replace(reading, arms=are if count is None else ArmsAre.new))
+        fit = read = _fitted(
+            source, seed, replace(reading, arms=are if count is None else ArmsAre.new)
+        )
         fit = inputs.with_features("FIT", fit, features)
     with refusing("FIT"):
         size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": count}
@@ -104,6 +107,7 @@ def certify(
     text = json.dumps({**numbers, "policy": policies[0]}, indent=2, allow_nan=False)
 
     def show(console: "Console") -> None:
+        print_notes(console, read)
         console.print(in_options(str(found)), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory else {}

@@ -3,11 +3,15 @@ option; everything else is a bug of ours, and is shown as one.
 """
 
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from contextvars import ContextVar
+from enum import Enum
+from typing import Any, Final
 
 from priorwise.cli.output import fail, refuse
+from priorwise.logs.naming import UnsureError
 
 REFUSALS: Final = (ArithmeticError, ImportError, OSError, TypeError, ValueError)
 NUMBERS: Final = (
@@ -15,10 +19,13 @@ NUMBERS: Final = (
     *("draws", "bootstrap"),
 )
 """Arguments of the library that are options of the same name, beside those of a log."""
-COLUMNS: Final = ("task", "action", "reward", "pulls", "squares", "time", "propensity")
+COLUMNS: Final = ("task", "action", "reward", "pulls", "squares", "time", "propensity", "rate")
 """Those that name a column: an error may speak of what it holds."""
 NAMED: Final = re.compile(r"\b([a-z_]+)=(\.\.\.|'([^']*)'|[\d.,]*\d)?(?![\w'\[({])")
 """How the library names an argument: ``name=``, ``name=...``, ``name='word'`` or ``name=5``."""
+
+RUNNING: Final[ContextVar[Any]] = ContextVar("RUNNING")
+"""What Typer knows of the command that is running, if it reads a log."""
 
 
 @contextmanager
@@ -31,10 +38,38 @@ def refusing(place: str) -> Iterator[None]:
 
         if not refused(error):
             raise
-        text = in_options(str(error))
+        if isinstance(error, UnsureError):
+            problem = f"{place}: {in_options(error.problem)}: type"
+            refuse(problem, command=command_with(error.arguments))
+        text = in_options(str(error)).removeprefix("log: ")  # the place says so
         if text.startswith("--"):
             refuse(text)
+        if text.startswith("log must "):
+            refuse(f"{place} {text.removeprefix('log ')}")
         fail(place, text)
+
+
+def command_with(arguments: Mapping[str, Any]) -> str:
+    """Return the command line that is running with further options; what has no value is a
+    placeholder.
+    """
+    context = RUNNING.get()
+    words, options = [], []
+    for each in context.command.params:
+        values = context.params.get(str(each.name))
+        source = context.get_parameter_source(str(each.name))
+        if each.name in arguments or source is None or source.name != "COMMANDLINE":
+            continue
+        for value in values if isinstance(values, (list, tuple)) else [values]:
+            text = str(value.value if isinstance(value, Enum) else value)
+            if each.param_type_name == "argument":
+                words.append(text)
+            else:
+                options += [each.opts[0]] if value is True else [each.opts[0], text]
+    for name, value in arguments.items():
+        several = ",".join(value) if isinstance(value, list) else value
+        words += [_written(name), "COLUMN" if several is None else str(several)]
+    return shlex.join(["priorwise", *context.command_path.split()[1:], *words, *options])
 
 
 def in_options(text: str) -> str:

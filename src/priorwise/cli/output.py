@@ -180,13 +180,13 @@ def fail(option: str, problem: object) -> NoReturn:
     refuse(f"{option}: {problem}")
 
 
-def refuse(message: str) -> NoReturn:
-    """Stop with a line that says what is wrong."""
-    _say(message)
+def refuse(message: str, *, command: str = "") -> NoReturn:
+    """Stop with a line that says what is wrong, and the command that would do, if there is one."""
+    _say(message, command)
     raise typer.Exit(BAD_INPUT)
 
 
-def _say(message: str) -> None:
+def _say(message: str, command: str = "") -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -196,6 +196,8 @@ def _say(message: str) -> None:
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
     text = Text.assemble(("Error: ", "bold red"), (line, "red"))
+    if command:  # to be copied, so it stands as it is
+        text.append(f" {printable(command)}")
     Console(stderr=True).print(text, soft_wrap=True)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from priorwise.cli.inputs import argument, word
+from priorwise.cli.mistakes import RUNNING, in_options
 
 Command = Callable[..., None]
 
@@ -24,6 +25,8 @@ WINDOW: Final = "Days that a reward may take: younger rows are left out."
 HALF_LIFE: Final = "Days after which half of the tasks are left out."
 REWARD_AS: Final = "The reward, whether there is one, or how much if there is."
 ARMS: Final = "Do tasks share their arms, or has each new ones?"
+ENCODING: Final = "How a text file is encoded, such as latin-1."
+DECIMAL: Final = "The decimal sign of numbers; the other one separates thousands."
 PANEL: Final = "How the log is read and fitted"
 DROP: Final = "Leave out rows without a reward, and count them."
 
@@ -60,6 +63,7 @@ class Reading:
     reward: Annotated[str | None, _column("What it earned, or the sum over the pulls.")] = None
     pulls: Annotated[str | None, _column("How many pulls a row sums up.")] = None
     squares: Annotated[str | None, _column("Sum of squared rewards of a row.")] = None
+    rate: Annotated[str | None, _column("Reward per pull of a row, instead of --reward.")] = None
     arms: Annotated[ArmsAre, typer.Option(help=ARMS)] = ArmsAre.auto
     noise_var: Annotated[float | None, word(NOISE_VAR, "NUMBER", shown="learned")] = None
     task_features: Annotated[list[str] | None, word(FEATURES, "COLUMNS")] = None
@@ -69,6 +73,8 @@ class Reading:
     window: Annotated[float | None, word(WINDOW, "DAYS")] = None
     half_life: Annotated[float | None, word(HALF_LIFE, "DAYS")] = None
     reward_as: Annotated[RewardIs, typer.Option(help=REWARD_AS)] = RewardIs.reward
+    encoding: Annotated[str | None, word(ENCODING, "NAME", shown="guessed")] = None
+    decimal: Annotated[str | None, word(DECIMAL, ".|,", shown="guessed")] = None
     drop_missing: Annotated[bool, typer.Option("--drop-missing", help=DROP)] = False
 
     @property
@@ -96,6 +102,13 @@ def reads_log(*, without: Sequence[str] = ()) -> Callable[[Command], Command]:
     return lambda command: _with_options(command, without)
 
 
+def print_notes(console: Any, fit: Any) -> None:
+    """Print what was guessed to read the log of a fit; a fit from a file has none."""
+    log = getattr(fit, "log", None)
+    for note in () if log is None else log.said:
+        console.print(f"({in_options(note)})", markup=False, soft_wrap=True)
+
+
 def _with_options(command: Command, without: Sequence[str]) -> Command:
     own = inspect.signature(command, eval_str=True).parameters
     every = inspect.signature(Reading, eval_str=True).parameters
@@ -108,12 +121,15 @@ def _with_options(command: Command, without: Sequence[str]) -> Command:
         added = [shared[s] for s in shared if s not in own] if name == "reading" else [each]
         listed += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in added]
 
+    running = inspect.Parameter("running", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
     @wraps(command)
-    def with_options(**values: Any) -> None:
+    def with_options(*, running: typer.Context, **values: Any) -> None:
+        RUNNING.set(running)
         read = {name: values.pop(name) for name in shared if name not in own}
         command(**values, reading=Reading(**read))
 
     # what Typer reads
-    with_options.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {each.name: each.annotation for each in listed}
+    with_options.__signature__ = inspect.Signature([*listed, running])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {each.name: each.annotation for each in [*listed, running]}
     return with_options

@@ -11,7 +11,7 @@ from priorwise.cli import inputs
 from priorwise.cli.inputs import word
 from priorwise.cli.mistakes import in_options, refusing
 from priorwise.cli.output import fail, finish, finite, results_directory
-from priorwise.cli.reading import LogFile, Reading, reads_log
+from priorwise.cli.reading import LogFile, Reading, print_notes, reads_log
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,6 +72,7 @@ def recommend(
     text = json.dumps(numbers, indent=1, allow_nan=False)
 
     def show(console: "Console") -> None:
+        print_notes(console, found.fit)
         console.print(in_options(str(found)), markup=False, soft_wrap=True)
         if page is not None:
             console.print(f"Wrote {page}", markup=False, soft_wrap=True)

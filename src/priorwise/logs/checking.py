@@ -22,7 +22,7 @@ SQUARED: Final = 1e100
 """Size of a reward whose square and sums still are numbers."""
 ROUNDING: Final = 1e-9
 """Share of a sum of squares that rounding may hide."""
-MISSING: Final = ("", "na", "n/a", "nan", "null", "none")
+MISSING: Final = ("", "na", "n/a", "nan", "null", "none", "#div/0!", "#n/a")
 """Words for a number that is missing, where a column is text; case does not matter."""
 
 
@@ -35,57 +35,6 @@ class _Test(NamedTuple):
     column: str
     fails: Any
     words: str
-
-
-def numbers_of(table: Any, columns: Columns, where: str) -> tuple[Any, dict[str, str]]:
-    """Columns by role, numbers as doubles, and the roles whose column is text; texts stand beside
-    them, as ``text_reward``. Refuse columns that cannot be read as numbers or names.
-    """
-    picked: dict[str, Any] = {}
-    for role, name in (("task", columns.task), ("action", columns.action)):
-        column = table[name]
-        if column.type().is_nested() or column.type().is_json():
-            raise ValueError(
-                f"{role}: the column {name!r} of {where} has {column.type()}, and neither words, "
-                "numbers nor dates"
-            )
-        picked[role] = column
-    if columns.time is not None:
-        column, kind = table[columns.time], table[columns.time].type()
-        if not (kind.is_temporal() or kind.is_numeric()) or kind.is_time():
-            raise ValueError(
-                f"time: the column {columns.time!r} of {where} has {kind}, and neither times, "
-                "dates nor numbers"
-            )
-        picked["time"] = column
-    wanted = {"reward": columns.reward, "pulls": columns.pulls, "squares": columns.squares}
-    wanted["propensity"] = columns.propensity
-    wanted |= {f"x{i}": name for i, name in enumerate(columns.context)}
-    for i, name in enumerate(columns.task_features):
-        if table[name].type().is_string():  # words, that are no numbers
-            picked[f"f{i}"] = table[name]
-        else:
-            wanted[f"f{i}"] = name
-    texts = {}
-    for role, given in wanted.items():
-        if given is None:
-            continue
-        column, kind = table[given], table[given].type()
-        if kind.is_string():
-            texts[role] = given
-            picked[f"text_{role}"] = column
-            # not of the column itself: DuckDB would read the file as numbers, and fail
-            picked[role] = column.strip().try_cast("float64")
-        elif kind.is_boolean():
-            picked[role] = column.cast("int8").cast("float64")  # text of a CSV casts in two steps
-        elif kind.is_numeric() or kind.is_null():
-            picked[role] = column.cast("float64")
-        else:
-            raise ValueError(
-                f"{_option(role)}: the column {given!r} of {where} has {kind} and not numbers"
-                f"{' or words' if role[0] == 'f' else ''}"
-            )
-    return table.select(**picked), texts
 
 
 def checked(
@@ -133,9 +82,10 @@ def _words(table: Any, texts: dict[str, str]) -> list[_Test]:
     for role, name in texts.items():
         text = table[f"text_{role}"].strip()
         word = table[role].isnull() & text.notnull() & ~text.lower().isin(MISSING)
-        comma = word & text.replace(",", ".").try_cast("float64").notnull()
-        found.append(_Test(_option(role), name, comma, "a decimal comma, and no point,"))
-        found.append(_Test(_option(role), name, word, "a text that is no number"))
+        comma = word & text.contains(",") & text.replace(",", "").try_cast("float64").notnull()
+        words = "a comma that is not where those of the other numbers are,"
+        found.append(_Test(option_of(role), name, comma, words))
+        found.append(_Test(option_of(role), name, word, "a text that is no number"))
     return found
 
 
@@ -204,7 +154,8 @@ def _sums(table: Any, columns: Columns) -> list[_Test]:
     return found
 
 
-def _option(role: str) -> str:
+def option_of(role: str) -> str:
+    """The argument that names the column of a role."""
     return {"x": "context", "f": "task_features"}.get(role[0], role)
 
 

@@ -33,6 +33,7 @@ from priorwise.logs.reducing import Arms, Log, read_log
 from priorwise.logs.rows import fading, task_starts
 from priorwise.logs.times import RewardAs, positive_or_none
 from priorwise.logs.worth import in_words, worth
+from priorwise.logs.written import Decimal
 from priorwise.meta.selection.models import ModelComparison, compare_models
 
 FOLDS: Final = 5
@@ -175,6 +176,7 @@ def fit_prior(
     reward: str | None = None,
     pulls: str | None = None,
     squares: str | None = None,
+    rate: str | None = None,
     context: Sequence[str] | str | None = None,
     contexts: Any = None,
     task_features: Sequence[str] | str | None = None,
@@ -187,6 +189,8 @@ def fit_prior(
     half_life: float | None = None,
     reward_as: RewardAs = "reward",
     missing: Literal["refuse", "drop"] = "refuse",
+    encoding: str | None = None,
+    decimal: Decimal | None = None,
 ) -> LogFit:
     """Learn a prior from a log of past tasks, by marginal likelihood.
 
@@ -207,8 +211,10 @@ def fit_prior(
         or five) asks for a mixture.
     seed
         Decides on which tasks are held out, and the generated tasks of the check.
-    task, action, reward, pulls, squares, context, missing, time, since, until, window, reward_as
-        Columns of the log, and which of its rows count: see :func:`read_log`. With ``time`` the
+    task, action, reward, pulls, squares, rate, context, time
+        Columns of the log: see :func:`read_log`.
+    missing, since, until, window, reward_as, encoding, decimal
+        How the log is read, and which of its rows count: see :func:`read_log`. With ``time`` the
         result says whether the prior changes over time.
     contexts
         Where the features of future tasks come from, for a fit with ``context``.
@@ -242,9 +248,9 @@ def fit_prior(
 
     """
     read = read_log(
-        log, task=task, action=action, reward=reward, pulls=pulls, squares=squares,
+        log, task=task, action=action, reward=reward, pulls=pulls, squares=squares, rate=rate,
         context=context, missing=missing, time=time, since=since, until=until, window=window,
-        reward_as=reward_as, task_features=task_features,
+        reward_as=reward_as, task_features=task_features, encoding=encoding, decimal=decimal,
     )  # fmt: skip
     starts = None if time is None else task_starts(read)
     read, starts = fading(read, starts, half_life, validation.seed(seed))

@@ -7,9 +7,10 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from priorwise.core import validation
@@ -27,6 +28,9 @@ ENDINGS: Final = {
 TABLES: Final = ("columns", "column_names", "__arrow_c_stream__")
 """What tables in memory have, one or the other."""
 LONGEST_HEAD: Final = 1 << 20
+NULLS: Final = 200
+"""Bytes in which a text in UTF-16 has zeros."""
+BOM: Final = "\ufeff"
 ZONE: Final = r":[0-9.]+ *(Z|z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 """How a time ends that says its zone."""
 ZONES: Final = (
@@ -35,20 +39,29 @@ ZONES: Final = (
 )
 
 
-def open_log(log: Any, *, every_row: bool = False) -> tuple[Any, str]:
-    """Return a log as an Ibis table, and what to call it in errors.
+def open_log(
+    log: Any,
+    *,
+    every_row: bool = False,
+    encoding: str | None = None,
+    texts: Iterable[str] = (),
+) -> tuple[Any, str, tuple[str, ...]]:
+    """Return a log as an Ibis table, what to call it in errors, and what was guessed to read it.
 
     Files are read by an embedded DuckDB, which streams them: they may be larger than memory. It
-    tells the types of a CSV's columns from the first rows, or, slowly, from ``every_row``. A table
+    finds the types of a CSV's columns from the first rows, or, slowly, from ``every_row``; those in
+    ``texts`` stay as they are written. A text that is not in UTF-8 is copied to memory. A table
     that is an Ibis table already stays in its own engine.
     """
     ibis = _ibis()
+    if encoding is not None and not is_text(log):
+        raise ValueError("encoding: only a file of text has one, such as a CSV; leave it out")
     if isinstance(log, ibis.Table):
-        return log, "the table"
+        return log, "the table", ()
     if isinstance(log, (str, Path)):
         if not str(log).strip():
             raise ValueError("log: the path is empty, as an unset variable of the shell is")
-        return _file(ibis, Path(log), every_row), str(log)
+        return _file(ibis, Path(log), every_row, encoding, texts)
     if hasattr(log, "collect") and not hasattr(log, "__arrow_c_stream__"):
         log = log.collect()  # a lazy frame
     series = hasattr(log, "iloc") and not hasattr(log, "columns")
@@ -57,7 +70,7 @@ def open_log(log: Any, *, every_row: bool = False) -> tuple[Any, str]:
             "log must be a path of a Parquet, CSV or Arrow file, a pandas or Polars frame, an "
             f"Arrow table or an Ibis table, got {type(log).__name__}"
         )
-    return ibis.memtable(_arrow_table(log)), "the frame"
+    return ibis.memtable(_arrow_table(log)), "the frame", ()
 
 
 def is_text(log: Any) -> bool:
@@ -65,11 +78,12 @@ def is_text(log: Any) -> bool:
     return isinstance(log, (str, Path)) and _kind(Path(log)) == "csv"
 
 
-def one_kind_of_time(log: Any, column: str) -> None:
+def one_kind_of_time(log: Any, column: str, encoding: str | None = None) -> None:
     """Refuse a column of a text file where some times say their zone and others do not: which of
     them are equal would depend on where the file is read.
     """
-    table = _csv(_ibis(), Path(log), all_varchar=True)
+    encoding = encoding or guessed_encoding(Path(log), whole=False)
+    table = _csv(_ibis(), Path(log), encoding, all_varchar=True)
     text = table[column].strip()
     bare = text.notnull() & (text != "") & ~text.re_search(ZONE)
     row = first_row(table, bare)
@@ -132,7 +146,9 @@ def _kind(path: Path) -> str | None:
     return ENDINGS.get(suffixes[-1]) if suffixes else None
 
 
-def _file(ibis: Any, path: Path, every_row: bool) -> Any:
+def _file(
+    ibis: Any, path: Path, every_row: bool, encoding: str | None, texts: Iterable[str]
+) -> tuple[Any, str, tuple[str, ...]]:
     kind = _kind(path)
     many = path.is_dir() or (not path.exists() and any(sign in path.name for sign in "*?["))
     if kind is None and not many:
@@ -146,15 +162,25 @@ def _file(ibis: Any, path: Path, every_row: bool) -> Any:
         raise ValueError(f"log: the file {str(path)!r} is empty")
     if path.is_dir() and not any(path.rglob("*.parquet")):
         raise ValueError(f"log: the folder {str(path)!r} has no file that ends in .parquet")
-    readers: dict[str, Callable[..., Any]] = {"parquet": _parquet, "csv": _csv, "arrow": _arrow}
-    options = {"sample_size": -1} if every_row and kind == "csv" else {}
+    notes: tuple[str, ...] = ()
     try:
-        return readers["parquet" if path.is_dir() else kind or "parquet"](ibis, path, **options)
+        if kind == "csv" and not path.is_dir():
+            if encoding is None and path.is_file():
+                encoding = guessed_encoding(path, whole=every_row)
+                if encoding is not None:
+                    notes = (f"the file is not in UTF-8, and is read as encoding={encoding!r}",)
+            options: dict[str, Any] = {"sample_size": -1} if every_row else {}
+            if types := dict.fromkeys(texts, "string"):
+                options["types"] = types
+            return _csv(ibis, path, encoding, **options), str(path), notes
+        read = _arrow if kind == "arrow" and not path.is_dir() else _parquet
+        return read(ibis, path), str(path), notes
     except FileNotFoundError:
         raise
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise ValueError(
-            f"log: {str(path)!r} is no text in UTF-8 ({error.reason}); save it as UTF-8"
+            f"encoding: {str(path)!r} is not text in {encoding or 'UTF-8'} ({error}); pass the "
+            "encoding that it was saved in, such as encoding='latin-1', or save it as UTF-8"
         ) from error
     except _TwiceError:
         raise
@@ -181,11 +207,70 @@ def _parquet(ibis: Any, path: Path) -> Any:
     return _duckdb(ibis).read_parquet(where)
 
 
-def _csv(ibis: Any, path: Path, **options: Any) -> Any:
-    if path.is_file():
-        options["delim"], names = _head(path)
+def _csv(ibis: Any, path: Path, encoding: str | None, **options: Any) -> Any:
+    engine = _duckdb(ibis)
+    if encoding is None:
+        if path.is_file():
+            options["delim"], names = _head(path)
+            _once(names, str(path))
+        return engine.read_csv(str(path), header=True, **options)
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / "log.csv"
+        with copy.open("wb") as file:
+            for part in _decoded(path, encoding):
+                file.write(part.removeprefix(BOM).encode())
+        options["delim"], names = _head(copy)
         _once(names, str(path))
-    return _duckdb(ibis).read_csv(str(path), header=True, **options)
+        return engine.create_table("log", engine.read_csv(str(copy), header=True, **options))
+
+
+def _decoded(path: Path, encoding: str) -> Iterator[str]:
+    """The text of a file, in parts."""
+    import pyarrow as pa
+
+    decoder = codecs.getincrementaldecoder(encoding)()
+    with pa.input_stream(str(path), compression="detect") as file:
+        while part := file.read(LONGEST_HEAD):
+            yield decoder.decode(part)
+        yield decoder.decode(b"", final=True)
+
+
+def check_encoding(encoding: Any) -> None:
+    """Check the name of an encoding of texts."""
+    try:
+        text = encoding is None or "".encode(encoding) is not None
+    except (LookupError, TypeError):
+        text = False
+    if not text:
+        raise ValueError(
+            "encoding must be the name of an encoding, such as 'latin-1' or 'utf-16', got "
+            f"{validation.shown(encoding)}"
+        )
+
+
+def guessed_encoding(path: Path, *, whole: bool) -> str | None:
+    """The encoding of a text by its first bytes, or by all of them; None for UTF-8. What is neither
+    UTF-8 nor UTF-16 is taken for the Latin-1 of Windows, if it can be.
+    """
+    import pyarrow as pa
+
+    with pa.input_stream(str(path), compression="detect") as file:
+        start = file.read(LONGEST_HEAD)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in start[:NULLS]:
+        return "utf-16-le" if start[1:NULLS:2].count(0) >= start[:NULLS:2].count(0) else "utf-16-be"
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            if whole:
+                for _ in _decoded(path, encoding):
+                    pass
+            else:
+                codecs.getincrementaldecoder(encoding)().decode(start)
+        except UnicodeDecodeError:
+            continue
+        return None if encoding == "utf-8" else encoding
+    return "latin-1"
 
 
 def _head(path: Path) -> tuple[str, list[str]]:

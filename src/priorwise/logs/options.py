@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict
 
 from priorwise.logs.reducing import Arms
 from priorwise.logs.times import RewardAs
+from priorwise.logs.written import Decimal
 
 
 class Reading(TypedDict, total=False):
@@ -19,6 +20,7 @@ class Reading(TypedDict, total=False):
     reward: str | None
     pulls: str | None
     squares: str | None
+    rate: str | None
     arms: Arms
     noise_var: float | None
     task_features: Sequence[str] | str | None
@@ -29,6 +31,8 @@ class Reading(TypedDict, total=False):
     half_life: float | None
     reward_as: RewardAs
     missing: Literal["refuse", "drop"]
+    encoding: str | None
+    decimal: Decimal | None
 
 
 class ReadingFeatures(Reading, total=False):

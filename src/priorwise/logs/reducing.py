@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from priorwise.core import validation
 from priorwise.core.sizes import check_memory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
-from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, numbers_of, unknown
+from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, unknown
 from priorwise.logs.columns import Columns
 from priorwise.logs.features import constant_in_tasks, ends_of
-from priorwise.logs.opening import is_text, one_kind_of_time, open_log
+from priorwise.logs.opening import check_encoding, is_text, one_kind_of_time, open_log
+from priorwise.logs.spreadsheets import with_clicks, without_totals
 from priorwise.logs.times import Period, RewardAs, as_asked, positive_or_none
+from priorwise.logs.written import Decimal, clearly_points, numbers_of
 
 Arms = Literal["auto", "same", "new"]
 MOST_ARMS: Final = 500
@@ -209,6 +211,7 @@ def read_log(
     reward: str | None = None,
     pulls: str | None = None,
     squares: str | None = None,
+    rate: str | None = None,
     context: Sequence[str] | str | None = None,
     time: str | None = None,
     propensity: str | None = None,
@@ -218,6 +221,8 @@ def read_log(
     window: float | None = None,
     reward_as: RewardAs = "reward",
     missing: Literal["refuse", "drop"] = "refuse",
+    encoding: str | None = None,
+    decimal: Decimal | None = None,
 ) -> Log:
     """Reduce a log to its sums, in one pass of its engine.
 
@@ -227,11 +232,16 @@ def read_log(
         Path of a Parquet, CSV or Arrow file or of a folder of Parquet files, a pandas or Polars
         frame, an Arrow table, or an Ibis table of any engine.
     task, action, reward
-        Columns; guessed from common names if not given, which the result says aloud.
+        Columns; guessed from common names, or from words in names, if not given, which the result
+        says aloud. An unclear guess raises an error with all arguments to pass.
     pulls
         Column of the number of pulls that a row sums up; ``reward`` is their sum then.
     squares
         Column of the sum of squared rewards of such a row, from which the noise is estimated.
+    rate
+        Column of the reward per pull of a row, such as a click rate, in place of ``reward``: clicks
+        are this rate times ``pulls``, which must come out whole up to the digits that it is written
+        with.
     context
         Columns of features of the pulled arm, for a log with one row per pull.
     time, propensity
@@ -252,27 +262,44 @@ def read_log(
     missing
         What to do with rows without a reward, such as those whose reward has not come yet: refuse,
         or leave them out, which the result counts. They are never taken for zeros.
+    encoding
+        How a file of text is encoded, such as ``"latin-1"``; guessed from its bytes if not given.
+    decimal
+        The decimal sign of numbers that are written as text, ``"."`` or ``","``; the other one then
+        separates thousands. By default all numbers of a column decide.
 
     """
     if missing not in ("refuse", "drop"):
         raise ValueError(f"missing must be 'refuse' or 'drop', got {validation.shown(missing)}")
     asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
     asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
-    asked["task_features"] = task_features
+    asked |= {"task_features": task_features, "rate": rate}
     period = Period(since, until, positive_or_none("window", window))
-    options: Any = (asked, missing, period, reward_as)
+    check_encoding(encoding)
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"decimal must be '.' or ',', got {validation.shown(decimal)}")
+    options: Any = (asked, missing, period, reward_as, encoding, decimal)
     try:
-        return _read(log, *open_log(log), *options)
+        return _read(log, False, *options)
     except EngineError:
         if not is_text(log):
             raise
     # a later row of a file of text is not of the type that the first ones have
-    return _read(log, *open_log(log, every_row=True), *options)
+    return _read(log, True, *options)
 
 
 def _read(
-    log: Any, table: Any, where: str, asked: Any, missing: str, period: Period, reward_as: RewardAs
+    log: Any,
+    every_row: bool,
+    asked: Any,
+    missing: str,
+    period: Period,
+    reward_as: RewardAs,
+    encoding: str | None,
+    decimal: Decimal | None,
 ) -> Log:
+    how: Any = {"every_row": every_row, "encoding": encoding}
+    table, where, notes = open_log(log, **how)
     columns = Columns.of(table.columns, where, **asked)
     if columns.context and columns.summed:
         raise ValueError(
@@ -283,8 +310,19 @@ def _read(
     for name in filter(None, (columns.task, columns.action, columns.time)):
         kind = table[name].type()
         if is_text(log) and kind.is_timestamp() and kind.timezone is not None:
-            one_kind_of_time(log, name)
-    numbers, texts = numbers_of(table, columns, where)
+            one_kind_of_time(log, name, encoding)
+    fractions = [name for name in columns.numbers if table[name].type().is_floating()]
+    if is_text(log) and fractions:  # their points may separate thousands
+        written, _, _ = open_log(log, **how, texts=fractions)
+        unclear = set(fractions)
+        if decimal is None:
+            unclear -= clearly_points(written, fractions)
+        if unclear:
+            table, _, _ = open_log(log, **how, texts=sorted(unclear))
+    numbers, texts, read = numbers_of(table, columns, where, decimal)
+    numbers, without = without_totals(numbers, columns, where)
+    numbers, given = with_clicks(numbers, columns, where)
+    notes = (*notes, *columns.said, *read, *without, *given)
     numbers, left = period.cut(numbers, columns, where)
     numbers = as_asked(numbers, reward_as, columns)
     rows, dropped, odd, zeros = checked(numbers, texts, columns, where, missing)
@@ -299,7 +337,7 @@ def _read(
     }
     return Log(
         columns, tasks, arms, task_of[order], arm_of[order], **sums, odd=odd, rows=rows,
-        dropped=dropped, said=columns.said, source=source, left=left, zeros=zeros,
+        dropped=dropped, said=notes, source=source, left=left, zeros=zeros,
         features=constant_in_tasks(found, columns.task_features, tasks, task_of),
     )  # fmt: skip
 

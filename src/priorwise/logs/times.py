@@ -76,7 +76,9 @@ class Period:
                 f"{end} are left out, with a reward or without"
             )
         # rows keep their numbers; those without a time stay, and are refused
-        table = table.mutate(_row=ibis.row_number(), _out=(outside | young).fill_null(False))
+        if "_row" not in table.columns:
+            table = table.mutate(_row=ibis.row_number())
+        table = table.mutate(_out=(outside | young).fill_null(False))
         none = unknown(table.time) if kind.is_floating() else table.time.isnull()
         return table.filter(none | ~table._out), tuple(said)
 
