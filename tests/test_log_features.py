@@ -426,7 +426,7 @@ def test_the_command_line_takes_features(tmp_path: Path, seed: int) -> None:
         ([*command, "wrds", *out], "--task-features wrds is no column"),
         (
             ["recommend", log, "--task-features", "words", "--horizon", "2", "--seed", "0"],
-            "--task-features: recommend chooses a policy for one prior of all tasks",
+            "No such option: --task-features",
         ),
     ):
         wrong = run(*line)
