@@ -31,6 +31,10 @@ class Limits:
     """
     deadline: float = 30.0
     """Seconds that the store may take."""
+    work: float = 5.0
+    """Seconds that the computing of one request may take, where it takes long."""
+    long: int = 2
+    """Long computations at once."""
     keep_alive: float = 30.0
     """Seconds that a connection may stay open without a request."""
 

@@ -7,6 +7,7 @@ asked. Nothing is kept between requests but counts: any number of processes may 
 from __future__ import annotations
 
 import asyncio
+import copy
 import re
 import secrets
 import time
@@ -18,6 +19,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http import types
 from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
@@ -28,7 +30,7 @@ from priorwise.serve.http.metrics import Metrics
 from priorwise.serve.http.openapi import document
 from priorwise.serve.http.problems import Stop, stop_of, undecoded
 from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
-from priorwise.serve.http.waiting import Bridge, later
+from priorwise.serve.http.waiting import Bridge, Long, later
 from priorwise.serve.rows import Key
 
 Message = MutableMapping[str, Any]
@@ -119,7 +121,11 @@ class Service:
         self.document = document(TABLE.endpoints)
         self.started = time.time()
         self._direct = not decider.store.durable
-        self._later = later(decider)
+        self._long = Long(self.limits)
+        self._later = later(decider, self._long)
+        # calls of a store in memory are made by the event loop, but for what takes long
+        self._brief = copy.copy(decider)
+        self._brief.computes = False
         self._bridge: Bridge | None = None
         self._pool = ThreadPoolExecutor(THREADS, "priorwise")
         self._buckets: dict[str, Bucket] = {}
@@ -158,11 +164,20 @@ class Service:
     async def do(self, name: str, *given: Any, **options: Any) -> Any:
         """Call a method of the decider that is quick but for the store's commit."""
         if self._direct:
-            return getattr(self.decider, name)(*given, **options)
+            return await self._directly(name, given, options)
         if self._later is not None:
             async with self._deadline():
                 return await self._wait(getattr(self._later, name)(*given, **options))
         return await self.aside(getattr(self.decider, name), *given, **options)
+
+    async def _directly(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        async with self._deadline():
+            for _ in range(ROUNDS):
+                try:
+                    return getattr(self._brief, name)(*given, **options)
+                except Ahead as ahead:
+                    await asyncio.wrap_future(self._long.compute(ahead))
+        raise too_busy()
 
     async def together(
         self, name: str, calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -170,12 +185,15 @@ class Service:
         """Call a method several times, in order and if possible in one commit; an error takes the
         place of its result.
         """
-        if self._direct or self._later is None:
+        if self._direct:
+            done = [self._directly(name, *each) for each in calls]
+            return await asyncio.gather(*done, return_exceptions=True)
+        if self._later is None:
 
             def work() -> list[Any]:
                 return [_tried(getattr(self.decider, name), *each) for each in calls]
 
-            return work() if self._direct else await self.aside(work)
+            return await self.aside(work)
         # all before the first await: they come to the writer together
         futures = [_tried(getattr(self._later, name), *each) for each in calls]
         waiting = [
@@ -183,8 +201,8 @@ class Service:
         ]
         awaited = [each for each in waiting if not isinstance(each, BaseException)]
         async with self._deadline():
-            done = iter(await asyncio.gather(*awaited, return_exceptions=True))
-        return [each if isinstance(each, BaseException) else next(done) for each in waiting]
+            after = iter(await asyncio.gather(*awaited, return_exceptions=True))
+        return [each if isinstance(each, BaseException) else next(after) for each in waiting]
 
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
@@ -468,8 +486,9 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
+        self._long.close()
         await self.aside(self.decider.close)
-        self._pool.shutdown(wait=False)
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self.log.write("info", "stopped")
 
     def _expire(self) -> None:

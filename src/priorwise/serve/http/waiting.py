@@ -4,10 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, final
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, final
+
+from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
+from priorwise.serve.errors import Unavailable
+from priorwise.serve.http.limits import Limits
+
+WAITED: Final = "other long computations came first, and took the time that this one had"
+
+
+@final
+class Long:
+    """Computes what takes long, a few at a time, within the limits of a service."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Start no thread yet."""
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(limits.long, "priorwise-long")
+
+    def compute(self, ahead: Ahead) -> Future[None]:
+        """Return what is done when all is computed."""
+        asked = time.monotonic()
+
+        def work() -> None:
+            if time.monotonic() - asked > self._limits.deadline:
+                raise Unavailable(WAITED)
+            ahead.compute(self._limits.work)
+
+        return self._pool.submit(work)
+
+    def close(self) -> None:
+        """Drop what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 @final
@@ -16,23 +48,67 @@ class Later:
 
     durable = True
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, long: Long) -> None:
         """Stand before a store with ``submit``."""
-        self._store = store
-        self.run = store.submit
+        self._store, self._long = store, long
+
+    def run(self, work: Callable[[Any], Any], **wanted: Any) -> Future[Any]:
+        """Return what the store will return, once all that it takes is computed."""
+        answer: Future[Any] = Future()
+        self._try(answer, ROUNDS, work, wanted)
+        return answer
+
+    def _try(
+        self, answer: Future[Any], rounds: int, work: Callable[[Any], Any], wanted: dict[str, Any]
+    ) -> None:
+        def stored(done: Future[Any]) -> None:
+            error = _error_of(done)
+            if error is None:
+                answer.set_result(done.result())
+            elif not isinstance(error, Ahead):
+                answer.set_exception(error)
+            elif rounds == 1:
+                answer.set_exception(too_busy())
+            else:
+                _then(answer, lambda: self._long.compute(error), computed)
+
+        def computed(done: Future[Any]) -> None:
+            error = _error_of(done)
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                self._try(answer, rounds - 1, work, wanted)
+
+        _then(answer, lambda: self._store.submit(work, **wanted), stored)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
 
-def later(decider: Any) -> Any:
+def _then(
+    answer: Future[Any], start: Callable[[], Future[Any]], after: Callable[[Future[Any]], None]
+) -> None:
+    """Start something and go on after it; where it cannot start, that is the answer."""
+    try:
+        future = start()
+    except Exception as error:
+        answer.set_exception(error)
+    else:
+        future.add_done_callback(after)
+
+
+def _error_of(done: Future[Any]) -> BaseException | None:
+    return Unavailable("the service is closing") if done.cancelled() else done.exception()
+
+
+def later(decider: Any, long: Long) -> Any:
     """Return a decider whose ``decide``, ``reward`` and the like return futures; None where the
     store has none.
     """
     if getattr(decider.store, "submit", None) is None:
         return None
     made = copy.copy(decider)
-    made.store = Later(decider.store)
+    made.store = Later(decider.store, long)
     return made
 
 
