@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import time
@@ -256,7 +257,10 @@ class Decider:
             raise NotFound(f"there is no prior of version {validation.shown(version)}")
         if status == "declined" and version == self.version:
             raise ValueError("version is in use; accept another one first")
-        when = self._clock() if status == "accepted" else None
+        when = None
+        if status == "accepted":  # the last one is in use, even where a clock stepped back
+            last = max(each.accepted or -math.inf for each in self.store.versions())
+            when = max(self._clock(), math.nextafter(last, math.inf))
         self.store.put_version(rows[0]._replace(status=status, accepted=when))
 
     def replace_prior(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:

@@ -44,6 +44,8 @@ DRAINED: Final = 4 << 20
 """Bytes of a body that is refused which are read all the same, so that the client gets to read why
 instead of a broken connection.
 """
+FORM: Final = 16 << 10
+"""Bytes of a form of the page."""
 LOCAL: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
 
 SAFE: Final = (
@@ -251,11 +253,7 @@ class Service:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or start and stop."""
         if scope["type"] == "http":
-            self._working += 1
-            try:
-                await self._http(scope, receive, send)
-            finally:
-                self._working -= 1
+            await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
 
@@ -279,12 +277,16 @@ class Service:
                 return
             endpoint, names = found
             route, kind_of_body = endpoint.path, endpoint.body
-            if self._working > self.limits.waiting and endpoint.scope is not None:
-                raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
             key = await self._allowed(endpoint, headers, method)
-            query = _query(endpoint, scope["query_string"])
-            body = await self._body(endpoint, headers, receive)
-            answer = await endpoint.call(self, Call(body, names, query, key))
+            if self._working >= self.limits.waiting and endpoint.scope is not None:
+                raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
+            self._working += 1  # of those who may ask, and not of the page
+            try:
+                query = _query(endpoint, scope["query_string"])
+                body = await self._body(endpoint, headers, receive)
+                answer = await endpoint.call(self, Call(body, names, query, key))
+            finally:
+                self._working -= 1
             status, kind, content = 200, JSON.encode(), b""
             if isinstance(answer, Raw):
                 kind, content = answer.kind.encode(), answer.content
@@ -401,11 +403,7 @@ class Service:
             raise Stop(413, f"the body must have at most {most:,} bytes", unread=True)
         if headers.kind not in _IS_JSON and not _json(headers.kind):
             raise Stop(415, "the body must be JSON, with 'Content-Type: application/json'")
-        try:
-            async with asyncio.timeout(self.limits.patience):
-                content = await _received(receive, most)
-        except TimeoutError:
-            raise Stop(408, "the body did not come in time", unread=True) from None
+        content = await self._content(receive, most)
         try:
             return endpoint.decode(content)  # type: ignore[attr-defined]
         except msgspec.ValidationError as error:
@@ -417,6 +415,14 @@ class Service:
             raise undecoded(error) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise undecoded(error) from None
+
+    async def _content(self, receive: Receive, most: int) -> bytes:
+        """Read a body that comes in time."""
+        try:
+            async with asyncio.timeout(self.limits.patience):
+                return await _received(receive, most)
+        except TimeoutError:
+            raise Stop(408, "the body did not come in time", unread=True) from None
 
     async def _download(self, file: Download, number: bytes, send: Send) -> None:
         try:
@@ -443,7 +449,11 @@ class Service:
             self._local(headers, scope["method"])
         if headers.length > self.limits.body or (headers.chunked and not headers.length):
             raise Stop(413, f"the body must have at most {self.limits.body:,} bytes", unread=True)
+        content = await self._content(receive, FORM) if scope["method"] == "POST" else b""
         status, begun = 500, False
+
+        async def read() -> Message:
+            return {"type": "http.request", "body": content, "more_body": False}
 
         async def sent(message: Message) -> None:
             nonlocal status, begun
@@ -457,7 +467,7 @@ class Service:
             await send(message)
 
         try:
-            await self._page(scope, receive, sent)  # type: ignore[misc]
+            await self._page(scope, read, sent)  # type: ignore[misc]
         except Exception as error:
             if not begun:
                 raise
