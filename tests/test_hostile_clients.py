@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from serving import read
-from test_http import Asked
+from test_http import Asked, error
 
+from priorwise.serve.http import keys
 from priorwise.serve.http.limits import Limits
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
@@ -117,3 +122,101 @@ def test_small_chunks_and_short_trailers_are_taken(served: tuple[int, Asked]) ->
             time.sleep(0.002)
         line.sendall(b"0\r\nX: y\r\n\r\n")
         assert [each.status for each in read(line)] == [200]
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Asked]:
+    asked = Asked(tmp_path / "decisions.db", limits=Limits(summaries=1, exports=1))
+    yield asked
+    asked.decider.close()
+
+
+def test_keys_and_readiness_do_not_wait_behind_work(
+    on_disk: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("priorwise.serve.http.service.REFRESHED", 0.05)
+    asked, go = on_disk, threading.Event()
+    service = asked.service
+    for name in ("summary", "export"):
+        monkeypatch.setattr(type(asked.decider), name, lambda *_: go.wait(60))
+
+    async def scenario() -> None:
+        transport = httpx.ASGITransport(service)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as line:
+
+            async def ask(method: str, path: str, key: str | None, body: Any = None) -> int:
+                headers = {} if key is None else {"authorization": f"Bearer {asked.keys[key]}"}
+                return (await line.request(method, path, headers=headers, json=body)).status_code
+
+            assert await ask("POST", "/v1/decide", "decide", {"task": "t"}) == 200
+            service.start()
+            for _ in range(64):  # all that works aside is taken
+                service._pool.submit(go.wait, 60)
+            slow = [
+                asyncio.create_task(ask("GET", path, "read"))
+                for path in ("/v1/tasks/t", "/v1/log")
+                for _ in range(12)
+            ]
+            done: list[int] = []
+            while len(done) < 6:  # one works, eight wait, the others are turned away
+                await asyncio.sleep(0.01)
+                done = [each.result() for each in slow if each.done()]
+            assert done == [503] * 6
+            assert await ask("GET", "/ready", None) == 200
+            assert await ask("GET", "/health", None) == 200
+            keys.revoke(asked.decider.store, "decide")
+            for _ in range(100):
+                if await ask("POST", "/v1/decide", "decide", {"task": "t"}) == 401:
+                    break
+                await asyncio.sleep(0.02)
+            else:
+                pytest.fail("a revoked key decides")
+            go.set()
+            await asyncio.gather(*slow, return_exceptions=True)
+            for timer in service._timers:
+                timer.cancel()
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        go.set()
+
+
+def test_keys_that_cannot_be_read_are_good_for_nothing(
+    on_disk: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("priorwise.serve.http.service.SOON", 0.05)
+    go = threading.Event()
+    monkeypatch.setattr(on_disk.decider.store, "keys", lambda: go.wait(60) and [])
+    on_disk.service.keys.read -= 4.5
+    answer = on_disk("POST", "/v1/decide", {"task": "t"}, key="decide")
+    go.set()
+    assert "keys" in error(answer, 503, "unavailable")
+
+
+def test_ready_writes_a_row_and_reads_no_prior(
+    on_disk: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = on_disk.decider.store
+    monkeypatch.setattr(store, "versions", lambda: pytest.fail("reads every prior"))
+    assert on_disk("GET", "/ready", key=None).status_code == 200
+    assert on_disk("GET", "/metrics").status_code == 200
+    store._writer._connection.execute("PRAGMA query_only = ON")  # as a full disk is
+    error(on_disk("GET", "/ready", key=None), 503, "unavailable")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_gone_is_noticed(on_disk: Asked, tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "decisions.db"
+    assert on_disk("POST", "/v1/decide", {"task": "t"}).status_code == 200
+    copy = path.read_bytes()
+    path.unlink()
+    if replaced:
+        path.write_bytes(copy)
+    word = "replaced" if replaced else "deleted"
+    for method, way, body in (
+        ("POST", "/v1/decide", {"task": "t"}),
+        ("GET", "/ready", None),
+        ("GET", "/v1/tasks", None),
+    ):
+        assert word in error(on_disk(method, way, body), 503, "unavailable")

@@ -5,6 +5,7 @@ within limits, and decide as they would have inside.
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,20 @@ def test_only_the_newest_choosers_are_kept(seed: int) -> None:
         for arms in range(2, 60):
             made.decide(f"t{arms}", [str(k) for k in range(arms)])
         assert len(made.operations._choosers) <= 32
+
+
+def test_what_is_computed_at_once_comes_to_the_writer_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(tmp_path / "d.db", prior=correlated())
+    pool = asked.service._long._pool
+    submit = pool.submit
+
+    def finished(work: Any) -> Any:  # before the writer hears of it
+        future = submit(work)
+        wait([future])
+        return future
+
+    monkeypatch.setattr(pool, "submit", finished)
+    assert asked("POST", "/v1/decide", {"task": "t"}).status_code == 200
+    asked.decider.close()

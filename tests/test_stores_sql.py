@@ -198,7 +198,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 def test_a_file_that_is_taken_away(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     (tmp_path / "store.db").unlink()
-    with pytest.raises(Unavailable, match="gone"):
+    with pytest.raises(Unavailable, match="deleted"):
         store.versions()
     store.close()
 

@@ -218,7 +218,7 @@ class Decider:
     @property
     def version(self) -> int:
         """Number of the prior that new tasks start with."""
-        return self._current(self.store.versions()).number
+        return int(self.store.look(lambda session: session.version))  # which reads no priors
 
     def prior(self, version: int | None = None) -> Any:
         """Return the prior of a version, by default that of new tasks."""

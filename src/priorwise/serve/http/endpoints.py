@@ -170,7 +170,7 @@ async def summary(service: Service, call: Call) -> types.Summary:
             raise Stop(
                 422, f"context must be rows of numbers as JSON: {stop}", "?context"
             ) from None
-    made = await service.aside(service.decider.summary, *call.names, context)
+    made = await service.few(service.summaries, service.decider.summary, *call.names, context)
     return summed_up(made)
 
 
@@ -244,7 +244,7 @@ async def log(service: Service, call: Call) -> Download:
             raise
         return path
 
-    return Download(await service.aside(work), PARQUET, "decisions.parquet")
+    return Download(await service.few(service.exports, work), PARQUET, "decisions.parquet")
 
 
 async def openapi(service: Service, call: Call) -> Raw:

@@ -35,6 +35,10 @@ class Limits:
     """Seconds that the computing of one request may take, where it takes long."""
     long: int = 2
     """Long computations at once."""
+    summaries: int = 4
+    """Summaries at once; eight times as many wait."""
+    exports: int = 1
+    """Exports of the log at once; eight times as many wait."""
     keep_alive: float = 30.0
     """Seconds that a connection may stay open without a request."""
 

@@ -25,7 +25,7 @@ from priorwise.serve.http.logs import Log, take_over
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.service import Service
 
-GRACE: Final = 20
+GRACE: Final = 8
 """Seconds that requests have to finish once the service is told to stop."""
 
 
@@ -65,7 +65,7 @@ class Settings:
         decider = self.decider()
         warmed(decider)
         log.write("info", "started", process=os.getpid(), open=self.open)
-        return Service(decider, open=self.open, limits=self.limits, log=log)
+        return Service(decider, open=self.open, limits=self.limits, log=log, alone=True)
 
 
 def _room(connections: int) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 import re
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, final
 from urllib.parse import parse_qsl
 
@@ -30,7 +32,7 @@ from priorwise.serve.http.metrics import Metrics
 from priorwise.serve.http.openapi import document
 from priorwise.serve.http.problems import Stop, stop_of, undecoded
 from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
-from priorwise.serve.http.waiting import Bridge, Long, later
+from priorwise.serve.http.waiting import Alone, Bridge, Few, Long, later
 from priorwise.serve.rows import Key
 
 Message = MutableMapping[str, Any]
@@ -44,6 +46,11 @@ DRAINED: Final = 4 << 20
 """Bytes of a body that is refused which are read all the same, so that the client gets to read why
 instead of a broken connection.
 """
+SOON: Final = 2.0
+"""Seconds that a request waits for the keys."""
+LAST: Final = 2.0
+"""Seconds after which a process that has stopped ends, whatever its threads compute."""
+READY: Final = "when the service was ready"
 FORM: Final = 16 << 10
 """Bytes of a form of the page."""
 LOCAL: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
@@ -112,8 +119,12 @@ class Service:
         limits: Limits | None = None,
         log: Log | None = None,
         page: bool = True,
+        alone: bool = False,
     ) -> None:
-        """Read the keys, and take on the page where it is there."""
+        """Read the keys, and take on the page where it is there; ``alone``: the process ends with
+        the service.
+        """
+        self.alone = alone
         self.decider = decider
         self.open = open
         self.limits = limits or Limits()
@@ -130,6 +141,11 @@ class Service:
         self._brief.computes = False
         self._bridge: Bridge | None = None
         self._pool = ThreadPoolExecutor(THREADS, "priorwise")
+        # what others rely on waits for no other work
+        self._reading, self._trying = Alone("keys", self.keys.refresh), Alone("ready", self._try)
+        self._expiring, self._closing = Alone("expire", self._expire), Alone("close", decider.close)
+        self.summaries = Few("summaries", self.limits.summaries, 8 * self.limits.summaries)
+        self.exports = Few("exports", self.limits.exports, 8 * self.limits.exports)
         self._buckets: dict[str, Bucket] = {}
         self._working = 0
         self._prefix = secrets.token_hex(4)
@@ -142,11 +158,17 @@ class Service:
 
     def scope_of(self, key: str) -> set[str] | None:
         """Return what a key may do, None for one that there is not; it may read the store."""
+        if self.keys.stale:
+            self._keys_awaited()
         found = self.keys.find(key)
         if found is None and time.monotonic() - self.keys.read > 1.0:
-            self.keys.refresh()
+            self._keys_awaited()
             found = self.keys.find(key)
         return None if found is None else set(found.scopes)
+
+    def _keys_awaited(self) -> None:
+        with suppress(TimeoutError):
+            self._reading().result(SOON)
 
     def key_id(self, key: str) -> str | None:
         """Return a name of a key that tells nothing about it."""
@@ -228,6 +250,10 @@ class Service:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: work(*given, **options))
 
+    async def few(self, threads: Few, work: Callable[..., Any], *given: Any) -> Any:
+        """Call what takes a while in one of a few threads."""
+        return await asyncio.wrap_future(threads.submit(lambda: work(*given)))
+
     def gauges(self) -> dict[str, tuple[str, float]]:
         """Return what the store has to say, for the metrics."""
         size = self.decider.store.size()
@@ -244,9 +270,13 @@ class Service:
             raise Unavailable("the service is closing")
         try:
             async with asyncio.timeout(5.0):
-                await self.aside(self.decider.store.versions)
+                await asyncio.shield(asyncio.wrap_future(self._trying()))
         except TimeoutError:
             raise Unavailable("the store does not answer") from None
+
+    def _try(self) -> None:
+        """Write a row: a store that can only be read is not ready."""
+        self.decider.store.put_value(READY, f"{time.time():.3f}")
 
     # -- requests
 
@@ -360,12 +390,20 @@ class Service:
         if kind.lower() != b"bearer":
             return None
         secret = text.strip().decode("ascii", "replace")
+        if self.keys.stale:
+            await self._keys_read()
         key = self.keys.find(secret)
         if key is None and time.monotonic() - self.keys.read > 1.0:
             # it may have been made a moment ago
-            await self.aside(self.keys.refresh)
+            await self._keys_read()
             key = self.keys.find(secret)
         return key
+
+    async def _keys_read(self) -> None:
+        """Read the keys again, if that is soon done."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SOON):
+                await asyncio.shield(asyncio.wrap_future(self._reading()))
 
     def _rated(self, key: Key) -> None:
         rate = self.limits.rate if key.rate is None else key.rate
@@ -486,9 +524,9 @@ class Service:
 
     def start(self) -> None:
         """Start what goes on between requests."""
-        self._timers = [asyncio.create_task(self._every(REFRESHED, self.keys.refresh))]
+        self._timers = [asyncio.create_task(self._every(REFRESHED, self._reading))]
         if self.decider.operations.window is not None:
-            self._timers.append(asyncio.create_task(self._every(EXPIRED, self._expire)))
+            self._timers.append(asyncio.create_task(self._every(EXPIRED, self._expiring)))
 
     async def stop(self) -> None:
         """Finish, and let go of the store."""
@@ -496,19 +534,28 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
-        self._long.close()
-        await self.aside(self.decider.close)
+        for threads in (self._long, self.summaries, self.exports, self._expiring, self._trying):
+            threads.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        try:
+            await asyncio.wrap_future(self._closing())
+        finally:
+            self._reading.close()
+            self._closing.close()
         self.log.write("info", "stopped")
+        if self.alone:  # nobody waits for summaries and exports that are still worked on
+            last = threading.Timer(LAST, os._exit, [0])
+            last.daemon = True
+            last.start()
 
     def _expire(self) -> None:
         self.metrics.expired += self.decider.expire()
 
-    async def _every(self, seconds: float, work: Callable[[], Any]) -> None:
+    async def _every(self, seconds: float, work: Alone) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
-                await self.aside(work)
+                await asyncio.shield(asyncio.wrap_future(work()))
             except Exception as error:  # the next time may do better
                 if isinstance(error, Unavailable):
                     self.log.write("warning", "store", message=str(error))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, final
 
 from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
@@ -15,6 +17,57 @@ from priorwise.serve.errors import Unavailable
 from priorwise.serve.http.limits import Limits
 
 WAITED: Final = "other long computations came first, and took the time that this one had"
+
+
+@final
+class Few:
+    """Threads for work of one sort, which takes a while: so many at once, and so many that wait."""
+
+    def __init__(self, name: str, threads: int, waiting: int) -> None:
+        """Start no thread yet."""
+        self._name, self._most, self._count = name, threads + waiting, 0
+        self._pool, self._lock = ThreadPoolExecutor(threads, f"priorwise-{name}"), threading.Lock()
+
+    def submit(self, work: Callable[[], Any]) -> Future[Any]:
+        """Return what the work will return."""
+        with self._lock:
+            if self._count >= self._most:
+                raise Unavailable(f"too many {self._name} at once")
+            self._count += 1
+        future = self._pool.submit(work)
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._count -= 1
+
+    def close(self) -> None:
+        """Drop what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+@final
+class Alone:
+    """A call on a thread of its own, which waits for nothing else. Whoever asks while it runs gets
+    the result of that call.
+    """
+
+    def __init__(self, name: str, work: Callable[[], Any]) -> None:
+        """Start no thread yet."""
+        self._pool, self._lock = ThreadPoolExecutor(1, f"priorwise-{name}"), threading.Lock()
+        self._work, self._running = work, None  # type: Callable[[], Any], Future[Any] | None
+
+    def __call__(self) -> Future[Any]:
+        """Return what the call will return."""
+        with self._lock:
+            if self._running is None or self._running.done():
+                self._running = self._pool.submit(self._work)
+            return self._running
+
+    def close(self) -> None:
+        """Take no more calls."""
+        self._pool.shutdown(wait=False)
 
 
 @final
@@ -26,14 +79,15 @@ class Long:
         self._limits = limits
         self._pool = ThreadPoolExecutor(limits.long, "priorwise-long")
 
-    def compute(self, ahead: Ahead) -> Future[None]:
-        """Return what is done when all is computed."""
+    def compute(self, ahead: Ahead, after: Callable[[], None] = lambda: None) -> Future[None]:
+        """Return what is done when all is computed and ``after`` was called, in the same thread."""
         asked = time.monotonic()
 
         def work() -> None:
             if time.monotonic() - asked > self._limits.deadline:
                 raise Unavailable(WAITED)
             ahead.compute(self._limits.work)
+            after()
 
         return self._pool.submit(work)
 
@@ -70,14 +124,14 @@ class Later:
             elif rounds == 1:
                 answer.set_exception(too_busy())
             else:
-                _then(answer, lambda: self._long.compute(error), computed)
+                # not from the writer's thread, in which this may run
+                again = partial(self._try, answer, rounds - 1, work, wanted)
+                _then(answer, lambda: self._long.compute(error, again), computed)
 
         def computed(done: Future[Any]) -> None:
             error = _error_of(done)
             if error is not None:
                 answer.set_exception(error)
-            else:
-                self._try(answer, rounds - 1, work, wanted)
 
         _then(answer, lambda: self._store.submit(work, **wanted), stored)
 

@@ -46,8 +46,8 @@ WORDS: Final = {
 }
 UPGRADING: Final = 0x7072696F72776973
 """Number of the lock that one process holds while it brings the tables up to date."""
-# a plan that avoids a setting of WRITING costs 1e10 by the planner's count, so that the server would
-# compile it each time, which takes longer than any statement here
+# a plan that WRITING discourages costs 1e10 by the planner's count, and the server compiles what
+# costs so much, which takes longer than any statement here
 SETTINGS: Final = """
 SET search_path TO priorwise;
 SET jit = off;
