@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +20,13 @@ import pytest
 from serving import read
 from test_http import Asked, error
 
+from priorwise.serve import Client
 from priorwise.serve.http import keys
-from priorwise.serve.http.limits import Limits
+from priorwise.serve.http.limits import SLOW, TRIES, Limits
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
+from priorwise.serve.operations import Decision
+from priorwise.serve.stores import opened
 
 LIMITS = Limits(patience=0.5, waiting=2, headers=4096)
 
@@ -220,3 +227,103 @@ def test_a_file_that_is_gone_is_noticed(on_disk: Asked, tmp_path: Path, replaced
         ("GET", "/v1/tasks", None),
     ):
         assert word in error(on_disk(method, way, body), 503, "unavailable")
+
+
+def test_wrong_bearer_keys_are_slowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    asked = Asked()
+    asked.keys["wrong"] = "pw_wrong"
+    monkeypatch.setattr("priorwise.serve.http.service.asyncio.sleep", sleep)
+    for _ in range(TRIES + 1):
+        error(asked("GET", "/v1/tasks", key="wrong"), 401, "no_key")
+    assert slept == [0.0] * TRIES + [SLOW]
+    assert asked("GET", "/v1/tasks", key="read").status_code == 200
+    assert len(slept) == TRIES + 1
+
+
+def test_cookies_fit_what_a_proxy_shows() -> None:
+    asked = Asked(page=True)
+    form = {"headers": {"content-type": "application/x-www-form-urlencoded"}}
+    content = b"key=" + asked.keys["read"].encode()
+    asked.service.https, asked.service.prefix = True, "/pw"
+    answer = asked("POST", "/watch/login", key=None, content=content, **form)
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"]
+    assert "Secure" in cookie
+    assert "Path=/pw/watch/" in cookie
+    value = cookie.partition(";")[0]
+    assert asked("GET", "/watch/", key=None, headers={"cookie": value}).status_code == 200
+    asked.service.https, asked.service.prefix = False, ""
+    plain = asked("POST", "/watch/login", key=None, content=content, **form)
+    assert "Secure" not in plain.headers["set-cookie"]
+    assert "Path=/watch/" in plain.headers["set-cookie"]
+
+
+class Ports(BaseHTTPRequestHandler):
+    """Answers a decision whose step is the port that it was asked from."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        made = Decision("a", "t", None, "t", self.client_address[1], 1)
+        content = json.dumps(made._asdict()).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *given: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def ports() -> Iterator[Client]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Ports)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    with Client(f"http://127.0.0.1:{server.server_address[1]}") as client:
+        yield client
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_client_keeps_no_connection_for_each_thread(ports: Client) -> None:
+    steps: list[int] = []
+    for _ in range(20):
+        thread = threading.Thread(target=lambda: steps.append(ports.decide("t").step))
+        thread.start()
+        thread.join()
+    assert len(set(steps)) == 1
+    assert len(ports._idle) == 1
+    ports._idle[0] = (ports._idle[0][0] - 60.0, ports._idle[0][1])
+    old = ports._idle[0][1]
+    assert ports.decide("t").step != steps[0]
+    assert old.sock is None
+    with ThreadPoolExecutor(30) as pool:
+        list(pool.map(lambda _: ports.decide("t"), range(90)))
+    assert len(ports._idle) <= 8
+
+
+def test_a_child_of_a_fork_connects_anew(ports: Client) -> None:
+    before = ports.decide("t").step
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(into, str(ports.decide("t").step).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert int(os.read(out, 100)) != before
+    assert ports.decide("t").step == before
+    os.close(out)
+    os.close(into)
+
+
+def test_another_database_is_no_folder() -> None:
+    with pytest.raises(TypeError, match="postgresql://"):
+        opened("mysql://host/name")

@@ -47,6 +47,8 @@ class Settings:
     open: bool = False
     limits: Limits = field(default_factory=Limits)
     least: str = "info"  # what is logged
+    https: bool = False  # whether browsers come by HTTPS, through a proxy
+    prefix: str = ""  # before every path, as browsers see them
 
     def decider(self, store: Any = None) -> Decider:
         """Return what decides, on its own store or another one."""
@@ -65,7 +67,10 @@ class Settings:
         decider = self.decider()
         warmed(decider)
         log.write("info", "started", process=os.getpid(), open=self.open)
-        return Service(decider, open=self.open, limits=self.limits, log=log, alone=True)
+        return Service(
+            decider, open=self.open, limits=self.limits, log=log, alone=True, https=self.https,
+            prefix=self.prefix,
+        )  # fmt: skip
 
 
 def _room(connections: int) -> None:

@@ -26,7 +26,7 @@ from priorwise.serve.errors import Unavailable
 from priorwise.serve.http import types
 from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
 from priorwise.serve.http.keys import REFRESHED, Keys, may, name_of
-from priorwise.serve.http.limits import Bucket, Limits
+from priorwise.serve.http.limits import Bucket, Limits, Tries
 from priorwise.serve.http.logs import Log
 from priorwise.serve.http.metrics import Metrics
 from priorwise.serve.http.openapi import document
@@ -120,11 +120,13 @@ class Service:
         log: Log | None = None,
         page: bool = True,
         alone: bool = False,
+        https: bool = False,
+        prefix: str = "",
     ) -> None:
         """Read the keys, and take on the page where it is there; ``alone``: the process ends with
-        the service.
+        the service. ``https`` and ``prefix`` say how browsers see it, behind a proxy.
         """
-        self.alone = alone
+        self.alone, self.https, self.prefix = alone, https, prefix.rstrip("/")
         self.decider = decider
         self.open = open
         self.limits = limits or Limits()
@@ -147,6 +149,7 @@ class Service:
         self.summaries = Few("summaries", self.limits.summaries, 8 * self.limits.summaries)
         self.exports = Few("exports", self.limits.exports, 8 * self.limits.exports)
         self._buckets: dict[str, Bucket] = {}
+        self._tries = Tries()
         self._working = 0
         self._prefix = secrets.token_hex(4)
         self._count = 0
@@ -307,7 +310,7 @@ class Service:
                 return
             endpoint, names = found
             route, kind_of_body = endpoint.path, endpoint.body
-            key = await self._allowed(endpoint, headers, method)
+            key = await self._allowed(endpoint, headers, method, scope.get("client"))
             if self._working >= self.limits.waiting and endpoint.scope is not None:
                 raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
             self._working += 1  # of those who may ask, and not of the page
@@ -366,7 +369,9 @@ class Service:
         self.log.bug(error, bug=name, route=route, id=number)
         return Stop(500, f"an error of the service itself; its log has more under {name}")
 
-    async def _allowed(self, endpoint: Endpoint, headers: Headers, method: str) -> Key | None:
+    async def _allowed(
+        self, endpoint: Endpoint, headers: Headers, method: str, client: Any
+    ) -> Key | None:
         if self.open:
             self._local(headers, method)
             return None
@@ -374,6 +379,8 @@ class Service:
             return None
         key = await self.known(headers.key)
         if key is None:
+            if headers.key:
+                await asyncio.sleep(self._tries.wrong(client[0] if client else "?"))
             what = "wrong or revoked" if headers.key else "missing"
             raise Stop(
                 401, f"the key is {what}; send it as 'Authorization: Bearer pw_...'", None,
@@ -488,6 +495,9 @@ class Service:
         if headers.length > self.limits.body or (headers.chunked and not headers.length):
             raise Stop(413, f"the body must have at most {self.limits.body:,} bytes", unread=True)
         content = await self._content(receive, FORM) if scope["method"] == "POST" else b""
+        scope = {**scope, "root_path": self.prefix}
+        if self.https:
+            scope["scheme"] = "https"
         status, begun = 500, False
 
         async def read() -> Message:
