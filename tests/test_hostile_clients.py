@@ -23,6 +23,7 @@ from test_http import Asked, error
 from priorwise.serve import Client
 from priorwise.serve.http import keys
 from priorwise.serve.http.limits import SLOW, TRIES, Limits
+from priorwise.serve.http.metrics import Together
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
 from priorwise.serve.operations import Decision
@@ -327,3 +328,28 @@ def test_a_child_of_a_fork_connects_anew(ports: Client) -> None:
 def test_another_database_is_no_folder() -> None:
     with pytest.raises(TypeError, match="postgresql://"):
         opened("mysql://host/name")
+
+
+def test_metrics_are_those_of_all_workers(tmp_path: Path) -> None:
+    store = tmp_path / "decisions.db"
+    one, two = Asked(store), Asked(store, made=False)
+    two.keys = one.keys
+    for asked in (one, two):
+        asked.service._together = Together(str(tmp_path), asked.service.metrics)
+    two.service.keys.refresh()
+
+    def decisions(asked: Asked) -> int:
+        text = asked("GET", "/metrics").text
+        return int(text.partition("\npriorwise_decisions_total ")[2].split()[0])
+
+    for number in range(3):
+        assert one("POST", "/v1/decide", {"task": "t"}).status_code == 200
+        assert two("POST", "/v1/decide", {"task": "t"}).status_code == 200
+        assert two("POST", "/v1/reward", {"token": "x", "value": 1}).status_code == 404
+        two.service._together.write()  # type: ignore[union-attr]
+        assert decisions(one) == decisions(two) == 2 * number + 2
+    text = one("GET", "/metrics").text
+    assert 'priorwise_rewards_total{outcome="refused"} 3' in text
+    assert 'priorwise_request_seconds_count{route="/v1/decide"} 6' in text
+    for asked in (one, two):
+        asked.decider.close()

@@ -217,9 +217,10 @@ class Client:
         """
         if task is None:
             with self._lock:
-                idle, self._idle = self._idle, []
-            for _, each in idle:
-                each.close()
+                idle = self._idle[:]
+                self._idle.clear()
+            for _, unused in idle:
+                unused.close()
             return True
         return bool(self._ask("POST", f"/v1/tasks/{_part(task)}/close")["closed"])
 

@@ -266,7 +266,7 @@ async def ready(service: Service, call: Call) -> types.Ready:
 async def metrics(service: Service, call: Call) -> Raw:
     """Counts and times in the text format of Prometheus."""
     gauges = await service.aside(service.gauges)
-    return Raw(service.metrics.text(gauges).encode(), PROMETHEUS)
+    return Raw(service.counted().text(gauges).encode(), PROMETHEUS)
 
 
 def _choice(call: Call, name: str, known: dict[str, Any]) -> Any:

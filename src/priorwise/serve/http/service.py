@@ -28,7 +28,7 @@ from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
 from priorwise.serve.http.keys import REFRESHED, Keys, may, name_of
 from priorwise.serve.http.limits import Bucket, Limits, Tries
 from priorwise.serve.http.logs import Log
-from priorwise.serve.http.metrics import Metrics
+from priorwise.serve.http.metrics import Metrics, Together
 from priorwise.serve.http.openapi import document
 from priorwise.serve.http.problems import Stop, stop_of, undecoded
 from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
@@ -42,6 +42,8 @@ Send = Callable[[Message], Awaitable[None]]
 THREADS: Final = 64
 EXPIRED: Final = 2.0
 """Seconds between looks for pulls whose window is over."""
+COUNTED: Final = 1.0
+"""Seconds after which other processes know what this one has counted."""
 DRAINED: Final = 4 << 20
 """Bytes of a body that is refused which are read all the same, so that the client gets to read why
 instead of a broken connection.
@@ -122,9 +124,11 @@ class Service:
         alone: bool = False,
         https: bool = False,
         prefix: str = "",
+        counts: str | None = None,
     ) -> None:
         """Read the keys, and take on the page where it is there; ``alone``: the process ends with
-        the service. ``https`` and ``prefix`` say how browsers see it, behind a proxy.
+        the service. ``https`` and ``prefix`` say how browsers see it, behind a proxy;
+        ``counts`` is the folder of the counts of several processes.
         """
         self.alone, self.https, self.prefix = alone, https, prefix.rstrip("/")
         self.decider = decider
@@ -132,6 +136,7 @@ class Service:
         self.limits = limits or Limits()
         self.log = log or Log()
         self.metrics = Metrics()
+        self._together = None if counts is None else Together(counts, self.metrics)
         self.keys = Keys(decider.store)
         self.document = document(TABLE.endpoints)
         self.started = time.time()
@@ -256,6 +261,10 @@ class Service:
     async def few(self, threads: Few, work: Callable[..., Any], *given: Any) -> Any:
         """Call what takes a while in one of a few threads."""
         return await asyncio.wrap_future(threads.submit(lambda: work(*given)))
+
+    def counted(self) -> Metrics:
+        """Return what was counted, by all processes."""
+        return self.metrics if self._together is None else self._together.total()
 
     def gauges(self) -> dict[str, tuple[str, float]]:
         """Return what the store has to say, for the metrics."""
@@ -535,6 +544,9 @@ class Service:
     def start(self) -> None:
         """Start what goes on between requests."""
         self._timers = [asyncio.create_task(self._every(REFRESHED, self._reading))]
+        if self._together is not None:
+            writing = Alone("counts", self._together.write)
+            self._timers.append(asyncio.create_task(self._every(COUNTED, writing)))
         if self.decider.operations.window is not None:
             self._timers.append(asyncio.create_task(self._every(EXPIRED, self._expiring)))
 
