@@ -20,9 +20,11 @@ import pytest
 from serving import read
 from test_http import Asked, error
 
+from priorwise.cli.serve import _other_settings
 from priorwise.serve import Client
 from priorwise.serve.http import keys
 from priorwise.serve.http.limits import SLOW, TRIES, Limits
+from priorwise.serve.http.logs import Log
 from priorwise.serve.http.metrics import Together
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
@@ -353,3 +355,63 @@ def test_metrics_are_those_of_all_workers(tmp_path: Path) -> None:
     assert 'priorwise_request_seconds_count{route="/v1/decide"} 6' in text
     for asked in (one, two):
         asked.decider.close()
+
+
+def test_what_is_said_of_the_store_names_no_path(on_disk: Asked, tmp_path: Path) -> None:
+    on_disk.decider.store._writer._connection.execute("PRAGMA query_only = ON")
+    answers = [on_disk("GET", "/ready", key=None), on_disk("POST", "/v1/decide", {"task": "t"})]
+    for answer in answers:
+        error(answer, 503, "unavailable")
+        assert str(tmp_path) not in answer.text
+    assert str(tmp_path) in on_disk.log.getvalue()  # who runs it reads more
+
+
+def test_erased_units_are_gone_from_the_files_at_once(on_disk: Asked, tmp_path: Path) -> None:
+    name = "somebody-to-be-forgotten"
+    for task in range(20):
+        on_disk("POST", "/v1/decide", {"task": f"t{task}", "unit": name})
+
+    def times() -> int:
+        files = tmp_path.glob("decisions.db*")
+        return sum(each.read_bytes().count(name.encode()) for each in files)
+
+    assert times() > 0
+    assert on_disk("DELETE", f"/v1/units/{name}").json() == {"decisions": 20}
+    assert times() == 0
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, lines = threading.Event(), []
+
+    class Unread:
+        def write(self, text: str) -> None:
+            go.wait(60)
+            lines.append(json.loads(text))
+
+        def flush(self) -> None:
+            """Nothing is kept."""
+
+    monkeypatch.setattr("priorwise.serve.http.logs.sys.stderr", Unread())
+    monkeypatch.setattr("priorwise.serve.http.logs.WAITING", 5)
+    log = Log()
+    for number in range(20):
+        log.write("info", "test", number=number)
+    go.set()
+    log.drain(30.0)
+    log.write("info", "test")
+    log.drain(30.0)
+    assert 5 <= len(lines) <= 7
+    assert int(lines[-1]["dropped"]) == 20 - (len(lines) - 1)
+
+
+def test_the_document_has_the_status_of_a_wrong_query() -> None:
+    paths = json.loads(Asked()("GET", "/openapi.json", key=None).content)["paths"]
+    for path in ("/v1/tasks", "/v1/tasks/{task}"):
+        assert "422" in paths[path]["get"]["responses"]
+
+
+def test_another_horizon_or_seed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    _other_settings(['{"horizon": 5, "seed": 3}'], 6, 3)
+    text = capsys.readouterr().err
+    assert "--horizon" in text
+    assert "--seed" not in text

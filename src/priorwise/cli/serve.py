@@ -1,6 +1,7 @@
 """``priorwise serve``: decisions over HTTP."""
 
 import ipaddress
+import json
 import re
 import sys
 from dataclasses import replace
@@ -96,7 +97,7 @@ def serve(
     chosen = inputs.read_policy(policy)
     given = None if prior is None else inputs.read_prior("PRIOR", prior)
     kept = None if store == "memory" else store
-    start, current = _going_on(given, kept)
+    start, current = _going_on(given, kept, horizon, seed)
     settings = Settings(
         start,
         chosen,
@@ -202,7 +203,7 @@ def _port(host: str, port: int) -> "socket.socket":
         fail("--host, --port", f"cannot listen on {host}:{port}: {error.strerror or error}")
 
 
-def _going_on(prior: Any, store: str | None) -> tuple[Any, Any]:
+def _going_on(prior: Any, store: str | None, horizon: int, seed: int) -> tuple[Any, Any]:
     """Return the prior to start with, None to go on with that of a store that knows this one; and
     the one that new tasks have then.
     """
@@ -214,6 +215,7 @@ def _going_on(prior: Any, store: str | None) -> tuple[Any, Any]:
         kept = _or_unavailable(lambda: opened(store))
         try:
             versions = _or_unavailable(kept.versions)
+            _other_settings(_or_unavailable(kept.settings), horizon, seed)
         finally:
             kept.close()
     if not versions:
@@ -228,6 +230,16 @@ def _going_on(prior: Any, store: str | None) -> tuple[Any, Any]:
         )
     accepted = [each for each in versions if each.status == "accepted"]
     return None, load_prior(max(accepted, key=lambda each: each.accepted or 0.0).prior)
+
+
+def _other_settings(texts: list[str], horizon: int, seed: int) -> None:
+    """Warn where the store was used with another horizon or seed the last time."""
+    if not texts:
+        return
+    before = json.loads(texts[-1])
+    for option, value in (("horizon", horizon), ("seed", seed)):
+        if before[option] != value:
+            _warn(f"--{option}: {value} from now on; the store had {before[option]} before")
 
 
 def _or_unavailable(work: Any) -> Any:

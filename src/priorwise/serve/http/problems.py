@@ -79,7 +79,7 @@ def stop_of(error: BaseException, body: type[types.Request] | None = None) -> St
         status = next((code for kind, code in kinds.items() if isinstance(error, kind)), 409)
         return Stop(status, str(error))
     if isinstance(error, Unavailable):
-        return Stop(503, str(error), None, {"retry-after": str(RETRY_AFTER)})
+        return Stop(503, error.public, None, {"retry-after": str(RETRY_AFTER)})
     if isinstance(error, (ValueError, TypeError)) and refused(error):
         first = str(error).partition(" ")[0].rstrip(":")
         named = body is not None and first in body.__struct_fields__

@@ -338,6 +338,8 @@ class Service:
             self._said(method, route, 499, began, key, number)
             return
         except Exception as error:
+            if isinstance(error, Unavailable) and error.public != str(error):
+                self.log.write("error", "store", message=str(error), id=number.decode())
             stop = stop_of(error, kind_of_body) or self.bug(error, route, number.decode())
             status, kind, content = stop.status, JSON.encode(), _ENCODE(types.Failed(stop.problem))
             extra += [(name.encode(), value.encode()) for name, value in stop.headers.items()]
@@ -565,6 +567,7 @@ class Service:
             self._reading.close()
             self._closing.close()
         self.log.write("info", "stopped")
+        self.log.drain(1.0)
         if self.alone:  # nobody waits for summaries and exports that are still worked on
             last = threading.Timer(LAST, os._exit, [0])
             last.daemon = True

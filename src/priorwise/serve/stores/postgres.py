@@ -300,6 +300,9 @@ class _Link(Link):
         """End a transaction without a trace."""
         self._connection.rollback()
 
+    def tidy(self) -> None:
+        """The server keeps its files to itself."""
+
     def passing(self, error: BaseException) -> bool:
         """Whether the server was busy or went away."""
         return not self.alive or isinstance(

@@ -227,6 +227,7 @@ class _Link(Link):
                         "share memory"
                     )
                 self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             self._connection.close()
             raise
@@ -305,6 +306,14 @@ class _Link(Link):
         self._check()
         self._connection.execute("COMMIT")
         self._check()  # nothing is acknowledged that went into a deleted file
+
+    def tidy(self) -> None:
+        """Put the log into the file and empty it: it has rows as they were."""
+        run = self._connection.execute
+        run("PRAGMA busy_timeout = 200")  # readers may need the log; then it is emptied later
+        with suppress(sqlite3.Error):  # the rows are erased and committed all the same
+            run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        run(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
 
     def _check(self) -> None:
         if self._file is not None:
