@@ -216,7 +216,7 @@ class Chooser:
 
         Pulls are chosen one by one up to :data:`SINGLE` arms times pulls. Beyond, Thompson sampling
         and policies that play the largest score have the same law at every pull, so the counts are
-        one multinomial draw from it. Other policies refuse that many pulls.
+        one multinomial draw from it. Other policies raise an error.
         """
         promised, free = self.shares.of(task.arms, self.full if mask is None else mask)  # type: ignore[attr-defined]
         counts = np.zeros(len(task.arms), dtype=np.int64)
