@@ -7,6 +7,7 @@ import itertools
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 import warnings
@@ -31,6 +32,42 @@ def postgres() -> Iterator[str]:
         yield server.get_uri()
     finally:
         stop(Path(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def debian() -> Path | None:
+    """Programs of Debian's PostgreSQL, which compiles statements by default; None where it is not
+    installed.
+    """
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
+@contextlib.contextmanager
+def debian_postgres() -> Iterator[str]:
+    """Start Debian's server with its defaults, and stop it at the end; its URL."""
+    programs = debian()
+    assert programs is not None
+    folder = Path(tempfile.mkdtemp(prefix="pw"))
+    before: list[str] = []
+    if os.getuid() == 0:  # which the server does not run as
+        shutil.chown(folder, "postgres", "postgres")
+        before = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+
+    def run(program: str, *options: str) -> None:
+        subprocess.run(
+            [*before, str(programs / program), *options],
+            check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=120,
+        )  # fmt: skip
+
+    data = str(folder / "data")
+    run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C")
+    settings = f"-c listen_addresses='' -c unix_socket_directories={folder}"
+    try:
+        run("pg_ctl", "-D", data, "-w", "-l", str(folder / "log"), "-o", settings, "start")
+        yield f"postgresql://postgres@/postgres?host={folder}"
+    finally:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            run("pg_ctl", "-D", data, "-m", "immediate", "stop")
         shutil.rmtree(folder, ignore_errors=True)
 
 

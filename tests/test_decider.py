@@ -908,3 +908,17 @@ def test_a_floor_never_clips():
         found = chooser.choose(task, step, state)
         best = found.arm == int(np.argmax(mean))
         assert found.propensity == pytest.approx(0.7 if best else 0.1)
+
+
+def test_the_last_prior_accepted_is_in_use_whatever_the_clock_says(seed: int) -> None:
+    now = [1_000_000.0]
+    first = pw.BetaPrior([2.0, 2.0], 8.0)
+    with pw.Decider(
+        first, pw.ThompsonSampling(), horizon=9, seed=seed, clock=lambda: now[0]
+    ) as made:
+        now[0] -= 7200.0
+        assert made.replace_prior(pw.BetaPrior([3.0, 2.0], 8.0)) == made.version == 2
+        assert made.decide("t").version == 2
+        now[0] -= 7200.0
+        made.accept(1)
+        assert made.version == 1

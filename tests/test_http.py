@@ -58,11 +58,13 @@ class Asked:
 
     def __init__(self, store: Any = None, **options: Any) -> None:
         limits, page = options.pop("limits", None), options.pop("page", False)
+        start, made = options.pop("prior", None) or prior(), options.pop("made", True)
         self.log = io.StringIO()
         self.decider = Decider(
-            prior(), pw.ThompsonSampling(), horizon=200, seed=base_seed(), store=store, **options
+            start, pw.ThompsonSampling(), horizon=200, seed=base_seed(), store=store, **options
         )
-        self.keys = {each: keys.add(self.decider.store, each, [each]) for each in keys.SCOPES}
+        scopes = keys.SCOPES if made else ()
+        self.keys = {each: keys.add(self.decider.store, each, [each]) for each in scopes}
         self.service = Service(self.decider, limits=limits, log=Log(self.log), page=page)
 
     def __call__(

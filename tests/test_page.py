@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 import priorwise as pw
 from priorwise.figures import live
+from priorwise.serve.http.limits import SLOW, SPAN, TRIES, Tries
 from priorwise.serve.page import demo
 from priorwise.serve.page.audit import (
     Laws,
@@ -31,7 +32,7 @@ from priorwise.serve.page.audit import (
 )
 from priorwise.serve.page.data import Watch, health_of
 from priorwise.serve.page.html import as_csv, span
-from priorwise.serve.page.session import COOKIE, SPAN, TRIES, Sessions, Tries
+from priorwise.serve.page.session import COOKIE, Sessions
 from priorwise.testing.seeds import base_seed
 
 pytest.importorskip("starlette", reason="the page needs starlette")
@@ -238,26 +239,31 @@ def test_sessions_end_and_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not one.holds(newer)
 
 
-def test_wrong_keys_are_limited() -> None:
+def test_wrong_keys_are_slowed_down_and_right_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 0.0
     tries = Tries(lambda: now)
-    for _ in range(TRIES):
-        assert tries.wait("a") == 0.0
-        tries.wrong("a")
-    assert tries.wait("a") == pytest.approx(SPAN)
-    assert tries.wait("b") == 0.0
+    assert [tries.wrong("a") for _ in range(TRIES)] == [0.0] * TRIES
+    assert tries.wrong("a") == SLOW
+    assert tries.wrong("b") == 0.0
     now = SPAN + 1.0
-    assert tries.wait("a") == 0.0
-    for number in range(200):  # from everywhere
-        tries.wrong(f"address {number}")
-    assert tries.wait("new") > 0.0
+    assert tries.wrong("a") == 0.0
 
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("priorwise.serve.page.app.asyncio.sleep", sleep)
     visitor = client(Service(started()), key=None)
     codes = [
         visitor.post(f"{FOLDER}/login", data={"key": "wrong"}).status_code for _ in range(TRIES + 1)
     ]
-    assert codes == [403] * TRIES + [429]
-    assert visitor.post(f"{FOLDER}/login", data={"key": "reading"}).status_code == 429
+    assert codes == [403] * (TRIES + 1)
+    assert [each for each in slept if each] == [SLOW]
+    assert visitor.post(f"{FOLDER}/login", data={"key": "reading"}).status_code == 303
+    assert [each for each in slept if each] == [SLOW]
 
 
 def test_forms_are_taken_from_the_page_alone() -> None:

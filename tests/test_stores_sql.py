@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from servers import database, postgres
+from servers import database, debian, debian_postgres, postgres
 
 import priorwise as pw
 from priorwise.serve import Decider, Unavailable
@@ -198,7 +198,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 def test_a_file_that_is_taken_away(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     (tmp_path / "store.db").unlink()
-    with pytest.raises(Unavailable, match="gone"):
+    with pytest.raises(Unavailable, match="deleted"):
         store.versions()
     store.close()
 
@@ -457,3 +457,25 @@ def test_a_commit_waits_for_the_disk(tmp_path: Path, server: str) -> None:
     kept = PostgresStore(url)
     assert kept._write(lambda link: link.query("SHOW synchronous_commit")) == [("on",)]
     kept.close()
+
+
+@pytest.mark.skipif(debian() is None, reason="Debian's PostgreSQL is not installed")
+def test_a_server_with_its_defaults_compiles_no_statement() -> None:
+    """Debian's server compiles what its planner takes for expensive (``jit = on``)."""
+    with debian_postgres() as server:
+        url = database(server)
+        PostgresStore(url).close()
+        plans = {}
+        for reading in (False, True):
+            link = in_postgres._Link(url, reading=reading)
+            for jit in ("as we set it", "on"):
+                if jit == "on":
+                    link.execute("SET jit = on")
+                    assert link.query("SELECT pg_jit_available()") == [(True,)]
+                rows = link.query(f"EXPLAIN ANALYZE {in_postgres.CURRENT}")
+                plans[reading, jit] = "\n".join(line for (line,) in rows)
+            link.close()
+        assert "JIT:" in plans[False, "on"]  # what there was to mend
+        assert not any("JIT:" in plan for (_, jit), plan in plans.items() if jit != "on")
+        with decider(PostgresStore(url)) as made:
+            assert made.reward(made.decide("t").token, 1.0) == "counted"

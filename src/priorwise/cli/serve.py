@@ -1,6 +1,8 @@
 """``priorwise serve``: decisions over HTTP."""
 
 import ipaddress
+import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +55,8 @@ FLOOR: Final = "Least probability of each arm; or of one, such as --floor red=0.
 CONTROL: Final = "An arm and its fixed share of the pulls, such as current=0.1."
 PROPENSITIES: Final = "Whether to compute and log the probability of each decision."
 PATIENCE: Final = "Seconds that a client may take to send a request, or to read on."
+HTTPS: Final = "A proxy with TLS stands before it: cookies are for HTTPS alone."
+ROOT: Final = "What a proxy takes off the start of every path, such as /decisions."
 OPEN: Final = "Take requests from this machine without keys."
 RATE: Final = "Requests per second of each key, in each process."
 
@@ -75,6 +79,8 @@ def serve(
     ] = True,
     rate: Annotated[float | None, number(RATE, None, "any number")] = None,
     patience: Annotated[float, number(PATIENCE, None, True)] = 15.0,
+    https: Annotated[bool, typer.Option("--https", help=HTTPS)] = False,
+    root_path: Annotated[str, word(ROOT, "PATH")] = "",
     is_open: Annotated[bool, typer.Option("--open", help=OPEN)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only what goes wrong.")] = False,
 ) -> None:
@@ -85,11 +91,13 @@ def serve(
 
     if not 0.0 < patience <= 3600.0:
         fail("--patience", f"must be positive and at most an hour, got {patience:g}")
+    if root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+/?", root_path):
+        fail("--root-path", f"must start with a slash and hold plain letters, got {root_path}")
     _check(port, rate, window, missing, is_open, host, store, workers)
     chosen = inputs.read_policy(policy)
     given = None if prior is None else inputs.read_prior("PRIOR", prior)
     kept = None if store == "memory" else store
-    start, current = _going_on(given, kept)
+    start, current = _going_on(given, kept, horizon, seed)
     settings = Settings(
         start,
         chosen,
@@ -104,6 +112,8 @@ def serve(
         open=is_open,
         limits=Limits(rate=rate, patience=patience),
         least="warning" if quiet else "info",
+        https=https,
+        prefix=root_path,
     )
     _try(settings, current)
     if workers > 1 and "://" not in store:
@@ -148,6 +158,8 @@ def _check(
         fail("--open", f"takes requests without keys, so only on 127.0.0.1 or ::1, not {host}")
     if not store.strip():
         fail("--store", "is empty, as an unset variable of the shell is; name a file or a URL")
+    if "://" in store and store.partition("://")[0] not in ("postgresql", "postgres"):
+        fail("--store", f"must be a file or a URL that starts with postgresql://, got {store}")
     if "://" not in store and Path(store).is_dir():
         fail("--store", f"{store} is a directory; name a file")
     if store == "memory" and not is_open:
@@ -191,7 +203,7 @@ def _port(host: str, port: int) -> "socket.socket":
         fail("--host, --port", f"cannot listen on {host}:{port}: {error.strerror or error}")
 
 
-def _going_on(prior: Any, store: str | None) -> tuple[Any, Any]:
+def _going_on(prior: Any, store: str | None, horizon: int, seed: int) -> tuple[Any, Any]:
     """Return the prior to start with, None to go on with that of a store that knows this one; and
     the one that new tasks have then.
     """
@@ -203,6 +215,7 @@ def _going_on(prior: Any, store: str | None) -> tuple[Any, Any]:
         kept = _or_unavailable(lambda: opened(store))
         try:
             versions = _or_unavailable(kept.versions)
+            _other_settings(_or_unavailable(kept.settings), horizon, seed)
         finally:
             kept.close()
     if not versions:
@@ -217,6 +230,16 @@ def _going_on(prior: Any, store: str | None) -> tuple[Any, Any]:
         )
     accepted = [each for each in versions if each.status == "accepted"]
     return None, load_prior(max(accepted, key=lambda each: each.accepted or 0.0).prior)
+
+
+def _other_settings(texts: list[str], horizon: int, seed: int) -> None:
+    """Warn where the store was used with another horizon or seed the last time."""
+    if not texts:
+        return
+    before = json.loads(texts[-1])
+    for option, value in (("horizon", horizon), ("seed", seed)):
+        if before[option] != value:
+            _warn(f"--{option}: {value} from now on; the store had {before[option]} before")
 
 
 def _or_unavailable(work: Any) -> Any:

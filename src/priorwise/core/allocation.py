@@ -6,6 +6,7 @@ that pull's step: a randomised one draws its actions independently, each with th
 One that plays some rounds before another leaves the pulls after them to that one.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -21,7 +22,10 @@ from priorwise.core.types import IntArray
 ROWS: Final = 1 << 14  # pulls of all tasks that are chosen at a time
 
 
-def allocate(policy: Any, belief: Any, seen: Seen, rng: Stream, *, pulls: int) -> IntArray:
+def allocate(
+    policy: Any, belief: Any, seen: Seen, rng: Stream, *, pulls: int, rows: int = ROWS,
+    before: Callable[[], None] = lambda: None,
+) -> IntArray:  # fmt: skip
     """Choose the next ``pulls`` pulls of each task from one belief, ``(task, pull)``: what
     ``simulate`` plays in a batch of so many.
 
@@ -34,6 +38,10 @@ def allocate(policy: Any, belief: Any, seen: Seen, rng: Stream, *, pulls: int) -
         all of them.
     pulls
         How many.
+    rows
+        Pulls of all tasks that are chosen at a time; the result does not depend on it.
+    before
+        Called before each of these times; it may raise an error to stop.
 
     Examples
     --------
@@ -56,21 +64,24 @@ def allocate(policy: Any, belief: Any, seen: Seen, rng: Stream, *, pulls: int) -
     what = f"pulls={sizes.amount(pulls)} of {sizes.amount(tasks)} tasks"
     sizes.check_memory(what, 8.0 * pulls * tasks, "ask for fewer pulls")
     if not isinstance(policy, StagedPolicy) or policy.then is None:
-        return _chosen(policy, belief, seen, rng, pulls)
+        return _chosen(policy, belief, seen, rng, pulls, rows, before)
     out = np.empty((tasks, pulls), dtype=np.int64)
     at = np.broadcast_to(seen.step, tasks)
     for step in np.unique(at):
-        rows = np.flatnonzero(at == step)
+        those = np.flatnonzero(at == step)
         whose: tuple[Any, Seen, Stream] = belief, seen, rng
-        if len(rows) < tasks:
-            whose = belief.take(rows), seen.take(rows), rng.take(rows)
-        before = min(max(policy.rounds - int(step) + 1, 0), pulls)
-        if before:
-            out[rows, :before] = _chosen(policy, *whose, before)
-        if before < pulls:
-            later = replace(whose[1], step=int(step) + before)
-            rest = allocate(policy.then, whose[0], later, whose[2], pulls=pulls - before)
-            out[rows, before:] = rest
+        if len(those) < tasks:
+            whose = belief.take(those), seen.take(those), rng.take(those)
+        first = min(max(policy.rounds - int(step) + 1, 0), pulls)
+        if first:
+            out[those, :first] = _chosen(policy, *whose, first, rows, before)
+        if first < pulls:
+            later = replace(whose[1], step=int(step) + first)
+            rest = allocate(
+                policy.then, whose[0], later, whose[2], pulls=pulls - first, rows=rows,
+                before=before,
+            )  # fmt: skip
+            out[those, first:] = rest
     return out
 
 
@@ -84,12 +95,16 @@ def player_at(policy: Any, step: int) -> tuple[Any, int]:
     return policy, begin
 
 
-def _chosen(policy: Any, belief: Any, seen: Seen, rng: Stream, pulls: int) -> IntArray:
+def _chosen(
+    policy: Any, belief: Any, seen: Seen, rng: Stream, pulls: int, rows: int,
+    before: Callable[[], None],
+) -> IntArray:  # fmt: skip
     tasks = rng.tasks
     out = np.empty((tasks, pulls), dtype=np.int64)
     scores = policy.scores(belief, seen) if isinstance(policy, ScoredPolicy) else None
-    together = max(1, ROWS // max(tasks, 1)) if scores is not None or hasattr(belief, "take") else 1
+    together = max(1, rows // max(tasks, 1)) if scores is not None or hasattr(belief, "take") else 1
     for start in range(0, pulls, together):
+        before()
         part = min(together, pulls - start)
         steps = np.asarray(seen.step).reshape(-1, 1) + np.arange(start, start + part)
         steps = np.broadcast_to(steps, (tasks, part)).ravel()

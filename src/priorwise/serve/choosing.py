@@ -10,22 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, final
+from functools import partial
+from typing import Any, Final, NamedTuple, cast, final
 
 import numpy as np
 
 from priorwise.core import hashing, validation
 from priorwise.core.action_laws import ActionLaw
-from priorwise.core.allocation import allocate
+from priorwise.core.allocation import ROWS, allocate, player_at
 from priorwise.core.family import ask, offers
+from priorwise.core.protocols import ScoredPolicy
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import action_law, known_law
 from priorwise.policies.thompson import ThompsonSampling
+from priorwise.serve.ahead import Until
 
 DRAWS: Final = 1024
 """Decisions from which the law of a policy is sampled that is not known otherwise."""
+SINGLE: Final = 10_000_000
+"""Arms times pulls of an allocation whose pulls are chosen one by one. Larger ones are drawn at
+once, from the law of a pull.
+"""
+AT_ONCE: Final = 64e6
+"""Bytes of the copies of a belief that are made at a time."""
 
 
 @final
@@ -131,9 +140,10 @@ class Chooser:
         return self.one(live.p, live.n, state, key, step, mask)  # type: ignore[attr-defined]
 
     def choose(
-        self, task: Any, step: int, state: Any, mask: Any = None, context: Any = None
-    ) -> Choice:
-        """Choose the arm of one pull."""
+        self, task: Any, step: int, state: Any, mask: Any = None, context: Any = None,
+        until: Until | None = None,
+    ) -> Choice:  # fmt: skip
+        """Choose the arm of one pull; ``until`` limits the time."""
         mask = self.full if mask is None else mask  # type: ignore[attr-defined]
         if not self.propensities and self.live is not None:  # type: ignore[attr-defined]
             return Choice(self.quick(task.key, step, state, mask))
@@ -159,7 +169,7 @@ class Chooser:
             return self._drawn(promised + left * free, stream, 0.0)
         law = known_law(self.policy, belief, seen)
         if law is None:
-            law = self._sampled(task.key, step, belief, seen)
+            law = self._sampled(task.key, step, belief, seen, until or Until())
         wanted = np.maximum(law.probs[0], 0.0)
         total = float(np.max(law.error)) if law.source != "sampling" else float(law.error.sum() / 2)  # type: ignore[union-attr]
         return self._drawn(promised + left * (wanted / wanted.sum()), stream, left * total)
@@ -178,15 +188,19 @@ class Chooser:
         )
         return None if place < 0.0 else Choice(int(place), float(law[int(place)]), left * error)
 
-    def _sampled(self, key: int, step: int, belief: Any, seen: Seen) -> ActionLaw:
+    def _sampled(self, key: int, step: int, belief: Any, seen: Seen, until: Until) -> ActionLaw:
         """Return the law of a policy that does not know it, from many decisions at once."""
         world = self._stream(key, Purpose.WORLD, step)
         if not hasattr(belief, "take"):
             return action_law(self.policy, belief, seen, world, draws=DRAWS)
-        same = np.zeros(DRAWS, dtype=np.int64)
-        many = Stream(world.bits(DRAWS)[0], step)
-        arms = self.policy.act(belief.take(same), seen.take(same), many)
-        counts = np.bincount(arms, minlength=seen.arms)[None].astype(np.float64)
+        bits, size = world.bits(DRAWS)[0], _rows(belief, DRAWS)
+        counts = np.zeros((1, seen.arms))
+        for start in range(0, DRAWS, size):
+            until.check()
+            some = bits[start : start + size]
+            same = np.zeros(len(some), dtype=np.int64)
+            arms = self.policy.act(belief.take(same), seen.take(same), Stream(some, step))
+            counts += np.bincount(arms, minlength=seen.arms)
         near = (counts + 1.0) / (DRAWS + 2.0)
         return ActionLaw(counts / DRAWS, "sampling", np.sqrt(near * (1.0 - near) / DRAWS))
 
@@ -195,28 +209,59 @@ class Chooser:
         arm = int(hashing.invert(law[None], stream.uniform(1))[0, 0])
         return Choice(arm, float(law[arm]), error)
 
-    def allocate(self, task: Any, step: int, state: Any, mask: Any, pulls: int) -> IntArray:
-        """Choose how many of the next pulls each arm gets, all from what is known now."""
+    def allocate(
+        self, task: Any, step: int, state: Any, mask: Any, pulls: int, until: Until | None = None
+    ) -> IntArray:
+        """Choose how many of the next pulls each arm gets, all from what is known now.
+
+        Pulls are chosen one by one up to :data:`SINGLE` arms times pulls. Beyond, Thompson sampling
+        and policies that play the largest score have the same law at every pull, so the counts are
+        one multinomial draw from it. Other policies raise an error.
+        """
         promised, free = self.shares.of(task.arms, self.full if mask is None else mask)  # type: ignore[attr-defined]
         counts = np.zeros(len(task.arms), dtype=np.int64)
         left = max(0.0, 1.0 - float(promised.sum()))
         if not free.any():
             promised, left = promised / promised.sum(), 0.0
-        rest = pulls
+        rest, until = pulls, until or Until()
         if promised.any():
             # each pull is a promised one with probability 1 - left
             weights = np.append(promised, left)
             world = self._stream(task.key, Purpose.WORLD, step)
-            drawn = world.counts((weights / weights.sum())[None], pulls)[0]
+            large = pulls * len(weights) > SINGLE
+            draw = partial(_counted, until=until) if large else _counted_at_once
+            drawn = draw(weights / weights.sum(), world, step, pulls)
             counts += drawn[:-1]
             rest = int(drawn[-1])
         if rest:
             horizon = max(self.horizon, step + rest - 1)
             seen = self._seen(step, free, None, horizon)
             stream = self._stream(task.key, Purpose.POLICY, step)
-            arms = allocate(self.policy, self.belief(state), seen, stream, pulls=rest)[0]
+            belief = self.belief(state)
+            if rest * len(counts) > SINGLE:
+                law = self._law_of_all(belief, seen, rest)
+                return counts + _counted(law, stream, step, rest, until)
+            rows = _rows(belief, ROWS)
+            arms = allocate(
+                self.policy, belief, seen, stream, pulls=rest, rows=rows, before=until.check
+            )[0]
             counts += np.bincount(arms, minlength=len(counts))
         return counts
+
+    def _law_of_all(self, belief: Any, seen: Seen, pulls: int) -> FloatArray:
+        """Return the law that all of these pulls have."""
+        first, _ = player_at(self.policy, int(seen.step))
+        last, _ = player_at(self.policy, int(seen.step) + pulls - 1)
+        law = None
+        if first is last and (type(first) is ThompsonSampling or isinstance(first, ScoredPolicy)):
+            law = known_law(first, belief, seen)
+        if law is None:
+            raise ValueError(
+                f"pulls must be at most {SINGLE // seen.arms:,} for a task with {seen.arms:,} arms "
+                f"and this policy, whose law is not known, got {pulls:,}"
+            )
+        wanted = np.maximum(law.probs[0], 0.0)
+        return cast("FloatArray", wanted / wanted.sum())
 
     def belief(self, state: Any) -> Any:
         """Return what the statistics of a task leave to believe."""
@@ -234,6 +279,29 @@ class Chooser:
         if purpose is not Purpose.POLICY:  # the task's key is that of decisions
             key = hashing.mix(key ^ int(purpose))
         return Stream(np.array([key], dtype=np.uint64), step)
+
+
+def _counted_at_once(law: FloatArray, stream: Stream, step: int, pulls: int) -> IntArray:
+    """Return how often each arm comes in independent draws."""
+    return stream.counts(law[None], pulls)[0]
+
+
+def _counted(law: FloatArray, stream: Stream, step: int, pulls: int, until: Until) -> IntArray:
+    """Return the same for many draws, ``ROWS`` at a time: those from pull ``k`` on are of the
+    stream of pull ``k``.
+    """
+    tops, counts = np.cumsum(law)[:-1], np.zeros(len(law), dtype=np.int64)
+    for start in range(0, pulls, ROWS):
+        until.check()
+        draws = stream.at(step + start).uniform(min(ROWS, pulls - start))[0]
+        counts += np.bincount(np.searchsorted(tops, draws, side="right"), minlength=len(law))
+    return counts
+
+
+def _rows(belief: Any, most: int) -> int:
+    """Return how many copies of a belief about one task are made at a time."""
+    size = sum(each.nbytes for each in vars(belief).values() if isinstance(each, np.ndarray))
+    return int(min(most, max(1.0, AT_ONCE // max(size, 1))))
 
 
 def has_features(prior: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import ssl
 import threading
@@ -28,6 +29,10 @@ ERRORS: Final[dict[int, type[Exception]]] = {
 AGAIN: Final = (429, 502, 503, 504)
 """Statuses after which the same request is sent again."""
 LONGEST_WAIT: Final = 30.0
+IDLE: Final = 8
+"""Connections that are kept open while nobody uses them."""
+OLD: Final = 20.0
+"""Seconds after which an unused connection is closed: the service does it after 30."""
 MOST: Final = 1000
 """Items in one request."""
 
@@ -73,8 +78,9 @@ class TaskSummary:
 class Client:
     """Asks a service, as one asks a :class:`Decider`: the same methods, results and errors.
 
-    May be used from several threads; each has a connection of its own, which stays open. A request
-    that gets no answer is sent again with the same id, so that it is carried out once.
+    May be used from several threads, and by the children of a fork, which connect anew. There are
+    as many connections as requests at once, and a few stay open between requests. A request that
+    gets no answer is sent again with the same id, so that it is carried out once.
 
     Parameters
     ----------
@@ -108,9 +114,7 @@ class Client:
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
-        self._own = threading.local()
-        self._all: set[http.client.HTTPConnection] = set()
-        self._lock = threading.Lock()
+        self._forget()
 
     # -- the operations
 
@@ -208,14 +212,15 @@ class Client:
         return outcome
 
     def close(self, task: str | None = None) -> bool:
-        """Close a task; whether it was open. Without a task, close the connections of all
-        threads.
+        """Close a task; whether it was open. Without a task, close the connections that nobody
+        uses.
         """
         if task is None:
             with self._lock:
-                for each in self._all:
-                    each.close()
-                self._all.clear()
+                idle = self._idle[:]
+                self._idle.clear()
+            for _, unused in idle:
+                unused.close()
             return True
         return bool(self._ask("POST", f"/v1/tasks/{_part(task)}/close")["closed"])
 
@@ -236,22 +241,38 @@ class Client:
 
     # -- HTTP
 
+    def _forget(self) -> None:
+        """Start without connections: in a new process those of its parent are not ours."""
+        self._process, self._lock = os.getpid(), threading.Lock()
+        self._idle: list[tuple[float, http.client.HTTPConnection]] = []  # since when
+
     def _connection(self) -> http.client.HTTPConnection:
-        found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
-        if found is None:
-            if self._secure:
-                found = http.client.HTTPSConnection(
-                    self._host,
-                    self._port,
-                    timeout=self._timeout,
-                    context=ssl.create_default_context(),
-                )
-            else:
-                found = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
-            self._own.connection = found
-            with self._lock:
-                self._all.add(found)
-        return found
+        """Return a connection for one request: the one used last, or a new one."""
+        if self._process != os.getpid():
+            self._forget()
+        with self._lock:
+            young = time.monotonic() - OLD
+            old = [each for since, each in self._idle if since < young]
+            self._idle = [each for each in self._idle if each[0] >= young]
+            found = self._idle.pop()[1] if self._idle else None
+        for each in old:
+            each.close()
+        if found is not None:
+            return found
+        if self._secure:
+            return http.client.HTTPSConnection(
+                self._host, self._port, timeout=self._timeout, context=ssl.create_default_context()
+            )
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+
+    def _back(self, connection: http.client.HTTPConnection) -> None:
+        """Keep a connection for other requests, if there are not enough."""
+        with self._lock:
+            keep = len(self._idle) < IDLE
+            if keep:
+                self._idle.append((time.monotonic(), connection))
+        if not keep:
+            connection.close()
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         content = None
@@ -263,9 +284,10 @@ class Client:
         for attempt in range(self._retries + 1):
             last = attempt == self._retries
             # the service may have closed a connection that nobody used for a while
-            fresh = self._connection().sock is None
+            connection = self._connection()
+            fresh = connection.sock is None
             try:
-                status, answer, wait = self._once(method, path, content, headers)
+                status, answer, wait = self._once(connection, method, path, content, headers)
             except (OSError, http.client.HTTPException) as error:
                 if last:
                     raise Unavailable(
@@ -284,16 +306,21 @@ class Client:
         raise AssertionError
 
     def _once(
-        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
     ) -> tuple[int, Any, float | None]:
-        connection = self._connection()
         try:
             connection.request(method, self._root + path, content, dict(headers))
             answer = connection.getresponse()
             text = answer.read()
         except BaseException:
-            connection.close()  # the next one starts afresh
+            connection.close()  # the next request has another one
             raise
+        self._back(connection)
         wait = answer.getheader("Retry-After", "")
         try:
             value = json.loads(text) if text else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ from priorwise.core import doors, validation
 from priorwise.core.family import ask, for_arms
 from priorwise.core.influence import has_state
 from priorwise.core.serial import Serializable, load_prior
+from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.choosing import Shares, has_features
 from priorwise.serve.errors import Conflict, NotFound
 from priorwise.serve.export import tables, write_log
@@ -142,6 +144,7 @@ class Decider:
         self._fit_thread: threading.Thread | None = None
         self._stops: dict[tuple[int, int], Any] = {}
         self._clock = clock
+        self.computes = True  # itself; a service lets others compute what takes long
         self._priors: dict[int, Any] = {}
         self.store = opened(store)
         try:
@@ -215,7 +218,7 @@ class Decider:
     @property
     def version(self) -> int:
         """Number of the prior that new tasks start with."""
-        return self._current(self.store.versions()).number
+        return int(self.store.look(lambda session: session.version))  # which reads no priors
 
     def prior(self, version: int | None = None) -> Any:
         """Return the prior of a version, by default that of new tasks."""
@@ -254,7 +257,10 @@ class Decider:
             raise NotFound(f"there is no prior of version {validation.shown(version)}")
         if status == "declined" and version == self.version:
             raise ValueError("version is in use; accept another one first")
-        when = self._clock() if status == "accepted" else None
+        when = None
+        if status == "accepted":  # the last one is in use, even where a clock stepped back
+            last = max(each.accepted or -math.inf for each in self.store.versions())
+            when = max(self._clock(), math.nextafter(last, math.inf))
         self.store.put_version(rows[0]._replace(status=status, accepted=when))
 
     def replace_prior(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:
@@ -300,13 +306,18 @@ class Decider:
         operations, now = self.operations, self._clock()
         store = self.store
         if not store.durable:
-            with store.lock:
-                return operations.decide(
-                    store, task, self._newest(), now, available, context, unit, request
-                )
-        return store.run(
+            try:
+                with store.lock:
+                    return operations.decide(
+                        store, task, self._newest(), now, available, context, unit, request
+                    )
+            except Ahead as ahead:
+                if not self.computes:
+                    raise
+                ahead.compute()
+        return self._run(
             lambda session: operations.decide(
-                session, task, session.version, now, available, context, unit, request
+                session, task, self._version_in(session), now, available, context, unit, request
             ),
             tasks=[task],
             requests=[] if request is None else [(task, request)],
@@ -350,11 +361,18 @@ class Decider:
                 if task is not None and task.closed is not None:
                     raise Conflict(f"task {validation.shown(name)} is closed")
             # a durable store takes back by itself what is refused
+            made, missing = Told(), []
             with nullcontext() if self.store.durable else self.store.all_or_none(names):
-                return Told(
-                    operations.decide(session, name, version, now, available, context)
-                    for name, context in zip(names, each, strict=True)
-                )
+                for name, context in zip(names, each, strict=True):
+                    try:
+                        made.append(
+                            operations.decide(session, name, version, now, available, context)
+                        )
+                    except Ahead as ahead:  # all that is missing is computed together
+                        missing += ahead.works
+                if missing:
+                    raise Ahead(missing)
+            return made
 
         return self._run(work, tasks=names)
 
@@ -619,10 +637,17 @@ class Decider:
     # -- the store
 
     def _run(self, work: Callable[[Any], Any], **wanted: Any) -> Any:
-        if self.store.durable:
-            return self.store.run(work, **wanted)
-        with self.store.lock:
-            return work(self.store)
+        for _ in range(ROUNDS):
+            try:
+                if self.store.durable:
+                    return self.store.run(work, **wanted)
+                with self.store.lock:
+                    return work(self.store)
+            except Ahead as ahead:
+                if not self.computes:
+                    raise
+                ahead.compute()
+        raise too_busy()
 
     def _version_in(self, session: Any) -> int:
         return session.version if self.store.durable else self._newest()

@@ -23,4 +23,12 @@ class TooLate(Refused):
 
 
 class Unavailable(RuntimeError):  # noqa: N818 - as the others are called
-    """The store did not answer or did not take it; it is not known whether a change was kept."""
+    """The store did not answer or did not take it; it is not known whether a change was kept.
+
+    ``public`` is what a client of a service may read: no paths, hosts or texts of a database.
+    """
+
+    def __init__(self, message: str, public: str | None = None) -> None:
+        """Say what happened."""
+        super().__init__(message)
+        self.public = message if public is None else public

@@ -5,20 +5,33 @@ any number of processes may share one.
 
 from __future__ import annotations
 
+import json
+import math
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 
 from priorwise.core import hashing, validation
 from priorwise.core.family import for_arms
+from priorwise.serve.ahead import Ahead, Results, Until
 from priorwise.serve.choosing import Chooser, Shares, has_features, task_key
 from priorwise.serve.errors import Conflict, NotFound, TooLate
 from priorwise.serve.folding import fold_of
-from priorwise.serve.rows import COUNTED, Decided, Event, Task
+from priorwise.serve.rows import COUNTED, Decided, Event, Task, copied
 
 MOST_ARMS: Final = 1000
 """Arms that a task may have: one request must not be able to ask for a matrix of any size."""
+FEW_ARMS: Final = 32
+BRIEF: Final = 0.005
+"""Decisions among up to :data:`FEW_ARMS` that took less than so many seconds are made within the
+transaction, where they hold up everybody else. All others are computed ahead of it.
+"""
+CHOOSERS: Final = 32
+"""Choosers that are kept: those of many correlated arms have megabytes."""
 TOO_LATE: Final = (
     "the reward came after its window and the pull is closed; correct=True takes it all the same"
 )
@@ -81,6 +94,9 @@ class Operations:
         self.window, self.missing, self.settings = window, missing, settings
         self._prior_of = prior_of
         self._choosers: dict[tuple[int, int], Chooser] = {}
+        self._making = threading.Lock()
+        self._seconds: dict[tuple[int, int], float] = {}  # that a decision took, lately
+        self._results = Results()
         self._folds: dict[int, Any] = {}
         self._full_names: dict[int, tuple[str, ...] | None] = {}
 
@@ -101,8 +117,63 @@ class Operations:
                 for_arms(self._prior_of(version), arms), self.fold(version), self.policy,
                 self.horizon, self.seed, self.shares, self.propensities,
             )  # fmt: skip
-            self._choosers[version, arms] = found
+            with self._making:
+                self._choosers[version, arms] = found
+                if len(self._choosers) > CHOOSERS:
+                    del self._choosers[next(iter(self._choosers))]
         return found
+
+    def _choice(self, task: Task, step: int, mask: Any, context: Any) -> Any:
+        """Choose the arm of a pull: now if that is brief, otherwise as computed ahead."""
+        kind = task.version, len(task.arms)
+        chooser, before = self._choosers.get(kind), self._seconds.get(kind, math.inf)
+        if chooser is None or kind[1] > FEW_ARMS:
+            return self._computed(task, step, mask, context)
+        if hasattr(chooser, "one"):  # compiled: microseconds
+            return chooser.choose(task, step, task.state, mask, context)
+        if before > BRIEF:
+            return self._computed(task, step, mask, context)
+        began = time.perf_counter()
+        choice = chooser.choose(task, step, task.state, mask, context)
+        self._took(kind, time.perf_counter() - began)
+        return choice
+
+    def _took(self, kind: tuple[int, int], seconds: float) -> None:
+        """Remember how long decisions take: one slow call is forgotten after some fast ones."""
+        self._seconds[kind] = max(seconds, self._seconds.get(kind, 0.0) / 2.0)
+
+    def _computed(
+        self, task: Task, step: int, mask: Any, context: Any = None, pulls: int | None = None
+    ) -> Any:
+        """Return a choice, or with ``pulls`` an allocation, that was computed before; ask for it
+        where it was not.
+        """
+        kind = task.version, len(task.arms)
+        facts = json.dumps(
+            [
+                *kind, task.key, step, pulls, task.arms, context, self.settings,
+                None if mask is None else mask.tolist(),
+            ]
+        )  # fmt: skip
+        digest = blake2b(facts.encode("utf-8", "surrogatepass"), digest_size=32)
+        digest.update(self.fold(task.version).encode(task.state))
+        key, then = digest.digest(), copied(task)
+        found = self._results.get(key)
+        if found is not None:
+            return found
+
+        def work(until: Until) -> None:
+            chooser = self.chooser(*kind)
+            if pulls is not None:
+                counts = chooser.allocate(then, step, then.state, mask, pulls, until)
+                self._results.put(key, counts)
+                return
+            began = time.perf_counter()
+            choice = chooser.choose(then, step, then.state, mask, context, until)
+            self._took(kind, time.perf_counter() - began)
+            self._results.put(key, choice)
+
+        raise Ahead([work])
 
     def arms_of(self, version: int) -> tuple[str, ...] | None:
         """Names of the arms of all tasks under a prior; None where each task has its own."""
@@ -180,11 +251,10 @@ class Operations:
         try:
             mask = self.mask(task, available)
             width = len(task.arms)
-            chooser = self.chooser(task.version, width)
-            if context is not None or has_features(chooser.prior):
-                context = checked_context(context, chooser.prior)
+            if context is not None or has_features(self._prior_of(task.version)):
+                context = checked_context(context, self.chooser(task.version, width).prior)
             step = task.steps + 1
-            choice = chooser.choose(task, step, task.state, mask, context)
+            choice = self._choice(task, step, mask, context)
         except BaseException:
             task.arms, task.places, task.state = kept  # what is refused leaves no arms behind
             raise
@@ -232,11 +302,10 @@ class Operations:
         kept = task.arms, task.places, task.state
         try:
             mask = self.mask(task, available)
-            chooser = self.chooser(task.version, len(task.arms))
-            if has_features(chooser.prior):
+            if has_features(self._prior_of(task.version)):
                 raise ValueError("allocate is for tasks without contexts: decide pull by pull")
             step = task.steps + 1
-            counts = [int(each) for each in chooser.allocate(task, step, task.state, mask, pulls)]
+            counts = [int(each) for each in self._computed(task, step, mask, None, pulls)]
         except BaseException:
             task.arms, task.places, task.state = kept
             raise

@@ -170,7 +170,7 @@ async def summary(service: Service, call: Call) -> types.Summary:
             raise Stop(
                 422, f"context must be rows of numbers as JSON: {stop}", "?context"
             ) from None
-    made = await service.aside(service.decider.summary, *call.names, context)
+    made = await service.few(service.summaries, service.decider.summary, *call.names, context)
     return summed_up(made)
 
 
@@ -244,7 +244,7 @@ async def log(service: Service, call: Call) -> Download:
             raise
         return path
 
-    return Download(await service.aside(work), PARQUET, "decisions.parquet")
+    return Download(await service.few(service.exports, work), PARQUET, "decisions.parquet")
 
 
 async def openapi(service: Service, call: Call) -> Raw:
@@ -266,7 +266,7 @@ async def ready(service: Service, call: Call) -> types.Ready:
 async def metrics(service: Service, call: Call) -> Raw:
     """Counts and times in the text format of Prometheus."""
     gauges = await service.aside(service.gauges)
-    return Raw(service.metrics.text(gauges).encode(), PROMETHEUS)
+    return Raw(service.counted().text(gauges).encode(), PROMETHEUS)
 
 
 def _choice(call: Call, name: str, known: dict[str, Any]) -> Any:

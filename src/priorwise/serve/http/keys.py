@@ -14,13 +14,15 @@ from typing import Any, Final, final, get_args
 
 from priorwise.core import validation
 from priorwise.core.validation import shown
-from priorwise.serve.errors import NotFound
+from priorwise.serve.errors import NotFound, Unavailable
 from priorwise.serve.http.types import Scope
 from priorwise.serve.rows import Key
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-REFRESHED: Final = 5.0
-"""Seconds after which a process knows of keys that were added or revoked elsewhere."""
+REFRESHED: Final = 2.0
+"""Seconds after which a process reads the keys again, which may have been revoked elsewhere."""
+STALE: Final = 4.0
+"""Seconds after which keys that could not be read again are good for nothing."""
 
 
 def may(key: Key, scope: Scope) -> bool:
@@ -82,15 +84,28 @@ class Keys:
 
     def refresh(self) -> None:
         """Read the keys again."""
+        began = time.monotonic()
         self._known = {each.digest: each for each in in_use(self._store)}
-        self.read = time.monotonic()
+        self.read = began  # a key may have been revoked since
+
+    @property
+    def stale(self) -> bool:
+        """Whether they were read too long ago to be trusted."""
+        return time.monotonic() - self.read > STALE
+
+    def check(self) -> None:
+        """Raise an error where they are stale: one of them may have been revoked."""
+        if self.stale:
+            raise Unavailable(f"the store has not answered for {STALE:g} s: keys cannot be checked")
 
     def __iter__(self) -> Iterator[Key]:
         """Go through those in use."""
+        self.check()
         return iter(self._known.values())
 
     def find(self, key: str) -> Key | None:
         """Return the row of a key, if there is such a key and it was not revoked."""
+        self.check()
         digest = _digest(key)
         # what is looked up is a hash, of which nobody can choose a part
         found = self._known.get(digest)

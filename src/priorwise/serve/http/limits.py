@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import final
+from typing import Final, final
 
 
 @final
@@ -31,8 +32,48 @@ class Limits:
     """
     deadline: float = 30.0
     """Seconds that the store may take."""
+    work: float = 5.0
+    """Seconds that the computing of one request may take, where it takes long."""
+    long: int = 2
+    """Long computations at once."""
+    summaries: int = 4
+    """Summaries at once; eight times as many wait."""
+    exports: int = 1
+    """Exports of the log at once; eight times as many wait."""
     keep_alive: float = 30.0
     """Seconds that a connection may stay open without a request."""
+
+
+TRIES: Final = 20
+"""Wrong keys from one address within :data:`SPAN` that are answered at once."""
+SPAN: Final = 60.0
+SLOW: Final = 1.0
+"""Seconds that the answer to another one takes."""
+ADDRESSES: Final = 10_000
+"""Addresses that are remembered."""
+
+
+@final
+class Tries:
+    """Slows wrong keys down. A right key is never slow: many may have one address, behind a proxy,
+    and none of them can lock the others out.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start with none."""
+        self._clock = clock
+        self._wrong: OrderedDict[str, list[float]] = OrderedDict()
+
+    def wrong(self, address: str) -> float:
+        """Count a wrong key; return after how many seconds to say so."""
+        now = self._clock()
+        times = self._wrong.setdefault(address, [])
+        times.append(now)
+        del times[: -TRIES - 1]
+        self._wrong.move_to_end(address)
+        if len(self._wrong) > ADDRESSES:
+            self._wrong.popitem(last=False)
+        return SLOW if len(times) > TRIES and now - times[0] < SPAN else 0.0
 
 
 @final

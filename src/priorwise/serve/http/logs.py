@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 import traceback
 from datetime import UTC, datetime
+from queue import Full, Queue
 from typing import Any, Final, TextIO, final
 
 import msgspec
 
+WAITING: Final = 10_000
+"""Lines that wait for who reads them."""
 LEVELS: Final = {"info": 20, "warning": 30, "error": 40}
 
 
 @final
 class Log:
-    """Writes one line for each thing that happens."""
+    """Writes one line for each thing that happens.
+
+    Standard error may be a pipe that nobody reads, so a thread writes to it. Lines that come when
+    too many wait are dropped, and the next line says how many.
+    """
 
     def __init__(self, stream: TextIO | None = None, least: str = "info") -> None:
         """Write to a stream, by default standard error, what is at least so important."""
         self._stream, self._least = stream, LEVELS[least]
         self._encode = msgspec.json.Encoder().encode
         self._second, self._date = 0, ""
+        self._lines: Queue[str] = Queue(WAITING)
+        self._dropped = 0
+        self._thread: threading.Thread | None = None
 
     def write(self, level: str, event: str, **fields: Any) -> None:
         """Write a line; it must not be able to end a request."""
@@ -33,17 +44,45 @@ class Log:
             self._second = int(now)
             self._date = datetime.fromtimestamp(self._second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         start = {"time": f"{self._date}.{int(now % 1 * 1e6):06d}Z", "level": level, "event": event}
-        stream = self._stream or sys.stderr
-        try:
-            stream.write(self._encode(start | fields).decode() + "\n")
-            stream.flush()
-        except (OSError, ValueError):  # closed, or full
+        if self._dropped:
+            start["dropped"] = str(self._dropped)
+        line = self._encode(start | fields).decode() + "\n"
+        if self._stream is not None:
+            _written(self._stream, line)
             return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="priorwise-log", daemon=True)
+            self._thread.start()
+        try:
+            self._lines.put_nowait(line)
+            self._dropped = 0
+        except Full:
+            self._dropped += 1
+
+    def _serve(self) -> None:
+        while True:
+            line = self._lines.get()
+            _written(sys.stderr, line)
+            self._lines.task_done()
+
+    def drain(self, seconds: float) -> None:
+        """Wait until all lines are written, but not long."""
+        end = time.monotonic() + seconds
+        while self._lines.unfinished_tasks and time.monotonic() < end:
+            time.sleep(0.01)
 
     def bug(self, error: BaseException, **fields: Any) -> None:
         """Write what no request should be able to bring about, with its trace."""
         lines = "".join(traceback.format_exception(error, limit=-30))
         self.write("error", "bug", **fields, error=type(error).__name__, trace=lines[-8000:])
+
+
+def _written(stream: TextIO, line: str) -> None:
+    try:
+        stream.write(line)
+        stream.flush()
+    except (OSError, ValueError):  # closed, or full
+        return
 
 
 @final

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+import secrets
+import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final, final
+
+import msgspec
 
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds, upper ends of the histogram's bins."""
@@ -27,6 +32,36 @@ def line(name: str, labels: Mapping[str, str], value: float) -> str:
 def block(name: str, kind: str, text: str, lines: Iterable[str]) -> list[str]:
     """Samples of one name under their heading."""
     return [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *lines]
+
+
+@final
+class Together:
+    """The counts of several processes, which write theirs to files in a folder.
+
+    All of them answer with the sum of these files, so that a counter never goes down, whichever
+    process is asked. The file of a process that ended stays.
+    """
+
+    def __init__(self, folder: str, own: Metrics) -> None:
+        """Choose a file."""
+        self._folder, self._own = Path(folder), own
+        self._file = self._folder / f"{secrets.token_hex(8)}.json"
+        self._lock = threading.Lock()
+
+    def write(self) -> None:
+        """Write the counts of this process."""
+        with self._lock:
+            new = self._file.with_suffix(".new")
+            new.write_bytes(self._own.content())
+            new.replace(self._file)
+
+    def total(self) -> Metrics:
+        """Return the counts of all, up to what each wrote last."""
+        self.write()
+        made = Metrics()
+        for each in self._folder.glob("*.json"):
+            made.add(each.read_bytes())
+        return made
 
 
 @final
@@ -61,6 +96,32 @@ class Metrics:
         """Count operations that the store answered at once."""
         self.batches[0] += 1
         self.batches[1] += count
+
+    def content(self) -> bytes:
+        """Return all counts as JSON."""
+        return msgspec.json.encode(
+            {
+                "requests": [[*kind, count] for kind, count in self.requests.items()],
+                "times": self.times, "decisions": self.decisions, "rewards": self.rewards,
+                "batches": self.batches, "expired": self.expired, "bugs": self.bugs,
+            }
+        )  # fmt: skip
+
+    def add(self, content: bytes) -> None:
+        """Add the counts of another process."""
+        given = msgspec.json.decode(content)
+        for method, route, status, count in given["requests"]:
+            kind = (method, route, status)
+            self.requests[kind] = self.requests.get(kind, 0) + count
+        for route, times in given["times"].items():
+            mine = self.times.get(route, [0.0] * len(times))
+            self.times[route] = [a + b for a, b in zip(mine, times, strict=True)]
+        for outcome, count in given["rewards"].items():
+            self.rewarded(outcome, count)
+        self.batches = [a + b for a, b in zip(self.batches, given["batches"], strict=True)]
+        self.decisions += given["decisions"]
+        self.expired += given["expired"]
+        self.bugs += given["bugs"]
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
         """All of it, with values that were looked up now: ``{name: (help, value)}``."""

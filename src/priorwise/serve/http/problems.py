@@ -11,6 +11,7 @@ import msgspec
 
 from priorwise.core.refusals import refused
 from priorwise.core.validation import printable
+from priorwise.serve.ahead import TooMuch
 from priorwise.serve.errors import Conflict, NotFound, Refused, TooLate, Unavailable
 from priorwise.serve.http import types
 
@@ -74,11 +75,11 @@ def stop_of(error: BaseException, body: type[types.Request] | None = None) -> St
     if isinstance(error, Stop):
         return error
     if isinstance(error, Refused):
-        kinds = {NotFound: 404, Conflict: 409, TooLate: 410}
+        kinds = {NotFound: 404, Conflict: 409, TooLate: 410, TooMuch: 422}
         status = next((code for kind, code in kinds.items() if isinstance(error, kind)), 409)
         return Stop(status, str(error))
     if isinstance(error, Unavailable):
-        return Stop(503, str(error), None, {"retry-after": str(RETRY_AFTER)})
+        return Stop(503, error.public, None, {"retry-after": str(RETRY_AFTER)})
     if isinstance(error, (ValueError, TypeError)) and refused(error):
         first = str(error).partition(" ")[0].rstrip(":")
         named = body is not None and first in body.__struct_fields__

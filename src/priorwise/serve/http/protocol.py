@@ -30,7 +30,9 @@ class Connection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None  # until the headers are there
         self._stuck: asyncio.TimerHandle | None = None  # until the client reads on
         self._heading = False  # whether headers have begun that are not complete
-        self._size = 0  # of what came since
+        self._inside = False  # whether the body has begun, and what follows it is not complete
+        self._size = 0  # of what came since headers began, or since the last piece of a body
+        self._moved = False  # whether a piece of a body came
         self._answered: Any = None  # the request that is being answered; others may wait behind it
         self._long = False
 
@@ -59,8 +61,13 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what came, unless headers do not end."""
-        before = self._heading
+        before, self._moved = self._heading, False
         super().data_received(data)
+        if self._inside and not self.transport.is_closing():
+            # chunk headers and trailers, which the parser collects until they end
+            self._size = 0 if self._moved else self._size + len(data)
+            if self._size > self.limits.headers:
+                self._refuse(431, self._too_long())
         if self._heading and not self.transport.is_closing():
             if before:
                 self._size += len(data)
@@ -90,9 +97,24 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._heading, self._size = True, 0
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; those after a body are counted with it and not read."""
+        if self._heading:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        self._moved = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Nothing more belongs to this request."""
+        self._inside = False
+        super().on_message_complete()
+
     def on_headers_complete(self) -> None:
         """Let the application go on: it has its own patience."""
-        self._heading = False
+        self._heading, self._inside, self._size = False, True, 0
         self._unwatch()
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.limits.headers or len(self.headers) > MOST:

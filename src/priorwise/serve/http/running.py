@@ -8,9 +8,10 @@ import contextlib
 import os
 import signal
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -25,7 +26,7 @@ from priorwise.serve.http.logs import Log, take_over
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.service import Service
 
-GRACE: Final = 20
+GRACE: Final = 8
 """Seconds that requests have to finish once the service is told to stop."""
 
 
@@ -47,6 +48,9 @@ class Settings:
     open: bool = False
     limits: Limits = field(default_factory=Limits)
     least: str = "info"  # what is logged
+    https: bool = False  # whether browsers come by HTTPS, through a proxy
+    counts: str | None = None  # folder in which several processes keep their counts
+    prefix: str = ""  # before every path, as browsers see them
 
     def decider(self, store: Any = None) -> Decider:
         """Return what decides, on its own store or another one."""
@@ -65,7 +69,10 @@ class Settings:
         decider = self.decider()
         warmed(decider)
         log.write("info", "started", process=os.getpid(), open=self.open)
-        return Service(decider, open=self.open, limits=self.limits, log=log)
+        return Service(
+            decider, open=self.open, limits=self.limits, log=log, alone=True, https=self.https,
+            prefix=self.prefix, counts=self.counts,
+        )  # fmt: skip
 
 
 def _room(connections: int) -> None:
@@ -166,7 +173,9 @@ def run(
 
         take_over(Log(least=settings.least))
         say(_address(port))
-        Multiprocess(configured(settings, settings.limits, workers), [port]).run()
+        with tempfile.TemporaryDirectory(prefix="priorwise") as folder:
+            settings = replace(settings, counts=folder)
+            Multiprocess(configured(settings, settings.limits, workers), [port]).run()
         return
     service = settings()
     say(_address(port))

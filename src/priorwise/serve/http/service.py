@@ -7,28 +7,32 @@ asked. Nothing is kept between requests but counts: any number of processes may 
 from __future__ import annotations
 
 import asyncio
+import copy
+import os
 import re
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, final
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http import types
 from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
 from priorwise.serve.http.keys import REFRESHED, Keys, may, name_of
-from priorwise.serve.http.limits import Bucket, Limits
+from priorwise.serve.http.limits import Bucket, Limits, Tries
 from priorwise.serve.http.logs import Log
-from priorwise.serve.http.metrics import Metrics
+from priorwise.serve.http.metrics import Metrics, Together
 from priorwise.serve.http.openapi import document
 from priorwise.serve.http.problems import Stop, stop_of, undecoded
 from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
-from priorwise.serve.http.waiting import Bridge, later
+from priorwise.serve.http.waiting import Alone, Bridge, Few, Long, later
 from priorwise.serve.rows import Key
 
 Message = MutableMapping[str, Any]
@@ -38,10 +42,19 @@ Send = Callable[[Message], Awaitable[None]]
 THREADS: Final = 64
 EXPIRED: Final = 2.0
 """Seconds between looks for pulls whose window is over."""
+COUNTED: Final = 1.0
+"""Seconds after which other processes know what this one has counted."""
 DRAINED: Final = 4 << 20
 """Bytes of a body that is refused which are read all the same, so that the client gets to read why
 instead of a broken connection.
 """
+SOON: Final = 2.0
+"""Seconds that a request waits for the keys."""
+LAST: Final = 2.0
+"""Seconds after which a process that has stopped ends, whatever its threads compute."""
+READY: Final = "when the service was ready"
+FORM: Final = 16 << 10
+"""Bytes of a form of the page."""
 LOCAL: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "testserver"})
 
 SAFE: Final = (
@@ -108,21 +121,40 @@ class Service:
         limits: Limits | None = None,
         log: Log | None = None,
         page: bool = True,
+        alone: bool = False,
+        https: bool = False,
+        prefix: str = "",
+        counts: str | None = None,
     ) -> None:
-        """Read the keys, and take on the page where it is there."""
+        """Read the keys, and take on the page where it is there; ``alone``: the process ends with
+        the service. ``https`` and ``prefix`` say how browsers see it, behind a proxy;
+        ``counts`` is the folder of the counts of several processes.
+        """
+        self.alone, self.https, self.prefix = alone, https, prefix.rstrip("/")
         self.decider = decider
         self.open = open
         self.limits = limits or Limits()
         self.log = log or Log()
         self.metrics = Metrics()
+        self._together = None if counts is None else Together(counts, self.metrics)
         self.keys = Keys(decider.store)
         self.document = document(TABLE.endpoints)
         self.started = time.time()
         self._direct = not decider.store.durable
-        self._later = later(decider)
+        self._long = Long(self.limits)
+        self._later = later(decider, self._long)
+        # calls of a store in memory are made by the event loop, but for what takes long
+        self._brief = copy.copy(decider)
+        self._brief.computes = False
         self._bridge: Bridge | None = None
         self._pool = ThreadPoolExecutor(THREADS, "priorwise")
+        # what others rely on waits for no other work
+        self._reading, self._trying = Alone("keys", self.keys.refresh), Alone("ready", self._try)
+        self._expiring, self._closing = Alone("expire", self._expire), Alone("close", decider.close)
+        self.summaries = Few("summaries", self.limits.summaries, 8 * self.limits.summaries)
+        self.exports = Few("exports", self.limits.exports, 8 * self.limits.exports)
         self._buckets: dict[str, Bucket] = {}
+        self._tries = Tries()
         self._working = 0
         self._prefix = secrets.token_hex(4)
         self._count = 0
@@ -134,11 +166,17 @@ class Service:
 
     def scope_of(self, key: str) -> set[str] | None:
         """Return what a key may do, None for one that there is not; it may read the store."""
+        if self.keys.stale:
+            self._keys_awaited()
         found = self.keys.find(key)
         if found is None and time.monotonic() - self.keys.read > 1.0:
-            self.keys.refresh()
+            self._keys_awaited()
             found = self.keys.find(key)
         return None if found is None else set(found.scopes)
+
+    def _keys_awaited(self) -> None:
+        with suppress(TimeoutError):
+            self._reading().result(SOON)
 
     def key_id(self, key: str) -> str | None:
         """Return a name of a key that tells nothing about it."""
@@ -158,11 +196,20 @@ class Service:
     async def do(self, name: str, *given: Any, **options: Any) -> Any:
         """Call a method of the decider that is quick but for the store's commit."""
         if self._direct:
-            return getattr(self.decider, name)(*given, **options)
+            return await self._directly(name, given, options)
         if self._later is not None:
             async with self._deadline():
                 return await self._wait(getattr(self._later, name)(*given, **options))
         return await self.aside(getattr(self.decider, name), *given, **options)
+
+    async def _directly(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        async with self._deadline():
+            for _ in range(ROUNDS):
+                try:
+                    return getattr(self._brief, name)(*given, **options)
+                except Ahead as ahead:
+                    await asyncio.wrap_future(self._long.compute(ahead))
+        raise too_busy()
 
     async def together(
         self, name: str, calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -170,12 +217,15 @@ class Service:
         """Call a method several times, in order and if possible in one commit; an error takes the
         place of its result.
         """
-        if self._direct or self._later is None:
+        if self._direct:
+            done = [self._directly(name, *each) for each in calls]
+            return await asyncio.gather(*done, return_exceptions=True)
+        if self._later is None:
 
             def work() -> list[Any]:
                 return [_tried(getattr(self.decider, name), *each) for each in calls]
 
-            return work() if self._direct else await self.aside(work)
+            return await self.aside(work)
         # all before the first await: they come to the writer together
         futures = [_tried(getattr(self._later, name), *each) for each in calls]
         waiting = [
@@ -183,8 +233,8 @@ class Service:
         ]
         awaited = [each for each in waiting if not isinstance(each, BaseException)]
         async with self._deadline():
-            done = iter(await asyncio.gather(*awaited, return_exceptions=True))
-        return [each if isinstance(each, BaseException) else next(done) for each in waiting]
+            after = iter(await asyncio.gather(*awaited, return_exceptions=True))
+        return [each if isinstance(each, BaseException) else next(after) for each in waiting]
 
     @asynccontextmanager
     async def _deadline(self) -> AsyncIterator[None]:
@@ -208,6 +258,14 @@ class Service:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: work(*given, **options))
 
+    async def few(self, threads: Few, work: Callable[..., Any], *given: Any) -> Any:
+        """Call what takes a while in one of a few threads."""
+        return await asyncio.wrap_future(threads.submit(lambda: work(*given)))
+
+    def counted(self) -> Metrics:
+        """Return what was counted, by all processes."""
+        return self.metrics if self._together is None else self._together.total()
+
     def gauges(self) -> dict[str, tuple[str, float]]:
         """Return what the store has to say, for the metrics."""
         size = self.decider.store.size()
@@ -224,20 +282,20 @@ class Service:
             raise Unavailable("the service is closing")
         try:
             async with asyncio.timeout(5.0):
-                await self.aside(self.decider.store.versions)
+                await asyncio.shield(asyncio.wrap_future(self._trying()))
         except TimeoutError:
             raise Unavailable("the store does not answer") from None
+
+    def _try(self) -> None:
+        """Write a row: a store that can only be read is not ready."""
+        self.decider.store.put_value(READY, f"{time.time():.3f}")
 
     # -- requests
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or start and stop."""
         if scope["type"] == "http":
-            self._working += 1
-            try:
-                await self._http(scope, receive, send)
-            finally:
-                self._working -= 1
+            await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
 
@@ -261,12 +319,16 @@ class Service:
                 return
             endpoint, names = found
             route, kind_of_body = endpoint.path, endpoint.body
-            if self._working > self.limits.waiting and endpoint.scope is not None:
+            key = await self._allowed(endpoint, headers, method, scope.get("client"))
+            if self._working >= self.limits.waiting and endpoint.scope is not None:
                 raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
-            key = await self._allowed(endpoint, headers, method)
-            query = _query(endpoint, scope["query_string"])
-            body = await self._body(endpoint, headers, receive)
-            answer = await endpoint.call(self, Call(body, names, query, key))
+            self._working += 1  # of those who may ask, and not of the page
+            try:
+                query = _query(endpoint, scope["query_string"])
+                body = await self._body(endpoint, headers, receive)
+                answer = await endpoint.call(self, Call(body, names, query, key))
+            finally:
+                self._working -= 1
             status, kind, content = 200, JSON.encode(), b""
             if isinstance(answer, Raw):
                 kind, content = answer.kind.encode(), answer.content
@@ -276,6 +338,8 @@ class Service:
             self._said(method, route, 499, began, key, number)
             return
         except Exception as error:
+            if isinstance(error, Unavailable) and error.public != str(error):
+                self.log.write("error", "store", message=str(error), id=number.decode())
             stop = stop_of(error, kind_of_body) or self.bug(error, route, number.decode())
             status, kind, content = stop.status, JSON.encode(), _ENCODE(types.Failed(stop.problem))
             extra += [(name.encode(), value.encode()) for name, value in stop.headers.items()]
@@ -316,7 +380,9 @@ class Service:
         self.log.bug(error, bug=name, route=route, id=number)
         return Stop(500, f"an error of the service itself; its log has more under {name}")
 
-    async def _allowed(self, endpoint: Endpoint, headers: Headers, method: str) -> Key | None:
+    async def _allowed(
+        self, endpoint: Endpoint, headers: Headers, method: str, client: Any
+    ) -> Key | None:
         if self.open:
             self._local(headers, method)
             return None
@@ -324,6 +390,8 @@ class Service:
             return None
         key = await self.known(headers.key)
         if key is None:
+            if headers.key:
+                await asyncio.sleep(self._tries.wrong(client[0] if client else "?"))
             what = "wrong or revoked" if headers.key else "missing"
             raise Stop(
                 401, f"the key is {what}; send it as 'Authorization: Bearer pw_...'", None,
@@ -340,12 +408,20 @@ class Service:
         if kind.lower() != b"bearer":
             return None
         secret = text.strip().decode("ascii", "replace")
+        if self.keys.stale:
+            await self._keys_read()
         key = self.keys.find(secret)
         if key is None and time.monotonic() - self.keys.read > 1.0:
             # it may have been made a moment ago
-            await self.aside(self.keys.refresh)
+            await self._keys_read()
             key = self.keys.find(secret)
         return key
+
+    async def _keys_read(self) -> None:
+        """Read the keys again, if that is soon done."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SOON):
+                await asyncio.shield(asyncio.wrap_future(self._reading()))
 
     def _rated(self, key: Key) -> None:
         rate = self.limits.rate if key.rate is None else key.rate
@@ -383,11 +459,7 @@ class Service:
             raise Stop(413, f"the body must have at most {most:,} bytes", unread=True)
         if headers.kind not in _IS_JSON and not _json(headers.kind):
             raise Stop(415, "the body must be JSON, with 'Content-Type: application/json'")
-        try:
-            async with asyncio.timeout(self.limits.patience):
-                content = await _received(receive, most)
-        except TimeoutError:
-            raise Stop(408, "the body did not come in time", unread=True) from None
+        content = await self._content(receive, most)
         try:
             return endpoint.decode(content)  # type: ignore[attr-defined]
         except msgspec.ValidationError as error:
@@ -399,6 +471,14 @@ class Service:
             raise undecoded(error) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise undecoded(error) from None
+
+    async def _content(self, receive: Receive, most: int) -> bytes:
+        """Read a body that comes in time."""
+        try:
+            async with asyncio.timeout(self.limits.patience):
+                return await _received(receive, most)
+        except TimeoutError:
+            raise Stop(408, "the body did not come in time", unread=True) from None
 
     async def _download(self, file: Download, number: bytes, send: Send) -> None:
         try:
@@ -425,7 +505,14 @@ class Service:
             self._local(headers, scope["method"])
         if headers.length > self.limits.body or (headers.chunked and not headers.length):
             raise Stop(413, f"the body must have at most {self.limits.body:,} bytes", unread=True)
+        content = await self._content(receive, FORM) if scope["method"] == "POST" else b""
+        scope = {**scope, "root_path": self.prefix}
+        if self.https:
+            scope["scheme"] = "https"
         status, begun = 500, False
+
+        async def read() -> Message:
+            return {"type": "http.request", "body": content, "more_body": False}
 
         async def sent(message: Message) -> None:
             nonlocal status, begun
@@ -439,7 +526,7 @@ class Service:
             await send(message)
 
         try:
-            await self._page(scope, receive, sent)  # type: ignore[misc]
+            await self._page(scope, read, sent)  # type: ignore[misc]
         except Exception as error:
             if not begun:
                 raise
@@ -458,9 +545,12 @@ class Service:
 
     def start(self) -> None:
         """Start what goes on between requests."""
-        self._timers = [asyncio.create_task(self._every(REFRESHED, self.keys.refresh))]
+        self._timers = [asyncio.create_task(self._every(REFRESHED, self._reading))]
+        if self._together is not None:
+            writing = Alone("counts", self._together.write)
+            self._timers.append(asyncio.create_task(self._every(COUNTED, writing)))
         if self.decider.operations.window is not None:
-            self._timers.append(asyncio.create_task(self._every(EXPIRED, self._expire)))
+            self._timers.append(asyncio.create_task(self._every(EXPIRED, self._expiring)))
 
     async def stop(self) -> None:
         """Finish, and let go of the store."""
@@ -468,18 +558,29 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
-        await self.aside(self.decider.close)
-        self._pool.shutdown(wait=False)
+        for threads in (self._long, self.summaries, self.exports, self._expiring, self._trying):
+            threads.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        try:
+            await asyncio.wrap_future(self._closing())
+        finally:
+            self._reading.close()
+            self._closing.close()
         self.log.write("info", "stopped")
+        self.log.drain(1.0)
+        if self.alone:  # nobody waits for summaries and exports that are still worked on
+            last = threading.Timer(LAST, os._exit, [0])
+            last.daemon = True
+            last.start()
 
     def _expire(self) -> None:
         self.metrics.expired += self.decider.expire()
 
-    async def _every(self, seconds: float, work: Callable[[], Any]) -> None:
+    async def _every(self, seconds: float, work: Alone) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
-                await self.aside(work)
+                await asyncio.shield(asyncio.wrap_future(work()))
             except Exception as error:  # the next time may do better
                 if isinstance(error, Unavailable):
                     self.log.write("warning", "store", message=str(error))

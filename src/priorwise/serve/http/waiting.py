@@ -4,10 +4,96 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import threading
+import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, final
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final, final
+
+from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
+from priorwise.serve.errors import Unavailable
+from priorwise.serve.http.limits import Limits
+
+WAITED: Final = "other long computations came first, and took the time that this one had"
+
+
+@final
+class Few:
+    """Threads for work of one sort, which takes a while: so many at once, and so many that wait."""
+
+    def __init__(self, name: str, threads: int, waiting: int) -> None:
+        """Start no thread yet."""
+        self._name, self._most, self._count = name, threads + waiting, 0
+        self._pool, self._lock = ThreadPoolExecutor(threads, f"priorwise-{name}"), threading.Lock()
+
+    def submit(self, work: Callable[[], Any]) -> Future[Any]:
+        """Return what the work will return."""
+        with self._lock:
+            if self._count >= self._most:
+                raise Unavailable(f"too many {self._name} at once")
+            self._count += 1
+        future = self._pool.submit(work)
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._count -= 1
+
+    def close(self) -> None:
+        """Drop what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+@final
+class Alone:
+    """A call on a thread of its own, which waits for nothing else. Whoever asks while it runs gets
+    the result of that call.
+    """
+
+    def __init__(self, name: str, work: Callable[[], Any]) -> None:
+        """Start no thread yet."""
+        self._pool, self._lock = ThreadPoolExecutor(1, f"priorwise-{name}"), threading.Lock()
+        self._work, self._running = work, None  # type: Callable[[], Any], Future[Any] | None
+
+    def __call__(self) -> Future[Any]:
+        """Return what the call will return."""
+        with self._lock:
+            if self._running is None or self._running.done():
+                self._running = self._pool.submit(self._work)
+            return self._running
+
+    def close(self) -> None:
+        """Take no more calls."""
+        self._pool.shutdown(wait=False)
+
+
+@final
+class Long:
+    """Computes what takes long, a few at a time, within the limits of a service."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Start no thread yet."""
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(limits.long, "priorwise-long")
+
+    def compute(self, ahead: Ahead, after: Callable[[], None] = lambda: None) -> Future[None]:
+        """Return what is done when all is computed and ``after`` was called, in the same thread."""
+        asked = time.monotonic()
+
+        def work() -> None:
+            if time.monotonic() - asked > self._limits.deadline:
+                raise Unavailable(WAITED)
+            ahead.compute(self._limits.work)
+            after()
+
+        return self._pool.submit(work)
+
+    def close(self) -> None:
+        """Drop what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 @final
@@ -16,23 +102,67 @@ class Later:
 
     durable = True
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, long: Long) -> None:
         """Stand before a store with ``submit``."""
-        self._store = store
-        self.run = store.submit
+        self._store, self._long = store, long
+
+    def run(self, work: Callable[[Any], Any], **wanted: Any) -> Future[Any]:
+        """Return what the store will return, once all that it takes is computed."""
+        answer: Future[Any] = Future()
+        self._try(answer, ROUNDS, work, wanted)
+        return answer
+
+    def _try(
+        self, answer: Future[Any], rounds: int, work: Callable[[Any], Any], wanted: dict[str, Any]
+    ) -> None:
+        def stored(done: Future[Any]) -> None:
+            error = _error_of(done)
+            if error is None:
+                answer.set_result(done.result())
+            elif not isinstance(error, Ahead):
+                answer.set_exception(error)
+            elif rounds == 1:
+                answer.set_exception(too_busy())
+            else:
+                # not from the writer's thread, in which this may run
+                again = partial(self._try, answer, rounds - 1, work, wanted)
+                _then(answer, lambda: self._long.compute(error, again), computed)
+
+        def computed(done: Future[Any]) -> None:
+            error = _error_of(done)
+            if error is not None:
+                answer.set_exception(error)
+
+        _then(answer, lambda: self._store.submit(work, **wanted), stored)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
 
-def later(decider: Any) -> Any:
+def _then(
+    answer: Future[Any], start: Callable[[], Future[Any]], after: Callable[[Future[Any]], None]
+) -> None:
+    """Start something and go on after it; where it cannot start, that is the answer."""
+    try:
+        future = start()
+    except Exception as error:
+        answer.set_exception(error)
+    else:
+        future.add_done_callback(after)
+
+
+def _error_of(done: Future[Any]) -> BaseException | None:
+    return Unavailable("the service is closing") if done.cancelled() else done.exception()
+
+
+def later(decider: Any, long: Long) -> Any:
     """Return a decider whose ``decide``, ``reward`` and the like return futures; None where the
     store has none.
     """
     if getattr(decider.store, "submit", None) is None:
         return None
     made = copy.copy(decider)
-    made.store = Later(decider.store)
+    made.store = Later(decider.store, long)
     return made
 
 

@@ -4,6 +4,7 @@ the page works behind any prefix.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +18,12 @@ from starlette.routing import Route
 
 from priorwise.figures.pages import CSS
 from priorwise.serve.errors import Unavailable
+from priorwise.serve.http.limits import Tries
 from priorwise.serve.page import views
 from priorwise.serve.page.data import Watch
 from priorwise.serve.page.html import Safe, address, as_csv, name
 from priorwise.serve.page.reading import Service
-from priorwise.serve.page.session import COOKIE, HOURS, LONGEST_KEY, Sessions, Tries
+from priorwise.serve.page.session import COOKIE, HOURS, LONGEST_KEY, Sessions
 
 FOLDER: Final = "/watch"
 HERE: Final = Path(__file__).parent
@@ -131,11 +133,6 @@ class _Page:
         """Take a key and give a session for it."""
         if _from_elsewhere(request):
             return _answer(views.login("The form was sent from another site."), 403)
-        who = request.client.host if request.client else "?"
-        wait = self.tries.wait(who)
-        if wait > 0.0:
-            told = f"Too many wrong keys. Try again in {wait:.0f} seconds."
-            return _answer(views.login(told), 429, {"retry-after": f"{wait:.0f}"})
         body = b""
         async for part in request.stream():
             body += part
@@ -144,7 +141,7 @@ class _Page:
         key = _field(body, "key")
         cookie = await run_in_threadpool(self.sessions.opened, key)
         if cookie is None:
-            self.tries.wrong(who)
+            await asyncio.sleep(self.tries.wrong(request.client.host if request.client else "?"))
             return _answer(views.login("This is no key with the scope read."), 403)
         response = _to("./")
         response.set_cookie(

@@ -1,4 +1,4 @@
-"""Log-in by key: a signed cookie that ends by itself, and a limit on tries.
+"""Log-in by key: a signed cookie that ends by itself.
 
 The cookie says when it ends, and whose it is by a name that tells nothing about the key. It is
 signed with a secret that the store keeps, so that all processes of a service know it. Logging out
@@ -21,13 +21,6 @@ HOURS: Final = 8.0
 VALUE: Final = "secret of the page's sessions"
 READS: Final = frozenset({"read", "admin"})
 LONGEST_KEY: Final = 500
-TRIES: Final = 5
-"""Wrong keys from one address within :data:`SPAN`."""
-ALL_TRIES: Final = 100
-"""Wrong keys from all addresses within the same time."""
-SPAN: Final = 60.0
-ADDRESSES: Final = 10_000
-"""Addresses that are remembered."""
 
 
 @final
@@ -103,38 +96,3 @@ class Sessions:
     @staticmethod
     def _signed(content: str, secret: bytes) -> str:
         return hmac.new(secret, content.encode(), hashlib.sha256).hexdigest()
-
-
-@final
-@dataclass(eq=False)
-class Tries:
-    """Counts wrong keys, so that nobody can try many."""
-
-    clock: Any = time.monotonic
-    _wrong: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
-    _lock: Any = field(default_factory=threading.Lock)
-
-    def wait(self, address: str) -> float:
-        """Seconds until this address may try again, 0 for now."""
-        now = self.clock()
-        with self._lock:
-            return max(
-                self._left(address, TRIES, now),
-                self._left("", ALL_TRIES, now),
-            )
-
-    def wrong(self, address: str) -> None:
-        """Count a wrong key."""
-        now = self.clock()
-        with self._lock:
-            for who, most in ((address, TRIES), ("", ALL_TRIES)):
-                times = self._wrong.setdefault(who, [])
-                times.append(now)
-                del times[:-most]
-                self._wrong.move_to_end(who)
-            while len(self._wrong) > ADDRESSES:
-                self._wrong.popitem(last=False)
-
-    def _left(self, who: str, most: int, now: float) -> float:
-        times = [each for each in self._wrong.get(who, ()) if now - each < SPAN]
-        return 0.0 if len(times) < most else times[-most] + SPAN - now

@@ -16,7 +16,7 @@ def opened(store: Any) -> Any:
         from priorwise.serve.stores.postgres import PostgresStore
 
         return PostgresStore(store)
-    if isinstance(store, (str, os.PathLike)) and str(store):
+    if isinstance(store, (str, os.PathLike)) and str(store) and "://" not in str(store):
         from priorwise.serve.stores.sqlite import SqliteStore
 
         return SqliteStore(store)

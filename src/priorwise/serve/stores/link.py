@@ -112,6 +112,10 @@ class Link(ABC):
     def rollback(self) -> None:
         """End a transaction without a trace."""
 
+    @abstractmethod
+    def tidy(self) -> None:
+        """Remove what was erased from the files, where it may still stand."""
+
     errors: type[Exception]
     """What the database raises."""
 

@@ -46,8 +46,11 @@ WORDS: Final = {
 }
 UPGRADING: Final = 0x7072696F72776973
 """Number of the lock that one process holds while it brings the tables up to date."""
+# a plan that WRITING discourages costs 1e10 by the planner's count, and the server compiles what
+# costs so much, which takes longer than any statement here
 SETTINGS: Final = """
 SET search_path TO priorwise;
+SET jit = off;
 SET lock_timeout = '10s';
 SET statement_timeout = '60s';
 SET idle_in_transaction_session_timeout = '60s';
@@ -296,6 +299,9 @@ class _Link(Link):
     def rollback(self) -> None:
         """End a transaction without a trace."""
         self._connection.rollback()
+
+    def tidy(self) -> None:
+        """The server keeps its files to itself."""
 
     def passing(self, error: BaseException) -> bool:
         """Whether the server was busy or went away."""

@@ -198,7 +198,8 @@ class SqlStore(ABC):
 
     def _failed(self, jobs: list[_Job], error: Exception) -> None:
         for job in jobs:
-            failed = Unavailable(f"{self!r} did not take it: {_one_line(error)}")
+            public = _public(error, "the store did not take it")
+            failed = Unavailable(f"{self!r} did not take it: {_one_line(error)}", public)
             failed.__cause__ = error
             job.future.set_exception(failed)
 
@@ -239,6 +240,7 @@ class SqlStore(ABC):
             if answer[0]:
                 session.keep()
                 session.write()
+                link.tidy()
             else:
                 link.rollback()
             return [answer]
@@ -292,12 +294,14 @@ class SqlStore(ABC):
                 link = self._connect(reading=True)
             yield link
         except Exception as error:
-            if link is None or isinstance(error, link.errors):
+            if link is None or isinstance(error, (link.errors, Unavailable)):
                 if link is not None:
                     with suppress(Exception):
                         link.close()
                     link = None
-                raise Unavailable(f"{self!r} did not answer: {_one_line(error)}") from error
+                public = _public(error, "the store did not answer")
+                message = f"{self!r} did not answer: {_one_line(error)}"
+                raise Unavailable(message, public) from error
             raise
         finally:
             if link is not None:
@@ -519,6 +523,10 @@ def _grouped(
     for task, *row in rows:
         found.setdefault(task, []).append(row)
     return found
+
+
+def _public(error: BaseException, message: str) -> str:
+    return f"{message}: {error.public}" if isinstance(error, Unavailable) else message
 
 
 def _one_line(error: BaseException) -> str:

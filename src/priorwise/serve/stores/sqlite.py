@@ -82,15 +82,36 @@ class SqliteStore(SqlStore):
             _upgrade(link, self.path)
         finally:
             link.close()
+        self._file = _identity(self.path)
         super().__init__()
 
     def _connect(self, *, reading: bool) -> Link:
-        if not self.path.exists():  # SQLite would make an empty one
-            raise Unavailable(f"{validation.shown(str(self.path))} is gone")
-        return _Link(self.path, reading=reading)
+        _check_same(self.path, self._file)  # SQLite would make an empty one
+        return _Link(self.path, reading=reading, file=self._file)
 
     def __repr__(self) -> str:
         return f"SqliteStore({validation.shown(str(self.path), most=validation.SHOWN_PATH)})"
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what makes a file the same one, None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_same(path: Path, file: tuple[int, int] | None) -> None:
+    """Raise an error where a file was deleted or replaced: what is written to a connection that
+    still has the old one is lost.
+    """
+    now = _identity(path)
+    if now != file:
+        raise Unavailable(
+            f"the file of the store was {'deleted' if now is None else 'replaced'} while it was in "
+            "use: put it back and start again"
+        )
 
 
 def _make(path: Path) -> None:
@@ -189,8 +210,9 @@ class _Link(Link):
 
     errors = sqlite3.Error
 
-    def __init__(self, path: Path, *, reading: bool) -> None:
-        """Connect."""
+    def __init__(self, path: Path, *, reading: bool, file: tuple[int, int] | None = None) -> None:
+        """Connect; ``file``: which one it has to be."""
+        self._path, self._file = path, file
         self._connection = sqlite3.connect(
             path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
         )
@@ -205,12 +227,14 @@ class _Link(Link):
                         "share memory"
                     )
                 self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             self._connection.close()
             raise
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows that a statement finds."""
+        self._check()
         return self._connection.execute(statement, values).fetchall()
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
@@ -279,7 +303,21 @@ class _Link(Link):
 
     def commit(self) -> None:
         """End a transaction: it is on the disk when this returns."""
+        self._check()
         self._connection.execute("COMMIT")
+        self._check()  # nothing is acknowledged that went into a deleted file
+
+    def tidy(self) -> None:
+        """Put the log into the file and empty it: it has rows as they were."""
+        run = self._connection.execute
+        run("PRAGMA busy_timeout = 200")  # readers may need the log; then it is emptied later
+        with suppress(sqlite3.Error):  # the rows are erased and committed all the same
+            run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        run(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
+
+    def _check(self) -> None:
+        if self._file is not None:
+            _check_same(self._path, self._file)
 
     def rollback(self) -> None:
         """End a transaction without a trace."""

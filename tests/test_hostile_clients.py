@@ -1,0 +1,417 @@
+"""What one client does to the service leaves it to all others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serving import read
+from test_http import Asked, error
+
+from priorwise.cli.serve import _other_settings
+from priorwise.serve import Client
+from priorwise.serve.http import keys
+from priorwise.serve.http.limits import SLOW, TRIES, Limits
+from priorwise.serve.http.logs import Log
+from priorwise.serve.http.metrics import Together
+from priorwise.serve.http.protocol import Connection
+from priorwise.serve.http.running import Server, bound, configured
+from priorwise.serve.operations import Decision
+from priorwise.serve.stores import opened
+
+LIMITS = Limits(patience=0.5, waiting=2, headers=4096)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, Asked]]:
+    """A service with its page and little patience, and its port."""
+    monkeypatch.setattr(Connection, "limits", LIMITS)
+    asked = Asked(limits=LIMITS, page=True)
+    place = bound("127.0.0.1", 0)
+    server = Server(configured(asked.service, LIMITS))
+    thread = threading.Thread(target=server.run, args=([place],))
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield place.getsockname()[1], asked
+    server.should_exit = True
+    thread.join()
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), 30)
+
+
+def decide(port: int, asked: Asked) -> int:
+    body = b'{"task": "t"}'
+    with connected(port) as line:
+        line.sendall(
+            b"POST /v1/decide HTTP/1.1\r\nContent-Type: application/json\r\nAuthorization: Bearer "
+            + asked.keys["decide"].encode()
+            + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        return read(line)[0].status
+
+
+LOGIN = b"POST /watch/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nkey="
+
+
+def test_log_ins_that_never_end_do_not_count_and_are_ended(served: tuple[int, Asked]) -> None:
+    port, asked = served
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(connected(port)) for _ in range(LIMITS.waiting + 3)]
+        for line in lines:
+            line.sendall(LOGIN)
+        assert decide(port, asked) == 200
+        for line in lines:
+            assert [each.status for each in read(line)] == [408]
+
+
+def test_who_leaves_during_log_in_is_no_bug(served: tuple[int, Asked]) -> None:
+    port, asked = served
+    with connected(port) as line:
+        line.sendall(LOGIN)
+        time.sleep(0.1)
+    for _ in range(200):
+        statuses = [each["status"] for each in asked.lines() if each["event"] == "request"]
+        if statuses:
+            break
+        time.sleep(0.02)
+    assert statuses == [499]
+    assert asked.service.metrics.bugs == 0
+
+
+@pytest.mark.parametrize("piece", [b"a" * 512, b"a: b\r\n" * 100])
+def test_trailers_have_a_limit(served: tuple[int, Asked], piece: bytes) -> None:
+    port, asked = served
+    head = (
+        b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer " + asked.keys["decide"].encode() + b"\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+    )
+    sent = 0
+    with connected(port) as line:
+        line.sendall(head + b"X: ")
+        try:
+            for _ in range(400):
+                line.sendall(piece)
+                sent += len(piece)
+                time.sleep(0.001)
+        except OSError:
+            pass
+        answers = read(line)
+    assert sent < 400 * len(piece) or answers
+    assert [each.status for each in answers] in ([431], [])
+
+
+def test_small_chunks_and_short_trailers_are_taken(served: tuple[int, Asked]) -> None:
+    port, asked = served
+    body = b'{"task": "' + b"t" * 450 + b'"}'
+    chunks = b"".join(b"1;%s\r\n%c\r\n" % (b"x" * 20, each) for each in body)
+    with connected(port) as line:
+        line.sendall(
+            b"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Authorization: Bearer " + asked.keys["decide"].encode() + b"\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        for first in range(0, len(chunks), 1000):
+            line.sendall(chunks[first : first + 1000])
+            time.sleep(0.002)
+        line.sendall(b"0\r\nX: y\r\n\r\n")
+        assert [each.status for each in read(line)] == [200]
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> Iterator[Asked]:
+    asked = Asked(tmp_path / "decisions.db", limits=Limits(summaries=1, exports=1))
+    yield asked
+    asked.decider.close()
+
+
+def test_keys_and_readiness_do_not_wait_behind_work(
+    on_disk: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("priorwise.serve.http.service.REFRESHED", 0.05)
+    asked, go = on_disk, threading.Event()
+    service = asked.service
+    for name in ("summary", "export"):
+        monkeypatch.setattr(type(asked.decider), name, lambda *_: go.wait(60))
+
+    async def scenario() -> None:
+        transport = httpx.ASGITransport(service)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as line:
+
+            async def ask(method: str, path: str, key: str | None, body: Any = None) -> int:
+                headers = {} if key is None else {"authorization": f"Bearer {asked.keys[key]}"}
+                return (await line.request(method, path, headers=headers, json=body)).status_code
+
+            assert await ask("POST", "/v1/decide", "decide", {"task": "t"}) == 200
+            service.start()
+            for _ in range(64):  # all that works aside is taken
+                service._pool.submit(go.wait, 60)
+            slow = [
+                asyncio.create_task(ask("GET", path, "read"))
+                for path in ("/v1/tasks/t", "/v1/log")
+                for _ in range(12)
+            ]
+            done: list[int] = []
+            while len(done) < 6:  # one works, eight wait, the others are turned away
+                await asyncio.sleep(0.01)
+                done = [each.result() for each in slow if each.done()]
+            assert done == [503] * 6
+            assert await ask("GET", "/ready", None) == 200
+            assert await ask("GET", "/health", None) == 200
+            keys.revoke(asked.decider.store, "decide")
+            for _ in range(100):
+                if await ask("POST", "/v1/decide", "decide", {"task": "t"}) == 401:
+                    break
+                await asyncio.sleep(0.02)
+            else:
+                pytest.fail("a revoked key decides")
+            go.set()
+            await asyncio.gather(*slow, return_exceptions=True)
+            for timer in service._timers:
+                timer.cancel()
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        go.set()
+
+
+def test_keys_that_cannot_be_read_are_good_for_nothing(
+    on_disk: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("priorwise.serve.http.service.SOON", 0.05)
+    go = threading.Event()
+    monkeypatch.setattr(on_disk.decider.store, "keys", lambda: go.wait(60) and [])
+    on_disk.service.keys.read -= 4.5
+    answer = on_disk("POST", "/v1/decide", {"task": "t"}, key="decide")
+    go.set()
+    assert "keys" in error(answer, 503, "unavailable")
+
+
+def test_ready_writes_a_row_and_reads_no_prior(
+    on_disk: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = on_disk.decider.store
+    monkeypatch.setattr(store, "versions", lambda: pytest.fail("reads every prior"))
+    assert on_disk("GET", "/ready", key=None).status_code == 200
+    assert on_disk("GET", "/metrics").status_code == 200
+    store._writer._connection.execute("PRAGMA query_only = ON")  # as a full disk is
+    error(on_disk("GET", "/ready", key=None), 503, "unavailable")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_gone_is_noticed(on_disk: Asked, tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "decisions.db"
+    assert on_disk("POST", "/v1/decide", {"task": "t"}).status_code == 200
+    copy = path.read_bytes()
+    path.unlink()
+    if replaced:
+        path.write_bytes(copy)
+    word = "replaced" if replaced else "deleted"
+    for method, way, body in (
+        ("POST", "/v1/decide", {"task": "t"}),
+        ("GET", "/ready", None),
+        ("GET", "/v1/tasks", None),
+    ):
+        assert word in error(on_disk(method, way, body), 503, "unavailable")
+
+
+def test_wrong_bearer_keys_are_slowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    asked = Asked()
+    asked.keys["wrong"] = "pw_wrong"
+    monkeypatch.setattr("priorwise.serve.http.service.asyncio.sleep", sleep)
+    for _ in range(TRIES + 1):
+        error(asked("GET", "/v1/tasks", key="wrong"), 401, "no_key")
+    assert slept == [0.0] * TRIES + [SLOW]
+    assert asked("GET", "/v1/tasks", key="read").status_code == 200
+    assert len(slept) == TRIES + 1
+
+
+def test_cookies_fit_what_a_proxy_shows() -> None:
+    asked = Asked(page=True)
+    form = {"headers": {"content-type": "application/x-www-form-urlencoded"}}
+    content = b"key=" + asked.keys["read"].encode()
+    asked.service.https, asked.service.prefix = True, "/pw"
+    answer = asked("POST", "/watch/login", key=None, content=content, **form)
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"]
+    assert "Secure" in cookie
+    assert "Path=/pw/watch/" in cookie
+    value = cookie.partition(";")[0]
+    assert asked("GET", "/watch/", key=None, headers={"cookie": value}).status_code == 200
+    asked.service.https, asked.service.prefix = False, ""
+    plain = asked("POST", "/watch/login", key=None, content=content, **form)
+    assert "Secure" not in plain.headers["set-cookie"]
+    assert "Path=/watch/" in plain.headers["set-cookie"]
+
+
+class Ports(BaseHTTPRequestHandler):
+    """Answers a decision whose step is the port that it was asked from."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        made = Decision("a", "t", None, "t", self.client_address[1], 1)
+        content = json.dumps(made._asdict()).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *given: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def ports() -> Iterator[Client]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Ports)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    with Client(f"http://127.0.0.1:{server.server_address[1]}") as client:
+        yield client
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_client_keeps_no_connection_for_each_thread(ports: Client) -> None:
+    steps: list[int] = []
+    for _ in range(20):
+        thread = threading.Thread(target=lambda: steps.append(ports.decide("t").step))
+        thread.start()
+        thread.join()
+    assert len(set(steps)) == 1
+    assert len(ports._idle) == 1
+    ports._idle[0] = (ports._idle[0][0] - 60.0, ports._idle[0][1])
+    old = ports._idle[0][1]
+    assert ports.decide("t").step != steps[0]
+    assert old.sock is None
+    with ThreadPoolExecutor(30) as pool:
+        list(pool.map(lambda _: ports.decide("t"), range(90)))
+    assert len(ports._idle) <= 8
+
+
+def test_a_child_of_a_fork_connects_anew(ports: Client) -> None:
+    before = ports.decide("t").step
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(into, str(ports.decide("t").step).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert int(os.read(out, 100)) != before
+    assert ports.decide("t").step == before
+    os.close(out)
+    os.close(into)
+
+
+def test_another_database_is_no_folder() -> None:
+    with pytest.raises(TypeError, match="postgresql://"):
+        opened("mysql://host/name")
+
+
+def test_metrics_are_those_of_all_workers(tmp_path: Path) -> None:
+    store = tmp_path / "decisions.db"
+    one, two = Asked(store), Asked(store, made=False)
+    two.keys = one.keys
+    for asked in (one, two):
+        asked.service._together = Together(str(tmp_path), asked.service.metrics)
+    two.service.keys.refresh()
+
+    def decisions(asked: Asked) -> int:
+        text = asked("GET", "/metrics").text
+        return int(text.partition("\npriorwise_decisions_total ")[2].split()[0])
+
+    for number in range(3):
+        assert one("POST", "/v1/decide", {"task": "t"}).status_code == 200
+        assert two("POST", "/v1/decide", {"task": "t"}).status_code == 200
+        assert two("POST", "/v1/reward", {"token": "x", "value": 1}).status_code == 404
+        two.service._together.write()  # type: ignore[union-attr]
+        assert decisions(one) == decisions(two) == 2 * number + 2
+    text = one("GET", "/metrics").text
+    assert 'priorwise_rewards_total{outcome="refused"} 3' in text
+    assert 'priorwise_request_seconds_count{route="/v1/decide"} 6' in text
+    for asked in (one, two):
+        asked.decider.close()
+
+
+def test_what_is_said_of_the_store_names_no_path(on_disk: Asked, tmp_path: Path) -> None:
+    on_disk.decider.store._writer._connection.execute("PRAGMA query_only = ON")
+    answers = [on_disk("GET", "/ready", key=None), on_disk("POST", "/v1/decide", {"task": "t"})]
+    for answer in answers:
+        error(answer, 503, "unavailable")
+        assert str(tmp_path) not in answer.text
+    assert str(tmp_path) in on_disk.log.getvalue()  # who runs it reads more
+
+
+def test_erased_units_are_gone_from_the_files_at_once(on_disk: Asked, tmp_path: Path) -> None:
+    name = "somebody-to-be-forgotten"
+    for task in range(20):
+        on_disk("POST", "/v1/decide", {"task": f"t{task}", "unit": name})
+
+    def times() -> int:
+        files = tmp_path.glob("decisions.db*")
+        return sum(each.read_bytes().count(name.encode()) for each in files)
+
+    assert times() > 0
+    assert on_disk("DELETE", f"/v1/units/{name}").json() == {"decisions": 20}
+    assert times() == 0
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, lines = threading.Event(), []
+
+    class Unread:
+        def write(self, text: str) -> None:
+            go.wait(60)
+            lines.append(json.loads(text))
+
+        def flush(self) -> None:
+            """Nothing is kept."""
+
+    monkeypatch.setattr("priorwise.serve.http.logs.sys.stderr", Unread())
+    monkeypatch.setattr("priorwise.serve.http.logs.WAITING", 5)
+    log = Log()
+    for number in range(20):
+        log.write("info", "test", number=number)
+    go.set()
+    log.drain(30.0)
+    log.write("info", "test")
+    log.drain(30.0)
+    assert 5 <= len(lines) <= 7
+    assert int(lines[-1]["dropped"]) == 20 - (len(lines) - 1)
+
+
+def test_the_document_has_the_status_of_a_wrong_query() -> None:
+    paths = json.loads(Asked()("GET", "/openapi.json", key=None).content)["paths"]
+    for path in ("/v1/tasks", "/v1/tasks/{task}"):
+        assert "422" in paths[path]["get"]["responses"]
+
+
+def test_another_horizon_or_seed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    _other_settings(['{"horizon": 5, "seed": 3}'], 6, 3)
+    text = capsys.readouterr().err
+    assert "--horizon" in text
+    assert "--seed" not in text
