@@ -14,8 +14,15 @@ GUESSES: Final = {
     "reward": ("reward", "clicks", "click", "conversions", "converted", "outcome", "value", "y"),
     "pulls": ("pulls", "impressions", "showings", "trials", "n", "visitors", "sends"),
     "squares": ("squares", "reward_squares", "sum_of_squares"),
+    "time": (
+        *("time", "timestamp", "date", "datetime", "day", "when"),
+        *("start", "starts", "started", "start_date", "start_time", "start_day", "started_at"),
+        *("begin", "begins", "began", "created", "created_at", "created_on", "creation_date"),
+    ),
 }
-"""Names that columns often have, the likeliest first; case does not matter."""
+"""Names that columns often have, the likeliest first; case does not matter. Those of times are
+equally likely: see :mod:`priorwise.logs.guessing`.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class Columns:
     time: str | None = None
     propensity: str | None = None
     task_features: tuple[str, ...] = ()
+    ordered: bool = False  # the order of tasks stands for time
 
     @classmethod
     def of(
@@ -57,7 +65,7 @@ class Columns:
         asked = {"task": task, "action": action, "reward": reward, "pulls": pulls}
         asked["squares"] = squares
         features, of_tasks = _listed("context", context), _listed("task_features", task_features)
-        # never guessed: what they say changes what is done
+        # propensities are never guessed, and times by what they hold
         others = {"time": time, "propensity": propensity}
         roles = (
             *asked.items(), *others.items(), *(("context", each) for each in features),
