@@ -132,33 +132,36 @@ def off(fit: Any, truth: float, seed: int) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_the_level_is_that_of_recent_tasks(seed: int) -> None:
+@pytest.mark.parametrize("dates", [True, False])
+def test_the_level_is_that_of_recent_tasks(dates: bool, seed: int) -> None:
     """The promise at the end of the log is off by less than 4 standard errors (false alarm below
     1e-3), also where the order of the log stands for time. The control fits all tasks alike and is
-    off by more. Without a change nothing fades, and numbers stay as they are.
+    off by more.
     """
     log = headline_log(seed=seed, tests=TESTS, fall=0.5)
-    for dates in (True, False):
-        found = pw.fit_prior(log.frame(dates=dates), FAMILY, seed=seed)
-        assert found.drift is not None
-        assert found.drift.raised
-        assert found.drift.ordered != dates
-        assert found.recent is not None
-        assert np.isfinite(found.recent.half_life)
-        assert found.fit.tasks == found.recent.kept == len(found.log.tasks) < TESTS
-        assert f"half-life of {found.recent.half_life:g}" in str(found)
-        assert ("order of the tasks" in str(found)) != dates
-        assert list(found.recent.to_frame().chosen).count(True) == 1
-        assert abs(off(found, log.level[-1], seed)[0]) < 4.0
-    plain = pw.fit_prior(log.frame(), FAMILY, half_life=None, seed=seed)
+    found = pw.fit_prior(log.frame(dates=dates), FAMILY, seed=seed)
+    assert found.drift is not None
+    assert found.drift.raised
+    assert found.drift.ordered != dates
+    assert found.recent is not None
+    assert np.isfinite(found.recent.half_life)
+    assert found.fit.tasks == found.recent.kept == len(found.log.tasks) < TESTS
+    assert f"half-life of {found.recent.half_life:g}" in str(found)
+    assert ("order of the tasks" in str(found)) != dates
+    assert list(found.recent.to_frame().chosen).count(True) == 1
+    assert abs(off(found, log.level[-1], seed)[0]) < 4.0
+    plain = pw.fit_prior(log.frame(dates=dates), FAMILY, half_life=None, seed=seed)
     assert plain.recent is None
     assert off(plain, log.level[-1], seed)[0] < -4.0
-    still = headline_log(seed=seed, tests=300, fall=0.0).frame()
-    found, plain = (
-        pw.fit_prior(still, FAMILY, half_life=each, seed=seed) for each in ("auto", None)
-    )
+
+
+def test_without_a_change_numbers_stay_as_they_are(seed: int) -> None:
+    """But in the 5 of 100 logs, at most, where a change is suspected."""
+    log = headline_log(seed=seed, tests=300, fall=0.0).frame()
+    found, plain = (pw.fit_prior(log, FAMILY, half_life=each, seed=seed) for each in ("auto", None))
     assert found.drift is not None
-    if not found.drift.suspected:  # in 95 of 100 logs or more
+    assert found.drift.suspected == (found.recent is not None)
+    if not found.drift.suspected:
         assert found.prior.alpha == plain.prior.alpha
         assert found.fit.tasks == 300
 
@@ -217,9 +220,10 @@ def test_commands_switch_it_off(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.validate
 def test_promises_hold_where_the_level_falls(seed: int) -> None:
-    """40 logs of 3,800 tests. Drift is reported in at least 95 % and, without a change, in at most
-    5 %; promises hold within 2 standard errors in at least 90 %, of the level at the end of the log
-    and of a backtest. The control, without fading, breaks them.
+    """40 logs of 3,800 tests. Drift is reported in at least 38, and in at most 2 without a change
+    (at most 1 % of logs: more in 1 % of runs). Promises of the level at the end of the log and of a
+    backtest hold within 2 standard errors in about 95 %: fewer than 33 do in 7e-4 of runs. The
+    control, without fading, breaks them.
     """
     raised, alarms, held, replayed, control = 0, 0, 0, 0, 0
     how: Any = {"horizon": 200, "batch": 20, "family": "logit-normal"}
@@ -240,6 +244,6 @@ def test_promises_hold_where_the_level_falls(seed: int) -> None:
         alarms += still.drift.raised
     assert raised >= 38
     assert alarms <= 2
-    assert min(held, replayed) >= 36
+    assert min(held, replayed) >= 33
     assert control <= 4
     assert LEVEL < SUSPECTED <= 0.05
