@@ -222,7 +222,7 @@ def test_commands_switch_it_off(tmp_path: Path, seed: int) -> None:
 def test_promises_hold_where_the_level_falls(seed: int) -> None:
     """40 logs of 3,800 tests. Drift is reported in at least 38, and in at most 2 without a change
     (at most 1 % of logs: more in 1 % of runs). Promises of the level at the end of the log and of a
-    backtest hold within 2 standard errors in about 95 %: fewer than 33 do in 7e-4 of runs. The
+    backtest hold within 2 standard errors in about 93 %: fewer than 30 do in 2e-4 of runs. The
     control, without fading, breaks them.
     """
     raised, alarms, held, replayed, control = 0, 0, 0, 0, 0
@@ -244,6 +244,6 @@ def test_promises_hold_where_the_level_falls(seed: int) -> None:
         alarms += still.drift.raised
     assert raised >= 38
     assert alarms <= 2
-    assert min(held, replayed) >= 33
+    assert min(held, replayed) >= 30
     assert control <= 4
     assert LEVEL < SUSPECTED <= 0.05
