@@ -1867,7 +1867,7 @@ def doors() -> list[Door]:
                 "since": ("2024-01-01", 3),
                 "until": ("2024-01-01", 3),
                 "window": ("x", 0, -1.0, nan, 3),
-                "half_life": ("x", 0, -1.0, nan, 3),
+                "half_life": ("x", 0, -1.0, nan),
                 "reward_as": (None, 3, "", "other", "value"),
                 "task_features": ("no", 3, ["no"], ["pulls"], [3], "reward"),
             },

@@ -49,7 +49,7 @@ def drift_in(estimator: Any, data: Any, seed: int) -> Drift:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the fits of the parts, which only tell their means."""
-    monkeypatch.setattr(under_test, "_mean", lambda fit: 0.0)
+    monkeypatch.setattr(under_test, "_level", lambda fit, seed: (0.0, 0.0))
     monkeypatch.setattr(under_test, "SIGNS", 4_999)
 
 

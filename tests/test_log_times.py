@@ -80,8 +80,8 @@ def test_periods_are_cut_and_said(frame: pd.DataFrame, tmp_path: Path, seed: int
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no column": ({"window": 7}, "window: name the column of times"),
-    "no column, fading": ({"half_life": 7}, "half_life: name the column of times"),
+    "no column": ({"window": 7, "time": "none"}, "window: name the column of times"),
+    "no column, fading": ({"half_life": 7, "time": "none"}, "half_life: name the column of times"),
     "no times": ({"time": "word", "window": 7}, "time: the column 'word' .*neither times"),
     "no day": ({"time": "day", "since": "soon"}, "since must be a day or a time"),
     "a zone": ({"time": "day", "since": "2024-03-01T00:00+01:00"}, "since: .*without a zone"),
@@ -127,7 +127,7 @@ def test_a_fit_says_whether_the_prior_changes(frame: pd.DataFrame, seed: int) ->
     assert found.drift is not None
     assert found.drift.verdict in str(found)
     assert list(found.drift.to_frame().part) == [1, 2, 3, 4]
-    assert pw.fit_prior(days, "beta:exchangeable", seed=seed).drift is None
+    assert pw.fit_prior(days, "beta:exchangeable", time="none", seed=seed).drift is None
 
 
 def test_values_per_conversion_are_noticed_and_fitted_apart(frame: pd.DataFrame, seed: int) -> None:

@@ -167,7 +167,7 @@ def test_options_of_a_log_reach_its_fit(command: str, log: Path, tmp_path: Path)
     for more, says in (
         (["--time", "day", "--since", "99"], "Error: --since: no row of"),
         (["--since", "3"], "Error: --since: name the column of times with --time"),
-        (["--half-life", "3"], "Error: --half-life: name the column of times with --time"),
+        (["--half-life", "soon"], "Error: --half-life must be a positive number, 'auto' or"),
         (["--noise-var", "1"], "--noise-var is for families of real rewards"),
         (["--arms", "same", "--family", "beta:none"], "beta has no structure 'none'"),
     ):

@@ -19,8 +19,9 @@ from priorwise.logs.features import WITHOUT
 from priorwise.logs.fitting import LogFit, fit_read
 from priorwise.logs.options import Reading, check_names
 from priorwise.logs.reducing import Arms, Log, read_log
-from priorwise.logs.rows import fading
+from priorwise.logs.rows import task_clock
 from priorwise.logs.splitting import split
+from priorwise.logs.times import lengths
 from priorwise.simulate.sizes import check_run
 
 VAGUE: Final = "{} (vague prior)"
@@ -104,11 +105,14 @@ def backtest(
 @final
 @dataclass(frozen=True)
 class Halves:
-    """What was learned from earlier tasks, and the later ones; ``arms`` are the "same" or "new"."""
+    """What was learned from earlier tasks, and the later ones; ``arms`` are the "same" or "new".
+    ``moves`` is how far the level may have moved since, where the prior changes over time.
+    """
 
     fit: LogFit
     later: Log
     arms: Arms
+    moves: float = 0.0
 
 
 def learned_from(
@@ -117,22 +121,25 @@ def learned_from(
     """Read a log, and learn from the earlier tasks."""
     how: Any = {**reading}
     arms, noise_var = how.pop("arms", "auto"), how.pop("noise_var", None)
-    half_life = how.pop("half_life", None)
+    half_life = how.pop("half_life", "auto")
     validation.one_of("arms", arms, Arms)
     read = read_log(log, propensity=propensity, **how)
-    if half_life is not None and read.columns.time is None:
-        raise ValueError("half_life: name the column of times with time=...")
     if read.features and propensity is not None:
         raise ValueError(
             "propensity: estimates by propensities do not know task_features; leave one of them out"
         )
     if arms == "auto":
         arms = "new" if read.new_arms else "same"
-    earlier, later, starts = split(read, share, reading.get("window"))
-    earlier, _ = fading(earlier, starts, half_life, seed)
-    fit = fit_read(earlier, family, seed=seed, arms=arms, noise_var=noise_var)
+    earlier, later = split(read, share, reading.get("window"))
+    clock, moves = task_clock(read), 0.0
+    starts = None if clock is None else clock[np.isin(read.tasks, earlier.tasks)]
+    more: Any = {"starts": starts, "half_life": half_life}
+    fit = fit_read(earlier, family, seed=seed, arms=arms, noise_var=noise_var, **more)
     _check_arms(later, fit, arms)
-    return Halves(fit, later, arms)
+    if clock is not None and starts is not None and (recent := fit.recent) is not None:
+        ahead = lengths(clock[np.isin(read.tasks, later.tasks)] - starts.max())
+        moves = recent.error(float(ahead.mean()))
+    return Halves(fit, later, arms, moves)
 
 
 def replay_on(
@@ -165,7 +172,7 @@ def replay_on(
     )  # fmt: skip
     lines = {name: replace(line, baseline=name not in policies) for name, line in lines.items()}
     if not own:
-        lines = predicted(lines, players, fit, recorded, pulls, batch, seed)
+        lines = predicted(lines, players, fit, recorded, pulls, batch, seed, halves.moves)
     if propensity:
         how: Any = {"horizon": pulls, "batch": batch, "seed": seed}
         weighted = off_policy(later, players, recorded, arms, **how)

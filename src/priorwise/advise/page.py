@@ -175,7 +175,7 @@ def _earned(advice: Any, replayed: Backtest | str) -> Iterator[str]:
 def _policies(advice: Any) -> str:
     rows = []
     for name in advice.table()["policy"]:
-        own, gap = advice.scored.estimate(name), advice.gain_over(name)
+        own, gap = advice.promise(name), advice.gain_over(name)
         chosen = name == advice.chosen
         kept = advice.kept(name)
         share = "recommended" if chosen else "" if kept is None else share_in_words(kept)

@@ -40,9 +40,10 @@ def predicted(
     horizon: int,
     batch: int,
     seed: int,
+    moves: float = 0.0,
 ) -> dict[str, Line]:
     """Simulate tasks of the learned prior with as many arms as those replayed, and of priors that
-    the fit leaves plausible.
+    the fit leaves plausible. The level of a pull may have moved by ``moves`` since.
     """
     there = recorded.available
     width = there.shape[1]
@@ -67,7 +68,8 @@ def predicted(
         name: replace(
             line,
             predicted=Estimate(
-                rewards[name].mean, float(np.hypot(rewards[name].std_error, spread[name]))
+                rewards[name].mean,
+                float(np.linalg.norm([rewards[name].std_error, spread[name], horizon * moves])),
             ),
             predicted_share=_closed(result.difference(name, RANDOM), result.runs[RANDOM]),
         )

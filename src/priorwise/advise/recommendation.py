@@ -62,7 +62,16 @@ class Recommendation(Tabular):
     @property
     def reward(self) -> Estimate:
         """What it earns in a task; the standard error counts what is not known of the prior."""
-        return self.scored.estimate(self.chosen)
+        return self.promise(self.chosen)
+
+    def promise(self, name: str) -> Estimate:
+        """Return what a policy earns in a task that begins when the log ends. The standard error
+        counts what is not known of the prior, and where the prior changes over time, how far it
+        may have moved since the tasks that it was learned from.
+        """
+        own, recent = self.scored.estimate(name), self.fit.recent
+        moves = 0.0 if recent is None else self.horizon * recent.error()
+        return Estimate(own.mean, float(np.hypot(own.std_error, moves))) if moves else own
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -149,7 +158,7 @@ class Recommendation(Tabular):
         keeps, and ``loss`` what believing the learned prior costs it.
         """
         names = sorted(self.scored.scores, key=lambda name: -self.scored.estimate(name).mean)
-        own = [self.scored.estimate(name) for name in names]
+        own = [self.promise(name) for name in names]
         gaps = [self.gain_over(name) for name in names]
         losses = [self.loss(name) for name in names]
         kept = [self.kept(name) or Estimate(np.nan, np.nan) for name in names]
@@ -203,7 +212,7 @@ class Recommendation(Tabular):
             Place(
                 name,
                 self.loss(name),
-                self.scored.estimate(name),
+                self.promise(name),
                 self.gain_over(name).std_error,
                 name == self.chosen,
             )
@@ -233,7 +242,7 @@ class Recommendation(Tabular):
             gap = "" if name == self.chosen else str(self.gain_over(name))
             seen = str(self.loss(name)) if self.losses[name].any() else "none seen"
             loss = seen if self.candidates[name].learned else "–"
-            own, kept = self.scored.estimate(name), self.kept(name)
+            own, kept = self.promise(name), self.kept(name)
             share = ""
             if kept is not None and name not in (self.chosen, UNIFORM):
                 share = share_in_words(kept)

@@ -20,9 +20,9 @@ LOG: Final = "Parquet, CSV or Arrow file of past tasks."
 FAMILY: Final = "A family, or family:structure, such as beta:exchangeable; auto compares."
 NOISE_VAR: Final = "Variance of a single reward, where it is known."
 FEATURES: Final = "What describes a task, numbers or words; several with commas, or repeated."
-TIME: Final = "When a row was: days, times or numbers."
+TIME: Final = "When a row was: days, times or numbers; none takes no column and no order for time."
 WINDOW: Final = "Days that a reward may take: younger rows are left out."
-HALF_LIFE: Final = "Days after which half of the tasks are left out."
+HALF_LIFE: Final = "Days after which half of the tasks are left out; auto: if the prior changes."
 REWARD_AS: Final = "The reward, whether there is one, or how much if there is."
 ARMS: Final = "Do tasks share their arms, or has each new ones?"
 ENCODING: Final = "How a text file is encoded, such as latin-1."
@@ -67,11 +67,11 @@ class Reading:
     arms: Annotated[ArmsAre, typer.Option(help=ARMS)] = ArmsAre.auto
     noise_var: Annotated[float | None, word(NOISE_VAR, "NUMBER", shown="learned")] = None
     task_features: Annotated[list[str] | None, word(FEATURES, "COLUMNS")] = None
-    time: Annotated[str | None, word(TIME, "COLUMN")] = None
+    time: Annotated[str | None, _column(TIME)] = None
     since: Annotated[str | None, word("Leave out rows before this time.", "TIME")] = None
     until: Annotated[str | None, word("Leave out rows after this time.", "TIME")] = None
     window: Annotated[float | None, word(WINDOW, "DAYS")] = None
-    half_life: Annotated[float | None, word(HALF_LIFE, "DAYS")] = None
+    half_life: Annotated[str, word(HALF_LIFE, "DAYS|auto|none", shown=True)] = "auto"
     reward_as: Annotated[RewardIs, typer.Option(help=REWARD_AS)] = RewardIs.reward
     encoding: Annotated[str | None, word(ENCODING, "NAME", shown="guessed")] = None
     decimal: Annotated[str | None, word(DECIMAL, ".|,", shown="guessed")] = None

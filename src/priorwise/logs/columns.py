@@ -32,6 +32,7 @@ class Columns:
     propensity: str | None = None
     task_features: tuple[str, ...] = ()
     rate: str | None = None  # stands for the reward, which is this share of the pulls
+    ordered: bool = False  # the order of tasks stands for time
 
     @classmethod
     def of(
@@ -63,7 +64,7 @@ class Columns:
         asked = {"task": task, "action": action, "reward": reward, "pulls": pulls}
         asked["squares"] = squares
         features, of_tasks = _listed("context", context), _listed("task_features", task_features)
-        # never guessed: what they say changes what is done
+        # propensities and rates are never guessed here, and times by what they hold
         others = {"time": time, "propensity": propensity, "rate": rate}
         roles = (
             *asked.items(), *others.items(), *(("context", each) for each in features),

@@ -23,7 +23,7 @@ that is promised. The promise holds for tasks that are independent, if the famil
 tasks are alike in everything, also in how often their arms were pulled.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
@@ -35,11 +35,15 @@ from priorwise.core.hashing import mix
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.logs.recent import Recent, recent_of
+from priorwise.logs.times import lengths
 
 LEVEL: Final = 0.01
 """How often a log with one prior is said to drift, at most."""
 RAISED: Final = LEVEL / 5.0
 """P-value at which it is: see above."""
+SUSPECTED: Final = 0.05
+"""P-value at which old tasks may fade, and promises count that the level may move on."""
 PARTS: Final = 16
 LEAST: Final = 25
 """Tasks of a part."""
@@ -55,6 +59,8 @@ PLACES: Final = 2_000
 """Draws of the prior, in which they are placed."""
 SIGNS: Final = 20_000
 """Draws of the law of T."""
+PLAUSIBLE: Final = 32
+"""Plausible priors of a part, for the standard error of its level."""
 
 LEVEL_OF_TASKS: Final = "the average arm"
 SPREAD: Final = "how far tasks lie apart"
@@ -66,12 +72,19 @@ WITHIN: Final = "how far the arms of a task lie apart"
 class Drift(Tabular):
     """Whether the prior changes over time: how often a log without a change looks as much like one,
     what changes most clearly, and the average mean reward of the arms under priors fitted to each
-    part of the log.
+    part of the log, with their standard errors; ``times`` are the average times of the parts.
+
+    ``recent`` says how old tasks fade, if a half-life was chosen. Where the order of the log stands
+    for time, it is ``ordered``.
     """
 
     p_value: float
     what: str
     means: tuple[float, ...]  # (part,)
+    errors: tuple[float, ...] = ()  # (part,)
+    times: tuple[float, ...] = ()  # (part,)
+    ordered: bool = False
+    recent: Recent | None = None
 
     @property
     def raised(self) -> bool:
@@ -79,20 +92,34 @@ class Drift(Tabular):
         return self.p_value <= RAISED
 
     @property
+    def suspected(self) -> bool:
+        """Whether there may be a change, as at most one log in twenty says without one."""
+        return self.p_value <= SUSPECTED
+
+    @property
     def verdict(self) -> str:
         """What to think of it, in words."""
         ends = f"{self.means[0]:.3g} in the first part of the log, {self.means[-1]:.3g} in the last"
+        clock = " The order of the tasks in the log stands for time." if self.ordered else ""
+        if not self.suspected:
+            return f"No sign that the prior changes over time (average arm: {ends}).{clock}"
+        says, often = "The prior changes", "one log in a hundred"
         if not self.raised:
-            return f"No sign that the prior changes over time (average arm: {ends})."
+            says, often = "The prior may change", "one log in twenty"
+        cure = (
+            "Learn from late tasks only, with since=, or let old ones fade, with half_life=."
+            if self.recent is None
+            else str(self.recent)
+        )
         return (
-            f"The prior changes over time, most clearly {self.what} (average arm: {ends}). (At "
-            "most one log in a hundred says so without a change, if tasks are independent.) Learn "
-            "from late tasks only, with since=, or let old ones fade, with half_life=."
+            f"{says} over time, most clearly {self.what} (average arm: {ends}). (At most {often} "
+            f"says so without a change, if tasks are independent.){clock} {cure}"
         )
 
     def table(self) -> Table:
         """Columns by name, one row for each part of the log."""
-        return {"part": list(range(1, len(self.means) + 1)), "mean": list(self.means)}
+        found: Table = {"part": list(range(1, len(self.means) + 1)), "mean": list(self.means)}
+        return found | ({"std_error": list(self.errors)} if self.errors else {})
 
     def __str__(self) -> str:
         """The verdict."""
@@ -100,10 +127,17 @@ class Drift(Tabular):
 
 
 def drift_of(
-    estimator: Any, fit: Any, starts: NDArray[Any], exists: BoolArray, *, seed: int
+    estimator: Any,
+    fit: Any,
+    starts: NDArray[Any],
+    exists: BoolArray,
+    *,
+    seed: int,
+    ordered: bool = False,
 ) -> Drift | None:
     """Test whether tasks that began at ``starts`` follow one prior; None where there are too few,
-    or a part does not tell a prior. ``exists`` says which arms they have, ``(task, arm)``.
+    or a part does not tell a prior. ``exists`` says which arms they have, ``(task, arm)``; with
+    ``ordered`` tasks began in the order of the log.
     """
     data = fit.statistics
     if data.tasks < 3 * LEAST:
@@ -111,7 +145,7 @@ def drift_of(
     order = np.argsort(starts, kind="stable")
     shown = np.array_split(order, min(SHOWN, data.tasks // LEAST))
     try:
-        means = tuple(_mean(estimator.fit(data.take(np.sort(part)))) for part in shown)
+        levels = [_level(estimator.fit(data.take(np.sort(part))), seed) for part in shown]
     except ValueError:  # a part without a repeated pull does not tell the noise, say
         return None
     most = MOST_SINGLE if hasattr(fit.prior, "of_rows") else MOST
@@ -119,7 +153,25 @@ def drift_of(
         order = order[np.linspace(0, len(order) - 1, most).astype(np.int64)]
     u, names = _placed(fit.prior, data.take(order), exists[order], seed)
     p_value, largest = _judged(u, min(PARTS, len(order) // LEAST), seed)
-    return Drift(p_value, names[largest], means)
+    ages = lengths(starts - starts.min())
+    times = tuple(float(ages[part].mean()) for part in shown)
+    means, errors = zip(*levels, strict=True)
+    return Drift(p_value, names[largest], means, errors, times, ordered)
+
+
+def faded_by(
+    drift: Drift, estimator: Any, fit: Any, starts: NDArray[Any], *, unit: str, seed: int
+) -> tuple[Drift, Any, BoolArray]:
+    """Choose how old tasks fade, where the prior changes: see :mod:`priorwise.logs.recent`. Returns
+    what is known of the change then, the fit to the tasks that are kept, and which these are.
+    """
+    parts: Any = tuple(map(np.array, (drift.times, drift.means, drift.errors)))
+    arms = fit.statistics.arms
+    found = recent_of(estimator, fit, starts, parts, lambda prior: _mean(prior, arms), unit, seed)
+    if found is None:
+        return drift, fit, np.ones(fit.statistics.tasks, dtype=bool)
+    recent, again, kept = found
+    return replace(drift, recent=recent), again, kept
 
 
 def _judged(u: FloatArray, parts: int, seed: int) -> tuple[float, int]:
@@ -185,7 +237,18 @@ def _above(values: FloatArray, places: FloatArray) -> FloatArray:
     return share
 
 
-def _mean(fit: Any) -> float:
+def _level(fit: Any, seed: int) -> tuple[float, float]:
+    """Average mean reward of the arms under a fitted prior, and its standard error; 0 where the fit
+    has no law of plausible priors.
+    """
+    arms, error = fit.statistics.arms, 0.0
+    if fit.uncertainty is not None:
+        drawn = fit.draw(np.random.Generator(np.random.Philox(key=seed)), PLAUSIBLE)
+        error = float(np.std([_mean(each, arms) for each in drawn], ddof=1))
+    return _mean(fit.prior, arms), error
+
+
+def _mean(prior: Any, arms: int) -> float:
     # of average tasks, where it depends on features
-    whole = for_arms(getattr(fit.prior, "base", fit.prior), fit.statistics.arms)
+    whole = for_arms(getattr(prior, "base", prior), arms)
     return float(np.mean(whole.belief(1).mean(Seen(1, 1, whole.arms))))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -20,7 +20,7 @@ from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import Picture
 from priorwise.logs.choosing import candidates, compared_with, mixtures_of, simplest
-from priorwise.logs.drift import Drift, drift_of
+from priorwise.logs.drift import Drift, drift_of, faded_by
 from priorwise.logs.features import (
     against_none,
     gain_in_words,
@@ -29,9 +29,10 @@ from priorwise.logs.features import (
     with_intervals,
 )
 from priorwise.logs.predictive import PredictiveCheck, predictive_check
+from priorwise.logs.recent import Recent
 from priorwise.logs.reducing import Arms, Log, read_log
-from priorwise.logs.rows import fading, task_starts
-from priorwise.logs.times import RewardAs, positive_or_none
+from priorwise.logs.rows import fading, kept_in_words, task_clock, unit_of
+from priorwise.logs.times import HalfLife, RewardAs, half_life_or_none, positive_or_none
 from priorwise.logs.worth import in_words, worth
 from priorwise.logs.written import Decimal
 from priorwise.meta.selection.models import ModelComparison, compare_models
@@ -64,7 +65,8 @@ class LogFit(Tabular):
     nothing to choose. ``check`` compares the log with what the prior generates; None where that is
     not known for the family. ``worth`` says how many pulls of an arm tell as much about it as the
     prior does, ``(arm,)``; None where the family does not say. ``estimator`` made the fit.
-    ``drift`` says whether the prior changes over time, of a log with a column of times.
+    ``drift`` says whether the prior changes over time, by the column of times or else by the order
+    of the log, and how old tasks fade if it does.
 
     With ``task_features`` the prior depends on them: ``prior_for`` says what it is for a task, and
     ``gain`` how much likelier, in log likelihood, held-out tasks are than without them.
@@ -96,6 +98,11 @@ class LogFit(Tabular):
     def for_features(self, features: Any) -> PriorFit:
         """Return the fit of tasks with these features: what :func:`certify` takes, and files."""
         return self.fit.for_features(features)
+
+    @property
+    def recent(self) -> Recent | None:
+        """How old tasks fade, if the prior changes over time and a half-life was chosen."""
+        return None if self.drift is None else self.drift.recent
 
     def draw(self, rng: np.random.Generator, n: int) -> list[Any]:
         """Return ``n`` priors that the log leaves plausible."""
@@ -186,7 +193,7 @@ def fit_prior(
     since: Any = None,
     until: Any = None,
     window: float | None = None,
-    half_life: float | None = None,
+    half_life: HalfLife = "auto",
     reward_as: RewardAs = "reward",
     missing: Literal["refuse", "drop"] = "refuse",
     encoding: str | None = None,
@@ -214,8 +221,8 @@ def fit_prior(
     task, action, reward, pulls, squares, rate, context, time
         Columns of the log: see :func:`read_log`.
     missing, since, until, window, reward_as, encoding, decimal
-        How the log is read, and which of its rows count: see :func:`read_log`. With ``time`` the
-        result says whether the prior changes over time.
+        How the log is read, and which of its rows count: see :func:`read_log`. The result says
+        whether the prior changes over time, or in the order of the log if no column has times.
     contexts
         Where the features of future tasks come from, for a fit with ``context``.
     task_features
@@ -230,7 +237,10 @@ def fit_prior(
         learned, from arms that a task pulled more than once or from ``squares``.
     half_life
         Let old tasks fade: a task is kept with probability ``2^(-age / half_life)``, its age being
-        how long before the last task it began, in days or in the unit of ``time``.
+        how long before the last task it began, in days, in the unit of ``time``, or in tasks where
+        the order of the log stands for time. ``"auto"`` does so only if the prior changes over
+        time, with the longest half-life that predicts later tasks as well as the best, up to one
+        standard error; the result says which. ``None`` or ``"none"`` never does.
 
     Examples
     --------
@@ -252,11 +262,10 @@ def fit_prior(
         context=context, missing=missing, time=time, since=since, until=until, window=window,
         reward_as=reward_as, task_features=task_features, encoding=encoding, decimal=decimal,
     )  # fmt: skip
-    starts = None if time is None else task_starts(read)
-    read, starts = fading(read, starts, half_life, validation.seed(seed))
     return fit_read(
-        read, family, seed=seed, contexts=contexts, arms=arms, noise_var=noise_var, starts=starts
-    )
+        read, family, seed=seed, contexts=contexts, arms=arms, noise_var=noise_var,
+        starts=task_clock(read), half_life=half_life,
+    )  # fmt: skip
 
 
 def fit_read(
@@ -268,11 +277,14 @@ def fit_read(
     arms: Arms = "auto",
     noise_var: float | None = None,
     starts: NDArray[Any] | None = None,
+    half_life: HalfLife = None,
 ) -> LogFit:
     """Learn a prior from a log that was read: see :func:`fit_prior`. ``starts`` says when each task
-    began, to see whether the prior changes.
+    began, to see whether the prior changes, and ``half_life`` how old tasks fade.
     """
-    seed = validation.seed(seed)
+    seed, fade = validation.seed(seed), half_life_or_none(half_life)
+    if isinstance(fade, float):
+        read, starts = fading(read, starts, fade, seed)
     if arms not in ("auto", "same", "new"):
         raise ValueError(f"arms must be 'auto', 'same' or 'new', got {validation.shown(arms)}")
     if len(read.tasks) < 2:
@@ -316,7 +328,14 @@ def fit_read(
                 check = predictive_check(fit.prior, statistics, exists, seed=seed)
     drift = None
     if starts is not None and read.gram is None:
-        drift = drift_of(models[chosen], fit, starts, exists, seed=seed)
+        ordered = read.columns.time is None
+        drift = drift_of(models[chosen], fit, starts, exists, seed=seed, ordered=ordered)
+    if starts is not None and drift is not None and drift.suspected and fade == "auto":
+        unit = unit_of(read)
+        drift, fit, kept = faded_by(drift, models[chosen], fit, starts, unit=unit, seed=seed)
+        if not kept.all():
+            check = predictive_check(fit.prior, fit.statistics, exists[kept], seed=seed)
+            read = replace(read.part(kept), left=(*read.left, kept_in_words(kept)))
     gain = None
     if read.features:
         comparison, gain = against_none(models, comparison, chosen, statistics, FOLDS, seed)

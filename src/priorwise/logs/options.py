@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from priorwise.logs.reducing import Arms
-from priorwise.logs.times import RewardAs
+from priorwise.logs.times import HalfLife, RewardAs
 from priorwise.logs.written import Decimal
 
 
@@ -28,7 +28,7 @@ class Reading(TypedDict, total=False):
     since: Any
     until: Any
     window: float | None
-    half_life: float | None
+    half_life: HalfLife
     reward_as: RewardAs
     missing: Literal["refuse", "drop"]
     encoding: str | None

@@ -16,6 +16,7 @@ from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, unknown
 from priorwise.logs.columns import Columns
 from priorwise.logs.features import constant_in_tasks, ends_of
+from priorwise.logs.guessing import parsed_times, with_guessed_time, without_time
 from priorwise.logs.opening import check_encoding, is_text, one_kind_of_time, open_log
 from priorwise.logs.spreadsheets import with_clicks, without_totals
 from priorwise.logs.times import Period, RewardAs, as_asked, positive_or_none
@@ -244,8 +245,11 @@ def read_log(
         with.
     context
         Columns of features of the pulled arm, for a log with one row per pull.
-    time, propensity
-        Columns of when a row was, and of how likely its action was when it was chosen.
+    time
+        Column of when a row was: days, times or numbers. By default the one column of days or times
+        that is named as such is taken, which the result says aloud. ``"none"`` takes none.
+    propensity
+        Column of how likely the action of a row was when it was chosen.
     task_features
         Columns of features of a task, numbers or words, which are the same in all its rows.
     since, until
@@ -300,7 +304,14 @@ def _read(
 ) -> Log:
     how: Any = {"every_row": every_row, "encoding": encoding}
     table, where, notes = open_log(log, **how)
-    columns = Columns.of(table.columns, where, **asked)
+    timeless = without_time(asked["time"], table.columns)
+    columns = Columns.of(table.columns, where, **asked | ({"time": None} if timeless else {}))
+    if columns.time is not None:
+        table = parsed_times(table, columns.time)
+    elif not timeless:
+        has_order = log is not table  # rows of a database have none
+        table, columns = with_guessed_time(table, columns)
+        columns = replace(columns, ordered=columns.time is None and has_order)
     if columns.context and columns.summed:
         raise ValueError(
             "context: features need one row per pull, but pulls= says that rows are sums"

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, fetch, reason
 from priorwise.logs.reducing import Log
-from priorwise.logs.times import faded, positive_or_none
+from priorwise.logs.times import faded
 
 
 class Records(NamedTuple):
@@ -40,20 +40,40 @@ def task_starts(log: Log) -> NDArray[Any]:
     return np.asarray(found["first"][np.argsort(found["task"], kind="stable")])
 
 
-def fading(
-    log: Log, starts: NDArray[Any] | None, half_life: float | None, seed: int
-) -> tuple[Log, NDArray[Any] | None]:
-    """Let old tasks fade, if a half-life is given: see :func:`~priorwise.logs.times.faded`. Returns
-    the tasks that are kept, and when they began.
+def task_clock(log: Log) -> NDArray[Any] | None:
+    """Return when each task began, ``(task,)``, or its number in the order of the log, if that
+    stands for time. None if the log says neither.
     """
-    fade = positive_or_none("half_life", half_life)
-    if fade is None:
-        return log, starts
+    if log.columns.time is not None:
+        return task_starts(log)
+    if not log.columns.ordered or log.gram is not None:
+        return None
+    return np.argsort(np.argsort(task_starts(log)))
+
+
+def fading(
+    log: Log, starts: NDArray[Any] | None, half_life: float, seed: int
+) -> tuple[Log, NDArray[Any]]:
+    """Let old tasks fade: see :func:`~priorwise.logs.times.faded`. Returns the tasks that are kept,
+    and when they began.
+    """
     if starts is None:
         raise ValueError("half_life: name the column of times with time=...")
-    kept = faded(starts, fade, seed)
-    said = f"{kept.sum():,} of {len(kept):,} tasks were kept, the older the fewer (half_life=)"
-    return replace(log.part(kept), left=(*log.left, said)), starts[kept]
+    kept = faded(starts, half_life, seed)
+    return replace(log.part(kept), left=(*log.left, kept_in_words(kept))), starts[kept]
+
+
+def kept_in_words(kept: BoolArray) -> str:
+    """Say how many tasks did not fade."""
+    return f"{kept.sum():,} of {len(kept):,} tasks were kept, the older the fewer (half_life=)"
+
+
+def unit_of(log: Log) -> str:
+    """Return the unit of a half-life, in words."""
+    name = log.columns.time
+    if name is None:
+        return "tasks"
+    return "days" if log.source.time.type().is_temporal() else f"units of {name!r}"
 
 
 def single_rewards(log: Log) -> Records:

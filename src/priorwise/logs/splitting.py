@@ -15,9 +15,8 @@ from priorwise.logs.rows import task_starts
 from priorwise.logs.times import earlier_by
 
 
-def split(log: Log, share: float, window: float | None = None) -> tuple[Log, Log, NDArray[Any]]:
-    """Return the log of a share of the tasks, the earliest, that of the others, and when the former
-    began.
+def split(log: Log, share: float, window: float | None = None) -> tuple[Log, Log]:
+    """Return the log of a share of the tasks, the earliest, and that of the others.
 
     Tasks are ordered by their first time, where those that began at one time stay together, or by
     their first row. With times the first log has only what had been recorded, and was no younger
@@ -26,9 +25,8 @@ def split(log: Log, share: float, window: float | None = None) -> tuple[Log, Log
     starts = task_starts(log)
     earlier, cut = _earlier(log, starts, share)
     first, later = log.part(earlier), log.part(~earlier)
-    starts = starts[earlier]
     if log.columns.time is None:
-        return first, later, starts
+        return first, later
     moment = _moment(cut, log.source.time.type())
     known = _before(log, moment if window is None else earlier_by(moment, window))
     inside = np.isin(known.tasks, first.tasks)
@@ -45,7 +43,7 @@ def split(log: Log, share: float, window: float | None = None) -> tuple[Log, Log
             f"later task had begun at {moment}: the prior is learned without them"
         )
         known = replace(known, left=(*known.left, said))
-    return known, later, starts[np.isin(first.tasks, known.tasks)]
+    return known, later
 
 
 def _earlier(log: Log, starts: NDArray[Any], share: float) -> tuple[BoolArray, Any]:

@@ -12,11 +12,12 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.types import BoolArray
+from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.checking import fetch, fetch_table, unknown
 from priorwise.logs.columns import Columns
 
 RewardAs = Literal["reward", "converted", "value"]
+HalfLife = float | Literal["auto", "none"] | None
 ZONE: Final = {
     True: "has times with a zone, so that this needs one, such as 2024-01-31T00:00+00:00",
     False: "has times without a zone, so that this must not have one either",
@@ -136,6 +137,22 @@ def positive_or_none(name: str, value: Any) -> float | None:
     return found
 
 
+def half_life_or_none(value: Any) -> float | Literal["auto"] | None:
+    """Return a half-life, also of a text; ``"auto"`` if it is chosen later, None for no fading."""
+    if not isinstance(value, str):
+        return positive_or_none("half_life", value)
+    if value == "auto":
+        return "auto"
+    if value == "none":
+        return None
+    try:
+        return positive_or_none("half_life", float(value))
+    except ValueError as error:
+        raise ValueError(
+            f"half_life must be a positive number, 'auto' or 'none', got {validation.shown(value)}"
+        ) from error
+
+
 def as_asked(table: Any, reward_as: RewardAs, columns: Columns) -> Any:
     """Take of a reward whether there was one, or how much where there was one."""
     validation.one_of("reward_as", reward_as, RewardAs)
@@ -157,9 +174,14 @@ def faded(starts: Any, half_life: float, seed: int) -> BoolArray:
     """Whether each task is kept, with probability ``2^(-age / half_life)``: tasks then weigh by
     their age on average, and what is left is a plain log, with honest standard errors.
     """
-    ages = np.asarray(starts.max() - starts)
-    if np.issubdtype(ages.dtype, np.timedelta64):
-        ages = ages / np.timedelta64(1, "D")
-    chances = 0.5 ** (ages.astype(np.float64) / half_life)
-    kept: BoolArray = np.random.default_rng(seed).random(len(ages)) < chances
+    chances = 0.5 ** (lengths(starts.max() - starts) / half_life)
+    kept: BoolArray = np.random.default_rng(seed).random(len(chances)) < chances
     return kept
+
+
+def lengths(differences: Any) -> FloatArray:
+    """Return differences of times as numbers: in days, or in the unit of a column of numbers."""
+    differences = np.asarray(differences)
+    if np.issubdtype(differences.dtype, np.timedelta64):
+        differences = differences / np.timedelta64(1, "D")
+    return differences.astype(np.float64)

@@ -134,6 +134,7 @@ def closed_log(decider: Any) -> tuple[Any, int]:
 
 def _columns(log: Any, contextual: int) -> dict[str, Any]:
     named: dict[str, Any] = {"task": "task", "action": "action", "reward": "reward"}
+    named["time"] = "none"  # all closed tasks count alike
     if contextual:
         return named | {"context": [f"x{k}" for k in range(contextual)]}
     return named | {"pulls": "pulls", "squares": "squares"}
