@@ -1533,6 +1533,19 @@ def doors() -> list[Door]:
             },
         ),
         door(
+            "approximation_error",
+            pw.sensitivity.approximation_error,
+            {"p": FINITE, "q": OTHER_FINITE, "policy": TS, "horizon": 2, "seed": SEED},
+            {
+                "p": NOT_PRIORS,
+                "q": NOT_PRIORS,
+                "policy": NOT_POLICIES,
+                "horizon": (*NOT_COUNTS, 0),
+                "seed": NOT_SEEDS,
+                "histories": (0, 1, "x", 1.5),
+            },
+        ),
+        door(
             "break_even",
             pw.break_even,
             {
@@ -1974,8 +1987,8 @@ def doors() -> list[Door]:
                 "policy": NOT_POLICIES,
                 "horizon": (*NOT_COUNTS, 0),
                 "seed": NOT_SEEDS,
-                "draws": (*NOT_COUNTS, 0, 19),
-                "tasks": (*NOT_COUNTS, 0, 1),
+                "draws": (*NOT_COUNTS[1:], 0, 19),
+                "tasks": (*NOT_COUNTS[1:], 0, 1),
                 "bootstrap": ("x", -1, 1.5, 19, 20),
                 "estimator": ("x", TS, BETA),
                 "arms": (5, 0, "x"),

@@ -156,7 +156,7 @@ def approximation_error(
     histories = validation.count("histories", histories, least=2)
     doors.fixed_prior("p", p)
     doors.fixed_prior("q", q)
-    doors.role("policy", policy, "a policy")
+    doors.policy("policy", policy, memory=True)
     if known_approximation(p, q, policy) is not None:
         return Approximation(Estimate(0.0, 0.0), Estimate(0.0, 0.0), EXACT)
     if not _comparable(p, policy) or not _comparable(q, policy):
