@@ -194,7 +194,9 @@ def reward_bound(
     given: Any = {"tv": tv, "approximation": approximation, "sharp": sharp}
     near = trajectory_bound(p, q, policy, horizon, **given, estimate=estimate, seed=seed)
     levels, counts = step_levels(near, saved_steps(p)) if sharp else ([near.value], [horizon])
-    psis, mean = _tails(p, levels, tail, horizon, seed if estimate else None, draws)
+    # a pull loses the diameter at its own contexts, not that averaged over the task
+    averaged = 1 if sharp else horizon
+    psis, mean = _tails(p, levels, tail, averaged, seed if estimate else None, draws)
     printed = not _is_auto(tail) and is_printed(find_condition(p, tail, "tail"))
     if printed and not sharp:
         levels = [near.delta]
