@@ -174,7 +174,8 @@ def reward_bound(
     sharp
         Sum what each step may cost, ``sum_h delta_h Psi(delta_h)`` with ``delta_h = min(1, n (2 h -
         1) eps)``, or ``2 n h eps`` if contexts are informative: about half. Bounded rewards give
-        ``n H^2 eps B`` or ``n H (H + 1) eps B``.
+        ``n H^2 eps B`` or ``n H (H + 1) eps B``. With contexts, Psi is then the tail of one
+        pull's diameter, not of the average over the task.
     estimate
         Use estimates of the total variation, of Psi and of what approximate posteriors add, where
         there are no exact values.
