@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import priorwise as pw
 from priorwise.core.protocols import Seen
@@ -162,3 +163,23 @@ def test_informative_contexts_keep_the_first_step() -> None:
     assert moved > (2 * 1 - 1) * eps
     bound = pw.reward_bound(p, q, TS, 3, tv=eps, tail=pw.sensitivity.Bounded(1.0), sharp=True)
     assert bound.value == pytest.approx(0.2 + 0.4 + 0.6)
+
+
+def test_a_step_loses_the_diameter_at_its_own_contexts(seed: int) -> None:
+    """Each of 8 contexts shows one coefficient, in two arms of opposite sign. The diameter of a
+    pull is ``2 |w_i|``, whose tail is known. The one that is averaged over 20 pulls is far smaller,
+    and must fail. The noise of the estimate is below 2 %.
+    """
+    size, horizon = 8, 20
+    signs = np.array([1.0, -1.0])[:, None]
+    contexts = np.eye(size)[:, None, :] * signs
+    p, q = (
+        pw.LinearGaussianPrior(np.full(size, at), np.eye(size), contexts=contexts)
+        for at in (0.0, 5e-4)
+    )
+    bound = pw.reward_bound(p, q, TS, horizon, sharp=True, estimate=True, seed=seed)
+    delta = bound.tv.value * (2.0 * np.arange(1, horizon + 1) - 1.0)
+    steps = 4.0 * norm.pdf(norm.isf(delta / 2.0))  # delta Psi(delta)
+    assert bound.value == pytest.approx(steps.sum(), rel=0.02)
+    averaged = pw.tail_expectation(p, delta[-1], horizon=horizon, seed=seed, draws=20_000)
+    assert delta[-1] * averaged.value < 0.7 * steps[-1]

@@ -174,7 +174,8 @@ def reward_bound(
     sharp
         Sum what each step may cost, ``sum_h delta_h Psi(delta_h)`` with ``delta_h = min(1, n (2 h -
         1) eps)``, or ``2 n h eps`` if contexts are informative: about half. Bounded rewards give
-        ``n H^2 eps B`` or ``n H (H + 1) eps B``.
+        ``n H^2 eps B`` or ``n H (H + 1) eps B``. With contexts, Psi is then the tail of one
+        pull's diameter, not of the average over the task.
     estimate
         Use estimates of the total variation, of Psi and of what approximate posteriors add, where
         there are no exact values.
@@ -194,7 +195,9 @@ def reward_bound(
     given: Any = {"tv": tv, "approximation": approximation, "sharp": sharp}
     near = trajectory_bound(p, q, policy, horizon, **given, estimate=estimate, seed=seed)
     levels, counts = step_levels(near, saved_steps(p)) if sharp else ([near.value], [horizon])
-    psis, mean = _tails(p, levels, tail, horizon, seed if estimate else None, draws)
+    # a pull loses the diameter at its own contexts, not that averaged over the task
+    averaged = 1 if sharp else horizon
+    psis, mean = _tails(p, levels, tail, averaged, seed if estimate else None, draws)
     printed = not _is_auto(tail) and is_printed(find_condition(p, tail, "tail"))
     if printed and not sharp:
         levels = [near.delta]
