@@ -200,6 +200,8 @@ def test_bounds_say_how_far_they_can_be_trusted(seed: int) -> None:
     assert kinds(*exact, TS) == {"certified"}
     assert kinds(p, q, TS) == {"approximate"}
     assert kinds(p, q, TS, approximation=0.01) == {"certified"}
+    with pytest.raises(ValueError, match="seed"):
+        pw.trajectory_bound(p, q, TS, 2, estimate=True)
     assert kinds(p, q, TS, estimate=True, seed=seed) == {"estimate"}
     assert kinds(p, q, pw.Uniform()) == {"certified"}
     # a look-ahead uses the approximation in ways that its constant does not cover

@@ -100,8 +100,12 @@ def approximation_of(
     if given is not None:
         return given_approximation(given)
     known = known_approximation(p, q, policy)
-    if known is not None or not estimate or seed is None or q is None or policy is None:
+    if known is not None or not estimate or q is None or policy is None:
         return known
+    if seed is None:
+        raise ValueError(
+            "seed must be given with estimate=True: what an approximate posterior adds is estimated"
+        )
     found = approximation_error(p, q, policy, horizon, seed=seed)
     return found.total if found is not None and found.reliable else None
 
