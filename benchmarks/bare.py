@@ -3,8 +3,9 @@
     python -m benchmarks.bare [--seconds 8] [--clients 8] [--rounds 2]
 
 The server is Debian's with its defaults, where statements are compiled. The endpoint is Starlette
-on uvicorn: it reads JSON, inserts one row with psycopg, commits, and answers. It comes in two
-forms: a function in a thread, and a coroutine. Both keep a connection for each client.
+on uvicorn: it reads JSON, inserts one row with psycopg, commits, and answers. It comes in three
+forms. One connects anew for each request, the two others keep a connection for each client: one
+inserts in threads, and one in coroutines.
 """
 
 from __future__ import annotations
@@ -36,8 +37,20 @@ URL = "BENCHMARK_DATABASE"
 INSERT = "INSERT INTO bare (task, token) VALUES (%s, %s)"
 
 
+def anew() -> Starlette:
+    """Return the endpoint that connects for each request."""
+
+    async def decide(request: Request) -> JSONResponse:
+        task, token = (await request.json())["task"], os.urandom(8).hex()
+        async with await psycopg.AsyncConnection.connect(os.environ[URL]) as connection:
+            await connection.execute(INSERT, (task, token))
+        return JSONResponse({"token": token})
+
+    return Starlette(routes=[Route("/v1/decide", decide, methods=["POST"])])
+
+
 def threaded() -> Starlette:
-    """Return the endpoint as a function, which runs in a thread."""
+    """Return the endpoint that inserts in threads."""
     own = threading.local()
 
     def insert(task: str, token: str) -> None:
@@ -54,7 +67,7 @@ def threaded() -> Starlette:
 
 
 def awaited() -> Starlette:
-    """Return the endpoint as a coroutine."""
+    """Return the endpoint that inserts in coroutines."""
     idle: list[Any] = []
 
     async def decide(request: Request) -> JSONResponse:
@@ -120,8 +133,9 @@ def main() -> None:
             about = [there.execute(f"SHOW {name}").fetchone() for name in ("server_version", "jit")]  # type: ignore[arg-type]
         print(about)
         starts = {
+            "bare, connects anew": lambda: bare("anew", url),
             "bare, in threads": lambda: bare("threaded", url),
-            "bare, coroutine": lambda: bare("awaited", url),
+            "bare, in coroutines": lambda: bare("awaited", url),
             "decide": lambda: started(url, Path(folder), ["--quiet"]),
         }
         for _ in range(given.rounds):
