@@ -80,6 +80,20 @@ def test_what_is_brief_is_chosen_within_the_transaction(
     assert threads == ["SqliteStore writer"]
 
 
+def test_the_writer_does_not_choose_what_took_long_lately(
+    tmp_path: Path, threads: list[str], seed: int
+) -> None:
+    prior = pw.GaussianPrior(np.zeros(2), np.eye(2), 1.0)
+    rule = pw.KShotThompson(3)  # not compiled
+    with Decider(prior, rule, horizon=9, seed=seed, store=tmp_path / "d.db") as made:
+        made.decide("t")
+        for seconds, writes in ((1.0, False), (0.0, True)):
+            made.operations._seconds[1, 2] = seconds
+            threads.clear()
+            made.decide("t")
+            assert (threads == ["SqliteStore writer"]) is writes
+
+
 def test_a_task_that_changed_meanwhile_is_computed_again(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
