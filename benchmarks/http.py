@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
         if status != b"200":
             seen.errors.append(f"{self.kind}: {status.decode()} {body[:200]!r}")
             self.load.done(self)
-        elif self.kind == "decide":
+        elif self.kind == "decide" and self.load.rewards:
             token = json.loads(body)["token"]
             value = hash(token) % 4 == 0
             self.send("reward", json.dumps({"token": token, "value": float(value)}).encode(), now)
@@ -95,9 +95,12 @@ class Connection(asyncio.Protocol):
 
 
 class Load:
-    """Pairs at a fixed rate, or as many as the service takes."""
+    """Pairs at a fixed rate, or as many as the service takes; ``rewards=False``: decisions alone,
+    of which one counts for a pair.
+    """
 
-    def __init__(self, key: str | None, rate: float | None) -> None:
+    def __init__(self, key: str | None, rate: float | None, rewards: bool = True) -> None:
+        self.rewards = rewards
         self.key = b"" if key is None else b"Authorization: Bearer %b\r\n" % key.encode()
         self.rate, self.seen = rate, Seen()
         self.idle: list[Connection] = []

@@ -19,6 +19,7 @@ from priorwise.serve import Decider
 from priorwise.serve.ahead import Ahead, TooMuch, Until
 from priorwise.serve.choosing import Chooser
 from priorwise.serve.http.limits import Limits
+from priorwise.serve.operations import BRIEF
 
 ARMS = [f"arm {k}" for k in range(40)]
 
@@ -78,6 +79,53 @@ def test_what_is_brief_is_chosen_within_the_transaction(
         made.operations._seconds[1, 2] = 0.0
         made.decide("t")
     assert threads == ["SqliteStore writer"]
+
+
+def test_the_writer_does_not_choose_what_took_long_lately(
+    tmp_path: Path, threads: list[str], seed: int
+) -> None:
+    prior = pw.GaussianPrior(np.zeros(2), np.eye(2), 1.0)
+    rule = pw.KShotThompson(3)  # not compiled
+    with Decider(prior, rule, horizon=9, seed=seed, store=tmp_path / "d.db") as made:
+        made.decide("t")
+        for seconds, writes in ((1.0, False), (0.0, True)):
+            made.operations._seconds[1, 2] = seconds
+            threads.clear()
+            made.decide("t")
+            assert (threads == ["SqliteStore writer"]) is writes
+
+
+class Clock:
+    """Takes the place of the module."""
+
+    computed = passed = 0.0
+
+    def thread_time(self) -> float:
+        return self.computed
+
+    def perf_counter(self) -> float:
+        return self.passed
+
+
+@pytest.mark.parametrize("computes", [False, True])
+def test_a_choice_that_waits_for_other_threads_is_brief(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, computes: bool
+) -> None:
+    prior, choose = pw.GaussianPrior(np.zeros(2), np.eye(2), 1.0), Chooser.choose
+    rule = pw.KShotThompson(3)  # not compiled
+
+    clock = Clock()
+
+    def slow(*given: Any, **options: Any) -> Any:
+        clock.passed += 1.0
+        clock.computed += float(computes)
+        return choose(*given, **options)
+
+    with Decider(prior, rule, horizon=50, seed=seed, store=tmp_path / "d.db") as made:
+        monkeypatch.setattr("priorwise.serve.operations.time", clock)
+        monkeypatch.setattr(Chooser, "choose", slow)
+        made.decide("t")
+        assert (made.operations._seconds[1, 2] > BRIEF) is computes
 
 
 def test_a_task_that_changed_meanwhile_is_computed_again(

@@ -133,13 +133,16 @@ class Operations:
             return chooser.choose(task, step, task.state, mask, context)
         if before > BRIEF:
             return self._computed(task, step, mask, context)
-        began = time.perf_counter()
+        began = time.thread_time()
         choice = chooser.choose(task, step, task.state, mask, context)
-        self._took(kind, time.perf_counter() - began)
+        self._took(kind, time.thread_time() - began)
         return choice
 
     def _took(self, kind: tuple[int, int], seconds: float) -> None:
-        """Remember how long decisions take: one slow call is forgotten after some fast ones."""
+        """Remember how long decisions compute: one slow call is forgotten after some fast ones.
+        Time in which other threads computed does not count. Under load all decisions would
+        otherwise queue behind the long ones.
+        """
         self._seconds[kind] = max(seconds, self._seconds.get(kind, 0.0) / 2.0)
 
     def _computed(
@@ -168,9 +171,9 @@ class Operations:
                 counts = chooser.allocate(then, step, then.state, mask, pulls, until)
                 self._results.put(key, counts)
                 return
-            began = time.perf_counter()
+            began = time.thread_time()
             choice = chooser.choose(then, step, then.state, mask, context, until)
-            self._took(kind, time.perf_counter() - began)
+            self._took(kind, time.thread_time() - began)
             self._results.put(key, choice)
 
         raise Ahead([work])
