@@ -126,12 +126,9 @@ def recommend(
     scored = PolicyComparison(scores, fresh)
     simulated, replayed = chosen, None
     if fit.check is not None and fit.check.doubts:
-        best = sorted(scores, key=lambda name: -scored.estimate(name).mean)[:BEST]
-        tests = [name for name in best if is_ab_test(name)] or [
-            max(filter(is_ab_test, scores), key=lambda name: scored.estimate(name).mean, default="")
-        ]
-        names = [name for name in (chosen, *best, *tests, THOMPSON) if name and name != UNIFORM]
-        some = {name: trial.tried[name] for name in names}
+        best = sorted(scores, key=lambda name: -scored.estimate(name).mean)
+        names = [chosen, *best[:BEST], *list(filter(is_ab_test, best))[:1], THOMPSON]
+        some = {name: trial.tried[name] for name in names if name != UNIFORM}
         replayed = on_later_tasks(
             log, some, chosen, family=family, horizon=horizon, batch=batch, seed=seed,
             reading=reading,
