@@ -56,6 +56,7 @@ def frontier_figure(places: Sequence[Place], title: str) -> Picture:
             labels.append(EndLabel(x, y, name, colour))
         axes.axvline(0.0, **REFERENCE)
         axes.margins(0.08)
+        axes.locator_params(axis="x", nbins=5)
         axes.set(xlabel="lost by believing the learned prior, reward of a task")
         axes.set_ylabel("earned, reward of a task")
         label_ends(axes, labels)
