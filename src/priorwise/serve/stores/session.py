@@ -124,7 +124,8 @@ class SqlSession:
     def version(self) -> int:
         """Number of the prior that new tasks start with."""
         if self._version is None:
-            self._version = self._link.query(CURRENT)[0][0]
+            rows = self._link.query(CURRENT)
+            self._version = rows[0][0] if rows else 0
         return self._version
 
     def task(self, name: str) -> Task | None:

@@ -395,18 +395,17 @@ class SqlStore(ABC):
             link.lock("prior")
             known = dict(link.query("SELECT number, prior FROM prior"))
             number = version.number
-            if known.get(number) == version.prior:
-                link.execute(
-                    "UPDATE prior SET status = ?, accepted = ?, story = ? WHERE number = ?",
-                    (version.status, version.accepted, story, number),
-                )
-                return number
-            if number in known:
+            if number in known and known[number] != version.prior:
                 number = next_number(number, known)
+            count = None
+            if version.status == "accepted":
+                count = link.query("SELECT 1 + coalesce(max(acceptance), 0) FROM prior")[0][0]
             link.execute(
-                "INSERT INTO prior (number, prior, status, made, accepted, story) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                (number, *version[1:5], story),
+                "INSERT INTO prior (number, prior, status, made, accepted, story, acceptance) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (number) DO UPDATE SET "
+                "status = excluded.status, accepted = excluded.accepted, story = excluded.story, "
+                "acceptance = excluded.acceptance",
+                (number, *version[1:5], story, count),
             )
             return number
 
