@@ -219,7 +219,7 @@ def test_what_is_computed_at_once_comes_to_the_writer_from_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Asked(tmp_path / "d.db", prior=correlated())
-    pool = asked.service._long._pool
+    pool = asked.service._long.threads._pool
     submit = pool.submit
 
     def finished(work: Any) -> Any:  # before the writer hears of it

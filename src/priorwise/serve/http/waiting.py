@@ -6,9 +6,10 @@ import asyncio
 import copy
 import threading
 import time
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, final
 
@@ -19,32 +20,63 @@ from priorwise.serve.http.limits import Limits
 WAITED: Final = "other long computations came first, and took the time that this one had"
 
 
+CLIENT: Final[ContextVar[str]] = ContextVar("CLIENT", default="")
+"""Who asks: the digest of a key."""
+
+
 @final
 class Few:
-    """Threads for work of one sort, which takes a while: so many at once, and so many that wait."""
+    """Threads for work of one sort, which takes a while. Clients take turns, and each of them may
+    have so many works that run or wait.
+    """
 
-    def __init__(self, name: str, threads: int, waiting: int) -> None:
+    def __init__(self, name: str, threads: int, most: int) -> None:
         """Start no thread yet."""
-        self._name, self._most, self._count = name, threads + waiting, 0
+        self._name, self._most, self._count = name, most, Counter[str]()
         self._pool, self._lock = ThreadPoolExecutor(threads, f"priorwise-{name}"), threading.Lock()
+        # the client whose turn is next comes first
+        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]]
+        self._waiting = OrderedDict()
 
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        """Return what the work will return."""
+    def submit(self, work: Callable[[], Any], client: str | None = None) -> Future[Any]:
+        """Return what the work will return; by default it is for the client that asks."""
+        client, answer = CLIENT.get() if client is None else client, Future[Any]()
         with self._lock:
-            if self._count >= self._most:
+            if self._count[client] >= self._most:
                 raise Unavailable(f"too many {self._name} at once")
-            self._count += 1
-        future = self._pool.submit(work)
-        future.add_done_callback(self._done)
-        return future
+            self._count[client] += 1
+            self._waiting.setdefault(client, deque()).append((answer, work))
+        self._pool.submit(self._next)
+        return answer
 
-    def _done(self, future: Future[Any]) -> None:
+    def _next(self) -> None:
         with self._lock:
-            self._count -= 1
+            client, works = self._waiting.popitem(last=False)
+            answer, work = works.popleft()
+            if works:
+                self._waiting[client] = works
+        try:
+            result = work() if answer.set_running_or_notify_cancel() else None
+        except BaseException as error:
+            self._done(client)
+            answer.set_exception(error)
+        else:
+            self._done(client)
+            if not answer.cancelled():
+                answer.set_result(result)
+
+    def _done(self, client: str) -> None:
+        with self._lock:
+            self._count[client] -= 1
 
     def close(self) -> None:
         """Drop what has not begun."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            works = [each for queue in self._waiting.values() for each in queue]
+            self._waiting.clear()
+        for answer, _ in works:
+            answer.cancel()
 
 
 @final
@@ -77,9 +109,11 @@ class Long:
     def __init__(self, limits: Limits) -> None:
         """Start no thread yet."""
         self._limits = limits
-        self._pool = ThreadPoolExecutor(limits.long, "priorwise-long")
+        self.threads = Few("long computations", limits.long, limits.waiting)
 
-    def compute(self, ahead: Ahead, after: Callable[[], None] = lambda: None) -> Future[None]:
+    def compute(
+        self, ahead: Ahead, after: Callable[[], None] = lambda: None, client: str | None = None
+    ) -> Future[None]:
         """Return what is done when all is computed and ``after`` was called, in the same thread."""
         asked = time.monotonic()
 
@@ -89,11 +123,7 @@ class Long:
             ahead.compute(self._limits.work)
             after()
 
-        return self._pool.submit(work)
-
-    def close(self) -> None:
-        """Drop what has not begun."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        return self.threads.submit(work, client)
 
 
 @final
@@ -109,12 +139,13 @@ class Later:
     def run(self, work: Callable[[Any], Any], **wanted: Any) -> Future[Any]:
         """Return what the store will return, once all that it takes is computed."""
         answer: Future[Any] = Future()
-        self._try(answer, ROUNDS, work, wanted)
+        self._try(answer, ROUNDS, CLIENT.get(), work, wanted)
         return answer
 
     def _try(
-        self, answer: Future[Any], rounds: int, work: Callable[[Any], Any], wanted: dict[str, Any]
-    ) -> None:
+        self, answer: Future[Any], rounds: int, client: str, work: Callable[[Any], Any],
+        wanted: dict[str, Any],
+    ) -> None:  # fmt: skip
         def stored(done: Future[Any]) -> None:
             error = _error_of(done)
             if error is None:
@@ -125,8 +156,8 @@ class Later:
                 answer.set_exception(too_busy())
             else:
                 # not from the writer's thread, in which this may run
-                again = partial(self._try, answer, rounds - 1, work, wanted)
-                _then(answer, lambda: self._long.compute(error, again), computed)
+                again = partial(self._try, answer, rounds - 1, client, work, wanted)
+                _then(answer, lambda: self._long.compute(error, again, client), computed)
 
         def computed(done: Future[Any]) -> None:
             error = _error_of(done)
