@@ -8,7 +8,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -29,10 +28,6 @@ from priorwise.serve.http.service import Service
 
 GRACE: Final = 8
 """Seconds that requests have to finish once the service is told to stop."""
-SWITCH: Final = 0.0005
-"""Seconds for which a thread that computes may hold the interpreter while the event loop and the
-writer wait for it. A decision waits for it several times.
-"""
 
 
 @final
@@ -71,7 +66,6 @@ class Settings:
         take_over(log)
         Connection.limits = self.limits
         _room(self.limits.connections)
-        sys.setswitchinterval(SWITCH)
         decider = self.decider()
         warmed(decider)
         log.write("info", "started", process=os.getpid(), open=self.open)
