@@ -25,7 +25,7 @@ from priorwise import ExchangeableBetaPrior
 from priorwise.cli.serve import _other_settings
 from priorwise.serve import Client, Unavailable
 from priorwise.serve.http import keys
-from priorwise.serve.http.limits import SLOW, TRIES, Limits
+from priorwise.serve.http.limits import SLOW, TRIES, Limits, Tries
 from priorwise.serve.http.logs import Log
 from priorwise.serve.http.metrics import Together
 from priorwise.serve.http.protocol import Connection
@@ -317,6 +317,32 @@ def test_wrong_bearer_keys_are_slowed_down(monkeypatch: pytest.MonkeyPatch) -> N
     assert slept == [0.0] * TRIES + [SLOW]
     assert asked("GET", "/v1/tasks", key="read").status_code == 200
     assert len(slept) == TRIES + 1
+
+
+def test_few_wrong_keys_keep_their_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priorwise.serve.http.limits.SLOWED", 3)
+    tries, sleep, slept = Tries(lambda: 0.0), asyncio.sleep, list[float]()
+
+    async def scenario() -> None:
+        go = asyncio.Event()
+
+        async def slow(seconds: float) -> None:
+            slept.append(seconds)
+            await (go.wait() if seconds else sleep(0))
+
+        monkeypatch.setattr("priorwise.serve.http.limits.asyncio.sleep", slow)
+        for _ in range(TRIES):
+            tries.wrong("a")
+        waiting = [asyncio.create_task(tries.slow("a")) for _ in range(5)]
+        for _ in range(10):
+            await sleep(0)
+        assert [each.done() for each in waiting] == [False] * 3 + [True] * 2
+        go.set()
+        await asyncio.gather(*waiting)
+        await tries.slow("a")
+
+    asyncio.run(scenario())
+    assert slept == [SLOW] * 3 + [0.0] * 2 + [SLOW]
 
 
 def test_cookies_fit_what_a_proxy_shows() -> None:

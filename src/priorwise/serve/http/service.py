@@ -401,7 +401,7 @@ class Service:
         key = await self.known(headers.key)
         if key is None:
             if headers.key:
-                await asyncio.sleep(self._tries.wrong(client[0] if client else "?"))
+                await self._tries.slow(client[0] if client else "?")
             what = "wrong or revoked" if headers.key else "missing"
             raise Stop(
                 401, f"the key is {what}; send it as 'Authorization: Bearer pw_...'", None,

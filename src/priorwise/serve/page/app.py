@@ -147,7 +147,7 @@ class _Page:
         key = _field(body, "key")
         cookie = await run_in_threadpool(self.sessions.opened, key)
         if cookie is None:
-            await asyncio.sleep(self.tries.wrong(request.client.host if request.client else "?"))
+            await self.tries.slow(request.client.host if request.client else "?")
             return _answer(views.login("This is no key with the scope read."), 403)
         response = _to("./")
         response.set_cookie(
