@@ -33,6 +33,7 @@ from priorwise.serve.http.running import Server, bound, configured
 from priorwise.serve.http.waiting import Few
 from priorwise.serve.operations import Decision
 from priorwise.serve.stores import opened
+from priorwise.serve.stores.session import arms_of
 
 LIMITS = Limits(patience=0.5, waiting=2, headers=4096)
 
@@ -343,6 +344,22 @@ def test_few_wrong_keys_keep_their_connections(monkeypatch: pytest.MonkeyPatch) 
 
     asyncio.run(scenario())
     assert slept == [SLOW] * 3 + [0.0] * 2 + [SLOW]
+
+
+def test_names_of_arms_do_not_fill_the_memory(tmp_path: Path) -> None:
+    """Tasks that clients name keep what is read of them within 60 MB."""
+    asked = Asked(tmp_path / "d.db", prior=ExchangeableBetaPrior(2, 8))
+    fits = [f"{arm:03}" + 99 * "\N{SNOWMAN}" for arm in range(300)]
+    assert asked("POST", "/v1/decide", {"task": "t", "available": fits}).status_code == 200
+    more = [f"{arm:03}" + 497 * "a" for arm in range(300, 330)]
+    for task, arms in (("t", fits[:1] + more), ("u", fits + more)):
+        answer = asked("POST", "/v1/decide", {"task": task, "available": arms})
+        assert "100,000" in error(answer, 422, "wrong_value")
+    assert asked("POST", "/v1/decide", {"task": "t"}).status_code == 200
+    most = arms_of.cache_info().maxsize
+    assert most is not None
+    assert most * (2 * 100_000 + 2 * 100_000) < 60e6
+    asked.decider.close()
 
 
 def test_cookies_fit_what_a_proxy_shows() -> None:

@@ -26,6 +26,8 @@ from priorwise.serve.rows import COUNTED, Decided, Event, Task, copied
 
 MOST_ARMS: Final = 1000
 """Arms that a task may have: one request must not be able to ask for a matrix of any size."""
+MOST_BYTES: Final = 100_000
+"""Bytes that the names of a task's arms may have together: all that is done with it reads them."""
 FEW_ARMS: Final = 32
 BRIEF: Final = 0.005
 """Decisions among up to :data:`FEW_ARMS` that took less than so many seconds are made within the
@@ -639,6 +641,12 @@ def _names(arms: Any) -> tuple[str, ...]:
             )
     if len(set(names)) < len(names):
         raise ValueError("available must name each arm once")
+    size = sum(len(arm) if arm.isascii() else len(arm.encode()) for arm in names)
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"available must have names of at most {MOST_BYTES:,} bytes of UTF-8 together, got "
+            f"{size:,}"
+        )
     return names
 
 

@@ -364,7 +364,7 @@ def signed(key: int) -> int:
     return key - (1 << 64) if key >> 63 else key
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)  # of names that may be long
 def arms_of(text: str) -> tuple[str, ...]:
     """Names of arms."""
     return tuple(json.loads(text))
