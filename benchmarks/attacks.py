@@ -182,6 +182,14 @@ def decisions(service: Service) -> None:
     repeated(one)
 
 
+def many(service: Service) -> None:
+    def one() -> None:
+        tasks = [os.urandom(6).hex() for _ in range(1000)]
+        service.asked("POST", "/v1/decide_many", {"tasks": tasks, "available": ARMS[:32]})
+
+    repeated(one)
+
+
 def summaries(service: Service) -> None:
     for arms in range(102, 180):
         service.asked("POST", "/v1/decide", {"task": f"x{arms}", "available": ARMS[:arms]})
@@ -235,6 +243,7 @@ ATTACKS = [
     Attack("allocate 1,000 arms, 1,000,000 pulls, 8 clients", allocations),
     Attack("decide among 1,000 correlated arms, 8 clients", decisions, CORRELATED),
     Attack("decide among 1,000 logit-normal arms, 8 clients", decisions, LOGIT_NORMAL),
+    Attack("decide about 1,000 tasks with 32 arms at once, 8 clients", many),
     Attack("78 summaries of 102 to 179 arms, over and over", summaries),
     Attack("16 exports of 100,000 tasks, over and over", exports, tasks=100_000),
     Attack("40 readers of the page that search 100,000 tasks", pages, tasks=100_000),

@@ -8,6 +8,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from servers import database, debian, debian_postgres, postgres
 
 import priorwise as pw
 from priorwise.serve import Decider, Unavailable
+from priorwise.serve.ahead import CLIENT
 from priorwise.serve.rows import Decided, Key
 from priorwise.serve.stores import postgres as in_postgres
 from priorwise.serve.stores import schema
 from priorwise.serve.stores import sqlite as in_sqlite
 from priorwise.serve.stores.postgres import PostgresStore
-from priorwise.serve.stores.sql import SqlStore
+from priorwise.serve.stores.sql import MOST, SqlStore
 from priorwise.serve.stores.sqlite import SqliteStore
 from priorwise.testing import base_seed
 
@@ -135,6 +137,34 @@ def test_two_accept_at_once(opened: Any) -> None:
     for each in (one, *others):
         assert each.version == last
         each.close()
+
+
+def test_clients_take_turns_in_the_writer(opened: Any) -> None:
+    """Nobody waits for all that another client has sent before, or for a large request of it."""
+    store, done, go = opened(), [], threading.Event()
+
+    def submitted(client: str, number: int, tasks: int = 1) -> Any:
+        def work(session: Any) -> None:
+            done.append((client, number))
+
+        context = copy_context()
+        context.run(CLIENT.set, client)
+        names = [f"{client} {number} {task}" for task in range(tasks)]
+        return context.run(store.submit, work, tasks=names)
+
+    first = store.submit(lambda session: go.wait(60))
+    works = [submitted("a", number) for number in range(3 * MOST)]
+    works += [submitted("b", number, MOST) for number in range(3)]
+    works += [submitted("c", number) for number in range(2)]
+    go.set()
+    for each in (first, *works):
+        each.result(60)
+    store.close()
+    assert {("c", 0), ("c", 1)} < set(done[: MOST + 3])
+    assert max(done.index(("c", number)) for number in range(2)) < done.index(("b", 2))
+    for client in "abc":  # in order
+        numbers = [number for who, number in done if who == client]
+        assert numbers == sorted(numbers)
 
 
 def test_a_later_schema_is_refused(tmp_path: Path, server: str) -> None:

@@ -336,6 +336,8 @@ class Decider:
                 raise ValueError(
                     f"contexts must have one for each of {len(names)} tasks, got {len(contexts)}"
                 )
+        if isinstance(available, list):
+            available = tuple(available)  # compared with the arms of each task
         now, operations = self._clock(), self.operations
 
         def work(session: Any) -> Sequence[Decision]:

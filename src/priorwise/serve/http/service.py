@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
+from priorwise.serve.ahead import CLIENT, ROUNDS, Ahead, too_busy
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http import types
 from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
@@ -33,7 +33,7 @@ from priorwise.serve.http.metrics import Metrics, Together
 from priorwise.serve.http.openapi import document
 from priorwise.serve.http.problems import Stop, stop_of, undecoded
 from priorwise.serve.http.table import JSON, Call, Download, Endpoint, Raw
-from priorwise.serve.http.waiting import CLIENT, Alone, Bridge, Few, Long, later
+from priorwise.serve.http.waiting import Alone, Bridge, Few, Long, later
 from priorwise.serve.rows import Key
 
 Message = MutableMapping[str, Any]

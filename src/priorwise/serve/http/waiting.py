@@ -6,22 +6,18 @@ import asyncio
 import copy
 import threading
 import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, Final, final
 
-from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
+from priorwise.serve.ahead import CLIENT, ROUNDS, Ahead, Turns, too_busy
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http.limits import Limits
 
 WAITED: Final = "other long computations came first, and took the time that this one had"
-
-
-CLIENT: Final[ContextVar[str]] = ContextVar("CLIENT", default="")
-"""Who asks: the digest of a key."""
 
 
 @final
@@ -34,9 +30,7 @@ class Few:
         """Start no thread yet."""
         self._name, self._most, self._count = name, most, Counter[str]()
         self._pool, self._lock = ThreadPoolExecutor(threads, f"priorwise-{name}"), threading.Lock()
-        # the client whose turn is next comes first
-        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]]
-        self._waiting = OrderedDict()
+        self.waiting: Turns[tuple[Future[Any], Callable[[], Any]]] = Turns()
 
     def submit(self, work: Callable[[], Any], client: str | None = None) -> Future[Any]:
         """Return what the work will return; by default it is for the client that asks."""
@@ -45,16 +39,13 @@ class Few:
             if self._count[client] >= self._most:
                 raise Unavailable(f"too many {self._name} at once")
             self._count[client] += 1
-            self._waiting.setdefault(client, deque()).append((answer, work))
+            self.waiting.put(client, (answer, work))
         self._pool.submit(self._next)
         return answer
 
     def _next(self) -> None:
         with self._lock:
-            client, works = self._waiting.popitem(last=False)
-            answer, work = works.popleft()
-            if works:
-                self._waiting[client] = works
+            client, (answer, work) = self.waiting.take()
         try:
             result = work() if answer.set_running_or_notify_cancel() else None
         except BaseException as error:
@@ -72,10 +63,9 @@ class Few:
     def close(self) -> None:
         """Drop what has not begun."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        with self._lock:
-            works = [each for queue in self._waiting.values() for each in queue]
-            self._waiting.clear()
-        for answer, _ in works:
+        while self.waiting:
+            with self._lock:
+                _, (answer, _) = self.waiting.take()
             answer.cancel()
 
 
@@ -111,9 +101,7 @@ class Long:
         self._limits = limits
         self.threads = Few("long computations", limits.long, limits.waiting)
 
-    def compute(
-        self, ahead: Ahead, after: Callable[[], None] = lambda: None, client: str | None = None
-    ) -> Future[None]:
+    def compute(self, ahead: Ahead, after: Callable[[], None] = lambda: None) -> Future[None]:
         """Return what is done when all is computed and ``after`` was called, in the same thread."""
         asked = time.monotonic()
 
@@ -123,7 +111,7 @@ class Long:
             ahead.compute(self._limits.work)
             after()
 
-        return self.threads.submit(work, client)
+        return self.threads.submit(work)
 
 
 @final
@@ -139,11 +127,11 @@ class Later:
     def run(self, work: Callable[[Any], Any], **wanted: Any) -> Future[Any]:
         """Return what the store will return, once all that it takes is computed."""
         answer: Future[Any] = Future()
-        self._try(answer, ROUNDS, CLIENT.get(), work, wanted)
+        self._try(answer, ROUNDS, copy_context(), work, wanted)
         return answer
 
     def _try(
-        self, answer: Future[Any], rounds: int, client: str, work: Callable[[Any], Any],
+        self, answer: Future[Any], rounds: int, asking: Context, work: Callable[[Any], Any],
         wanted: dict[str, Any],
     ) -> None:  # fmt: skip
         def stored(done: Future[Any]) -> None:
@@ -156,15 +144,15 @@ class Later:
                 answer.set_exception(too_busy())
             else:
                 # not from the writer's thread, in which this may run
-                again = partial(self._try, answer, rounds - 1, client, work, wanted)
-                _then(answer, lambda: self._long.compute(error, again, client), computed)
+                again = partial(self._try, answer, rounds - 1, asking, work, wanted)
+                _then(answer, lambda: asking.copy().run(self._long.compute, error, again), computed)
 
         def computed(done: Future[Any]) -> None:
             error = _error_of(done)
             if error is not None:
                 answer.set_exception(error)
 
-        _then(answer, lambda: self._store.submit(work, **wanted), stored)
+        _then(answer, lambda: asking.copy().run(self._store.submit, work, **wanted), stored)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
