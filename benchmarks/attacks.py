@@ -182,6 +182,14 @@ def decisions(service: Service) -> None:
     repeated(one)
 
 
+def many(service: Service) -> None:
+    def one() -> None:
+        tasks = [os.urandom(6).hex() for _ in range(1000)]
+        service.asked("POST", "/v1/decide_many", {"tasks": tasks, "available": ARMS[:32]})
+
+    repeated(one)
+
+
 def summaries(service: Service) -> None:
     for arms in range(102, 180):
         service.asked("POST", "/v1/decide", {"task": f"x{arms}", "available": ARMS[:arms]})
@@ -191,6 +199,31 @@ def summaries(service: Service) -> None:
 
 def exports(service: Service) -> None:
     repeated(lambda: service.asked("GET", "/v1/log"), 16)
+
+
+def connections(service: Service) -> None:
+    lines: list[socket.socket] = []
+    while True:
+        lines.append(service.raw(b""))
+        if len(lines) > 6000:
+            lines.pop(0).close()
+
+
+def pages(service: Service) -> None:
+    form = f"key={service.keys['weak']}".encode()
+    head = "POST /watch/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: "
+    kind = "\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n"
+    with service.raw(f"{head}{len(form)}{kind}".encode() + form) as line:
+        cookie = line.recv(1 << 16).partition(b"set-cookie: ")[2].partition(b";")[0]
+
+    def one() -> None:
+        path = b"GET /watch/overview.part?part=tasks&q=" + os.urandom(3).hex().encode()
+        rest = b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nCookie: " + cookie + b"\r\n\r\n"
+        with service.raw(path + rest) as line:
+            while line.recv(1 << 16):
+                pass
+
+    repeated(one, 40)
 
 
 class Attack(NamedTuple):
@@ -205,12 +238,15 @@ class Attack(NamedTuple):
 ATTACKS = [
     Attack("1,100 log-ins without a body", log_ins),
     Attack("endless trailers on 8 sockets", trailers),
+    Attack("6,000 connections that say nothing", connections),
     Attack("wrong keys from 8 clients, as many as they can send", wrong_keys),
     Attack("allocate 1,000 arms, 1,000,000 pulls, 8 clients", allocations),
     Attack("decide among 1,000 correlated arms, 8 clients", decisions, CORRELATED),
     Attack("decide among 1,000 logit-normal arms, 8 clients", decisions, LOGIT_NORMAL),
+    Attack("decide about 1,000 tasks with 32 arms at once, 8 clients", many),
     Attack("78 summaries of 102 to 179 arms, over and over", summaries),
     Attack("16 exports of 100,000 tasks, over and over", exports, tasks=100_000),
+    Attack("40 readers of the page that search 100,000 tasks", pages, tasks=100_000),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -20,16 +21,19 @@ import pytest
 from serving import read
 from test_http import Asked, error
 
+from priorwise import ExchangeableBetaPrior
 from priorwise.cli.serve import _other_settings
-from priorwise.serve import Client
+from priorwise.serve import Client, Unavailable
 from priorwise.serve.http import keys
-from priorwise.serve.http.limits import SLOW, TRIES, Limits
+from priorwise.serve.http.limits import SLOW, TRIES, Limits, Tries
 from priorwise.serve.http.logs import Log
 from priorwise.serve.http.metrics import Together
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
+from priorwise.serve.http.waiting import Few
 from priorwise.serve.operations import Decision
 from priorwise.serve.stores import opened
+from priorwise.serve.stores.session import arms_of
 
 LIMITS = Limits(patience=0.5, waiting=2, headers=4096)
 
@@ -192,6 +196,74 @@ def test_keys_and_readiness_do_not_wait_behind_work(
         go.set()
 
 
+def test_clients_take_turns() -> None:
+    """However much one of them asks for, the next turn but one is that of another."""
+    few, go, order = Few("works", 1, 10), threading.Event(), []
+
+    def submitted(client: str, number: int) -> Any:
+        return few.submit(lambda: go.wait(60) and order.append((client, number)), client)
+
+    works = [submitted("a", number) for number in range(10)]
+    with pytest.raises(Unavailable, match="works"):
+        submitted("a", 10)
+    works += [submitted("b", number) for number in range(2)]
+    works[2].cancel()
+    go.set()
+    concurrent.futures.wait(works, 60)
+    few.submit(lambda: None, "a").result(60)
+    assert order[:4] in (
+        [("a", 0), ("a", 1), ("b", 0), ("b", 1)], [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+    )  # fmt: skip
+    assert order[4:] == [("a", number) for number in range(3, 10)]
+    with pytest.raises(ZeroDivisionError):
+        few.submit(lambda: 1 / 0, "b").result(60)
+    go.clear()
+    works = [submitted(client, 0) for client in "abc"]
+    few.close()
+    go.set()
+    concurrent.futures.wait(works, 60)
+    assert [each.cancelled() for each in works[1:]] == [True, True]
+
+
+def test_a_key_leaves_places_to_the_others(tmp_path: Path) -> None:
+    """All that one key has at once is half of what the service takes on."""
+    asked = Asked(tmp_path / "d.db", limits=Limits(waiting=6), prior=ExchangeableBetaPrior(2, 8))
+    service, go = asked.service, threading.Event()
+    for _ in range(service.limits.long):
+        service._long.threads.submit(lambda: go.wait(60), "somebody")
+    body = {"task": "t", "available": ["a", "b"]}
+
+    async def scenario() -> None:
+        transport = httpx.ASGITransport(service)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as line:
+
+            def ask(key: str) -> asyncio.Task[httpx.Response]:
+                headers = {"authorization": f"Bearer {asked.keys[key]}"}
+                return asyncio.create_task(line.post("/v1/decide", headers=headers, json=body))
+
+            many = [ask("decide") for _ in range(5)]
+            while sum(each.done() for each in many) < 2:
+                await asyncio.sleep(0.01)
+            assert [each.result().status_code for each in many if each.done()] == [503] * 2
+            other = ask("admin")
+            while service._working.total() < 4:
+                await asyncio.sleep(0.01)
+            turns = service._long.threads.waiting
+            while len(turns) < 4:
+                await asyncio.sleep(0.01)
+            assert sorted(map(len, turns._waiting.values())) == [1, 3]  # which take turns
+            go.set()
+            assert (await other).status_code == 200
+            assert [(await each).status_code for each in many].count(200) == 3
+
+    try:
+        asyncio.run(asyncio.wait_for(scenario(), 60))
+    finally:
+        go.set()
+        asked.decider.close()
+    assert service._working.total() == 0
+
+
 def test_keys_that_cannot_be_read_are_good_for_nothing(
     on_disk: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +318,48 @@ def test_wrong_bearer_keys_are_slowed_down(monkeypatch: pytest.MonkeyPatch) -> N
     assert slept == [0.0] * TRIES + [SLOW]
     assert asked("GET", "/v1/tasks", key="read").status_code == 200
     assert len(slept) == TRIES + 1
+
+
+def test_few_wrong_keys_keep_their_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("priorwise.serve.http.limits.SLOWED", 3)
+    tries, sleep, slept = Tries(lambda: 0.0), asyncio.sleep, list[float]()
+
+    async def scenario() -> None:
+        go = asyncio.Event()
+
+        async def slow(seconds: float) -> None:
+            slept.append(seconds)
+            await (go.wait() if seconds else sleep(0))
+
+        monkeypatch.setattr("priorwise.serve.http.limits.asyncio.sleep", slow)
+        for _ in range(TRIES):
+            tries.wrong("a")
+        waiting = [asyncio.create_task(tries.slow("a")) for _ in range(5)]
+        for _ in range(10):
+            await sleep(0)
+        assert [each.done() for each in waiting] == [False] * 3 + [True] * 2
+        go.set()
+        await asyncio.gather(*waiting)
+        await tries.slow("a")
+
+    asyncio.run(scenario())
+    assert slept == [SLOW] * 3 + [0.0] * 2 + [SLOW]
+
+
+def test_names_of_arms_do_not_fill_the_memory(tmp_path: Path) -> None:
+    """Tasks that clients name keep what is read of them within 60 MB."""
+    asked = Asked(tmp_path / "d.db", prior=ExchangeableBetaPrior(2, 8))
+    fits = [f"{arm:03}" + 99 * "\N{SNOWMAN}" for arm in range(300)]
+    assert asked("POST", "/v1/decide", {"task": "t", "available": fits}).status_code == 200
+    more = [f"{arm:03}" + 497 * "a" for arm in range(300, 330)]
+    for task, arms in (("t", fits[:1] + more), ("u", fits + more)):
+        answer = asked("POST", "/v1/decide", {"task": task, "available": arms})
+        assert "100,000" in error(answer, 422, "wrong_value")
+    assert asked("POST", "/v1/decide", {"task": "t"}).status_code == 200
+    most = arms_of.cache_info().maxsize
+    assert most is not None
+    assert most * (2 * 100_000 + 2 * 100_000) < 60e6
+    asked.decider.close()
 
 
 def test_cookies_fit_what_a_proxy_shows() -> None:

@@ -38,6 +38,7 @@ from priorwise.serve.http.logs import Log
 from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
 from priorwise.serve.http.service import Service
+from priorwise.serve.http.waiting import Alone
 from priorwise.testing import base_seed
 
 ENDPOINTS = TABLE.endpoints
@@ -658,17 +659,49 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, Server]]:
     thread.join()
 
 
-def test_a_connection_too_many_is_told_so(three: tuple[int, Server]) -> None:
-    lines = [socket.create_connection(("127.0.0.1", three[0]), 10) for _ in range(3)]
-    for line in lines:
+def test_a_connection_without_a_request_makes_room_for_another(three: tuple[int, Server]) -> None:
+    def healthy(line: socket.socket) -> list[int]:
         line.sendall(b"GET /health HTTP/1.1\r\n\r\n")
-        assert [each.status for each in read(line)] == [200]
-    with socket.create_connection(("127.0.0.1", three[0]), 10) as line:
-        (answer,) = read(line)
-        assert (answer.status, answer.json["error"]["code"]) == (503, "unavailable")
-        assert line.recv(1) == b""
-    for line in lines:
-        line.close()
+        return [each.status for each in read(line)]
+
+    with contextlib.ExitStack() as stack:
+
+        def connected(first: bytes = b"") -> socket.socket:
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", three[0]), 10))
+            line.sendall(first)
+            return line
+
+        login = b"POST /watch/login HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nkey="
+        kept = connected()
+        assert healthy(kept) == [200]
+        lines = [connected(first) for first in (b"", b"GET /health HT", login)]
+        threading.Event().wait(0.05)
+        assert healthy(connected()) == [200]
+        assert [kept.recv(1), lines[0].recv(1)] == [b"", b""]  # waited the longest
+        assert healthy(connected()) == [200]
+    assert not [each for each in Connection.waiting if each.transport.is_closing()]
+
+
+def test_connections_that_are_answered_make_no_room(three: tuple[int, Server]) -> None:
+    service: Any = three[1].config.app
+    go = threading.Event()
+    service._trying = Alone("ready", lambda: go.wait(60))
+    with contextlib.ExitStack() as stack:
+        lines = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", three[0]), 10))
+            for _ in range(3)
+        ]
+        for line in lines:
+            line.sendall(b"GET /ready HTTP/1.1\r\n\r\n")
+        while len(Connection.waiting) > 0 or len(three[1].server_state.connections) < 3:
+            threading.Event().wait(0.01)
+        with socket.create_connection(("127.0.0.1", three[0]), 10) as line:
+            (answer,) = read(line)
+            assert (answer.status, answer.json["error"]["code"]) == (503, "unavailable")
+            assert line.recv(1) == b""
+        go.set()
+        for line in lines:
+            assert [each.status for each in read(line)] == [200]
 
 
 def test_a_connection_is_not_kept_for_who_sends_or_reads_nothing(three: tuple[int, Server]) -> None:

@@ -17,9 +17,9 @@ import priorwise as pw
 from priorwise.core.seen import Seen
 from priorwise.serve import Decider
 from priorwise.serve.ahead import Ahead, TooMuch, Until
-from priorwise.serve.choosing import Chooser
+from priorwise.serve.choosing import Chooser, Shares
 from priorwise.serve.http.limits import Limits
-from priorwise.serve.operations import BRIEF
+from priorwise.serve.operations import BRIEF, Operations
 
 ARMS = [f"arm {k}" for k in range(40)]
 
@@ -215,20 +215,11 @@ def test_the_largest_allocations_are_drawn_from_the_law(seed: int) -> None:
         made.allocate("t", pulls)
 
 
-def test_only_the_newest_choosers_are_kept(seed: int) -> None:
-    with Decider(
-        pw.ExchangeableBetaPrior(2, 40), pw.ThompsonSampling(), horizon=9, seed=seed
-    ) as made:
-        for arms in range(2, 60):
-            made.decide(f"t{arms}", [str(k) for k in range(arms)])
-        assert len(made.operations._choosers) <= 32
-
-
 def test_what_is_computed_at_once_comes_to_the_writer_from_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = Asked(tmp_path / "d.db", prior=correlated())
-    pool = asked.service._long._pool
+    pool = asked.service._long.threads._pool
     submit = pool.submit
 
     def finished(work: Any) -> Any:  # before the writer hears of it
@@ -239,3 +230,28 @@ def test_what_is_computed_at_once_comes_to_the_writer_from_elsewhere(
     monkeypatch.setattr(pool, "submit", finished)
     assert asked("POST", "/v1/decide", {"task": "t"}).status_code == 200
     asked.decider.close()
+
+
+def test_others_do_not_push_out_what_decides(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    built: list[int] = []
+    make = pw.ExchangeableGaussianPrior.for_arms
+    monkeypatch.setattr(
+        pw.ExchangeableGaussianPrior, "for_arms",
+        lambda prior, arms, *rest: (built.append(arms), make(prior, arms, *rest))[1],
+    )  # fmt: skip
+    made = Operations(
+        lambda version: pw.ExchangeableGaussianPrior(0.0, 1.0, 0.5), pw.ThompsonSampling(),
+        horizon=9, seed=seed, shares=Shares(), propensities=False, window=None, missing="leave out",
+    )  # fmt: skip
+    for _ in range(2):
+        for arms in (*range(2, 6), *range(33, 90)):
+            made.chooser(1, arms)
+    assert len(built) == len(set(built)) == 61  # all fit, however many they are
+    monkeypatch.setattr("priorwise.serve.operations.ENTRIES", 5 * 40**2)
+    for arms in range(34, 60):
+        made.chooser(1, 33)
+        made.chooser(1, arms)
+        kept = [kind[1] for kind in made._choosers]
+        assert set(range(2, 6)) < set(kept)
+        assert sum(each**2 for each in kept if each > 32) <= 5 * 40**2
+    assert [built.count(arms) for arms in (3, 33, 34)] == [1, 1, 2]

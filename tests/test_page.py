@@ -11,6 +11,9 @@ import asyncio
 import csv
 import io
 import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlencode
@@ -32,7 +35,7 @@ from priorwise.serve.page.audit import (
 )
 from priorwise.serve.page.data import Watch, health_of
 from priorwise.serve.page.html import as_csv, span
-from priorwise.serve.page.session import COOKIE, Sessions
+from priorwise.serve.page.session import COOKIE, READ, Sessions
 from priorwise.testing.seeds import base_seed
 
 pytest.importorskip("starlette", reason="the page needs starlette")
@@ -40,7 +43,7 @@ httpx = pytest.importorskip("httpx", reason="these tests ask for pages with http
 
 from starlette.applications import Starlette  # noqa: E402
 
-from priorwise.serve.page.app import FOLDER, POLICY, routes  # noqa: E402
+from priorwise.serve.page.app import FOLDER, POLICY, THREADS, routes  # noqa: E402
 
 ARMS = ["red", "blue", "green", "grey"]
 EQUAL = 0.5 * np.eye(4) + 0.5
@@ -230,6 +233,7 @@ def test_sessions_end_and_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     # a secret that another process put later
     service.decider.store.put_value("secret of the page's sessions", "ab" * 32)
     newer = Sessions(service).opened("reading")
+    one._read -= READ
     assert one.holds(newer)
     service.revoked.add("reading")
     assert not one.holds(newer)
@@ -311,6 +315,44 @@ def test_the_service_itself_has_the_page(tmp_path: Any) -> None:
     service.keys.refresh()
     assert visitor.get(f"{FOLDER}/").status_code == 303
     decider.close()
+
+
+def test_wrong_cookies_do_not_read_the_store_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(played(started()))
+    read: list[str] = []
+    value = service.decider.store.value
+    monkeypatch.setattr(
+        service.decider.store, "value", lambda name: (read.append(name), value(name))[1]
+    )
+    sessions = Sessions(service)
+    good = sessions.opened("reading")
+    assert good is not None
+    read.clear()
+    assert not any(sessions.holds(f"9999999999~{number}~x~y") for number in range(20))
+    assert (sessions.holds(good), read) == (True, [])
+    sessions._read -= READ  # after a while once more: another process may have changed it
+    assert not any(sessions.holds(f"9999999999~{number}~x~y") for number in range(20))
+    assert len(read) == 1
+
+
+def test_few_pages_are_worked_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, lock = Service(played(started())), threading.Lock()
+    working: list[int] = [0, 0]  # now, and at most
+
+    def slow(*_: Any) -> None:
+        with lock:
+            working[0] += 1
+            working[1] = max(working)
+        time.sleep(0.02)
+        with lock:
+            working[0] -= 1
+
+    monkeypatch.setattr(Watch, "task", slow)
+    visitor = client(service)
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda _: visitor.get(f"{FOLDER}/task?name=x"), range(12)))
+    assert {each.status_code for each in answers} == {404}
+    assert 1 <= working[1] <= THREADS
 
 
 def test_errors_are_told_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from servers import database, debian, debian_postgres, postgres
 
 import priorwise as pw
 from priorwise.serve import Decider, Unavailable
+from priorwise.serve.ahead import CLIENT
 from priorwise.serve.rows import Decided, Key
 from priorwise.serve.stores import postgres as in_postgres
 from priorwise.serve.stores import schema
 from priorwise.serve.stores import sqlite as in_sqlite
 from priorwise.serve.stores.postgres import PostgresStore
-from priorwise.serve.stores.sql import SqlStore
+from priorwise.serve.stores.sql import MOST, SqlStore
 from priorwise.serve.stores.sqlite import SqliteStore
 from priorwise.testing import base_seed
 
@@ -54,24 +56,24 @@ def decider(store: Any, prior: Any = PRIOR, **options: Any) -> Decider:
 # -- schemas
 
 
-def make_first(path: Path) -> None:
+def make(path: Path, number: int = 1) -> None:
     connection = sqlite3.connect(path)
-    connection.executescript((HERE / "schema_1_sqlite.sql").read_text())
+    connection.executescript((HERE / f"schema_{number}_sqlite.sql").read_text())
     connection.close()
 
 
-def make_first_in(url: str) -> None:
+def make_in(url: str, number: int = 1) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute((HERE / "schema_1_postgres.sql").read_bytes())
+        connection.execute((HERE / f"schema_{number}_postgres.sql").read_bytes())
 
 
 def test_a_store_of_the_first_schema_is_brought_up_to_date(
     tmp_path: Path, server: str, opened: Any, request: Any
 ) -> None:
     if "sqlite" in request.node.name:
-        make_first(tmp_path / "store.db")
+        make(tmp_path / "store.db")
     else:
-        make_first_in(opened.__closure__[0].cell_contents)
+        make_in(opened.__closure__[0].cell_contents)
     for _ in range(2):
         store = opened()
         assert store.size() == (1, 1, 6, 5)
@@ -83,6 +85,86 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(
         store.put_key(Key("who", "abc", ("read",), 1.0))
         assert store.keys()[0].name == "who"
         one.close()
+
+
+def test_a_store_of_the_second_schema_keeps_its_prior(
+    tmp_path: Path, server: str, opened: Any, request: Any
+) -> None:
+    if "sqlite" in request.node.name:
+        make(tmp_path / "store.db", 2)
+    else:
+        make_in(opened.__closure__[0].cell_contents, 2)
+    start = threading.Barrier(4)
+
+    def open_at_once() -> Any:
+        start.wait()
+        return opened()
+
+    with ThreadPoolExecutor(4) as pool:
+        stores = [each.result() for each in [pool.submit(open_at_once) for _ in range(4)]]
+    one, other, *rest = (
+        decider(store, None, seed=0, propensities=True, clock=lambda: 0.0) for store in stores
+    )
+    assert [each.version for each in (one, other, *rest)] == [2] * 4
+    # 2 was accepted after 3, and the clock stepped back before: all of that was kept
+    accepted = [each.accepted for each in one.versions()]
+    assert accepted[1] > accepted[2] == 1010.0
+    assert one.replay("old") == one.replay("new") == []
+    for version in (4, 3, 1, 2):
+        one.accept(version)
+        assert one.version == other.version == other.decide(f"after {version}").version == version
+    assert one.versions()[3].accepted == 0.0  # what the clock showed
+    for each in (one, other, *rest):
+        each.close()
+
+
+def test_two_accept_at_once(opened: Any) -> None:
+    one, *others = (decider(opened(), clock=lambda: 5.0) for _ in range(4))
+    numbers = [
+        one.propose(pw.BetaPrior([2.0, 4.0 + k], 8.0, names=["red", "blue"])) for k in range(8)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        for work in [
+            pool.submit(each.accept, number) for number in numbers for each in (one, *others)
+        ]:
+            work.result()
+    with one.store._reading() as link:
+        rows = link.query("SELECT acceptance FROM prior")
+        last = link.query("SELECT number FROM prior ORDER BY acceptance DESC")[0][0]
+    # nobody ties: each start on the empty store may count, and each acceptance does
+    assert len({number for (number,) in rows}) == len(rows) == 9
+    assert max(rows) >= (1 + 8 * 4,)
+    for each in (one, *others):
+        assert each.version == last
+        each.close()
+
+
+def test_clients_take_turns_in_the_writer(opened: Any) -> None:
+    """Nobody waits for all that another client has sent before, or for a large request of it."""
+    store, done, go = opened(), [], threading.Event()
+
+    def submitted(client: str, number: int, tasks: int = 1) -> Any:
+        def work(session: Any) -> None:
+            done.append((client, number))
+
+        context = copy_context()
+        context.run(CLIENT.set, client)
+        names = [f"{client} {number} {task}" for task in range(tasks)]
+        return context.run(store.submit, work, tasks=names)
+
+    first = store.submit(lambda session: go.wait(60))
+    works = [submitted("a", number) for number in range(3 * MOST)]
+    works += [submitted("b", number, MOST) for number in range(3)]
+    works += [submitted("c", number) for number in range(2)]
+    go.set()
+    for each in (first, *works):
+        each.result(60)
+    store.close()
+    assert {("c", 0), ("c", 1)} < set(done[: MOST + 3])
+    assert max(done.index(("c", number)) for number in range(2)) < done.index(("b", 2))
+    for client in "abc":  # in order
+        numbers = [number for who, number in done if who == client]
+        assert numbers == sorted(numbers)
 
 
 def test_a_later_schema_is_refused(tmp_path: Path, server: str) -> None:
@@ -105,10 +187,10 @@ def test_a_step_that_fails_changes_nothing(
     tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, url = tmp_path / "store.db", database(server)
-    make_first(path)
-    make_first_in(url)
+    make(path)
+    make_in(url)
     good = schema.STEPS
-    bad = (*good[:1], good[1].replace("UPDATE task SET", "UPDATE nothing SET"))
+    bad = (*good[:1], good[1].replace("UPDATE task SET", "UPDATE nothing SET"), *good[2:])
     monkeypatch.setattr(schema, "STEPS", bad)
     with pytest.raises(Unavailable, match="nothing"):
         SqliteStore(path)

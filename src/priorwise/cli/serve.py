@@ -210,26 +210,26 @@ def _going_on(prior: Any, store: str | None, horizon: int, seed: int) -> tuple[A
     from priorwise.core.serial import load_prior
     from priorwise.serve.stores import opened
 
-    versions = []
+    current, priors = 0, {}
     if store is not None and ("://" in store or Path(store).exists()):
         kept = _or_unavailable(lambda: opened(store))
         try:
-            versions = _or_unavailable(kept.versions)
+            current = _or_unavailable(lambda: kept.look(lambda session: session.version))
+            priors = {each.number: each.prior for each in _or_unavailable(kept.versions)}
             _other_settings(_or_unavailable(kept.settings), horizon, seed)
         finally:
             kept.close()
-    if not versions:
+    if not current:
         if prior is None:
             fail("PRIOR", f"is missing: {store or 'memory'} has none yet; {inputs.HOW_TO}")
         return prior, prior
-    if prior is not None and prior.to_json() not in {each.prior for each in versions}:
+    if prior is not None and prior.to_json() not in priors.values():
         fail(
             "PRIOR",
             f"{store} runs with another prior; leave PRIOR out to go on with that, and propose "
             "this one with POST /v1/priors",
         )
-    accepted = [each for each in versions if each.status == "accepted"]
-    return None, load_prior(max(accepted, key=lambda each: each.accepted or 0.0).prior)
+    return None, load_prior(priors[current])
 
 
 def _other_settings(texts: list[str], horizon: int, seed: int) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Any, Final, final
+from contextvars import ContextVar
+from typing import Any, Final, Generic, TypeVar, final
 
 from priorwise.serve.errors import Refused, Unavailable
 
@@ -20,6 +21,41 @@ ROUNDS: Final = 20
 """How often an operation computes anew because its task changed meanwhile."""
 KEPT: Final = 4096
 """Results that wait for the operations that asked for them."""
+
+
+CLIENT: Final[ContextVar[str]] = ContextVar("CLIENT", default="")
+"""Who asks: the digest of a key."""
+
+T = TypeVar("T")
+
+
+@final
+class Turns(Generic[T]):
+    """What waits for its turn: clients take turns, and each has its own in order."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # whose turn is next comes first
+
+    def put(self, client: str, item: T) -> None:
+        """Let something wait."""
+        self._waiting.setdefault(client, deque()).append(item)
+
+    def take(self) -> tuple[str, T]:
+        """Return whose turn it is, and what."""
+        client, items = self._waiting.popitem(last=False)
+        item = items.popleft()
+        if items:
+            self._waiting[client] = items
+        return client, item
+
+    def __len__(self) -> int:
+        """Count what waits."""
+        return sum(map(len, self._waiting.values()))
+
+    def __bool__(self) -> bool:
+        """Whether anything waits."""
+        return bool(self._waiting)
 
 
 @final

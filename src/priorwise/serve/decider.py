@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import threading
 import time
@@ -169,13 +168,13 @@ class Decider:
             raise
 
     def _started(self, prior: Any, policy: Any) -> None:
-        versions = self.store.versions()
-        if prior is None and not versions:
+        version = self.version
+        if prior is None and not version:
             raise ValueError("prior is missing: the store has none yet")
-        if not versions:
+        if not version:
             made = Version(1, prior.to_json(), "accepted", self._clock(), self._clock(), {})
             self.store.put_version(made)
-        elif prior is not None and prior.to_json() != self._current(versions).prior:
+        elif prior is not None and prior.to_json() != self._row(version).prior:
             raise ValueError(
                 "prior is not the one that the store's tasks run with; pass prior=None to go on "
                 "with that, and replace_prior(prior) for a new one"
@@ -210,11 +209,6 @@ class Decider:
 
     # -- priors
 
-    @staticmethod
-    def _current(versions: list[Version]) -> Version:
-        accepted = [each for each in versions if each.status == "accepted"]
-        return max(accepted, key=lambda each: (each.accepted or 0.0, each.number))
-
     @property
     def version(self) -> int:
         """Number of the prior that new tasks start with."""
@@ -225,11 +219,14 @@ class Decider:
         version = self.version if version is None else version
         found = self._priors.get(version)
         if found is None:
-            rows = [each for each in self.store.versions() if each.number == version]
-            if not rows:
-                raise NotFound(f"there is no prior of version {validation.shown(version)}")
-            found = self._priors[version] = load_prior(rows[0].prior)
+            found = self._priors[version] = load_prior(self._row(version).prior)
         return found
+
+    def _row(self, version: int) -> Version:
+        for row in self.versions():
+            if row.number == version:
+                return row
+        raise NotFound(f"there is no prior of version {validation.shown(version)}")
 
     def versions(self) -> list[Version]:
         """Every prior that was ever proposed, the first one first."""
@@ -252,16 +249,11 @@ class Decider:
         self._judged(version, "declined")
 
     def _judged(self, version: int, status: Any) -> None:
-        rows = [each for each in self.store.versions() if each.number == version]
-        if not rows:
-            raise NotFound(f"there is no prior of version {validation.shown(version)}")
+        row = self._row(version)
         if status == "declined" and version == self.version:
             raise ValueError("version is in use; accept another one first")
-        when = None
-        if status == "accepted":  # the last one is in use, even where a clock stepped back
-            last = max(each.accepted or -math.inf for each in self.store.versions())
-            when = max(self._clock(), math.nextafter(last, math.inf))
-        self.store.put_version(rows[0]._replace(status=status, accepted=when))
+        when = self._clock() if status == "accepted" else None
+        self.store.put_version(row._replace(status=status, accepted=when))
 
     def replace_prior(self, prior: Any, story: Mapping[str, Any] | None = None) -> int:
         """Let new tasks start with another prior; running ones keep theirs. Returns its version."""
@@ -309,7 +301,7 @@ class Decider:
             try:
                 with store.lock:
                     return operations.decide(
-                        store, task, self._newest(), now, available, context, unit, request
+                        store, task, store.version, now, available, context, unit, request
                     )
             except Ahead as ahead:
                 if not self.computes:
@@ -317,15 +309,12 @@ class Decider:
                 ahead.compute()
         return self._run(
             lambda session: operations.decide(
-                session, task, self._version_in(session), now, available, context, unit, request
+                session, task, session.version, now, available, context, unit, request
             ),
             tasks=[task],
             requests=[] if request is None else [(task, request)],
             units=[] if unit is None else [(task, unit)],
         )
-
-    def _newest(self) -> int:
-        return self._current(self.store._versions).number
 
     def decide_many(
         self, tasks: Iterable[str], available: Sequence[str] | None = None, contexts: Any = None
@@ -347,10 +336,12 @@ class Decider:
                 raise ValueError(
                     f"contexts must have one for each of {len(names)} tasks, got {len(contexts)}"
                 )
+        if isinstance(available, list):
+            available = tuple(available)  # compared with the arms of each task
         now, operations = self._clock(), self.operations
 
         def work(session: Any) -> Sequence[Decision]:
-            version = self._version_in(session)
+            version = session.version
             if not self.store.durable and available is None and contexts is None:
                 together = decide_together(operations, session, names, version, now)
                 if together is not None:
@@ -393,7 +384,7 @@ class Decider:
         now, operations = self._clock(), self.operations
         return self._run(
             lambda session: operations.allocate(
-                session, task, self._version_in(session), now, pulls, available, request
+                session, task, session.version, now, pulls, available, request
             ),
             tasks=[task],
             requests=[] if request is None else [(task, request)],
@@ -648,9 +639,6 @@ class Decider:
                     raise
                 ahead.compute()
         raise too_busy()
-
-    def _version_in(self, session: Any) -> int:
-        return session.version if self.store.durable else self._newest()
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ import json
 import math
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, Literal, NamedTuple, final
@@ -25,13 +26,18 @@ from priorwise.serve.rows import COUNTED, Decided, Event, Task, copied
 
 MOST_ARMS: Final = 1000
 """Arms that a task may have: one request must not be able to ask for a matrix of any size."""
+MOST_BYTES: Final = 100_000
+"""Bytes that the names of a task's arms may have together: all that is done with it reads them."""
 FEW_ARMS: Final = 32
 BRIEF: Final = 0.005
 """Decisions among up to :data:`FEW_ARMS` that took less than so many seconds are made within the
 transaction, where they hold up everybody else. All others are computed ahead of it.
 """
-CHOOSERS: Final = 32
-"""Choosers that are kept: those of many correlated arms have megabytes."""
+ENTRIES: Final = 10_000_000
+"""Sum of squared numbers of arms of the choosers that are kept. Those for up to :data:`FEW_ARMS`
+are small and always kept. Correlated arms have 24 bytes per entry, and all choosers for up to 310
+arms fit. To push others out, a client has to let the service build larger ones for seconds.
+"""
 TOO_LATE: Final = (
     "the reward came after its window and the pull is closed; correct=True takes it all the same"
 )
@@ -93,7 +99,7 @@ class Operations:
         self.shares, self.propensities = shares, propensities
         self.window, self.missing, self.settings = window, missing, settings
         self._prior_of = prior_of
-        self._choosers: dict[tuple[int, int], Chooser] = {}
+        self._choosers: OrderedDict[tuple[int, int], Chooser] = OrderedDict()  # the last used last
         self._making = threading.Lock()
         self._seconds: dict[tuple[int, int], float] = {}  # that a decision took, lately
         self._results = Results()
@@ -117,10 +123,19 @@ class Operations:
                 for_arms(self._prior_of(version), arms), self.fold(version), self.policy,
                 self.horizon, self.seed, self.shares, self.propensities,
             )  # fmt: skip
-            with self._making:
-                self._choosers[version, arms] = found
-                if len(self._choosers) > CHOOSERS:
-                    del self._choosers[next(iter(self._choosers))]
+        if arms <= FEW_ARMS:
+            self._choosers[version, arms] = found
+            return found
+        with self._making:
+            self._choosers[version, arms] = found
+            self._choosers.move_to_end((version, arms))
+            large = [kind for kind in self._choosers if kind[1] > FEW_ARMS]
+            entries = sum(kind[1] ** 2 for kind in large)
+            for kind in large[:-1]:
+                if entries <= ENTRIES:
+                    break
+                del self._choosers[kind]
+                entries -= kind[1] ** 2
         return found
 
     def _choice(self, task: Task, step: int, mask: Any, context: Any) -> Any:
@@ -626,6 +641,12 @@ def _names(arms: Any) -> tuple[str, ...]:
             )
     if len(set(names)) < len(names):
         raise ValueError("available must name each arm once")
+    size = sum(len(arm) if arm.isascii() else len(arm.encode()) for arm in names)
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"available must have names of at most {MOST_BYTES:,} bytes of UTF-8 together, got "
+            f"{size:,}"
+        )
     return names
 
 

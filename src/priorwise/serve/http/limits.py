@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -49,6 +50,8 @@ TRIES: Final = 20
 SPAN: Final = 60.0
 SLOW: Final = 1.0
 """Seconds that the answer to another one takes."""
+SLOWED: Final = 500
+"""Answers that are slow at once: others must not keep connections from right keys."""
 ADDRESSES: Final = 10_000
 """Addresses that are remembered."""
 
@@ -63,6 +66,16 @@ class Tries:
         """Start with none."""
         self._clock = clock
         self._wrong: OrderedDict[str, list[float]] = OrderedDict()
+        self._waiting = 0
+
+    async def slow(self, address: str) -> None:
+        """Count a wrong key, and wait with the answer."""
+        seconds = self.wrong(address)
+        self._waiting += 1
+        try:
+            await asyncio.sleep(seconds if self._waiting <= SLOWED else 0.0)
+        finally:
+            self._waiting -= 1
 
     def wrong(self, address: str) -> float:
         """Count a wrong key; return after how many seconds to say so."""

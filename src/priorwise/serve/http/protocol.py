@@ -5,7 +5,7 @@ the time that a client may take to send them or to read an answer.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -23,6 +23,10 @@ class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     limits = Limits()  # those of the process
+    waiting: ClassVar[dict[Connection, None]] = {}
+    """Connections without a whole request, those that have waited the longest first: they make room
+    for new ones.
+    """
 
     def __init__(self, *given: Any, **options: Any) -> None:
         """Nothing has come yet."""
@@ -40,12 +44,18 @@ class Connection(HttpToolsProtocol):
         """Give the first request so long."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
-            self._refuse(503, "too many connections")
-        else:
-            self._watch()
+            oldest = next(iter(self.waiting), None)
+            if oldest is None:
+                self._refuse(503, "too many connections")
+                return
+            del self.waiting[oldest]
+            oldest.transport.abort()
+        self.waiting[self] = None
+        self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
+        self.waiting.pop(self, None)
         self._unwatch()
         self._read_on()
         for cycle in (self._answered, *(each for each, _ in self.pipeline)):
@@ -110,7 +120,14 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Nothing more belongs to this request."""
         self._inside = False
+        self.waiting.pop(self, None)
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, unless it has come already."""
+        if not self.pipeline and not self.transport.is_closing():
+            self.waiting[self] = None
+        super().on_response_complete()
 
     def on_headers_complete(self) -> None:
         """Let the application go on: it has its own patience."""

@@ -13,6 +13,7 @@ import re
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -21,7 +22,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
+from priorwise.serve.ahead import CLIENT, ROUNDS, Ahead, too_busy
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http import types
 from priorwise.serve.http.endpoints import TABLE, rewards_one_by_one
@@ -151,11 +152,11 @@ class Service:
         # what others rely on waits for no other work
         self._reading, self._trying = Alone("keys", self.keys.refresh), Alone("ready", self._try)
         self._expiring, self._closing = Alone("expire", self._expire), Alone("close", decider.close)
-        self.summaries = Few("summaries", self.limits.summaries, 8 * self.limits.summaries)
-        self.exports = Few("exports", self.limits.exports, 8 * self.limits.exports)
+        self.summaries = Few("summaries", self.limits.summaries, 9 * self.limits.summaries)
+        self.exports = Few("exports", self.limits.exports, 9 * self.limits.exports)
         self._buckets: dict[str, Bucket] = {}
         self._tries = Tries()
-        self._working = 0
+        self._working = Counter[str]()  # requests of each key
         self._prefix = secrets.token_hex(4)
         self._count = 0
         self._timers: list[asyncio.Task[None]] = []
@@ -320,15 +321,17 @@ class Service:
             endpoint, names = found
             route, kind_of_body = endpoint.path, endpoint.body
             key = await self._allowed(endpoint, headers, method, scope.get("client"))
-            if self._working >= self.limits.waiting and endpoint.scope is not None:
+            client = "" if key is None else key.digest
+            CLIENT.set(client)
+            if endpoint.scope is not None and self._full(client):
                 raise Stop(503, "too many requests at once", None, {"retry-after": "1"})
-            self._working += 1  # of those who may ask, and not of the page
+            self._working[client] += 1  # of those who may ask, and not of the page
             try:
                 query = _query(endpoint, scope["query_string"])
                 body = await self._body(endpoint, headers, receive)
                 answer = await endpoint.call(self, Call(body, names, query, key))
             finally:
-                self._working -= 1
+                self._working[client] -= 1
             status, kind, content = 200, JSON.encode(), b""
             if isinstance(answer, Raw):
                 kind, content = answer.kind.encode(), answer.content
@@ -362,6 +365,13 @@ class Service:
             await send({"type": "http.response.body", "body": content})
         self._said(method, route, status, began, key, number)
 
+    def _full(self, client: str) -> bool:
+        """Whether so many requests are worked on that this client gets no more: each key leaves as
+        many places free as it takes.
+        """
+        free = self.limits.waiting - self._working.total()
+        return free <= (self._working[client] if client else 0)
+
     def _said(
         self, method: str, route: str, status: int, began: float, key: Key | None, number: bytes
     ) -> None:
@@ -391,7 +401,7 @@ class Service:
         key = await self.known(headers.key)
         if key is None:
             if headers.key:
-                await asyncio.sleep(self._tries.wrong(client[0] if client else "?"))
+                await self._tries.slow(client[0] if client else "?")
             what = "wrong or revoked" if headers.key else "missing"
             raise Stop(
                 401, f"the key is {what}; send it as 'Authorization: Bearer pw_...'", None,
@@ -558,8 +568,10 @@ class Service:
         for timer in self._timers:
             timer.cancel()
         await asyncio.gather(*self._timers, return_exceptions=True)
-        for threads in (self._long, self.summaries, self.exports, self._expiring, self._trying):
+        for threads in (self._long.threads, self.summaries, self.exports):
             threads.close()
+        self._expiring.close()
+        self._trying.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
         try:
             await asyncio.wrap_future(self._closing())

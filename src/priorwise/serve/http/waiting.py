@@ -6,13 +6,14 @@ import asyncio
 import copy
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, Final, final
 
-from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
+from priorwise.serve.ahead import CLIENT, ROUNDS, Ahead, Turns, too_busy
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http.limits import Limits
 
@@ -21,30 +22,51 @@ WAITED: Final = "other long computations came first, and took the time that this
 
 @final
 class Few:
-    """Threads for work of one sort, which takes a while: so many at once, and so many that wait."""
+    """Threads for work of one sort, which takes a while. Clients take turns, and each of them may
+    have so many works that run or wait.
+    """
 
-    def __init__(self, name: str, threads: int, waiting: int) -> None:
+    def __init__(self, name: str, threads: int, most: int) -> None:
         """Start no thread yet."""
-        self._name, self._most, self._count = name, threads + waiting, 0
+        self._name, self._most, self._count = name, most, Counter[str]()
         self._pool, self._lock = ThreadPoolExecutor(threads, f"priorwise-{name}"), threading.Lock()
+        self.waiting: Turns[tuple[Future[Any], Callable[[], Any]]] = Turns()
 
-    def submit(self, work: Callable[[], Any]) -> Future[Any]:
-        """Return what the work will return."""
+    def submit(self, work: Callable[[], Any], client: str | None = None) -> Future[Any]:
+        """Return what the work will return; by default it is for the client that asks."""
+        client, answer = CLIENT.get() if client is None else client, Future[Any]()
         with self._lock:
-            if self._count >= self._most:
+            if self._count[client] >= self._most:
                 raise Unavailable(f"too many {self._name} at once")
-            self._count += 1
-        future = self._pool.submit(work)
-        future.add_done_callback(self._done)
-        return future
+            self._count[client] += 1
+            self.waiting.put(client, (answer, work))
+        self._pool.submit(self._next)
+        return answer
 
-    def _done(self, future: Future[Any]) -> None:
+    def _next(self) -> None:
         with self._lock:
-            self._count -= 1
+            client, (answer, work) = self.waiting.take()
+        try:
+            result = work() if answer.set_running_or_notify_cancel() else None
+        except BaseException as error:
+            self._done(client)
+            answer.set_exception(error)
+        else:
+            self._done(client)
+            if not answer.cancelled():
+                answer.set_result(result)
+
+    def _done(self, client: str) -> None:
+        with self._lock:
+            self._count[client] -= 1
 
     def close(self) -> None:
         """Drop what has not begun."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        while self.waiting:
+            with self._lock:
+                _, (answer, _) = self.waiting.take()
+            answer.cancel()
 
 
 @final
@@ -77,7 +99,7 @@ class Long:
     def __init__(self, limits: Limits) -> None:
         """Start no thread yet."""
         self._limits = limits
-        self._pool = ThreadPoolExecutor(limits.long, "priorwise-long")
+        self.threads = Few("long computations", limits.long, limits.waiting)
 
     def compute(self, ahead: Ahead, after: Callable[[], None] = lambda: None) -> Future[None]:
         """Return what is done when all is computed and ``after`` was called, in the same thread."""
@@ -89,11 +111,7 @@ class Long:
             ahead.compute(self._limits.work)
             after()
 
-        return self._pool.submit(work)
-
-    def close(self) -> None:
-        """Drop what has not begun."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        return self.threads.submit(work)
 
 
 @final
@@ -109,12 +127,13 @@ class Later:
     def run(self, work: Callable[[Any], Any], **wanted: Any) -> Future[Any]:
         """Return what the store will return, once all that it takes is computed."""
         answer: Future[Any] = Future()
-        self._try(answer, ROUNDS, work, wanted)
+        self._try(answer, ROUNDS, copy_context(), work, wanted)
         return answer
 
     def _try(
-        self, answer: Future[Any], rounds: int, work: Callable[[Any], Any], wanted: dict[str, Any]
-    ) -> None:
+        self, answer: Future[Any], rounds: int, asking: Context, work: Callable[[Any], Any],
+        wanted: dict[str, Any],
+    ) -> None:  # fmt: skip
         def stored(done: Future[Any]) -> None:
             error = _error_of(done)
             if error is None:
@@ -125,15 +144,15 @@ class Later:
                 answer.set_exception(too_busy())
             else:
                 # not from the writer's thread, in which this may run
-                again = partial(self._try, answer, rounds - 1, work, wanted)
-                _then(answer, lambda: self._long.compute(error, again), computed)
+                again = partial(self._try, answer, rounds - 1, asking, work, wanted)
+                _then(answer, lambda: asking.copy().run(self._long.compute, error, again), computed)
 
         def computed(done: Future[Any]) -> None:
             error = _error_of(done)
             if error is not None:
                 answer.set_exception(error)
 
-        _then(answer, lambda: self._store.submit(work, **wanted), stored)
+        _then(answer, lambda: asking.copy().run(self._store.submit, work, **wanted), stored)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

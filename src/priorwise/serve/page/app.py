@@ -19,6 +19,7 @@ from starlette.routing import Route
 from priorwise.figures.pages import CSS
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.http.limits import Tries
+from priorwise.serve.http.waiting import Few
 from priorwise.serve.page import views
 from priorwise.serve.page.data import Watch
 from priorwise.serve.page.html import Safe, address, as_csv, name
@@ -41,6 +42,10 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+THREADS: Final = 2
+"""Pages that are worked on at once. Readers take turns."""
+MOST: Final = 40
+"""Pages that one reader may ask for at once."""
 LARGEST: Final = 4096
 """Bytes of a form."""
 
@@ -85,6 +90,7 @@ class _Page:
     def __init__(self, service: Service, watch: Watch) -> None:
         self.watch, self.service = watch, service
         self.sessions, self.tries = Sessions(service), Tries()
+        self.working = Few("pages", THREADS, MOST)
         self._css = CSS.read_bytes() + (HERE / "page.css").read_bytes()
         self._js = (HERE / "live.js").read_bytes()
 
@@ -97,14 +103,14 @@ class _Page:
         """Let only readers who have logged in see a page; others are sent to log in."""
 
         async def answer(request: Request) -> Response:
-            return await run_in_threadpool(checked, request)
-
-        def checked(request: Request) -> Response:
+            cookie = request.cookies.get(COOKIE, "")
             try:
-                if self.open or self.sessions.holds(request.cookies.get(COOKIE)):
-                    return make(request)
-            except Unavailable:
-                return self._sorry(503, "The store does not answer at the moment.")
+                if self.open or await run_in_threadpool(self.sessions.holds, cookie):
+                    reader = cookie.rpartition("~")[0].rpartition("~")[2]
+                    work = self.working.submit(lambda: make(request), reader)
+                    return await asyncio.wrap_future(work)
+            except Unavailable as error:
+                return self._sorry(503, f"The service cannot show this now: {error.public}.")
             except Exception as error:
                 report = getattr(self.service, "bug", None)
                 if report is None:
@@ -141,7 +147,7 @@ class _Page:
         key = _field(body, "key")
         cookie = await run_in_threadpool(self.sessions.opened, key)
         if cookie is None:
-            await asyncio.sleep(self.tries.wrong(request.client.host if request.client else "?"))
+            await self.tries.slow(request.client.host if request.client else "?")
             return _answer(views.login("This is no key with the scope read."), 403)
         response = _to("./")
         response.set_cookie(

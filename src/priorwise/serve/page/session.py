@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 import threading
 import time
@@ -21,6 +22,8 @@ HOURS: Final = 8.0
 VALUE: Final = "secret of the page's sessions"
 READS: Final = frozenset({"read", "admin"})
 LONGEST_KEY: Final = 500
+READ: Final = 1.0
+"""Seconds after which another wrong cookie makes us read the secret again."""
 
 
 @final
@@ -30,6 +33,7 @@ class Sessions:
 
     service: Any
     _secret: bytes = b""
+    _read: float = -math.inf  # when the store was asked for it
     _ended: OrderedDict[str, float] = field(default_factory=OrderedDict)
     _lock: Any = field(default_factory=threading.Lock)
 
@@ -79,6 +83,8 @@ class Sessions:
         known = self._secret
         if known and hmac.compare_digest(self._signed(content, known), signature):
             return True
+        if time.monotonic() - self._read < READ:
+            return False
         # another process may have put its secret in the store after we read it
         return hmac.compare_digest(self._signed(content, self._kept()), signature)
 
@@ -90,7 +96,7 @@ class Sessions:
             if text is None:
                 store.put_value(VALUE, secrets.token_hex(32))
                 text = store.value(VALUE)
-            self._secret = bytes.fromhex(text)
+            self._secret, self._read = bytes.fromhex(text), time.monotonic()
             return self._secret
 
     @staticmethod

@@ -26,9 +26,9 @@ ONE_DECIDED: Final = (
 BY_REQUEST: Final = f"SELECT {DECIDED} FROM decision d WHERE d.task = ? AND d.request = ?"
 EVENT_BY_REQUEST: Final = f"SELECT {EVENT} FROM event e WHERE e.task = ? AND e.request = ?"
 BY_UNIT: Final = f"SELECT {DECIDED} FROM decision d WHERE d.task = ? AND d.unit = ?"
+# the prior that was accepted last: acceptances are counted, because clocks step back
 CURRENT: Final = (
-    "SELECT number FROM prior WHERE status = 'accepted' "
-    "ORDER BY coalesce(accepted, 0) DESC, number DESC LIMIT 1"
+    "SELECT number FROM prior WHERE acceptance IS NOT NULL ORDER BY acceptance DESC LIMIT 1"
 )
 
 

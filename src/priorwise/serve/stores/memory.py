@@ -38,6 +38,7 @@ class MemoryStore:
         self._tasks: dict[str, Task] = {}
         self._logs: dict[str, _Log] = {}
         self._versions: list[Version] = []
+        self._accepted: list[int] = []  # numbers of priors, in the order of their acceptance
         self._settings: list[str] = []
         self._values: dict[str, str] = {}
         self._keys: dict[str, Key] = {}
@@ -52,9 +53,8 @@ class MemoryStore:
 
     @property
     def version(self) -> int:
-        """Number of the prior that new tasks start with."""
-        accepted = [each for each in self._versions if each.status == "accepted"]
-        return max(accepted, key=lambda each: (each.accepted or 0.0, each.number)).number
+        """Number of the prior that new tasks start with; 0 if there is none."""
+        return self._accepted[-1] if self._accepted else 0
 
     def run(self, work: Callable[[Any], R], **wanted: Any) -> R:
         """Return ``work(session)``."""
@@ -256,12 +256,12 @@ class MemoryStore:
         with self.lock:
             known = {each.number: each.prior for each in self._versions}
             number = version.number
-            if known.get(number) == version.prior:
-                self._versions[number - 1] = version
-                return number
-            if number in known:
+            if number in known and known[number] != version.prior:
                 number = next_number(number, known)
-            self._versions.append(version._replace(number=number))
+            self._versions[number - 1 : number] = [version._replace(number=number)]
+            self._accepted = [each for each in self._accepted if each != number]
+            if version.status == "accepted":
+                self._accepted.append(number)
             return number
 
     def settings(self) -> list[str]:

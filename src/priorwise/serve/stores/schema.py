@@ -90,6 +90,14 @@ STEPS: Final = (
             SELECT count(*) FROM event e WHERE e.task = task.id AND e.kind IN ('reward', 'record')
         );
     """,
+    # 3: how many priors had been accepted with this one; earlier versions went by the time
+    """
+    ALTER TABLE prior ADD COLUMN acceptance BIGINT;
+    UPDATE prior SET acceptance = (
+        SELECT count(*) FROM prior p WHERE p.status = 'accepted'
+        AND (coalesce(p.accepted, 0), p.number) <= (coalesce(prior.accepted, 0), prior.number)
+    ) WHERE status = 'accepted';
+    """,
 )
 
 NEWEST: Final = len(STEPS)

@@ -124,7 +124,8 @@ class SqlSession:
     def version(self) -> int:
         """Number of the prior that new tasks start with."""
         if self._version is None:
-            self._version = self._link.query(CURRENT)[0][0]
+            rows = self._link.query(CURRENT)
+            self._version = rows[0][0] if rows else 0
         return self._version
 
     def task(self, name: str) -> Task | None:
@@ -363,7 +364,7 @@ def signed(key: int) -> int:
     return key - (1 << 64) if key >> 63 else key
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)  # of names that may be long
 def arms_of(text: str) -> tuple[str, ...]:
     """Names of arms."""
     return tuple(json.loads(text))

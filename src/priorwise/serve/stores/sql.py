@@ -16,10 +16,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
 from typing import Any, Final, final
 
 from priorwise.core import validation
+from priorwise.serve.ahead import CLIENT, Turns
 from priorwise.serve.errors import Unavailable
 from priorwise.serve.rows import Decided, Event, Key, Listed, Size, Task, Version
 from priorwise.serve.stores.link import DECIDED, EVENT, TASK, Link, Wanted
@@ -35,8 +35,10 @@ from priorwise.serve.stores.session import (
 )
 from priorwise.serve.stores.store import Pairs, R, next_number
 
-MOST: Final = 1000
-"""Operations in one transaction."""
+MOST: Final = 200
+"""Operations in one transaction, about as many tasks. Clients take turns, so it is also about what
+an operation waits for.
+"""
 AGAIN: Final = 20
 """How often a transaction starts over where other processes open the same tasks."""
 AT_ONCE: Final = 500
@@ -65,9 +67,10 @@ class SqlStore(ABC):
     def __init__(self) -> None:
         """Start the thread; the database is up to date already."""
         self._fold: Any = _no_fold
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._waiting: Turns[_Job] = Turns()
         self._free: list[Link] = []  # for reading
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # what waits, or that it is closed
         self._closed = False
         self._process = os.getpid()
         self._writer: Link | None = None
@@ -133,7 +136,8 @@ class SqlStore(ABC):
         with self._lock:
             if self._closed:
                 raise Unavailable("the store is closed")
-            self._queue.put(job)
+            self._waiting.put(CLIENT.get(), job)
+            self._changed.notify()
         return job.future
 
     def _write(self, work: Callable[[Link], R]) -> R:
@@ -142,23 +146,12 @@ class SqlStore(ABC):
 
     def _serve(self) -> None:
         """Serve operations until the store is closed."""
-        going = True
-        while going:
-            batch = []
-            job = self._queue.get()
-            while job is not None:
-                if job.future.set_running_or_notify_cancel():
-                    batch.append(job)
-                if len(batch) >= MOST:
-                    break
-                try:
-                    job = self._queue.get_nowait()
-                except Empty:
-                    break
-            going = job is not None
+        while batch := self._batch():
             together: list[_Job] = []
             for each in batch:
-                if each.alone is None:
+                if not each.future.set_running_or_notify_cancel():
+                    continue
+                if each.alone is None and len(each.wanted.tasks) < MOST:
                     together.append(each)
                 else:
                     self._commit(together)
@@ -167,6 +160,17 @@ class SqlStore(ABC):
             self._commit(together)
         if self._writer is not None:
             self._writer.close()
+
+    def _batch(self) -> list[_Job]:
+        """Wait for operations; return none once the store is closed and all are done."""
+        batch, size = [], 0
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            while self._waiting and size < MOST:
+                _, job = self._waiting.take()
+                batch.append(job)
+                size += max(1, len(job.wanted.tasks))
+        return sorted(batch, key=lambda job: len(job.wanted.tasks) >= MOST)  # large ones come last
 
     def _commit(self, jobs: list[_Job]) -> None:
         """Run operations in one transaction and answer them."""
@@ -395,18 +399,17 @@ class SqlStore(ABC):
             link.lock("prior")
             known = dict(link.query("SELECT number, prior FROM prior"))
             number = version.number
-            if known.get(number) == version.prior:
-                link.execute(
-                    "UPDATE prior SET status = ?, accepted = ?, story = ? WHERE number = ?",
-                    (version.status, version.accepted, story, number),
-                )
-                return number
-            if number in known:
+            if number in known and known[number] != version.prior:
                 number = next_number(number, known)
+            count = None
+            if version.status == "accepted":
+                count = link.query("SELECT 1 + coalesce(max(acceptance), 0) FROM prior")[0][0]
             link.execute(
-                "INSERT INTO prior (number, prior, status, made, accepted, story) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                (number, *version[1:5], story),
+                "INSERT INTO prior (number, prior, status, made, accepted, story, acceptance) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (number) DO UPDATE SET "
+                "status = excluded.status, accepted = excluded.accepted, story = excluded.story, "
+                "acceptance = excluded.acceptance",
+                (number, *version[1:5], story, count),
             )
             return number
 
@@ -474,8 +477,7 @@ class SqlStore(ABC):
                 return
             self._closed = True
             free, self._free = self._free, []
-            if self._process == os.getpid():
-                self._queue.put(None)
+            self._changed.notify()
         if self._process == os.getpid():
             self._thread.join()
             for link in free:

@@ -20,7 +20,9 @@ class Session(Protocol):
     """
 
     version: int
-    """Number of the prior that new tasks start with."""
+    """Number of the prior that new tasks start with: the one accepted last, whatever the times
+    say; 0 if there is none.
+    """
 
     def task(self, name: str) -> Task | None:
         """Return a task as it stands."""
