@@ -66,11 +66,9 @@ def _extreme(mean: FloatArray, cov: FloatArray, sign: float) -> float:
         gain = sign * (std - slope) / scale
         spread = spread / np.outer(scale, scale)
 
-        def others_behind(t: FloatArray) -> FloatArray:
-            return _all_below(ahead[:, None] + gain[:, None] * t, spread)  # noqa: B023
-
         def density(t: FloatArray) -> FloatArray:
-            return np.asarray(np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi) * others_behind(t))
+            behind = _all_below(ahead[:, None] + gain[:, None] * t, spread)  # noqa: B023
+            return np.asarray(np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi) * behind)
 
         def rate(t: FloatArray) -> FloatArray:
             return rates(mean[arm] + std * t) * density(t)  # noqa: B023
@@ -90,6 +88,4 @@ def _all_below(limit: FloatArray, spread: FloatArray) -> FloatArray:
 
     if len(limit) < 2:
         return np.asarray(ndtr(limit).prod(axis=0))
-    rho = np.clip(spread[0, 1], -1.0, 1.0)
-    rest = np.sqrt(np.maximum(1.0 - rho * rho, SINGULAR))
-    return both_below(*limit, rho, rest)
+    return both_below(limit[0], limit[1], float(spread[0, 1]))

@@ -117,7 +117,7 @@ def _pass(
         law = np.asarray(ndtr(upper[:, :, 0] / root[:, :, 0, 0]))
         return np.stack([law, law])
     if n == 2:
-        law = both_below(upper[..., 0], upper[..., 1], root[..., 1, 0], root[..., 1, 1])
+        law = both_below(upper[..., 0], upper[..., 1], root[..., 1, 0])
         return np.stack([law, law])
     from priorwise.families.normal.orthant import all_below
 
@@ -129,12 +129,14 @@ def _pass(
     return both
 
 
-def both_below(h: FloatArray, k: FloatArray, rho: FloatArray, rest: FloatArray) -> FloatArray:
-    """``P(X < h, Y < k)`` of standard normal values with correlation ``rho``, by Owen's T function;
-    ``rest`` is ``sqrt(1 - rho^2)``, above 0.
+def both_below(h: FloatArray, k: FloatArray, rho: FloatArray | float) -> FloatArray:
+    """``P(X < h, Y < k)`` of standard normal values with correlation ``rho``, by Owen's T
+    function.
     """
     from scipy.special import ndtr, owens_t
 
+    rho = np.where(np.abs(rho) > 1.0 - SINGULAR, np.sign(rho), rho)  # 1 but for rounding
+    rest = np.sqrt(np.maximum((1.0 - rho) * (1.0 + rho), SINGULAR**2))
     h, k = (np.where(np.abs(x) < NOUGHT, NOUGHT, x) for x in (h, k))
     with np.errstate(over="ignore"):
         first = owens_t(h, (k - rho * h) / (h * rest))

@@ -108,10 +108,11 @@ class Parting:
 
 def _range_of(step: Step, rng: Stream) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the value range of a step: that of the posterior, or of the task itself if the belief
-    approximates its posterior. Given the history both have one mean.
+    approximates its posterior and knows no extremes. Given the history both have one mean.
     """
     belief, seen, values = step.belief.p, step.seen, step.values
-    if values is None or not (isinstance(belief, MarkedBelief) and belief.approximate):
+    approximate = isinstance(belief, MarkedBelief) and belief.approximate
+    if values is None or not approximate:
         return value_range(belief, seen, rng)
     known = belief.extremes(seen) if offers(belief, RangeBelief) else None
     if known is None:
