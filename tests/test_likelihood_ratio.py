@@ -18,6 +18,7 @@ from scipy.special import betainc, betaln, expit, gammaln, log_expit, stdtr
 
 import priorwise as pw
 from priorwise.core.protocols import Seen
+from priorwise.families.logit_normal import extremes
 from priorwise.families.normal.beliefs import NormalBelief
 from priorwise.sensitivity.exact.chain import exact_chain
 from priorwise.sensitivity.ladder.ladder import COUPLED, LIKELIHOOD
@@ -129,8 +130,55 @@ def posterior_rates(prior: Any, log_likelihood: Any) -> tuple[Any, Any]:
     return expit(eta), weights / weights.sum()
 
 
+def panels(ends: Any, nodes: int) -> tuple[Any, Any]:
+    """Gauss-Legendre nodes and weights between ends ``(end, ...)``, ``(node, ...)``."""
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    half = np.diff(ends, axis=0) / 2.0
+    at = (ends[:-1] + half)[:, None] + half[:, None] * x.reshape(-1, *[1] * (ends.ndim - 1))
+    weights = half[:, None] * w.reshape(-1, *[1] * (ends.ndim - 1)) + 0.0 * at
+    return at.reshape(-1, *ends.shape[1:]), weights.reshape(-1, *ends.shape[1:])
+
+
+def of_log_odds(m: Any, cov: Any) -> tuple[Any, float]:
+    """``P(arm is best)`` and the mean diameter of two or three rates whose log odds are normal: the
+    difference of two on either side of 0, then their level, then the third arm in between.
+    """
+    apart, gap = np.array([1.0, -1.0]), m[0] - m[1]
+    var = apart @ cov[:2, :2] @ apart
+    ends = np.clip(np.array([-9.0, -4.0, -gap / np.sqrt(var), 4.0, 9.0]), -9.0, 9.0)
+    d, weights = panels(np.sort(ends), 30)
+    slope = cov[:2, :2] @ apart / np.sqrt(var)
+    left = np.sqrt(cov[1, 1] - slope[1] ** 2)
+    u = np.arange(-9.0, 9.0, 0.2)
+    low = m[1] + slope[1] * d[:, None] + left * u  # (d, u)
+    z = np.stack([low + gap + np.sqrt(var) * d[:, None], low])
+    weights = (weights * stats.norm.pdf(d))[:, None] * stats.norm.pdf(u) * 0.2
+    top, bottom = z.max(axis=0), z.min(axis=0)
+    if len(m) == 2:
+        first = (weights * (z[0] > z[1])).sum()
+        return np.array([first, 1.0 - first]), ((expit(top) - expit(bottom)) * weights).sum()
+    gain = np.linalg.solve(cov[:2, :2], cov[:2, 2])
+    std = np.sqrt(cov[2, 2] - gain @ cov[:2, 2])
+    centre = m[2] + np.tensordot(gain, z - m[:2, None, None], 1)
+    between = [np.clip((each - centre) / std, -9.0, 9.0) for each in (bottom, top)]
+    ends = np.stack([np.full_like(top, -9.0), *between, np.full_like(top, 9.0)])
+    t, inner = panels(ends, 30)
+    third = centre + std * t
+    diameter = expit(np.maximum(third, top)) - expit(np.minimum(third, bottom))
+    below = stats.norm.cdf((top - centre) / std)
+    law = np.array(
+        [(weights * below * (z[0] > z[1])).sum(), (weights * below * (z[0] < z[1])).sum()]
+    )
+    mean = (weights * (inner * stats.norm.pdf(t) * diameter).sum(axis=0)).sum()
+    return np.append(law, 1.0 - law.sum()), mean
+
+
 def approximate(belief: Any) -> tuple[Any, Any]:
     """The law that the normal approximation plays, and the diameter under the exact posterior."""
+    if not belief.pulls.any():
+        x = FEATURES if hasattr(belief.prior, "contexts") else np.eye(2)
+        law, diameter = of_log_odds(x @ belief.prior.mean, x @ belief.prior.cov @ x.T)
+        return law[:1], np.array([diameter])
     if hasattr(belief.prior, "contexts"):
         first = linear(belief)[0]
     else:
@@ -166,7 +214,6 @@ class Method:
     pair: Callable[[np.random.Generator], Pair]
     laws: Callable[[Any], tuple[Any, Any]]
     rewards: Callable[[Any, int], tuple[Any, Any]]
-    extremes: bool = True  # whether the belief knows them, so that one pull leaves no chance
 
 
 def heavy_pair(rng: np.random.Generator) -> Pair:
@@ -211,12 +258,8 @@ METHODS = {
     "beta": Method(beta_pair, bounded, binary_rewards),
     "gaussian": Method(normal_pair, normal, normal_rewards),
     "linear": Method(weights_pair(pw.LinearGaussianPrior, 1.0), linear, linear_rewards),
-    "logit-normal": Method(
-        weights_pair(pw.LogitNormalPrior, 4.0), approximate, click_rewards, extremes=False
-    ),
-    "logistic": Method(
-        weights_pair(pw.LogisticPrior, 4.0), approximate, click_rewards, extremes=False
-    ),
+    "logit-normal": Method(weights_pair(pw.LogitNormalPrior, 4.0), approximate, click_rewards),
+    "logistic": Method(weights_pair(pw.LogisticPrior, 4.0), approximate, click_rewards),
 }
 
 
@@ -245,18 +288,17 @@ def exact(p: Any, q: Any, method: Method) -> tuple[float, float]:
 
 
 def check(name: str, pairs: int, seed: int) -> None:
-    """With one pull equal to 1e-6 of itself, if the belief knows its extremes; with two within 5
-    standard errors, so one false alarm in 1.7 million pairs. A test below is the control.
+    """With one pull equal to 1e-6 of itself; with two within 5 standard errors, so one false alarm
+    in 1.7 million pairs. Tests below are the controls.
     """
     rng, method = np.random.default_rng(seed), METHODS[name]
     scores = []
     for case in range(pairs):
         p, q = method.pair(rng)
         one, two = exact(p, q, method)
-        if method.extremes:
-            first = walk(p, q, TS, 1, histories=2, seed=seed).parting
-            assert first is not None
-            assert (first.lost + first.gained)[0] == pytest.approx(one, rel=1e-6, abs=1e-9)
+        first = walk(p, q, TS, 1, histories=2, seed=seed).parting
+        assert first is not None
+        assert (first.lost + first.gained)[0] == pytest.approx(one, rel=1e-6, abs=1e-9)
         found = walk(p, q, TS, 2, histories=600, seed=seed + case).parting
         assert found is not None
         width = found.lost + found.gained
@@ -312,13 +354,50 @@ def test_draws_of_a_heavy_tailed_diameter_are_noticed(
         check("normal-gamma", 4, seed)
 
 
-def test_log_odds_taken_for_rates_are_noticed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """The control of the logistic rung: the range of log odds beside the means of rates."""
+@pytest.mark.parametrize("pulls", [1, 2])
+def test_log_odds_taken_for_rates_are_noticed(
+    pulls: int, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The control of the logistic rung: the range of log odds, before or after the first pull."""
     belief = type(METHODS["logistic"].pair(np.random.default_rng(seed))[0].belief(1))
-    monkeypatch.setattr(belief, "approximate", property(lambda _: False))
-    monkeypatch.setattr(belief, "extremes", NormalBelief.extremes)
+    right = belief.extremes
+
+    def wrong(belief: Any, seen: Seen) -> Any:
+        return (NormalBelief.extremes if seen.step >= pulls else right)(belief, seen)
+
+    monkeypatch.setattr(belief, "extremes", wrong)
     with pytest.raises(AssertionError):
         check("logistic", 4, seed)
+
+
+@pytest.mark.parametrize("family", [pw.LogitNormalPrior, pw.LogisticPrior])
+def test_one_pull_of_three_arms(family: Any, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """To 1e-6 of itself, and not if the normal distribution function stands for the logistic one
+    (control).
+    """
+    rng, x = np.random.default_rng(seed), np.eye(3)
+    more = {}
+    if family is pw.LogisticPrior:
+        x = rng.normal(size=(3, 4))
+        more["contexts"] = x
+    for _ in range(3):
+        pair, laws = [], []
+        for _ in range(2):
+            root, mean = rng.normal(size=(2, x.shape[1], x.shape[1]))
+            cov = 2.0 * root @ root.T + 0.2 * np.eye(len(root))
+            pair.append(family(mean[0], cov, **more))
+            laws.append(of_log_odds(x @ mean[0], x @ cov @ x.T))
+        known = np.maximum(laws[0][0] - laws[1][0], 0.0).sum() * laws[0][1]
+
+        def width(pair: Any = pair) -> Any:
+            found = walk(*pair, TS, 1, histories=2, seed=seed).parting
+            assert found is not None
+            return found.lost + found.gained
+
+        assert width() == pytest.approx(np.full(2, known), rel=1e-6, abs=1e-9)
+        with monkeypatch.context() as other:
+            other.setattr(extremes, "rates", lambda eta: stats.norm.cdf(eta / 1.702))
+            assert abs(width()[0] / known - 1.0) > 1e-5
 
 
 def test_one_pull_with_rates_near_the_edge(seed: int) -> None:

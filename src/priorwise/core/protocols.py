@@ -271,7 +271,7 @@ class RangeBelief(MeanBelief, Protocol):
 
     def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
         """Posterior means of the largest and of the smallest value of an available action,
-        ``(task,)`` each; None if they have to be drawn.
+        ``(task,)`` each, of the exact posterior; None if they have to be drawn.
         """
 
 

@@ -14,6 +14,7 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.contexts import GivenContexts
 from priorwise.families.logistic.corrected import posterior
 from priorwise.families.logistic.statistics import check_features, widened
+from priorwise.families.logit_normal.extremes import rate_extremes
 from priorwise.families.logit_normal.tilted import rates, softplus
 from priorwise.families.normal.beliefs import NormalBelief
 from priorwise.families.normal.importance import weighted
@@ -121,8 +122,13 @@ class LogisticBelief(NormalBelief):
         """Law of the arm with the largest log odds in one draw, by quadrature; None for more."""
         return None if draws > 1 else super().argmax_law(draws, rule, seen)
 
-    def extremes(self, seen: Seen) -> None:
-        """Return None: those of the normal law are log odds, not rates."""
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
+        """``E[max]`` and ``E[min]`` of the rates of up to three arms before any pull, when the law
+        of the weights is exact; None later, for more arms, and for many different contexts.
+        """
+        if self.pulls.any():
+            return None
+        return rate_extremes(self._values(self.m, seen), self._value_covariance(seen), seen)
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ Bernoulli``; a reward between 0 and 1 counts as that share of a

@@ -28,6 +28,7 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.logit_normal.extremes import rate_extremes
 from priorwise.families.logit_normal.marginals import marginals
 from priorwise.families.logit_normal.propagation import Sites, propagated
 from priorwise.families.logit_normal.tilted import rates, softplus
@@ -267,6 +268,15 @@ class LogitNormalBelief(SeparableTasks):
         m, root = self.normal
         cov = root @ root.transpose(0, 2, 1)
         return argmax_law(m, cov, self.prior.cov, draws, rule, seen)
+
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
+        """``E[max]`` and ``E[min]`` of the rates of up to three arms before any pull, when the law
+        of the log odds is exact; None later, and for more arms.
+        """
+        if self.pulls.any():
+            return None
+        cov = np.broadcast_to(self.prior.cov, (self.tasks, self.arms, self.arms))
+        return rate_extremes(self.normal[0], cov, seen)
 
     def outcomes(self, seen: Seen) -> Outcomes:
         """Success and failure of each arm, with their probabilities ``(task,)``."""

@@ -134,8 +134,12 @@ class ParticleBelief(SeparableTasks):
             seen, lambda part: weighted.average(part.probs, np.abs(part.values)), self.arms
         )
 
-    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray]:
-        """Posterior means of the largest and of the smallest mean reward of an available arm."""
+    def extremes(self, seen: Seen) -> tuple[FloatArray, FloatArray] | None:
+        """Posterior means of the largest and of the smallest mean reward of an available arm; None
+        where particles only stand for the prior.
+        """
+        if self.approximate:
+            return None
         both = self._filled(seen, lambda part: parts.ends(part, seen.mask), 2)
         return both[:, 0], both[:, 1]
 

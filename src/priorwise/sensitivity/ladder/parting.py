@@ -108,13 +108,16 @@ class Parting:
 
 def _range_of(step: Step, rng: Stream) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the value range of a step: that of the posterior, or of the task itself if the belief
-    approximates its posterior. Given the history both have one mean.
+    approximates its posterior and knows no extremes. Given the history both have one mean.
     """
-    belief, seen = step.belief.p, step.seen
-    if step.values is None or not (isinstance(belief, MarkedBelief) and belief.approximate):
+    belief, seen, values = step.belief.p, step.seen, step.values
+    approximate = isinstance(belief, MarkedBelief) and belief.approximate
+    if values is None or not approximate:
         return value_range(belief, seen, rng)
-    high, low = seen.masked(step.values).max(axis=1), -seen.masked(-step.values).max(axis=1)
-    return high, low, step.values
+    known = belief.extremes(seen) if offers(belief, RangeBelief) else None
+    if known is None:
+        known = seen.masked(values).max(axis=1), -seen.masked(-values).max(axis=1)
+    return *known, values
 
 
 def value_range(belief: Any, seen: Seen, rng: Stream) -> tuple[FloatArray, FloatArray, FloatArray]:
