@@ -42,7 +42,7 @@ TOO_LATE: Final = (
     "the reward came after its window and the pull is closed; correct=True takes it all the same"
 )
 
-SAME_LAW: Final = 1e-6
+SAME_LAW: Final = 1e-4
 """How far a propensity that is computed again may be from the one in the log."""
 
 Outcome = Literal["counted", "repeated", "corrected"]
