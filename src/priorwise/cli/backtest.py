@@ -100,8 +100,8 @@ def backtest(
         console.print(in_options(f"{found}\n\n{found.card}"), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory is not None else {}
-    told = None if as_json or quiet else show
-    finish("backtest", directory, picture, text, told, found.interrupted)
+    printed = None if as_json or quiet else show
+    finish("backtest", directory, picture, text, printed, found.interrupted)
     if as_json:
         typer.echo(text)
     end(found.interrupted)

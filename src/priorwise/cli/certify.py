@@ -118,8 +118,8 @@ def certify(
         console.print(in_options(str(found)), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory else {}
-    told = None if as_json or quiet else show
-    finish("certificate", directory, picture, text, told, found.interrupted)
+    printed = None if as_json or quiet else show
+    finish("certificate", directory, picture, text, printed, found.interrupted)
     if as_json:
         typer.echo(text)
     end(found.interrupted)

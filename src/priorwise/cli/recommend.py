@@ -87,8 +87,8 @@ def recommend(
             console.print(f"Wrote {page}", markup=False, soft_wrap=True)
 
     picture = found.figure() if directory is not None else {}
-    told = None if as_json or quiet else show
-    finish("advice", directory, picture, text, told, found.interrupted)
+    printed = None if as_json or quiet else show
+    finish("advice", directory, picture, text, printed, found.interrupted)
     if as_json:
         typer.echo(text)
     end(interrupted)
