@@ -295,7 +295,7 @@ def test_tables_words_and_figures(seed: int, drawn: list[Any]) -> None:
     ("change", "options", "words"),
     [
         ({}, {"time": "when"}, "time='when' is no column"),
-        ({"when": "yesterday"}, {"time": "when"}, "time: the column 'when' .* has string"),
+        ({"when": "yesterday"}, {"time": "when"}, "time: the column 'when' .* has texts"),
         ({"when": [pd.NaT] + [DAY] * 119}, {"time": "when"}, "time: row 1 .*no time"),
         ({"when": [DAY] * 120}, {"time": "when"}, "same first time"),
         (

@@ -267,6 +267,15 @@ def test_the_command_takes_a_log(home: Path) -> None:
     assert not (home / "out").exists()
 
 
+def test_a_log_of_shared_arms_needs_no_number_of_them(home: Path) -> None:
+    """Also where the best prior takes any number of arms."""
+    columns = ("--task", "visit", "--reward", "bought", "--pulls", "shown")
+    family = ("--family", "beta:exchangeable", "--arms", "same")
+    result = call("log.csv", "-p", "greedy", *RUN, *columns, *family)
+    assert result.exit_code == 0, result.output
+    assert "3 pulls a task, 2 arms:" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -14,12 +14,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numba import types
 
 import priorwise as pw
 from priorwise.core import progress
 from priorwise.experiments import problems
+from priorwise.experiments.headlines import headline_log
 from priorwise.kernels.compiling import LazyEntry, Tile
 from priorwise.simulate import blocks
 from priorwise.simulate.engine import Runner
@@ -71,6 +73,13 @@ def clicks() -> Any:
     )
 
 
+def log(seed: int) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(headline_log(seed=seed, tests=60)))
+
+
+TS = {"ts": pw.ThompsonSampling()}
+FEW: Any = {"horizon": 5, "family": "beta:exchangeable"}
+
 CALLS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "compare": ("tasks", policies),
     "simulate in NumPy": (
@@ -105,6 +114,11 @@ CALLS: dict[str, tuple[str, Callable[[int], Any]]] = {
             clicks(), pw.ThompsonSampling(), horizon=2, tasks=64, draws=20, seed=s
         ),
     ),
+    "backtest": ("predicting rewards", lambda s: pw.backtest(log(s), TS, **FEW, seed=s)),
+    "recommend": (
+        "scoring it on other tasks",
+        lambda s: pw.recommend(log(s), **FEW, seconds=1e-3, seed=s),
+    ),
     "sample_complexity": (
         "replicates of 64 tasks",
         lambda s: pw.sample_complexity(PRIOR, 0.5, 0.5, horizon=4, seed=s, replicates=3, most=64),
@@ -120,6 +134,8 @@ def test_long_calls_show_how_far_they_are(name: str, seed: int) -> None:
         call(seed)
     shown = stream.getvalue()
     assert unit in shown
+    if name in ("backtest", "recommend"):
+        assert "learning the prior" in shown
     # the calls within have no bars of their own
     if name in ("break_even", "certify", "compare_policies", "sample_complexity"):
         assert " tasks " not in shown.replace(unit, "")

@@ -45,7 +45,11 @@ FOUND: dict[str, tuple[dict[str, Any], str | None, str]] = {
     "beside another": ({"date": days, "updated_at": days}, "date", "'date' is taken"),
     "two": ({"date": days, "created": days}, None, "'date' and 'created' may be time="),
     "numbers": ({"day": lambda t: t}, None, ""),
-    "words": ({"day": lambda t: np.where(t > 5, "Monday", "2024-03-01")}, None, ""),
+    "words": (
+        {"day": lambda t: np.where(t > 5, "Monday", "2024-03-01")},
+        None,
+        "'day' has texts that are no times",
+    ),
     "another name": ({"born": days}, None, ""),
     "one day": ({"day": lambda t: days(0 * t)}, None, ""),
     "gaps": ({"day": lambda t: pd.Series(days(t)).where(t > 3)}, None, "'day' has rows without"),

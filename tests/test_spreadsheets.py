@@ -20,6 +20,7 @@ import priorwise as pw
 from priorwise.cli import app
 from priorwise.cli.mistakes import in_options
 from priorwise.logs import read_log
+from priorwise.logs.checking import fetch
 from priorwise.logs.naming import UnsureError, role_by_words
 
 ROLES = ("task", "action", "reward", "pulls", "rate")
@@ -465,3 +466,83 @@ def _sorted_like(line: list[str], options: list[str]) -> list[str]:
     named = {"-p": "--policy"}
     assert sorted(tail) == sorted(named.get(each, each) for each in options)
     return tail
+
+
+def dated(clean: pd.DataFrame, form: str, most: int = 28) -> str:
+    """A test on each of 40 days from 1 to ``most``."""
+    days = [pd.Timestamp(2024, 1 + t // most, 1 + t % most) for t in range(40)]
+
+    def row(each: Any) -> Row:
+        return *plain(each)[:5], days[int(each.task.split()[1])].strftime(form)
+
+    return sheet(clean, HEAD, row)
+
+
+@pytest.mark.parametrize(
+    ("form", "most", "clear"),
+    [
+        ("%d/%m/%Y", 28, True),
+        ("%m/%d/%Y", 28, True),
+        ("%d.%m.%Y", 12, True),
+        ("%Y-%m-%d", 12, True),
+        ("%Y-%m-%d %H:%M:%S", 12, True),
+        ("%d/%m/%Y", 12, False),
+        ("%m-%d-%Y", 12, False),
+        ("%d.%m.%y", 28, False),
+        ("%m/%d/%y", 28, False),
+    ],
+)
+def test_days_that_can_be_read_in_two_ways_are_no_times(
+    form: str, most: int, clear: bool, clean: pd.DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(dated(clean, form, most))
+    found = read_log(path)
+    assert found.columns.time == ("Start Date" if clear else None)
+    assert found.columns.ordered is not clear
+    assert any("can be read in two ways" in each for each in found.said) is not clear
+    if clear:
+        first = fetch(found.source.aggregate(first=found.source.time.cast("date").max()))["first"]
+        last = pd.Timestamp(2024, 1 + 39 // most, 1 + 39 % most)
+        assert pd.Timestamp(first[0]) == last
+    else:
+        with pytest.raises(ValueError, match=r"time: the days in 'Start Date'.*2024-01-31"):
+            read_log(path, time="Start Date")
+
+
+def test_texts_that_are_no_times_are_said(clean: pd.DataFrame, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(dated(clean, "%d %b %Y"))
+    found = read_log(path)
+    assert found.columns.time is None
+    assert any("'Start Date' has texts that are no times" in each for each in found.said)
+    with pytest.raises(ValueError, match=r"'Start Date' of .* has texts, and neither times"):
+        read_log(path, time="Start Date")
+
+
+def test_a_total_needs_no_time(clean: pd.DataFrame, tmp_path: Path) -> None:
+    """Control: a row like the others does."""
+    path = tmp_path / "log.csv"
+    path.write_text(with_total(clean, dated(clean, "%Y-%m-%d")))
+    found = read_log(path)
+    assert (found.columns.time, len(found.tasks)) == ("Start Date", 40)
+    path.write_text(dated(clean, "%Y-%m-%d") + "test 1;blue;100;5;5.0;\n")
+    assert read_log(path).columns.time is None
+
+
+def test_the_command_to_type_is_that_of_the_module_too(tmp_path: Path, clean: pd.DataFrame) -> None:
+    path = tmp_path / "log.csv"
+    clean.rename(columns={"task": "mailing"}).to_csv(path, index=False)
+    words = ["fit", str(path), "--seed", "0"]
+    for name in ("priorwise", "python -m priorwise"):
+        done = CliRunner().invoke(app, words, prog_name=name)
+        assert f" type priorwise fit {path} --task mailing" in " ".join(done.stderr.split()), name
+
+
+def test_rates_above_1_are_called_percentages(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rates = ["0.07", "0.1", "1.3", "0.09"]
+    lines = [f"t{i},{arm},100,{rate}" for i, rate in enumerate(rates) for arm in "xy"]
+    path.write_text("\n".join(["test,variant,impressions,ctr", *lines]))
+    with pytest.raises(ValueError, match=r"'ctr', read as percentages because the largest is 1.3,"):
+        read_log(path)

@@ -4,3 +4,4 @@ from priorwise.advise.certificate import Certificate as Certificate
 from priorwise.advise.certifying import certify as certify
 from priorwise.advise.recommendation import Recommendation as Recommendation
 from priorwise.advise.recommending import recommend as recommend
+from priorwise.core.progress import Interrupted as Interrupted

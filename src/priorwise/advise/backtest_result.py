@@ -71,6 +71,7 @@ class Backtest(Tabular):
     limit: float | None = None
     said: tuple[str, ...] = ()
     picked: str | None = None
+    interrupted: str = ""  # what the numbers rest on, if Ctrl-C ended the call
 
     def reward(self, name: str) -> Estimate:
         """Mean reward of a task, with its standard error over tasks."""
@@ -148,6 +149,11 @@ class Backtest(Tabular):
             if line.predicted and not line.baseline
         }
         return max(predicted, key=lambda name: predicted[name], default=next(iter(self.lines)))
+
+    @property
+    def selected(self) -> bool:
+        """Whether the earlier tasks speak for a policy; if not, ``chosen`` was named first."""
+        return self.picked is not None or any(line.predicted for line in self.lines.values())
 
     @property
     def winner(self) -> str:

@@ -20,6 +20,8 @@ def card(found: Any) -> Iterator[str]:
     """Sentences for a manager, about the policy that the earlier tasks speak for."""
     name, tasks = found.chosen, len(found.uniform)
     own, uniform = found.reward(name), float(found.uniform.mean())
+    if found.interrupted:
+        yield f"Interrupted. {found.interrupted}"
     if found.ran_out > MUCH:
         yield (
             "Do not lean on this: too many records ran out, which flatters policies that keep to "
@@ -45,10 +47,13 @@ def card(found: Any) -> Iterator[str]:
             "knowing the best arm from the start would have added."
         )
     if len(found.lines) > 1:
-        yield (
-            f"{name} was chosen by simulation from the earlier tasks, before any later one was "
-            "looked at, so there is no selection bias."
-        )
+        how = "is the policy named first: rewards of policies were not predicted"
+        if found.selected:
+            how = (
+                "was chosen by simulation from the earlier tasks, before any later one was looked "
+                "at, so there is no selection bias"
+            )
+        yield f"{name} {how}."
         yield from _rivals(found, name)
     if (off := found.held(name)) is not None:
         kept = abs(off) < SURE
@@ -90,6 +95,8 @@ def _shortened(found: Any) -> str:
 
 def in_words(found: Any) -> Iterator[str]:
     """Lines of the table, what is to be known of it first."""
+    if found.interrupted:
+        yield f"Interrupted. {found.interrupted}"
     worst = max(found.lines, key=lambda name: found.lines[name].ran_out)
     out = "Recorded rewards sufficed for all pulls"
     if found.ran_out > 0.0:

@@ -6,13 +6,14 @@ from typing import Any, Final, Unpack, final
 
 import numpy as np
 
-from priorwise.advise.backtest_result import Backtest
+from priorwise.advise.backtest_result import Backtest, Line
 from priorwise.advise.off_policy import off_policy
 from priorwise.advise.predicting import predicted
 from priorwise.advise.replay import Player
 from priorwise.advise.replaying import recorded_in, replayed
 from priorwise.core import doors, validation
 from priorwise.core.family import ask, for_arms, offers
+from priorwise.core.progress import Interrupted, progress_of
 from priorwise.core.protocols import MeanBelief, Seen, monte_carlo_n
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.features import WITHOUT
@@ -26,6 +27,7 @@ from priorwise.simulate.sizes import check_run
 
 VAGUE: Final = "{} (vague prior)"
 PLAIN: Final = "{} (no task features)"
+LEARNING: Final = "learning the prior"
 
 
 def backtest(
@@ -70,7 +72,9 @@ def backtest(
         Column of how likely the recorded action was when it was chosen, for logs with one row per
         pull: adds estimates by inverse propensities, and doubly robust ones.
     progress
-        Show a progress bar: True always, False never, None on a terminal if it takes long.
+        Show a progress bar: True always, False never, None on a terminal if it takes long. Ctrl-C
+        raises :class:`Interrupted`, a KeyboardInterrupt whose ``partial`` is the backtest on the
+        tasks that were replayed by then.
     family, **reading
         As in :func:`~priorwise.logs.fitting.fit_prior`: ``task``, ``action``, ``reward``,
         ``pulls``, ``squares``, ``arms``, ``noise_var``, ``time``, ``since``, ``until``, ``window``,
@@ -97,7 +101,8 @@ def backtest(
     limit = None if most_run_out is None else validation.share("most_run_out", most_run_out)
     _check(policies)
     check_names(reading, Reading, "backtest")
-    halves = learned_from(log, share, family, propensity, seed, reading)
+    with progress_of(1, LEARNING, shown=progress, parallel=None):
+        halves = learned_from(log, share, family, propensity, seed, reading)
     how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "progress": progress}
     return replay_on(halves, policies, limit=limit, propensity=propensity is not None, **how)
 
@@ -166,24 +171,45 @@ def replay_on(
     learned = for_arms(_learned(fit), width)
     check_run(learned, asked, horizon=horizon, tasks=len(recorded.pulls))
     rates = _shrunken(fit, later, arms, own)
-    lines, pulls = replayed(
+    played = replayed(
         players, recorded, rates, horizon=horizon, batch=batch, limit=limit, seed=seed,
         progress=progress,
     )  # fmt: skip
+    lines, pulls, done = played.lines, played.horizon, played.done
     lines = {name: replace(line, baseline=name not in policies) for name, line in lines.items()}
-    if not own:
-        lines = predicted(lines, players, fit, recorded, pulls, batch, seed, halves.moves)
-    if propensity:
-        how: Any = {"horizon": pulls, "batch": batch, "seed": seed}
-        weighted = off_policy(later, players, recorded, arms, **how)
-        lines = {n: replace(line, weighted=weighted.get(n)) for n, line in lines.items()}
+    interrupted = played.interrupted
+    try:
+        if not own and not interrupted:
+            how: Any = {"moves": halves.moves, "progress": progress}
+            lines = predicted(lines, players, fit, recorded, pulls, batch, seed, **how)
+        if propensity and not interrupted:
+            how = {"horizon": pulls, "batch": batch, "seed": seed}
+            weighted = off_policy(later, players, recorded, arms, **how)
+            lines = {n: replace(line, weighted=weighted.get(n)) for n, line in lines.items()}
+    except KeyboardInterrupt:
+        interrupted = True
     there = recorded.available
-    uniform, best = _ends(pulls * recorded.means, there)
-    low, high = (None, None) if rates is None else _ends(pulls * rates, there)
-    return Backtest(
+    uniform, best = (each[done] for each in _ends(pulls * recorded.means, there))
+    low = high = None
+    if rates is not None:
+        low, high = (each[done] for each in _ends(pulls * rates, there))
+    found = Backtest(
         lines, uniform, best, low, high, fit, pulls, batch, horizon, limit,
         (*later.said, *fit.log.left, *said), picked,
+        _interrupted(done, lines) if interrupted else "",
     )  # fmt: skip
+    if interrupted:
+        raise Interrupted(found.interrupted, found)
+    return found
+
+
+def _interrupted(done: BoolArray, lines: Mapping[str, Line]) -> str:
+    """Say what the numbers of an interrupted backtest rest on."""
+    used = "all later tasks"
+    if not done.all():
+        used = f"only {done.sum():,} of {len(done):,} later tasks, drawn at random in blocks"
+    unknown = all(each.predicted is None for each in lines.values())
+    return f"These numbers use {used}.{' No reward was predicted.' if unknown else ''}"
 
 
 def _check(policies: Mapping[str, Any]) -> None:

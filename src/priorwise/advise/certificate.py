@@ -28,7 +28,7 @@ SUMMARY: Final = (
     *("expected_loss", "expected_loss_std_error", "expected_loss_percent"),
     *("loss_95", "loss_95_std_error", "loss_95_percent", "noise", "compared", "differed"),
     *("vague_loss", "beats_vague_share", "break_even_tasks", "rate", "more_tasks"),
-    "promise_error_95",
+    *("promise_error_95", "interrupted"),
 )
 
 
@@ -59,6 +59,7 @@ class Certificate(Tabular):
     bound: Bound | None = field(repr=False)
     without_bound: str = field(repr=False)
     warnings: Sequence[str] = ()
+    interrupted: str = ""  # what the numbers rest on, if Ctrl-C ended the call
 
     @property
     def source(self) -> str:

@@ -22,6 +22,8 @@ def in_words(found: Any) -> Iterator[str]:
     pulls += f" in batches of {found.batch:,}" if found.batch > 1 else ""
     arms = f", {found.prior.arms:,} arms"
     yield f"{found.policy} with a {prior} learned from {tasks}, {pulls}{arms}:"
+    if found.interrupted:
+        yield f"Interrupted. {found.interrupted}"
     yield from _of_loss(found)
     sources = [
         f"{len(each.losses)} from {SOURCES[name]} ({upper(each.clear):.2g})"

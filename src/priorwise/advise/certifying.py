@@ -34,7 +34,7 @@ from priorwise.core.family import offers
 from priorwise.core.fits import PriorFit
 from priorwise.core.hashing import mix
 from priorwise.core.influence import has_state
-from priorwise.core.progress import progress_of
+from priorwise.core.progress import Interrupted, progress_of
 from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
 from priorwise.policies.uniform import Uniform
@@ -105,7 +105,9 @@ def certify(
     batch
         Rewards are seen after every so many pulls: see :func:`priorwise.simulate`.
     progress
-        Show a progress bar: True always, False never, None on a terminal if it takes long.
+        Show a progress bar: True always, False never, None on a terminal if it takes long. Ctrl-C
+        after 20 plausible truths raises :class:`Interrupted`, a KeyboardInterrupt whose ``partial``
+        is the certificate from those done by then.
 
     Examples
     --------
@@ -150,31 +152,42 @@ def certify(
     pairs = [each if isinstance(each, tuple) else (each, believed) for each in rivals.values()]
     threads = threads_for(believed, pairs, horizon, masked=False)
     inner = None if threads == 1 else 1  # truths run side by side, or blocks of tasks do
-    measured: dict[str, Losses] = {}
-    with progress_of(sum(counts) + counts[0] / 2, "plausible truths", shown=progress) as bar:
-        own_size = {**size, "tasks": PROMISE * tasks}
-        promised = simulate(believed, policy, **own_size, seed=_seed(seed, len(sources), 0))
-        for kind, (source, (_, priors)) in enumerate(sources.items()):
-            truths: list[Any] = []
-            rows = []
+    rows: dict[str, list[tuple[Any, list[float]]]] = {source: [] for source in sources}
+    refitted, bound, without = None, None, "it is for rewards that are seen at once"
+    interrupted = ""
+    try:
+        with progress_of(sum(counts) + counts[0] / 2, "plausible truths", shown=progress) as bar:
+            own_size = {**size, "tasks": PROMISE * tasks}
+            promised = simulate(believed, policy, **own_size, seed=_seed(seed, len(sources), 0))
+            for kind, (source, (_, priors)) in enumerate(sources.items()):
 
-            def measure(numbered: tuple[int, Any], kind: int = kind) -> tuple[Any, list[float]]:
-                number, prior = numbered
-                truth = fixed(prior, arms)
-                own = _seed(seed, kind, number)
-                return truth, _row(compare(truth, rivals, **size, seed=own, threads=inner))
+                def measure(numbered: tuple[int, Any], kind: int = kind) -> tuple[Any, list[float]]:
+                    number, prior = numbered
+                    truth = fixed(prior, arms)
+                    own = _seed(seed, kind, number)
+                    return truth, _row(compare(truth, rivals, **size, seed=own, threads=inner))
 
-            for truth, row in in_order(measure, enumerate(priors), threads):
-                truths.append(truth)
-                rows.append(row)
-                bar.advance(1)
-            measured[source] = Losses(truths, *np.array(rows).T)
-        first = next(iter(measured.values())).truths
-        refitted = _refitted(believed, first, policy, size, seed, bar, threads)
-    bound, without = None, "it is for rewards that are seen at once"
-    if batch == 1:
-        bound, without = _bound(believed, first[:BOUNDED], policy, horizon)
-    return Certificate(
+                for truth_and_row in in_order(measure, enumerate(priors), threads):
+                    rows[source].append(truth_and_row)
+                    bar.advance(1)
+            first = [truth for truth, _ in next(iter(rows.values()))]
+            refitted = _refitted(believed, first, policy, size, seed, bar, threads)
+        if batch == 1:
+            bound, without = _bound(believed, first[:BOUNDED], policy, horizon)
+    except KeyboardInterrupt:
+        rows = {source: some for source, some in rows.items() if len(some) >= LEAST}
+        if not rows:
+            raise
+        without = "it was not computed before Ctrl-C"
+        interrupted = (
+            f"These numbers use {sum(map(len, rows.values()))} of {sum(counts)} plausible truths, "
+            "drawn at random."
+        )
+    measured = {
+        source: Losses([truth for truth, _ in some], *np.array([row for _, row in some]).T)
+        for source, some in rows.items()
+    }
+    found = Certificate(
         policy=type(policy).__name__,
         prior=believed,
         horizon=horizon,
@@ -187,7 +200,11 @@ def certify(
         bound=bound,
         without_bound=without,
         warnings=_warnings(fitted),
+        interrupted=interrupted,
     )
+    if interrupted:
+        raise Interrupted(interrupted, found)
+    return found
 
 
 def _seed(seed: int, kind: int, number: int) -> int:

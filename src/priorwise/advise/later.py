@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from priorwise.advise.backtest_result import Backtest
 from priorwise.advise.backtest_words import MUCH
-from priorwise.advise.backtesting import Halves, learned_from, replay_on
+from priorwise.advise.backtesting import LEARNING, Halves, learned_from, replay_on
 from priorwise.advise.candidates import UNIFORM, Candidate
 from priorwise.advise.plausible import vague
 from priorwise.core.family import for_arms
+from priorwise.core.progress import progress_of
 from priorwise.core.refusals import refused
 from priorwise.logs.options import ReadingFeatures
 
@@ -42,6 +43,7 @@ def on_later_tasks(
     batch: int,
     seed: int,
     reading: ReadingFeatures,
+    progress: bool | None = False,
 ) -> Backtest | str:
     """Replay candidates on the later half of a log, for as many pulls as records last; why not, if
     that cannot be done. ``picked`` is the candidate that the simulation chose.
@@ -50,10 +52,11 @@ def on_later_tasks(
         return "a backtest takes no contexts"
     own: Any = {name: value for name, value in reading.items() if name != "contexts"}
     try:
-        halves = learned_from(log, TRAIN, family, None, seed, own)
+        with progress_of(1, LEARNING, shown=progress, parallel=None):
+            halves = learned_from(log, TRAIN, family, None, seed, own)
         players = {name: player_of(name, each, halves) for name, each in candidates.items()}
-        how: Any = {"horizon": horizon, "batch": batch, "seed": seed}
-        return replay_on(halves, players, **how, limit=MUCH, progress=False, picked=picked)
+        how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "progress": progress}
+        return replay_on(halves, players, **how, limit=MUCH, picked=picked)
     except ValueError as error:
         if not refused(error):
             raise

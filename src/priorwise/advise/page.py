@@ -115,6 +115,8 @@ def _top(advice: Any) -> str:
 
 def _what_to_do(advice: Any) -> Iterator[str]:
     meaning = advice.candidates[advice.chosen].meaning
+    if advice.interrupted:
+        yield _p(f"Interrupted. {advice.interrupted}", "note")
     yield _p(f"Play {advice.chosen}: {meaning}.")
     if advice.batch > 1:
         yield _p(f"Look at the rewards after every {advice.batch:,} pulls, and decide anew.")

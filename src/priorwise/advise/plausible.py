@@ -29,12 +29,14 @@ def whole_fit(fit: Any, estimator: Any) -> tuple[PriorFit, Any]:
 
 
 def usual_arms(fit: Any) -> int | None:
-    """Return how many arms a middling task of the log has, for a prior without a number of its own;
-    None where the fit is not from a log.
+    """Return how many arms the tasks of a log share, or the median task has, for a prior without a
+    number of its own; None if the fit is not from a log.
     """
     log = getattr(fit, "log", None)
-    if log is None or not hasattr(fit.prior, "for_arms"):
+    if log is None or not hasattr(fit.fit.prior, "for_arms"):
         return None
+    if not hasattr(fit.prior, "for_arms"):  # its tasks share their arms
+        return int(fit.prior.arms)
     return int(np.median(np.bincount(log.task)))
 
 

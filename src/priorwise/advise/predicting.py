@@ -17,6 +17,7 @@ from priorwise.advise.backtest_result import Line
 from priorwise.advise.replay import Player, Recorded
 from priorwise.core.estimates import Estimate
 from priorwise.core.family import for_arms
+from priorwise.core.progress import progress_of
 from priorwise.core.protocols import MeanBelief, Seen
 from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray
@@ -41,6 +42,7 @@ def predicted(
     batch: int,
     seed: int,
     moves: float = 0.0,
+    progress: bool | None = False,
 ) -> dict[str, Line]:
     """Simulate tasks of the learned prior with as many arms as those replayed, and of priors that
     the fit leaves plausible. The level of a pull may have moved by ``moves`` since.
@@ -52,17 +54,23 @@ def predicted(
     pairs: dict[str, Any] = {name: (each.policy, each.believed) for name, each in players.items()}
     pairs[RANDOM] = (Uniform(), learned)
     many = np.tile(there, (-(-PREDICTED // len(there)), 1))
-    result = compare(learned, pairs, tasks=len(many), available=many, **how)
-    rewards = _rewards(learned, result, many, horizon)
     few = there[np.arange(PLAUSIBLE_TASKS) * len(there) // PLAUSIBLE_TASKS]
     spread = dict.fromkeys(players, 0.0)
+    plausible: list[Any] = []
     if fit.fit.uncertainty is not None:
+        plausible = fit.draw(np.random.default_rng(seed), PLAUSIBLE)
+    total = len(many) + len(plausible) * len(few)
+    with progress_of(total, "predicting rewards", shown=progress) as bar:
         drawn = []
-        for prior in fit.draw(np.random.default_rng(seed), PLAUSIBLE):
+        for prior in plausible:
             truth = for_arms(prior, width)
             some = compare(truth, pairs, tasks=len(few), available=few, **how)
             earned = _rewards(truth, some, few, horizon)
             drawn.append([earned[name].mean for name in players])
+            bar.advance(len(few))
+        result = compare(learned, pairs, tasks=len(many), available=many, **how)
+    rewards = _rewards(learned, result, many, horizon)
+    if drawn:
         spread = dict(zip(players, np.std(drawn, axis=0, ddof=1).tolist(), strict=True))
     return {
         name: replace(

@@ -48,6 +48,7 @@ class Recommendation(Tabular):
     replayed: Backtest | str | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     said: tuple[str, ...] = ()
+    interrupted: str = ""  # what the numbers rest on, if Ctrl-C ended the call
 
     @property
     def prior(self) -> Any:
@@ -203,6 +204,7 @@ class Recommendation(Tabular):
             "worth_in_pulls": None if worth is None else worth.tolist(),
             "reasons": list(self.reasons),
             "left_out": dict(self.left_out),
+            "interrupted": self.interrupted,
             "policies": rows,
         }
 
@@ -224,7 +226,8 @@ class Recommendation(Tabular):
     def __str__(self) -> str:
         """The advice, its reasons, and a table of all policies."""
         seen = f", rewards seen every {self.batch:,}" if self.batch > 1 else ""
-        lines = [
+        lines = [f"Interrupted. {self.interrupted}"] if self.interrupted else []
+        lines += [
             f"Recommended for tasks of {self.horizon:,} pulls{seen}:",
             f"  prior   {self.fit.chosen}",
             f"  policy  {self.chosen}: {self.candidates[self.chosen].meaning}",

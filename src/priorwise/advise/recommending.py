@@ -18,6 +18,7 @@ from typing import Any, Final, Unpack, final
 import numpy as np
 
 from priorwise.advise.backtest_result import Backtest
+from priorwise.advise.backtesting import LEARNING
 from priorwise.advise.candidates import THOMPSON, UNIFORM, Candidate, candidates, is_ab_test
 from priorwise.advise.durations import LEAST, tasks_within
 from priorwise.advise.later import on_later_tasks, trusted
@@ -25,7 +26,7 @@ from priorwise.advise.recommendation import Recommendation
 from priorwise.core import validation
 from priorwise.core.family import for_arms
 from priorwise.core.hashing import mix
-from priorwise.core.progress import check_progress, progress_of
+from priorwise.core.progress import Interrupted, check_progress, progress_of
 from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.fitting import LogFit, fit_prior
@@ -44,6 +45,9 @@ SLOW: Final = 0.01
 """Of one processor for a task: a slower policy has to lead in a short trial to be compared."""
 TRIAL: Final = 5
 """Plausible truths of that trial, with one tile of tasks each."""
+FEWEST: Final = 2
+"""Truths under which policies are scored before Ctrl-C leaves a recommendation."""
+SCORED: Final = "Policies are scored under {done} of {of} plausible priors, drawn at random."
 BEST: Final = 3
 """Candidates that are replayed on later tasks if the prior fails its check."""
 INFORMED: Final = "\0"  # before the name of a policy that believes the truth
@@ -79,7 +83,9 @@ def recommend(
         Time that the simulations may take on one processor, about, by the known cost of each
         policy. A smaller number gives larger standard errors.
     progress
-        Show a progress bar: True always, False never, None on a terminal if it takes long.
+        Show a progress bar: True always, False never, None on a terminal if it takes long. Ctrl-C
+        raises :class:`Interrupted`, a KeyboardInterrupt whose ``partial`` is the recommendation
+        from the truths under which policies were scored by then, and ``fit`` the learned prior.
     family, **reading
         As in :func:`~priorwise.logs.fitting.fit_prior`: ``task``, ``action``, ``reward``,
         ``pulls``, ``squares``, ``context``, ``contexts``, ``arms``, ``noise_var``, ``time``,
@@ -105,17 +111,28 @@ def recommend(
             "task_features: recommend chooses a policy for one prior of all tasks; leave them out, "
             "or see in a backtest what they add"
         )
-    with progress_of(3 * TRUTHS + 1, "learning the prior", shown=progress, parallel=None) as bar:
-        fit = fit_prior(log, family, seed=seed, **reading)
-        bar.advance(1)
-        trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed, seconds)
-        bar.say("choosing a policy")
-        chosen = _choose(trial, seed, bar)
-        bar.say("scoring it on other tasks")
-        learned = {name: each for name, each in trial.tried.items() if each.learned}
-        twins = {INFORMED + name: (each.policy, None) for name, each in learned.items()}
-        fresh, both = trial.truths[TRUTHS:], {**trial.players, **twins}
-        other = _scores(fresh, both, trial.how, mix(mix(seed)), bar, 2.0)
+    fit, interrupted = None, ""
+    try:
+        with progress_of(3 * TRUTHS + 1, LEARNING, shown=progress, parallel=None) as bar:
+            fit = fit_prior(log, family, seed=seed, **reading)
+            bar.advance(1)
+            trial = _trial(fit, reading.get("arms", "auto"), horizon, batch, seed, seconds)
+            bar.say("choosing a policy")
+            chosen = _choose(trial, seed, bar)
+            bar.say("scoring it on other tasks")
+            learned = {name: each for name, each in trial.tried.items() if each.learned}
+            twins = {INFORMED + name: (each.policy, None) for name, each in learned.items()}
+            fresh, both = trial.truths[TRUTHS:], {**trial.players, **twins}
+            try:
+                other = _scores(fresh, both, trial.how, mix(mix(seed)), bar, 2.0)
+            except Interrupted as stop:
+                other, done = stop.partial, len(stop.partial[chosen])
+                if done < FEWEST:
+                    raise
+                interrupted = SCORED.format(done=done, of=len(fresh))
+                fresh = fresh[:done]
+    except KeyboardInterrupt:
+        raise Interrupted(fit=fit) from None
     scores = {name: each for name, each in other.items() if not name.startswith(INFORMED)}
     losses = {
         name: other[INFORMED + name] - scores[name]
@@ -124,19 +141,28 @@ def recommend(
         for name in scores
     }
     scored = PolicyComparison(scores, fresh)
-    simulated, replayed = chosen, None
+    simulated = chosen
+    replayed: Backtest | str | None = None
     if fit.check is not None and fit.check.doubts:
         best = sorted(scores, key=lambda name: -scored.estimate(name).mean)
         names = [chosen, *best[:BEST], *list(filter(is_ab_test, best))[:1], THOMPSON]
         some = {name: trial.tried[name] for name in names if name != UNIFORM}
-        replayed = on_later_tasks(
-            log, some, chosen, family=family, horizon=horizon, batch=batch, seed=seed,
-            reading=reading,
-        )  # fmt: skip
+        replayed = "Ctrl-C came before"
+        try:
+            if not interrupted:
+                replayed = on_later_tasks(
+                    log, some, chosen, family=family, horizon=horizon, batch=batch, seed=seed,
+                    reading=reading, progress=progress,
+                )  # fmt: skip
+        except Interrupted as stop:
+            replayed = stop.partial
+            interrupted = f"The replay on later tasks ended early. {stop}"
+        except KeyboardInterrupt:
+            interrupted = "No later task was replayed."
         if isinstance(replayed, Backtest):
             chosen = trusted(replayed, simulated)
             replayed = replace(replayed, picked=chosen)
-    return Recommendation(
+    found = Recommendation(
         fit=fit,
         chosen=chosen,
         simulated=simulated,
@@ -150,7 +176,11 @@ def recommend(
         tasks=trial.how["tasks"],
         left_out=trial.left_out,
         said=trial.said,
+        interrupted=interrupted,
     )
+    if interrupted:
+        raise Interrupted(interrupted, found, fit)
+    return found
 
 
 @final
@@ -281,13 +311,19 @@ def _scores(
     bar: Any,
     weight: float,
 ) -> dict[str, FloatArray]:
-    """Mean reward of each player under each truth, ``(truth,)``."""
-    rows: dict[str, list[float]] = {name: [] for name in players}
-    for runs in runs_under(truths, players, **how, seed=seed):
-        for name, value in _values(runs).items():
-            rows[name].append(value)
-        bar.advance(weight)
-    return {name: np.array(values) for name, values in rows.items()}
+    """Mean reward of each player under each truth, ``(truth,)``; if interrupted, so far."""
+    rows: list[dict[str, float]] = []
+
+    def columns() -> dict[str, FloatArray]:
+        return {name: np.array([row[name] for row in rows]) for name in players}
+
+    try:
+        for runs in runs_under(truths, players, **how, seed=seed):
+            rows.append(_values(runs))
+            bar.advance(weight)
+    except KeyboardInterrupt:
+        raise Interrupted(partial=columns()) from None
+    return columns()
 
 
 def _values(runs: Mapping[str, Run]) -> dict[str, float]:

@@ -7,7 +7,7 @@ task, so that what it earns is unbiased for what it would have earned.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from priorwise.core.tiles import LANES, FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.rows import Records
 from priorwise.simulate.engine import Runner, choose
-
-NUMPY_TASKS: Final = 16 * LANES
 
 
 @final

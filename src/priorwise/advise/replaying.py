@@ -1,16 +1,17 @@
 """Recorded tasks, and what policies earn on them, as far as the records last."""
 
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
 from priorwise.advise.backtest_result import Line
-from priorwise.advise.replay import NUMPY_TASKS, Player, Recorded
+from priorwise.advise.replay import Player, Recorded
 from priorwise.core import validation
 from priorwise.core.progress import progress_of
 from priorwise.core.tiles import LANES
-from priorwise.core.types import FloatArray, IntArray
+from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.reducing import Arms, Log
 from priorwise.logs.rows import single_rewards
 from priorwise.simulate.blocks import in_order
@@ -37,6 +38,20 @@ def recorded_in(log: Log, arms: Arms) -> Recorded:
     return Recorded(counts, sums, records, rows)
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What players earned in ``horizon`` pulls of the tasks that were ``done``, ``(task,)``: all of
+    them, or if the call was ``interrupted`` those of some blocks, drawn at random.
+    """
+
+    lines: dict[str, Line]
+    beyond: FloatArray  # (player, step): how many pulls came when rewards had run out
+    horizon: int
+    done: BoolArray
+    interrupted: bool
+
+
 def replayed(
     players: Mapping[str, Player],
     recorded: Recorded,
@@ -47,19 +62,21 @@ def replayed(
     limit: float | None,
     seed: int,
     progress: bool | None,
-) -> tuple[dict[str, Line], int]:
-    """Play all tasks; returns what players earned and the number of pulls: ``horizon``, or as many
-    batches, one at least, as leave each at most the share ``limit`` of its pulls beyond records.
+) -> Played:
+    """Play all tasks, ``horizon`` pulls each, or as many batches, one at least, as leave each
+    player at most the share ``limit`` of its pulls beyond records.
     """
     while True:
-        lines, beyond = _play(players, recorded, rates, horizon, batch, seed, progress)
+        played = _play(players, recorded, rates, horizon, batch, seed, progress)
         if limit is None or horizon <= batch:
-            return lines, horizon
+            return played
         pulls = np.arange(1, horizon + 1)
-        most = limit * len(recorded.pulls) * pulls
-        fits = np.asarray((np.cumsum(beyond, axis=1) <= most).all(axis=0))
+        most = limit * played.done.sum() * pulls
+        fits = np.asarray((np.cumsum(played.beyond, axis=1) <= most).all(axis=0))
         if fits[-1]:
-            return lines, horizon
+            return played
+        if played.interrupted:  # how many pulls fit is not known yet
+            raise KeyboardInterrupt
         # a policy may play otherwise where fewer pulls are left, so that this is tried
         enough = int(pulls[fits].max(initial=0))
         horizon = max(min(enough, horizon - 1) // batch * batch, batch)
@@ -73,47 +90,50 @@ def _play(
     batch: int,
     seed: int,
     progress: bool | None,
-) -> tuple[dict[str, Line], FloatArray]:
-    """Play all tasks, block by block: what they earned, the same by shrunken rates, and how many
-    pulls of each step came when rewards had run out, ``(player, step)``.
-    """
+) -> Played:
+    """Play all tasks, block by block."""
     tasks = len(recorded.pulls)
     rewards = {name: np.empty(tasks) for name in players}
     worth = {name: np.empty(tasks) for name in players}
     # summed in the order of the tasks, whichever thread was first
     beyond = {name: np.zeros((-(-tasks // LANES), horizon)) for name in players}
     probe = recorded.deal(seed, 0, 1, horizon)
+    # a user's policy in NumPy need not be safe to call from several threads
+    threads = threads_of(None) if all(each.compiled(probe) for each in players.values()) else 1
 
-    def play(some: Mapping[str, Player], at: slice) -> slice:
+    def play(at: slice) -> slice:
         dealt = recorded.deal(seed, at.start, at.stop - at.start, horizon)
-        there = recorded.available[at]
-        for name, player in some.items():
-            actions = player.play(dealt, there, seed, at.start, batch)
+        for name, player in players.items():
+            actions = player.play(dealt, recorded.available[at], seed, at.start, batch)
             counts, late = _counted(actions, recorded.pulls[at])
             rewards[name][at] = dealt.expected(counts)
             worth[name][at] = 0.0 if rates is None else (counts * rates[at]).sum(axis=1)
             beyond[name][at.start // LANES] = late
         return at
 
-    with progress_of(tasks * len(players), "tasks", shown=progress) as bar:
-        for compiled, size in {True: LANES, False: NUMPY_TASKS}.items():
-            some = {n: each for n, each in players.items() if each.compiled(probe) == compiled}
-            parts = [
-                slice(at, min(at + size, tasks)) for at in range(0, tasks if some else 0, size)
-            ]
-            # a user's policy in NumPy need not be safe to call from several threads
-            threads = threads_of(None) if compiled else 1
-            for at in in_order(partial(play, some), parts, threads):
-                bar.advance((at.stop - at.start) * len(some))
+    blocks = [slice(at, min(at + LANES, tasks)) for at in range(0, tasks, LANES)]
+    order = np.random.default_rng(seed).permutation(len(blocks))
+    done, interrupted = np.zeros(tasks, dtype=bool), False
+    try:
+        with progress_of(tasks, "tasks", shown=progress, parallel=threads) as bar:
+            for block in in_order(play, (blocks[each] for each in order), threads):
+                done[block] = True
+                bar.advance(block.stop - block.start)
+    except KeyboardInterrupt:
+        if not done.any():
+            raise
+        interrupted = True
+    late = {name: each[done[::LANES]] for name, each in beyond.items()}
     lines = {
         name: Line(
-            rewards[name],
-            None if rates is None else worth[name],
-            float(beyond[name].sum() / (tasks * horizon)),
+            rewards[name][done],
+            None if rates is None else worth[name][done],
+            float(late[name].sum() / (done.sum() * horizon)),
         )
         for name in players
     }
-    return lines, np.array([each.sum(axis=0) for each in beyond.values()])
+    by_step = np.array([each.sum(axis=0) for each in late.values()])
+    return Played(lines, by_step, horizon, done, interrupted)
 
 
 def _counted(actions: IntArray, pulls: FloatArray) -> tuple[IntArray, FloatArray]:

@@ -8,7 +8,7 @@ import typer
 from priorwise.cli import inputs
 from priorwise.cli.inputs import number, word
 from priorwise.cli.mistakes import in_options, refusing
-from priorwise.cli.output import fail, finish, finite, results_directory
+from priorwise.cli.output import end, fail, finish, finite, results_directory
 from priorwise.cli.reading import LogFile, Reading, reads_log
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def backtest(
 ) -> None:
     """Read, learn, replay, write."""
     from priorwise.advise.backtesting import backtest as replay
+    from priorwise.core.progress import Interrupted
 
     directory = results_directory("backtest", out, as_json)
     policies = {each: inputs.read_policy(each) for each in policy}
@@ -79,8 +80,12 @@ def backtest(
     inputs.check_batch(batch, horizon)
     how: Any = {"horizon": horizon, "batch": batch, "seed": seed, "train": train}
     how |= {"most_run_out": most_run_out, "propensity": propensity}
-    with refusing("LOG"):
-        found = replay(log, policies, **how, **reading.options, progress=False if quiet else None)
+    how |= {**reading.options, "progress": False if quiet else None}
+    try:
+        with refusing("LOG"):
+            found = replay(log, policies, **how)
+    except Interrupted as stop:
+        found = stop.partial
     table = found.table()
     rows = [
         {name: finite(cells[i]) for name, cells in table.items()} for i in range(len(found.lines))
@@ -88,13 +93,15 @@ def backtest(
     ends: Any = {"uniform": float(found.uniform.mean()), "best": float(found.best.mean())}
     size = {"tasks": len(found.uniform), "horizon": found.horizon, "asked": horizon}
     size |= {"batch": batch, "seed": seed}
-    names = {"prior": found.fit.chosen, "chosen": found.chosen}
+    names = {"prior": found.fit.chosen, "chosen": found.chosen, "interrupted": found.interrupted}
     text = json.dumps({**size, **names, **ends, "policies": rows}, indent=1)
 
     def show(console: "Console") -> None:
         console.print(in_options(f"{found}\n\n{found.card}"), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory is not None else {}
-    finish("backtest", directory, picture, text, None if as_json or quiet else show)
+    printed = None if as_json or quiet else show
+    finish("backtest", directory, picture, text, printed, found.interrupted)
     if as_json:
         typer.echo(text)
+    end(found.interrupted)

@@ -10,7 +10,7 @@ import typer
 from priorwise.cli import inputs
 from priorwise.cli.inputs import argument, number, word
 from priorwise.cli.mistakes import in_options, refusing
-from priorwise.cli.output import fail, finish, finite, refuse, results_directory
+from priorwise.cli.output import end, fail, finish, finite, keep_fit, refuse, results_directory
 from priorwise.cli.reading import ArmsAre, Reading, print_notes, reads_log
 
 if TYPE_CHECKING:
@@ -73,8 +73,10 @@ def certify(
 ) -> None:
     """Read, fit if need be, certify, write."""
     from priorwise.advise.certifying import certify as certified
+    from priorwise.core.progress import Interrupted
 
     directory = results_directory("certificate", out, as_json)
+    shown = False if quiet else None
     read = None  # the fit of a log
     if len(policies) > 1:
         several = " and ".join(policies)
@@ -96,13 +98,18 @@ def certify(
         inputs.check_size(prior, [policy], horizon, tasks or 1)
     else:
         fit = read = _fitted(
-            source, seed, replace(reading, arms=are if count is None else ArmsAre.new)
+            source, seed, replace(reading, arms=are if count is None else ArmsAre.new), shown
         )
         fit = inputs.with_features("FIT", fit, features)
-    with refusing("FIT"):
-        size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": count}
-        size |= {"batch": batch, "progress": False if quiet else None}
-        found = certified(fit, policy, horizon=horizon, seed=seed, **size)
+    size: Any = {"draws": draws, "tasks": tasks, "bootstrap": bootstrap, "arms": count}
+    size |= {"batch": batch, "progress": shown}
+    try:
+        with refusing("FIT"):
+            found = certified(fit, policy, horizon=horizon, seed=seed, **size)
+    except Interrupted as stop:
+        found = stop.partial
+    except KeyboardInterrupt:
+        keep_fit(directory, read)
     numbers = {name: finite(each) for name, each in found.summary().items()}
     text = json.dumps({**numbers, "policy": policies[0]}, indent=2, allow_nan=False)
 
@@ -111,9 +118,11 @@ def certify(
         console.print(in_options(str(found)), markup=False, soft_wrap=True)
 
     picture = found.figure() if directory else {}
-    finish("certificate", directory, picture, text, None if as_json or quiet else show)
+    printed = None if as_json or quiet else show
+    finish("certificate", directory, picture, text, printed, found.interrupted)
     if as_json:
         typer.echo(text)
+    end(found.interrupted)
 
 
 def _arms(text: str | None) -> tuple[ArmsAre, int | None]:
@@ -131,9 +140,11 @@ def _arms(text: str | None) -> tuple[ArmsAre, int | None]:
     return ArmsAre.auto, count
 
 
-def _fitted(log: str, seed: int, reading: Reading) -> Any:
+def _fitted(log: str, seed: int, reading: Reading, shown: bool | None) -> Any:
     """Learn the prior of a log."""
+    from priorwise.advise.backtesting import LEARNING
+    from priorwise.core.progress import progress_of
     from priorwise.logs.fitting import fit_prior
 
-    with refusing("FIT"):
+    with refusing("FIT"), progress_of(1, LEARNING, shown=shown, parallel=None):
         return fit_prior(log, seed=seed, **reading.options)

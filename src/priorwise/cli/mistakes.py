@@ -69,7 +69,7 @@ def command_with(arguments: Mapping[str, Any]) -> str:
     for name, value in arguments.items():
         several = ",".join(value) if isinstance(value, list) else value
         words += [_written(name), "COLUMN" if several is None else str(several)]
-    return shlex.join(["priorwise", *context.command_path.split()[1:], *words, *options])
+    return shlex.join(["priorwise", context.info_name, *words, *options])
 
 
 def in_options(text: str) -> str:

@@ -150,8 +150,12 @@ def finish(
     picture: Mapping[str, bytes],
     text: str,
     show: "Callable[[Console], None] | None",
+    interrupted: str = "",
 ) -> None:
-    """Write the figure and the numbers of a command, show what it says, and name the files."""
+    """Write the figure and the numbers of a command, show what it says, and name the files. Those
+    of an ``interrupted`` command have names of their own: they replace no whole result.
+    """
+    command = f"interrupted-{command}" if interrupted else command
     files: list[Path] = []
     if directory is not None:
         contents = {f"{command}.{suffix}": content for suffix, content in picture.items()}
@@ -163,6 +167,26 @@ def finish(
         console = output()
         show(console)
         console.print(f"Wrote {', '.join(map(str, files))}", soft_wrap=True, highlight=False)
+
+
+def keep_fit(directory: Path | None, fit: Any) -> NoReturn:
+    """End after Ctrl-C without numbers; write the prior of a log, if it was learned by then."""
+    if fit is None or directory is None:
+        raise KeyboardInterrupt
+    content = f"{fit.fit.to_json()}\n".encode()
+    try:
+        (path,) = write_all(directory, {"interrupted-prior.json": content})
+    except OSError as error:
+        unwritten(error)
+    raise KeyboardInterrupt(
+        f"There are no numbers yet. Wrote the learned prior to {path}: priorwise certify takes it."
+    )
+
+
+def end(interrupted: str) -> None:
+    """End as after Ctrl-C if there is something to say of it."""
+    if interrupted:
+        raise KeyboardInterrupt(interrupted)
 
 
 def finite(value: Any) -> Any:

@@ -10,7 +10,7 @@ import typer
 from priorwise.cli import inputs
 from priorwise.cli.inputs import word
 from priorwise.cli.mistakes import in_options, refusing
-from priorwise.cli.output import fail, finish, finite, results_directory
+from priorwise.cli.output import end, fail, finish, finite, keep_fit, results_directory
 from priorwise.cli.reading import LogFile, Reading, print_notes, reads_log
 
 if TYPE_CHECKING:
@@ -54,16 +54,25 @@ def recommend(
 ) -> None:
     """Read, learn, simulate, advise, write."""
     from priorwise.advise.recommending import recommend as advised
+    from priorwise.core.progress import Interrupted
 
     directory = results_directory("advice", out, as_json)
     page = None if report is None else _page(report)
     inputs.check_batch(batch, horizon)
     shown = False if quiet else None
-    with refusing("LOG"):
-        how: Any = {"horizon": horizon, "seed": seed, "batch": batch, "progress": shown}
-        found = advised(log, **how, **reading.options)
+    how: Any = {"horizon": horizon, "seed": seed, "batch": batch, "progress": shown}
+    try:
+        with refusing("LOG"):
+            found = advised(log, **how, **reading.options)
+    except Interrupted as stop:
+        found = stop.partial or keep_fit(directory, stop.fit)
+    interrupted = found.interrupted
     if page is not None:
-        _write_page(page, found, log, reading.options, shown)
+        try:
+            end(interrupted)
+            _write_page(page, found, log, reading.options, shown)
+        except KeyboardInterrupt:
+            interrupted, page = f"{interrupted} The page {page} was not written.".lstrip(), None
     numbers = {name: finite(each) for name, each in found.summary().items()}
     numbers["policies"] = [
         {name: finite(each) for name, each in row.items()} for row in numbers["policies"]
@@ -78,9 +87,11 @@ def recommend(
             console.print(f"Wrote {page}", markup=False, soft_wrap=True)
 
     picture = found.figure() if directory is not None else {}
-    finish("advice", directory, picture, text, None if as_json or quiet else show)
+    printed = None if as_json or quiet else show
+    finish("advice", directory, picture, text, printed, found.interrupted)
     if as_json:
         typer.echo(text)
+    end(interrupted)
 
 
 def _page(text: str) -> Path:

@@ -21,6 +21,17 @@ SECONDS_OF_SPEED: Final = 120.0
 
 COMPILING: Final = "compiling, once per machine: about 20 s"
 
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a long call: ``partial`` is the result computed from what was done, ``fit`` the
+    prior that was learned; None where there is none yet.
+    """
+
+    def __init__(self, note: str = "", partial: Any = None, fit: Any = None) -> None:
+        super().__init__(note)
+        self.partial, self.fit = partial, fit
+
+
 # the bars of calls in progress, innermost last; threads that work for a call see its bar
 _here: "list[Progress]" = []
 

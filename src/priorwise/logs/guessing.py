@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from priorwise.logs.checking import EngineError, fetch
 from priorwise.logs.columns import Columns
+from priorwise.logs.spreadsheets import SPELLED
 
 NONE: Final = "none"
 """In place of the name of a column: take nothing for time, not even the order of the log."""
@@ -48,6 +49,9 @@ def with_guessed_time(table: Any, columns: Columns) -> tuple[Any, Columns]:
         kind = table[name].type()
         if kind.is_date() or kind.is_timestamp():
             times.append(name)
+        elif kind.is_string():
+            said = f"the column {name!r} has texts that are no times, and is not taken for time="
+            columns = replace(columns, said=(*columns.said, said))
     if not times:
         return table, columns
     if len(times) > 1:
@@ -55,8 +59,12 @@ def with_guessed_time(table: Any, columns: Columns) -> tuple[Any, Columns]:
         said = f"the columns {both} may be time=, and none of them is taken: name one with time="
         return table, replace(columns, said=(*columns.said, said))
     (name,) = times
+    lost = table[name].isnull()
+    for role in (columns.task, columns.action):
+        if table[role].type().is_string():  # rows of totals are left out later
+            lost = lost & ~table[role].isin(SPELLED).fill_null(False)
     tasks = table.group_by(table[columns.task].name("task")).aggregate(
-        first=table[name].min(), lost=table[name].isnull().sum()
+        first=table[name].min(), lost=lost.sum()
     )
     facts = fetch(tasks.aggregate(begins=tasks["first"].nunique(), lost=tasks.lost.sum()))
     if facts["lost"][0]:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from priorwise.core import validation
-from priorwise.logs.checking import EngineError, first_row, reason
+from priorwise.logs.checking import EngineError, fetch, first_row, reason
 
 MISSING: Final = (
     "reading a log needs Ibis with DuckDB: pip install 'ibis-framework[duckdb]' (or the extra "
@@ -30,6 +30,7 @@ TABLES: Final = ("columns", "column_names", "__arrow_c_stream__")
 LONGEST_HEAD: Final = 1 << 20
 NULLS: Final = 200
 """Bytes in which a text in UTF-16 has zeros."""
+TWO: Final = r"\d{1,2}"
 BOM: Final = "\ufeff"
 ZONE: Final = r":[0-9.]+ *(Z|z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 """How a time ends that says its zone."""
@@ -89,6 +90,24 @@ def one_kind_of_time(log: Any, column: str, encoding: str | None = None) -> None
     row = first_row(table, bare)
     if row is not None:
         raise ValueError(ZONES.format(row=row, where=log, name=column))
+
+
+def unclear_day(log: Any, column: str, encoding: str | None = None) -> str | None:
+    """Return a day of a column of a text file, if days may be read in two ways: 02/01/2024 where no
+    number above 12 shows which are the months, and 02.01.24. None if they are clear.
+    """
+    table, _, _ = open_log(log, encoding=encoding, texts=[column])
+    text = table[column].strip()
+    rows = table.select(text=text).filter(text.notnull() & (text != ""))
+    first = fetch(rows.limit(1))["text"]
+    if not len(first) or re.match(r"\d{4}", first[0]):  # the year comes first
+        return None
+    short = rows.text.re_search(rf"^{TWO}[-/.]{TWO}[-/.]\d\d(\D|$)").sum()
+    either = rows.text.re_search(rf"^{TWO}[-/]{TWO}[-/]\d{{4}}")
+    clear = rows.text.re_search(rf"^({TWO}[-/])?(1[3-9]|[23]\d)[-/]")
+    facts = fetch(rows.aggregate(short=short, either=either.sum(), clear=(either & clear).sum()))
+    unclear = facts["short"][0] or (facts["either"][0] and not facts["clear"][0])
+    return str(first[0]) if unclear else None
 
 
 def _ibis() -> Any:

@@ -17,7 +17,7 @@ from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, un
 from priorwise.logs.columns import Columns
 from priorwise.logs.features import constant_in_tasks, ends_of
 from priorwise.logs.guessing import parsed_times, with_guessed_time, without_time
-from priorwise.logs.opening import check_encoding, is_text, one_kind_of_time, open_log
+from priorwise.logs.opening import check_encoding, is_text, one_kind_of_time, open_log, unclear_day
 from priorwise.logs.spreadsheets import with_clicks, without_totals
 from priorwise.logs.times import Period, RewardAs, as_asked, positive_or_none
 from priorwise.logs.written import Decimal, clearly_points, numbers_of
@@ -312,6 +312,13 @@ def _read(
         has_order = log is not table  # rows of a database have none
         table, columns = with_guessed_time(table, columns)
         columns = replace(columns, ordered=columns.time is None and has_order)
+    dated = columns.time is not None and table[columns.time].type().is_temporal()
+    if dated and is_text(log) and (day := unclear_day(log, str(columns.time), encoding)):
+        twice = f"the days in {columns.time!r}, such as {day}, can be read in two ways"
+        if asked["time"] is not None:
+            raise ValueError(f"time: {twice}; write them as 2024-01-31")
+        said = f"{twice}, and are not taken for time=; write them as 2024-01-31"
+        columns = replace(columns, time=None, ordered=True, said=(*columns.said[:-1], said))
     if columns.context and columns.summed:
         raise ValueError(
             "context: features need one row per pull, but pulls= says that rows are sums"

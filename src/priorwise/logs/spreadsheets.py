@@ -193,6 +193,8 @@ def with_clicks(table: Any, columns: Columns, where: str) -> tuple[Any, tuple[st
             continue
         break
     wrong, vague, _ = tried[0]
+    largest = float(found["most"][0] or 0.0)
+    read = f", read as percentages because the largest is {largest:g}," if largest > 1.0 else ""
     row = first_row(table, wrong)
     cure = "name the column of clicks with reward=..."
     if row is None:
@@ -202,8 +204,8 @@ def with_clicks(table: Any, columns: Columns, where: str) -> tuple[Any, tuple[st
             "write the rates with more digits"
         )
     raise ValueError(
-        f"rate: {row} of {where} has a rate in the column {columns.rate!r} that gives no whole "
-        f"number of clicks between 0 and its {columns.pulls!r}; {cure}"
+        f"rate: {row} of {where} has a rate in the column {columns.rate!r}{read} that gives no "
+        f"whole number of clicks between 0 and its {columns.pulls!r}; {cure}"
     )
 
 

@@ -68,8 +68,9 @@ def numbers_of(
     if columns.time is not None:
         column, kind = table[columns.time], table[columns.time].type()
         if not (kind.is_temporal() or kind.is_numeric()) or kind.is_time():
+            content = "texts" if kind.is_string() else kind
             raise ValueError(
-                f"time: the column {columns.time!r} of {where} has {kind}, and neither times, "
+                f"time: the column {columns.time!r} of {where} has {content}, and neither times, "
                 "dates nor numbers"
             )
         picked["time"] = column
