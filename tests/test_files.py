@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.core.validation import shown
+from priorwise.core.errors import shown
 from priorwise.testing import base_seed
 
 PRIOR = pw.GaussianPrior([0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])

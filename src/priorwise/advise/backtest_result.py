@@ -8,6 +8,7 @@ import numpy as np
 from priorwise.advise.backtest_words import card, in_words
 from priorwise.advise.gains import is_as_good, is_measurable, share_kept
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
@@ -204,7 +205,7 @@ class Backtest(Tabular):
 
     def _line(self, name: str) -> Line:
         if not isinstance(name, str) or name not in self.lines:
-            wrong, known = validation.shown(name), ", ".join(self.lines)
+            wrong, known = shown(name), ", ".join(self.lines)
             raise KeyError(f"no policy {wrong} in this backtest; there are {known}")
         return self.lines[name]
 

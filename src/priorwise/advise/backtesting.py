@@ -12,6 +12,7 @@ from priorwise.advise.predicting import predicted
 from priorwise.advise.replay import Player
 from priorwise.advise.replaying import recorded_in, replayed
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.family import ask, for_arms, offers
 from priorwise.core.progress import Interrupted, progress_of
 from priorwise.core.protocols import MeanBelief, Seen, monte_carlo_n
@@ -220,7 +221,7 @@ def _check(policies: Mapping[str, Any]) -> None:
         if isinstance(each, tuple) and len(each) != 2:
             raise TypeError(
                 "policies must map a name to a policy or to (policy, believed), got "
-                f"{validation.shown({name: each})}"
+                f"{shown({name: each})}"
             )
         doors.policy("policies", each[0] if isinstance(each, tuple) else each, memory=True)
 
@@ -234,7 +235,7 @@ def _check_arms(later: Log, fit: LogFit, arms: Arms) -> None:
     if fresh.size:
         more = f" (and {fresh.size - 1:,} more)" if fresh.size > 1 else ""
         raise ValueError(
-            f"action: no earlier task has the arm {validation.shown(str(later.arms[fresh[0]]))}"
+            f"action: no earlier task has the arm {shown(str(later.arms[fresh[0]]))}"
             f"{more}, so that nothing is learned of it; leave its rows out, or pass arms='new' for "
             "a prior that does not tell arms apart"
         )

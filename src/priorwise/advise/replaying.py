@@ -8,7 +8,7 @@ import numpy as np
 
 from priorwise.advise.backtest_result import Line
 from priorwise.advise.replay import Player, Recorded
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.progress import progress_of
 from priorwise.core.tiles import LANES
 from priorwise.core.types import BoolArray, FloatArray, IntArray
@@ -23,7 +23,7 @@ def recorded_in(log: Log, arms: Arms) -> Recorded:
     counts, sums = log.grid(log.pulls, arms), log.grid(log.sums, arms)
     empty = counts.sum(axis=1) == 0.0
     if empty.any():
-        name = validation.shown(str(log.tasks[np.argmax(empty)]))
+        name = shown(str(log.tasks[np.argmax(empty)]))
         raise ValueError(f"pulls: the task {name} has no pull; leave its rows out")
     if log.not_binary is None:
         return Recorded(counts, sums)

@@ -44,7 +44,7 @@ def between_one_and(most: int) -> Callable[[int | None], int | None]:
 
     def check(value: int | None) -> int | None:
         if value is not None and not 1 <= value <= most:
-            from priorwise.core.validation import shown
+            from priorwise.core.errors import shown
 
             limit = "at least 1" if value < 1 else f"at most {most:,}"
             raise typer.BadParameter(f"must be {limit}, got {shown(value)}")
@@ -101,7 +101,7 @@ def read_fit(option: str, path: str) -> Any:
 
 
 def _read(load: Callable[[Any], Any], option: str, path: str, cure: str) -> Any:
-    from priorwise.core.validation import SHOWN_PATH, shown
+    from priorwise.core.errors import SHOWN_PATH, shown
 
     if not path:
         fail(option, f"is empty, as an unset variable of the shell is; pass a prior file; {cure}")
@@ -219,7 +219,7 @@ def read_policy(word: str) -> Policy:
     try:
         return parse_policy(word)
     except (TypeError, ValueError) as error:
-        from priorwise.core.validation import shown
+        from priorwise.core.errors import shown
 
         fail("--policy", f"{shown(word, quoted=False)}: {error}")
 

@@ -214,7 +214,7 @@ def _say(message: str, command: str = "") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from priorwise.core.validation import printable
+    from priorwise.core.errors import printable
 
     line = printable(" ".join(message.split()))
     if len(line) > LONGEST:

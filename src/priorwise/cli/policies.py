@@ -5,15 +5,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
+from priorwise.core.errors import shown
+
 if TYPE_CHECKING:
     from priorwise.core.protocols import Policy
-
-
-def shown(value: object) -> str:
-    """Imported when a word is wrong."""
-    from priorwise.core import validation
-
-    return validation.shown(value)
 
 
 Settings = dict[str, Callable[[str], Any]]

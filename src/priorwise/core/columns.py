@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
+from priorwise.core.errors import shown
 from priorwise.core.runs import Trajectory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.core.validation import Shape
@@ -65,7 +66,7 @@ def _check_slice(name: str, value: slice) -> None:
         value.indices(1)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{name} must be a slice of whole numbers, got {validation.shown(value)}: {error}"
+            f"{name} must be a slice of whole numbers, got {shown(value)}: {error}"
         ) from None
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
+from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen
 from priorwise.core.seen import RealActions
 from priorwise.core.streams import Stream
@@ -68,7 +69,7 @@ def fixed_prior(name: str, value: Any) -> None:
     role(name, value, "a prior", "arms", "sample", "belief")
     real = getattr(value, "actions", None)
     if real is not None and not isinstance(real, RealActions):
-        raise TypeError(f"{name}.actions must be RealActions(...), got {validation.shown(real)}")
+        raise TypeError(f"{name}.actions must be RealActions(...), got {shown(real)}")
     validation.count(f"{name}.arms", value.arms, least=1 if real is None else 0)
 
 
@@ -150,7 +151,7 @@ def function(name: str, value: Any, *arguments: str) -> None:
     """Check that a value is a function that takes so many arguments by place."""
     what = f"{name} must be a function of ({', '.join(arguments)})"
     if not callable(value):
-        raise TypeError(f"{what}, got {validation.shown(value)}")
+        raise TypeError(f"{what}, got {shown(value)}")
     try:
         inspect.signature(value).bind(*arguments)
     except ValueError:  # some built-in functions have no signature

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pkgutil import iter_modules
 from typing import Any, Final, final
 
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
 from priorwise.core.statistics import PerTask
@@ -171,7 +171,7 @@ def register(family: Family) -> Family:
     priors = family.priors
     if not isinstance(priors, tuple) or not all(isinstance(each, type) for each in priors):
         what = f"priors of the family {family.name!r} must be a tuple of classes"
-        raise TypeError(f"{what}, got {validation.shown(priors)}")
+        raise TypeError(f"{what}, got {shown(priors)}")
     for prior in family.priors:
         known = _FAMILIES.get(prior)
         if known is not None and known.name != family.name:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
 
-from priorwise.core.validation import shown
+from priorwise.core.errors import shown
 
 
 def file_path(path: str | os.PathLike[str]) -> Path:

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
+from priorwise.core.errors import SHOWN_PATH, shown
 from priorwise.core.files import file_path, write_whole
-from priorwise.core.validation import SHOWN_PATH, numbers, shown, word
+from priorwise.core.validation import numbers, word
 
 VERSION: Final = 1
 

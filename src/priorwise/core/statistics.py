@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import columns as checked
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray, IntArray
@@ -112,14 +113,14 @@ class PerTask(Serializable):
         """
         rows = np.atleast_1d(np.arange(self.tasks)[checked.chosen_tasks(index, self.tasks)])
         if rows.size == 0:
-            none = f"index {validation.shown(index)} leaves none of the {self.tasks} tasks"
+            none = f"index {shown(index)} leaves none of the {self.tasks} tasks"
             raise IndexError(f"{none}; statistics need at least one")
         return self._with(self._each(lambda column: column[rows]))
 
     def __getitem__(self, index: ArrayLike | slice) -> Self:
         """Return some of the tasks."""
         if isinstance(index, tuple):
-            wrong = validation.shown(index)
+            wrong = shown(index)
             raise IndexError(f"index has one axis, the tasks, got {wrong}; a list chooses several")
         return self.take(index)
 
@@ -188,7 +189,7 @@ class PerTask(Serializable):
     def _agreed(self, name: str, mine: Any, yours: Any) -> Any:
         """Return what two sets of tasks share; one that does not say takes what the other says."""
         if mine is not None and yours is not None and not _same(mine, yours):
-            here, there = validation.shown(mine), validation.shown(yours)
+            here, there = shown(mine), shown(yours)
             raise ValueError(f"{name} must agree, but are {here} here and {there} there")
         return yours if mine is None else mine
 

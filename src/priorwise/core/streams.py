@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 
 from priorwise.core import hashing, sizes, validation
+from priorwise.core.errors import shown
 from priorwise.core.hashing import boost, box_muller, gamma_attempt, invert, student, unit, word_of
 from priorwise.core.types import BoolArray, FloatArray, IntArray, UIntArray
 
@@ -235,9 +236,7 @@ class Stream:
         """
         for name, value in named.items():
             if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
-                raise TypeError(
-                    f"{name} must be an array of numbers, got {validation.shown(value)}"
-                )
+                raise TypeError(f"{name} must be an array of numbers, got {shown(value)}")
             # or attempts would never end
             if value.size and not (value.min() > 0.0 and value.max() < np.inf):
                 raise ValueError(
@@ -258,7 +257,7 @@ class Stream:
 def _check_shape(shape: tuple[int, ...]) -> None:
     for n in shape:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise ValueError(f"shape must be non-negative integers, got {validation.shown(shape)}")
+            raise ValueError(f"shape must be non-negative integers, got {shown(shape)}")
 
 
 @final

@@ -2,7 +2,6 @@
 do.
 """
 
-import reprlib
 from collections.abc import Sequence
 from typing import Any, Final, get_args
 
@@ -10,6 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes
+from priorwise.core.errors import SHOWN_PATH as SHOWN_PATH  # noqa: PLC0414 - for serve
+from priorwise.core.errors import printable as printable  # noqa: PLC0414 - for serve
+from priorwise.core.errors import shown as shown  # noqa: PLC0414 - for serve
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 
 Shape = tuple[int | None, ...]  # None: any size
@@ -18,37 +20,6 @@ SINGULAR: Final = 1e-13
 
 LARGEST: Final = 1e100
 """Beyond this, squares and products of a few numbers leave the range of floats."""
-
-SHOWN: Final = 80  # characters of a value that an error shows
-SHOWN_PATH: Final = 300
-"""Characters of a path that an error shows: most are shown whole, so that they can be found."""
-
-
-def shown(value: Any, *, quoted: bool = True, most: int = SHOWN) -> str:
-    """Return a value as an error shows it: its start and end where it has more than ``most``
-    letters, and on one line.
-    """
-    if isinstance(value, str):
-        clipped = value if len(value) <= most else f"{value[: most - 20]}...{value[-12:]}"
-        text = repr(clipped) if quoted else printable(" ".join(clipped.split()))
-        return text + f" ({len(value):,} letters)" * (clipped is not value)
-    try:
-        text = " ".join(_SHORT.repr(value).split())
-    except Exception:  # a class of a user, or an integer of thousands of digits
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= most else f"{text[: most - 20]}...{text[-12:]}"
-
-
-def printable(text: str) -> str:
-    """Return text with codes in place of the characters that would steer a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
-
-
-_SHORT: Final = reprlib.Repr()
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxarray = 8
-_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = SHOWN
 
 
 def freeze(value: Any, **fields: Any) -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from priorwise.core.errors import shown
 from priorwise.core.files import file_path, write_whole
 from priorwise.core.types import FloatArray
-from priorwise.core.validation import shown
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core import validation
+from priorwise.core.errors import printable
 from priorwise.logs.columns import Columns
 
 LARGEST: Final = 1.7976931348623157e308
@@ -214,4 +214,4 @@ def reason(error: Exception) -> str:
     """What an engine says, without its hints on options of its own."""
     lines = [line.strip().rstrip(".") for line in str(error).strip().splitlines()]
     said = lines[: lines.index("")] if "" in lines else lines
-    return validation.printable(". ".join(said[:3]))[:400]
+    return printable(". ".join(said[:3]))[:400]

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.family import Family, ask, families, offers
 from priorwise.core.fits import PriorFit
 from priorwise.families.mixture.likelihood.estimator import MixtureMarginalLikelihood
@@ -109,7 +110,7 @@ def candidates(
     if (asked != "auto" and asked not in known) or (colon and not structure):
         raise ValueError(
             f"family must be 'auto' or one of {', '.join(sorted(known))} (or two of one of them), "
-            f"got {validation.shown(family)}"
+            f"got {shown(family)}"
         )
     new = log.new_arms if arms == "auto" else arms == "new"
     facts: Any = {"new_arms": new, "arms": len(log.arms), "context": len(log.columns.context)}
@@ -185,4 +186,4 @@ def _nothing_fits(log: Log, family: str, new: bool, noise_var: float | None) -> 
     if structure and not reasons:
         reasons.append(f"{name} has no structure {structure!r} for it; family={name!r} tries all")
     why = "; ".join(reasons) or "see the families' structures in the documentation"
-    raise ValueError(f"family={validation.shown(family)} does not fit this log: {why}")
+    raise ValueError(f"family={shown(family)} does not fit this log: {why}")

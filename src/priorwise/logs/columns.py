@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.logs.naming import (
     BY_WORD,
     GUESSES,
@@ -162,7 +162,7 @@ class Columns:
 def _listed(role: str, names: Any) -> tuple[str, ...]:
     """Several columns; one may stand by itself."""
     if names is not None and not isinstance(names, (str, Sequence)):
-        raise TypeError(f"{role} must be a list of columns, got {validation.shown(names)}")
+        raise TypeError(f"{role} must be a list of columns, got {shown(names)}")
     return (names,) if isinstance(names, str) else tuple(names or ())
 
 
@@ -177,9 +177,7 @@ def _listing(names: Sequence[str]) -> str:
 
 
 def _unknown(role: str, name: str, names: Sequence[str], where: str) -> None:
-    raise ValueError(
-        f"{role}={validation.shown(name)} is no column of {where}; it has {_listing(names)}"
-    )
+    raise ValueError(f"{role}={shown(name)} is no column of {where}; it has {_listing(names)}")
 
 
 def _unsure(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table
 from priorwise.core.types import IntArray
@@ -46,9 +46,9 @@ def constant_in_tasks(
         for end in ends:
             (wrong,) = np.nonzero(end != values[task_of])
             if wrong.size:
-                task = validation.shown(str(tasks[task_of[wrong[0]]]))
+                task = shown(str(tasks[task_of[wrong[0]]]))
                 two = " and ".join(
-                    validation.shown(each)
+                    shown(each)
                     for each in [values[task_of[wrong[:1]]].item(), end[wrong[:1]].item()]
                 )
                 raise ValueError(

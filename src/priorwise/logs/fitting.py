@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate, percent
 from priorwise.core.family import for_arms
 from priorwise.core.fits import PriorFit, named
@@ -286,7 +287,7 @@ def fit_read(
     if isinstance(fade, float):
         read, starts = fading(read, starts, fade, seed)
     if arms not in ("auto", "same", "new"):
-        raise ValueError(f"arms must be 'auto', 'same' or 'new', got {validation.shown(arms)}")
+        raise ValueError(f"arms must be 'auto', 'same' or 'new', got {shown(arms)}")
     if len(read.tasks) < 2:
         raise ValueError(
             f"task: the column {read.columns.task!r} has one task only; a prior is learned from "
@@ -295,7 +296,7 @@ def fit_read(
     if len(read.arms) < 2 and read.gram is None:
         raise ValueError(
             f"action: the column {read.columns.action!r} has one arm only, "
-            f"{validation.shown(str(read.arms[0]))}; there is nothing to choose between"
+            f"{shown(str(read.arms[0]))}; there is nothing to choose between"
         )
     noise_var = positive_or_none("noise_var", noise_var)
     models, statistics = candidates(read, family, arms, contexts, noise_var, seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.logs.checking import EngineError, fetch, first_row, reason
 
 MISSING: Final = (
@@ -144,7 +144,7 @@ def _mixed(log: Any) -> str:
             first = first or (None if each is None else type(each))
             if each is not None and type(each) is not first:
                 return (
-                    f"row {row + 1:,} of the column {name!r} has {validation.shown(each)}, which "
+                    f"row {row + 1:,} of the column {name!r} has {shown(each)}, which "
                     "is of another type than the rows above; make them one type"
                 )
     return ""
@@ -173,7 +173,7 @@ def _file(
     if kind is None and not many:
         raise ValueError(
             f"log must be a file ending in {', '.join(ENDINGS)}, or a folder of Parquet files, got "
-            f"{validation.shown(str(path))}"
+            f"{shown(str(path))}"
         )
     if not many and not path.is_file():
         raise FileNotFoundError(f"log: there is no file {str(path)!r}")
@@ -263,7 +263,7 @@ def check_encoding(encoding: Any) -> None:
     if not text:
         raise ValueError(
             "encoding must be the name of an encoding, such as 'latin-1' or 'utf-16', got "
-            f"{validation.shown(encoding)}"
+            f"{shown(encoding)}"
         )
 
 
@@ -342,5 +342,5 @@ def _once(names: Iterable[Any], where: str) -> None:
     twice = [name for name, count in Counter(str(n).lower() for n in names).items() if count > 1]
     if twice:
         raise _TwiceError(
-            f"log: {where} has the column {validation.shown(twice[0])} more than once; rename one"
+            f"log: {where} has the column {shown(twice[0])} more than once; rename one"
         )

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.sizes import check_memory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.logs.checking import EngineError, checked, fetch, fetch_table, unknown
@@ -127,7 +127,7 @@ class Log:
 
     def _check_size(self, width: int) -> None:
         tasks, rows = len(self.tasks), np.bincount(self.task)
-        widest = f"the task {validation.shown(str(self.tasks[rows.argmax()]))} has {rows.max():,}"
+        widest = f"the task {shown(str(self.tasks[rows.argmax()]))} has {rows.max():,}"
         check_memory(
             f"action: a table of {tasks:,} tasks with {width:,} arms each ({widest})",
             8.0 * 8.0 * tasks * width,
@@ -274,14 +274,14 @@ def read_log(
 
     """
     if missing not in ("refuse", "drop"):
-        raise ValueError(f"missing must be 'refuse' or 'drop', got {validation.shown(missing)}")
+        raise ValueError(f"missing must be 'refuse' or 'drop', got {shown(missing)}")
     asked: Any = {"task": task, "action": action, "reward": reward, "pulls": pulls}
     asked |= {"squares": squares, "context": context, "time": time, "propensity": propensity}
     asked |= {"task_features": task_features, "rate": rate}
     period = Period(since, until, positive_or_none("window", window))
     check_encoding(encoding)
     if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal must be '.' or ',', got {validation.shown(decimal)}")
+        raise ValueError(f"decimal must be '.' or ',', got {shown(decimal)}")
     options: Any = (asked, missing, period, reward_as, encoding, decimal)
     try:
         return _read(log, False, *options)

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.checking import fetch, fetch_table, unknown
 from priorwise.logs.columns import Columns
@@ -96,15 +97,14 @@ def moment(name: str, value: Any, column: str, kind: Any) -> Any:
             return validation.number(name, float(value) if isinstance(value, str) else value)
         except ValueError as error:
             raise ValueError(
-                f"{name} must be a number, as the column {column!r} has, got "
-                f"{validation.shown(value)}"
+                f"{name} must be a number, as the column {column!r} has, got {shown(value)}"
             ) from error
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:
         raise ValueError(
             f"{name} must be a day or a time, such as 2024-01-31 or 2024-01-31T12:00, got "
-            f"{validation.shown(value)}"
+            f"{shown(value)}"
         ) from error
     if not isinstance(found, date):
         raise TypeError(f"{name} must be a day or a time, got {type(value).__name__}")
@@ -149,7 +149,7 @@ def half_life_or_none(value: Any) -> float | Literal["auto"] | None:
         return positive_or_none("half_life", float(value))
     except ValueError as error:
         raise ValueError(
-            f"half_life must be a positive number, 'auto' or 'none', got {validation.shown(value)}"
+            f"half_life must be a positive number, 'auto' or 'none', got {shown(value)}"
         ) from error
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Policy
 from priorwise.core.runs import Run, joined
@@ -42,7 +43,7 @@ def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> 
     if not isinstance(exploration, Exploration):
         if isinstance(exploration, type) or not hasattr(exploration, "act"):
             needed = "exploration must be a policy or have segments(episodes, seed=...)"
-            raise TypeError(f"{needed}, got {validation.shown(exploration)}")
+            raise TypeError(f"{needed}, got {shown(exploration)}")
         return [(exploration, episodes)] if episodes else []
     plan = [segment for segment in exploration.segments(episodes, seed=seed) if segment[1]]
     if sum(number for _, number in plan) != episodes:

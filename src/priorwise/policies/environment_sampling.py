@@ -15,6 +15,7 @@ from priorwise.core import doors, enumeration, sizes, validation
 from priorwise.core.action_laws import ActionLaw, BestActionBelief, RealActionLaw
 from priorwise.core.allocation import Allocates
 from priorwise.core.drawn import drawn_environments
+from priorwise.core.errors import shown
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -85,7 +86,7 @@ class EnvironmentSampling(Allocates):
         except (TypeError, ValueError):
             raise ValueError(
                 "rule must return one probability for each task and arm, an array of numbers, got "
-                f"{validation.shown(law)}"
+                f"{shown(law)}"
             ) from None
 
     @by_step

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from priorwise.core import validation
 from priorwise.core.choosing import level, ties
+from priorwise.core.errors import shown
 from priorwise.core.lookahead import RepeatedLookaheadBelief, numbers_of_pulls
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
@@ -49,11 +49,11 @@ class ExactKnowledgeGradient(shared.Scored):
     def __post_init__(self) -> None:
         shared.check_alpha(self.alpha)
         if isinstance(self.pulls, bool) or self.pulls not in (1, "best"):
-            raise ValueError(f"pulls must be 1 or 'best', got {validation.shown(self.pulls)}")
+            raise ValueError(f"pulls must be 1 or 'best', got {shown(self.pulls)}")
         if self.pulls == "best" and not (isinstance(self.alpha, str) and self.alpha == "online"):
             raise ValueError(
                 "pulls='best' counts the pulls that are left and needs alpha='online', got "
-                f"{validation.shown(self.alpha)}"
+                f"{shown(self.alpha)}"
             )
 
     @property

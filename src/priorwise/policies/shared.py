@@ -10,6 +10,7 @@ from priorwise.core import doors, sizes, validation
 from priorwise.core.action_laws import ActionLaw, tied_law
 from priorwise.core.allocation import Allocates
 from priorwise.core.choosing import level, pick
+from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
@@ -43,7 +44,7 @@ def check_alpha(alpha: Alpha) -> None:
 def _check_alpha(value: object) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating)):
         what = "a number, 'online' or a function of (step, horizon)"
-        raise ValueError(f"alpha must be {what}, got {validation.shown(value)}")
+        raise ValueError(f"alpha must be {what}, got {shown(value)}")
     number = validation.number("alpha", value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"alpha must lie in [0, 1], got {number:g}")

@@ -9,6 +9,7 @@ from priorwise.core import protocols as roles
 from priorwise.core import validation
 from priorwise.core.allocation import player_at
 from priorwise.core.choosing import pick
+from priorwise.core.errors import shown
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray
@@ -52,7 +53,7 @@ def pair(whose: Any, method: str, what: str, value: Any) -> tuple[Any, Any]:
     """Refuse what is not a pair."""
     if not isinstance(value, tuple) or len(value) != 2:
         name = f"{type(whose).__name__}.{method}"
-        raise TypeError(f"{name} must return a pair of {what}, got {validation.shown(value)}")
+        raise TypeError(f"{name} must return a pair of {what}, got {shown(value)}")
     return value
 
 

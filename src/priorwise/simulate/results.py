@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.runs import Block, Run, StepCurves, numbers_of, trajectory_of
@@ -151,7 +152,7 @@ class Comparison(Tabular):
     def _paired(self, pairs: dict[tuple[str, str], Estimate], first: str, second: str) -> Estimate:
         for name in (first, second):
             if not isinstance(name, str) or name not in self.runs:
-                wrong, known = validation.shown(name), ", ".join(self.runs)
+                wrong, known = shown(name), ", ".join(self.runs)
                 raise KeyError(f"no policy {wrong} in this comparison; there are {known}")
         if first == second:
             return Estimate(0.0, 0.0)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.estimates import percent
 from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import progress_of
@@ -116,7 +117,7 @@ def compare(
         if not isinstance(name, str) or (isinstance(value, tuple) and len(value) != 2):
             raise TypeError(
                 "policies must map a name to a policy or to (policy, believed), got "
-                f"{validation.shown({name: value})}"
+                f"{shown({name: value})}"
             )
         validation.text("a name in policies", name)
     default = prior if believed is None else believed

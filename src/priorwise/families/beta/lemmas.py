@@ -27,6 +27,7 @@ from scipy.special import polygamma
 
 from priorwise.core import validation
 from priorwise.core.design import least_tasks
+from priorwise.core.errors import shown
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.prior import BetaPrior
 
@@ -137,7 +138,7 @@ def _parameters(name: str, value: ArrayLike) -> FloatArray:
     """Check parameters of Beta laws, of any shape."""
     checked = validation.positive(name, validation.numbers(name, value))
     if not np.isfinite(checked).all():
-        raise ValueError(f"{name} must be finite, got {validation.shown(value)}")
+        raise ValueError(f"{name} must be finite, got {shown(value)}")
     return checked
 
 

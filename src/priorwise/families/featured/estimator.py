@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import doors
+from priorwise.core.errors import shown
 from priorwise.core.family import ask
 from priorwise.core.fits import PriorFit
 from priorwise.families.featured.prior import FeaturedPrior
@@ -54,8 +55,7 @@ class FeaturedMarginalLikelihood:
         if first is not None:
             if not isinstance(first, FeaturedPrior) or first.features != data.features:
                 raise ValueError(
-                    "start must be a fit or prior with the same features, got "
-                    f"{validation.shown(first)}"
+                    f"start must be a fit or prior with the same features, got {shown(first)}"
                 )
             effects, first = first.slopes * data.features.scale, first.base
         begin = self.estimator.fit(data.seen).prior if first is None else first

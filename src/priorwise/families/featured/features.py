@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 
@@ -174,7 +175,7 @@ class TaskFeatures(Serializable):
 
 def _list(name: str, value: Any) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError(f"{name} must be a list, got {validation.shown(value)}")
+        raise TypeError(f"{name} must be a list, got {shown(value)}")
     return value
 
 
@@ -184,7 +185,7 @@ def _columns(given: Any, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(given, Mapping) and not hasattr(given, "columns"):
         raise TypeError(
             f"features must map {wanted} to their values, or be a frame with these columns, got "
-            f"{validation.shown(given)}"
+            f"{shown(given)}"
         )
     there = list(given if isinstance(given, Mapping) else given.columns)
     lacking = [name for name in names if name not in there]
@@ -192,9 +193,7 @@ def _columns(given: Any, names: Sequence[str]) -> dict[str, Any]:
         raise ValueError(f"features: {lacking[0]!r} is missing; the prior depends on {wanted}")
     odd = [name for name in there if name not in names]
     if odd and isinstance(given, Mapping):
-        raise ValueError(
-            f"features: the prior does not depend on {validation.shown(odd[0])}, but on {wanted}"
-        )
+        raise ValueError(f"features: the prior does not depend on {shown(odd[0])}, but on {wanted}")
     return {name: given[name] for name in names}
 
 
@@ -204,7 +203,7 @@ def _numbers(name: str, values: NDArray[Any]) -> FloatArray:
     except (TypeError, ValueError):
         read = np.array([[np.nan]])
     if not np.isfinite(read).all():
-        wrong = validation.shown(values.ravel()[int(np.argmin(np.isfinite(read)))])
+        wrong = shown(values.ravel()[int(np.argmin(np.isfinite(read)))])
         raise ValueError(f"features[{name!r}] must be a finite number, got {wrong}")
     return read
 
@@ -216,7 +215,7 @@ def _places(name: str, values: NDArray[Any], words: tuple[str, ...]) -> FloatArr
             known = ", ".join(map(repr, words[:SHOWN])) + (", ..." if len(words) > SHOWN else "")
             raise ValueError(
                 f"features[{name!r}] must be one of the words that tasks of the log have, {known}; "
-                f"got {validation.shown(each)}"
+                f"got {shown(each)}"
             )
         found[row, words.index(each)] = 1.0
     return found[:, 1:]
@@ -235,8 +234,8 @@ def _words(name: str, values: NDArray[Any], tasks: Any) -> tuple[str, ...] | Non
         word = words[absent.index(True)]
         row = int(np.argmax(values.astype(str) == word))
         raise ValueError(
-            f"task_features: the task {validation.shown(str(tasks[row]))} has "
-            f"{validation.shown(str(word))} in the column {name!r}, where others have numbers; a "
+            f"task_features: the task {shown(str(tasks[row]))} has "
+            f"{shown(str(word))} in the column {name!r}, where others have numbers; a "
             "task needs all its features"
         )
     if len(words) > MOST_WORDS:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, NoReturn, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.family import ask
 from priorwise.core.fits import PriorFit, ReadablePrior
 from priorwise.core.serial import Serializable
@@ -58,7 +59,7 @@ class FeaturedPrior(Serializable):
         """Check and freeze."""
         doors.prior("base", base)
         if not isinstance(features, TaskFeatures):
-            raise TypeError(f"features must be TaskFeatures, got {validation.shown(features)}")
+            raise TypeError(f"features must be TaskFeatures, got {shown(features)}")
         ask(base, "featured", "FeaturedPrior", "base")
         labels = features.labels
         if isinstance(effects, Mapping):
@@ -66,7 +67,7 @@ class FeaturedPrior(Serializable):
                 raise ValueError(f"effects must be those of {', '.join(map(repr, labels))}")
             effects = [effects[label] for label in labels]
         if isinstance(effects, str) or not hasattr(effects, "__len__"):
-            raise TypeError(f"effects must be a list, got {validation.shown(effects)}")
+            raise TypeError(f"effects must be a list, got {shown(effects)}")
         if len(effects) != len(labels):
             raise ValueError(
                 f"effects must be {len(labels)}, as the features are, not {len(effects)}"
@@ -77,7 +78,7 @@ class FeaturedPrior(Serializable):
             if value.shape != shape or not np.isfinite(value).all():
                 raise ValueError(
                     f"effects[{label!r}] must be finite, of the shape of the base's mean, {shape}, "
-                    f"got {validation.shown(each)}"
+                    f"got {shown(each)}"
                 )
             value.setflags(write=False)
             made[label] = value

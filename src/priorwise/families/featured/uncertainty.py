@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.fits import named
 from priorwise.core.types import FloatArray
 from priorwise.core.uncertainty import Uncertainty
@@ -44,7 +45,7 @@ class FeaturedUncertainty(Uncertainty):
     def __init__(self, law: Any, covariance: ArrayLike, slope: ArrayLike) -> None:
         """Check and freeze the law."""
         if not isinstance(law, Uncertainty) or not hasattr(law, "moved"):
-            raise TypeError(f"law must be that of a base's fit, got {validation.shown(law)}")
+            raise TypeError(f"law must be that of a base's fit, got {shown(law)}")
         moves = validation.matrix("slope", slope)
         spread = validation.covariance("covariance", covariance, moves.shape[1])
         validation.freeze(self, law=law, covariance=spread, slope=moves)

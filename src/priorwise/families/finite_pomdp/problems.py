@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.types import FloatArray
 from priorwise.families.finite_pomdp.planner import Planner
 from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
@@ -155,13 +156,11 @@ def _weights(probs: ArrayLike | None, count: int) -> FloatArray:
 
 def _cells(maps: Sequence[str]) -> list[str]:
     if isinstance(maps, str) or not isinstance(maps, Sequence) or not len(maps):
-        raise TypeError(
-            f"maps must be a list of maps such as ['|..G', 'G..|'], got {validation.shown(maps)}"
-        )
+        raise TypeError(f"maps must be a list of maps such as ['|..G', 'G..|'], got {shown(maps)}")
     rows = [validation.word("a map in maps", each) for each in maps]
     for row in rows:
         if len(row) != len(rows[0]):
             raise ValueError(f"maps must have one length, got {rows[0]!r} and {row!r}")
         if set(row) - set(".|G"):
-            raise ValueError(f"maps must be made of '.', '|' and 'G', got {validation.shown(row)}")
+            raise ValueError(f"maps must be made of '.', '|' and 'G', got {shown(row)}")
     return rows

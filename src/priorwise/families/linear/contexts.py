@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -50,7 +51,7 @@ def law_of_contexts(contexts: Any) -> Contexts:
         raise TypeError(
             "contexts must say where the features come from: SphereContexts(arms=...), an array "
             "(pool, arm, dim), "
-            f"or an object with arms and draw(rng, dim); got {validation.shown(contexts)}"
+            f"or an object with arms and draw(rng, dim); got {shown(contexts)}"
         )
     law: Contexts = contexts
     return law

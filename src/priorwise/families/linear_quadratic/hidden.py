@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
 from priorwise.core.action_laws import RealActionLaw
+from priorwise.core.errors import shown
 from priorwise.core.numerics import rescaled, symmetric
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
@@ -156,7 +157,7 @@ class FiniteLqgPrior(Serializable):
         if not isinstance(plant, HiddenPlant):
             raise TypeError(
                 "plant must be a HiddenPlant(observation, output_cost, action_cost, noise_var, "
-                f"output_var), got {validation.shown(plant)}"
+                f"output_var), got {shown(plant)}"
             )
         support = len(np.atleast_1d(validation.numbers("transition", transition)))
         a, b = plant.plant.system(transition, control, many=support)

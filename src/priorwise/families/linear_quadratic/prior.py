@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.separable import SeparableTasks
@@ -133,8 +134,7 @@ def checked_plant(plant: Any) -> Plant:
     """Refuse what is not a plant."""
     if not isinstance(plant, Plant):
         raise TypeError(
-            "plant must be a Plant(state_cost, action_cost, noise_var), got "
-            f"{validation.shown(plant)}"
+            f"plant must be a Plant(state_cost, action_cost, noise_var), got {shown(plant)}"
         )
     return plant
 

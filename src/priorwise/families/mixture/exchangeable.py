@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.family import belief_for_arms
 from priorwise.core.protocols import Environment
 from priorwise.core.serial import Serializable
@@ -45,7 +46,7 @@ class ExchangeableMixturePrior(Serializable):
     def __init__(self, components: Sequence[Any], probs: ArrayLike) -> None:
         """Check and freeze the components."""
         if isinstance(components, str) or not isinstance(components, Sequence):
-            wrong = validation.shown(components)
+            wrong = shown(components)
             raise TypeError(f"components must be a list of priors, got {wrong}")
         parts = tuple(components)
         if not parts:
@@ -54,7 +55,7 @@ class ExchangeableMixturePrior(Serializable):
             if isinstance(part, type) or not hasattr(part, "for_arms"):
                 raise TypeError(
                     f"components[{place}] must be a prior of exchangeable arms, with for_arms(n), "
-                    f"got {validation.shown(part)}; MixturePrior takes others"
+                    f"got {shown(part)}; MixturePrior takes others"
                 )
         probs = validation.probabilities("probs", probs, len(parts))
         MixturePrior([part.for_arms(1) for part in parts], probs)  # says what does not fit

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from priorwise.core import doors, validation
 from priorwise.core.drawn import DrawnComponents, drawn_environments
+from priorwise.core.errors import shown
 from priorwise.core.family import ask, statistics_of
 from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
@@ -239,7 +240,7 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
     of features.
     """
     if isinstance(components, str) or not isinstance(components, Sequence):
-        raise TypeError(f"{name} must be a list of priors, got {validation.shown(components)}")
+        raise TypeError(f"{name} must be a list of priors, got {shown(components)}")
     parts = tuple(components)
     if not parts:
         raise ValueError(f"{name} must hold at least one prior")

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from priorwise.core import validation
 from priorwise.core.columns import chosen_tasks, pulls_of
+from priorwise.core.errors import shown
 from priorwise.core.family import ask, statistics_of, unseen
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
@@ -51,7 +52,7 @@ class MixtureStatistics(PerTask):
         if not parts or not all(isinstance(each, PerTask) for each in parts):
             raise TypeError(
                 "parts must be a list with the statistics of each component, got "
-                f"{validation.shown(self.parts)}"
+                f"{shown(self.parts)}"
             )
         if len({each.tasks for each in parts}) > 1:
             raise ValueError(
@@ -71,7 +72,7 @@ class MixtureStatistics(PerTask):
         ):
             raise TypeError(
                 "laws must be a list with the law of contexts of each component, with "
-                f"log_density(features), got {validation.shown(laws)}"
+                f"log_density(features), got {shown(laws)}"
             )
         shape = (self.tasks, len(each))
         what = f"numbers or -inf, of shape {shape}"

@@ -22,6 +22,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.design import uniformity_warnings
+from priorwise.core.errors import shown
 from priorwise.core.fits import PriorFit
 from priorwise.core.numerics import ROUNDING, project_psd
 from priorwise.core.types import FloatArray, IntArray
@@ -96,7 +97,7 @@ class Totals:
 def prefix_sizes(sizes: Sequence[int], tasks: int) -> list[int]:
     """Check numbers of tasks, each from the first one on."""
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
-        raise TypeError(f"sizes must be a list of numbers of tasks, got {validation.shown(sizes)}")
+        raise TypeError(f"sizes must be a list of numbers of tasks, got {shown(sizes)}")
     checked = [validation.count("sizes", size) for size in sizes]
     if checked and max(checked) > tasks:
         raise ValueError(f"sizes must not exceed the number of tasks, {tasks}, got {max(checked)}")

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
+from priorwise.core.errors import shown
 from priorwise.core.hashing import mix
 from priorwise.core.streams import Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
@@ -23,7 +24,7 @@ TRIED: Final = 8  # rows of parameters on which functions are tried
 def function(name: str, value: Any, of: str, *, needed: bool = False) -> None:
     """Refuse what is not a function; None is fine unless one is needed."""
     if isinstance(value, type) or not (callable(value) or (value is None and not needed)):
-        raise TypeError(f"{name} must be a function of {of}, got {validation.shown(value)}")
+        raise TypeError(f"{name} must be a function of {of}, got {shown(value)}")
 
 
 def key_of(seed: int | None) -> int:
@@ -90,7 +91,7 @@ def possible(rewards: ArrayLike | None) -> tuple[float, ...] | None:
         return None
     values = validation.vector("rewards", rewards)
     if len(np.unique(values)) < 2 or len(np.unique(values)) < len(values):
-        wrong = validation.shown(values.tolist())
+        wrong = shown(values.tolist())
         raise ValueError(f"rewards must be two or more different values, got {wrong}")
     return tuple(sorted(values.tolist(), reverse=True))
 
@@ -105,7 +106,7 @@ def range_of(reward_range: Any, rewards: tuple[float, ...] | None) -> tuple[floa
         return None
     values = validation.numbers("reward_range", reward_range)
     if values.shape != (2,) or np.isnan(values).any() or not values[0] < values[1]:
-        wrong = validation.shown(reward_range)
+        wrong = shown(reward_range)
         raise ValueError(f"reward_range must be the least and the largest reward, got {wrong}")
     return float(values[0]), float(values[1])
 
@@ -120,7 +121,7 @@ def contexts_of(contexts: Any, dim: Any) -> tuple[Any, int | None]:
     if isinstance(law, GivenContexts):
         known = law.features.shape[2]
         if dim is not None and dim != known:
-            raise ValueError(f"dim is {validation.shown(dim)}, but contexts have {known} features")
+            raise ValueError(f"dim is {shown(dim)}, but contexts have {known} features")
         return law, known
     if dim is None:
         raise ValueError("dim must be given, as these contexts do not tell how many features")

@@ -4,7 +4,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.serial import Serializable
 from priorwise.families.particle.functions import function_named, name_of
 
@@ -61,5 +61,5 @@ def _same(mine: Any, yours: Any) -> bool:
 def _name(value: Any) -> str:
     """Name of a function, of a method with its object, or a value."""
     if (owner := getattr(value, "__self__", None)) is not None:
-        return f"{validation.shown(owner)}.{value.__name__}"
-    return getattr(value, "__qualname__", None) or validation.shown(value)
+        return f"{shown(owner)}.{value.__name__}"
+    return getattr(value, "__qualname__", None) or shown(value)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.protocols import Seen
 from priorwise.core.runs import Run
@@ -76,7 +77,7 @@ class Diagnosis(Tabular):
 def diagnosed(prior: Any, run: Any) -> Diagnosis:
     """Tell the prior's belief the pulls of a kept run, one after the other."""
     if not isinstance(run, Run):
-        raise TypeError(f"run must be a Run with keep=True, got {validation.shown(run)}")
+        raise TypeError(f"run must be a Run with keep=True, got {shown(run)}")
     from priorwise.families.particle.statistics import ParticleStatistics as Kind
 
     played = Kind.of(run, **Kind.known(prior))
@@ -86,9 +87,9 @@ def diagnosed(prior: Any, run: Any) -> Diagnosis:
         rows = slice(start, start + some.tasks)
         belief = prior.belief(some.tasks)
         for step in range(some.actions.shape[1]):
-            shown = None if some.shown is None else some.shown[:, step]
-            belief = belief._given(some.actions[:, step], some.rewards[:, step], shown)
-            seen = Seen(step + 1, run.horizon, prior.arms, shown)
+            signal = None if some.shown is None else some.shown[:, step]
+            belief = belief._given(some.actions[:, step], some.rewards[:, step], signal)
+            seen = Seen(step + 1, run.horizon, prior.arms, signal)
             sizes[rows, step] = belief.effective_sample_size(seen)
             errors[rows, step] = belief.mean_error(seen).max(axis=1)
     return Diagnosis(sizes, errors, prior.particles)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.family import discover
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
@@ -37,7 +38,7 @@ def register_function(function: Function, name: str | None = None) -> Function:
 
     """
     if not callable(function):
-        raise TypeError(f"function must be a function, got {validation.shown(function)}")
+        raise TypeError(f"function must be a function, got {shown(function)}")
     if name is None:
         name = _own_name(function)
     else:
@@ -64,13 +65,13 @@ def name_of(argument: str, function: Callable[..., Any]) -> str:
 def function_named(argument: str, name: Any) -> Callable[..., Any]:
     """Return the function that was registered under a name; nothing is imported to find it."""
     if not isinstance(name, str):
-        raise TypeError(f"{argument} must be the name of a function, got {validation.shown(name)}")
+        raise TypeError(f"{argument} must be the name of a function, got {shown(name)}")
     if name not in _FUNCTIONS:
         discover()  # packages that were installed with models, never what the file says
     if name not in _FUNCTIONS:
         known = ", ".join(sorted(_FUNCTIONS)) or "none"
         raise ValueError(
-            f"{argument}: no function {validation.shown(name)} is registered (there are {known}). "
+            f"{argument}: no function {shown(name)} is registered (there are {known}). "
             "Files name functions and never import them: first import the module that has it and "
             "calls priorwise.families.register_function"
         )
@@ -82,7 +83,7 @@ def _own_name(function: Callable[..., Any]) -> str:
     name = getattr(function, "__qualname__", "")
     if not module or not name or not all(part.isidentifier() for part in name.split(".")):
         raise ValueError(
-            f"{validation.shown(function)} has no name by which code elsewhere would find it, as a "
+            f"{shown(function)} has no name by which code elsewhere would find it, as a "
             "function inside another or a lambda: pass name=..., or define it in a module"
         )
     return f"{module}:{name}"

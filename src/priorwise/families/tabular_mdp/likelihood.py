@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.newton import Spot, climb
@@ -176,8 +177,7 @@ class DirichletMdpMarginalLikelihood:
         """Check the options."""
         if self.like is not None and not isinstance(self.like, DirichletMdpPrior):
             raise TypeError(
-                "like must be a DirichletMdpPrior of the same tasks, got "
-                f"{validation.shown(self.like)}"
+                f"like must be a DirichletMdpPrior of the same tasks, got {shown(self.like)}"
             )
         if validation.number("regulariser", self.regulariser) < 0:
             raise ValueError(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.columns import Pulls, Steps, counts, table, trajectory, zero_where_unpulled
+from priorwise.core.errors import shown
 from priorwise.core.runs import Trajectory
 from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
@@ -180,7 +181,7 @@ class MdpStatistics(PerTask):
         if seen.ndim not in (1, 2) or len(seen) != self.tasks or seen.dtype.kind not in "iu":
             raise ValueError(
                 "signal must be the state of each task, integers (task,), or the state and the "
-                f"next one, (task, 2), got {validation.shown(pulls.signal)}"
+                f"next one, (task, 2), got {shown(pulls.signal)}"
             )
         pairs = np.full((self.tasks, 2), -1, dtype=np.int64)
         pairs[:, : seen.reshape(self.tasks, -1).shape[1]] = seen.reshape(self.tasks, -1)

@@ -6,6 +6,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.family import ask
 from priorwise.core.protocols import Prior
 from priorwise.core.runs import Trajectory
@@ -58,7 +59,7 @@ class Alarm:
         # may be infinite
         for name, value in (("log_evidence", self.log_evidence), ("largest", self.largest)):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value):
-                wrong = validation.shown(value)
+                wrong = shown(value)
                 raise TypeError(f"{name} must be a number, as observe() leaves it, got {wrong}")
 
     def observe(self, played: Trajectory) -> Self:

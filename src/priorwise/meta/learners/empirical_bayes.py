@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, final
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.family import ask, family_of, for_arms, statistics_of
 from priorwise.core.fits import Estimator, PriorFit
 from priorwise.core.known import KnownTasks, adapted
@@ -145,7 +146,7 @@ class EmpiricalBayes:
         if self.start is not None:
             doors.prior("start", self.start)
         if self.watch is not None and not isinstance(self.watch, Watch):
-            wrong = validation.shown(self.watch)
+            wrong = shown(self.watch)
             raise TypeError(f"watch must be a Watch(...) or None, got {wrong}")
         if not getattr(self.estimator, "adaptive", True) and not isinstance(self.policy, Uniform):
             raise ValueError(

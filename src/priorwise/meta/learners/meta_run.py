@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 import numpy as np
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate, mean_estimate, std_error
 from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.protocols import Policy, Prior
@@ -189,7 +190,7 @@ class MetaRun(Tabular):
             raise TypeError(f"others must be a dictionary of runs by name, got {wrong}")
         runs = {validation.text("label", label) or ("this learner" if others else ""): self}
         for name, other in (others or {}).items():
-            named = f"others[{validation.shown(validation.text('others', name))}]"
+            named = f"others[{shown(validation.text('others', name))}]"
             self._check_paired(other, named)
             if name in runs:
                 own = f"others must have names of their own, but {name!r} is this run's label"

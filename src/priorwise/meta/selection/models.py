@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.family import ask, statistics_of
 from priorwise.core.fits import Estimator, PriorFit
 from priorwise.core.statistics import PerTask
@@ -72,7 +73,7 @@ def compare_models(
         raise TypeError("models must be a mapping with at least one {name: estimator}")
     for name, estimator in models.items():
         if not isinstance(name, str):
-            wrong = validation.shown(name)
+            wrong = shown(name)
             raise TypeError(f"models must have names that are strings, got {wrong}")
         doors.estimator(f"models[{name!r}]", estimator)
     fits = {name: estimator.fit(data) for name, estimator in models.items()}

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
@@ -62,5 +62,5 @@ class Paired(Tabular):
     def _known(self, name: str) -> str:
         if not isinstance(name, str) or name not in self.scores:
             known = ", ".join(self.scores)
-            raise KeyError(f"no {validation.shown(name)} in this comparison; there are {known}")
+            raise KeyError(f"no {shown(name)} in this comparison; there are {known}")
         return name

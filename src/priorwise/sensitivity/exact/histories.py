@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import doors, enumeration, validation
+from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
@@ -155,7 +156,7 @@ class World:
         if len(known) < len(laws):
             raise NoActionLaw(
                 "policy must have an exact action law, and "
-                f"{validation.shown(self.policy)} has none here: either it does not know it (give "
+                f"{shown(self.policy)} has none here: either it does not know it (give "
                 "it a method probabilities(belief, seen)), or its draws have more than "
                 f"{enumeration.MOST_OUTCOMES} outcomes (use fewer draws or a smaller support)"
             )
@@ -167,9 +168,9 @@ class World:
             laws, axis=2
         )  # (history, arm, believed prior)
         kept: list[tuple[int, enumeration.Outcome, IntArray]] = []
-        for arm, shown in enumerate(self.outcomes(histories, step)):
+        for arm, outcomes in enumerate(self.outcomes(histories, step)):
             may_play = played[:, arm].max(axis=1) > 0.0
-            for outcome in shown:
+            for outcome in outcomes:
                 may_show = ((histories.likelihood > 0.0) & (outcome.chance > 0.0)).any(axis=1)
                 kept.append((arm, outcome, np.flatnonzero(may_play & may_show)))
         sizes = [len(rows) for *_, rows in kept]

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from priorwise.core import validation
 from priorwise.core.distance import Distance
+from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.figures.ladder import TELLING, Bar, ladder_figure
@@ -132,7 +133,7 @@ class Ladder(Tabular):
             if rung.name == name:
                 return rung
         raise KeyError(
-            f"no rung {validation.shown(name)} in this ladder; it has "
+            f"no rung {shown(name)} in this ladder; it has "
             f"{', '.join(rung.name for rung in self.rungs)}"
         )
 

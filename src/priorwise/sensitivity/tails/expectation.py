@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from priorwise.core import validation
 from priorwise.core.conditions import TailCondition, level, smallest, variants
 from priorwise.core.diameters import DiameterLaw
+from priorwise.core.errors import shown
 from priorwise.core.influence import refuse_influence
 from priorwise.sensitivity.tails import diameter
 
@@ -160,13 +161,13 @@ def find_condition(
     if not isinstance(condition, str):
         if isinstance(condition, type) or not isinstance(condition, TailCondition):
             wanted = "'auto', a name or a condition such as Bounded(1.0)"
-            raise TypeError(f"{named} must be {wanted}, got {validation.shown(condition)}")
+            raise TypeError(f"{named} must be {wanted}, got {shown(condition)}")
         return condition
     known = {form.name: form for each in diameter.conditions_of(prior) for form in variants(each)}
     if condition not in known:
         names = ", ".join(known) or "none"
         raise ValueError(
-            f"{named}: the condition {validation.shown(condition)} is not known to hold for this "
+            f"{named}: the condition {shown(condition)} is not known to hold for this "
             f"{type(prior).__name__} "
             f"(known: {names}); pass a condition such as SubGaussian(mean, variance) if it does"
         )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import shown
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
 from priorwise.core.newton import climb, climb_by_gradient
@@ -198,8 +199,7 @@ class GaussianMarginalLikelihood:
             first = first.for_arms(arms)
         if first is not None and (not isinstance(first, GaussianPrior) or first.arms != arms):
             raise ValueError(
-                f"start must be a fit or a normal prior of {arms} arms, got "
-                f"{validation.shown(first)}"
+                f"start must be a fit or a normal prior of {arms} arms, got {shown(first)}"
             )
         noise = noise_of(whole, self.noise_var, None if first is None else first.noise_var)
         active = whole.pulled | alike

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from priorwise.core import doors, validation
+from priorwise.core.errors import shown
 from priorwise.core.family import ask
 from priorwise.core.fits import PriorFit
 from priorwise.core.known import KnownTasks
@@ -171,7 +172,7 @@ class MixtureMarginalLikelihood:
         if len(parts) != self.components:
             raise ValueError(
                 f"start must be a fit or a mixture of {self.components} components, got "
-                f"{validation.shown(prior)}"
+                f"{shown(prior)}"
             )
         forms = [ask(part, "coordinates", TOOL)(part, arms) for part in parts]
         if any(form.x.shape != model.form.x.shape for form in forms):
