@@ -26,7 +26,7 @@ from registry import (
 )
 
 import priorwise as pw
-from priorwise.core.family import statistics_of
+from priorwise.families.registry import statistics_of
 
 FILE: Final = Path(__file__).with_name("golden.json.gz")
 SEED: Final = 2024

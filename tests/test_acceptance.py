@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.core.runs import Run
 from priorwise.experiments import problems
+from priorwise.fitting.runs import Run
 
 
 def agrees(run: Run, value: float, known_error: float) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import priorwise
-from priorwise.core.family import Family, ask, register
+from priorwise.families.registry import Family, ask, register
 
 ROOT = Path(priorwise.__file__).parent
 FREE = ("families", "experiments")  # a family knows itself; experiments are about given families

@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.allocation import allocate, counted
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
+from priorwise.policies.allocation import allocate, counted
 from priorwise.policies.play_arms import PlayArms
 from priorwise.simulate.steps import environments, steps
 from priorwise.testing.twins import same_run, some_arms

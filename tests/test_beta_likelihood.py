@@ -15,7 +15,6 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
 from priorwise.families.beta.likelihood.arm import (
     ArmCounts,
     BetaObjective,
@@ -25,6 +24,7 @@ from priorwise.families.beta.likelihood.arm import (
 from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood, BetaUncertainty
 from priorwise.families.beta.likelihood.rising import TABLE, RisingSums, log_rising
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
+from priorwise.fitting.fits import PriorFit
 
 PLAIN = BetaMarginalLikelihood(regulariser=0.0)
 

@@ -14,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priorwise as pw
-from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
-from priorwise.core.distance import Distance
 from priorwise.core.rewards import BanditEnvironment, NoiselessRewards
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.experiments import problems
@@ -29,6 +27,8 @@ from priorwise.sensitivity.bounds.pomdp import (
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.exact.evaluation import exact_reward_tails
 from priorwise.sensitivity.tails.expectation import tail_expectation
+from priorwise.theory.conditions import Bounded, SubGamma, SubGaussian
+from priorwise.theory.distance import Distance
 
 TS = pw.ThompsonSampling()
 

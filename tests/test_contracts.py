@@ -10,9 +10,8 @@ import pytest
 from registry import POLICIES, PRIORS, SAMPLING_POLICIES, STATE_PRIORS, VALUES
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
 from priorwise.core.serial import Serializable
-from priorwise.core.uncertainty import Uncertainty
+from priorwise.fitting.fits import PriorFit, Uncertainty
 from priorwise.policies import RoundSampling
 from priorwise.testing import (
     JsonContract,

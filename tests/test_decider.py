@@ -11,9 +11,9 @@ import pytest
 
 import priorwise as pw
 from priorwise.core import hashing
-from priorwise.core.family import ask
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
+from priorwise.families.registry import ask
 from priorwise.serve import Conflict, TooLate
 from priorwise.serve.choosing import Chooser, Shares, task_key
 from priorwise.serve.folding import fold_of

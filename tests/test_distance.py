@@ -17,7 +17,6 @@ from scipy.special import betainc, betaln, digamma, expit, ndtr
 from scipy.stats import beta as beta_law
 from scipy.stats import chi2, multivariate_normal, norm
 
-from priorwise.core.distance import Distance
 from priorwise.experiments import problems
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.prior import BetaPrior
@@ -27,6 +26,7 @@ from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear.contexts import GivenContexts, SphereContexts
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.sensitivity.distance.measures import hellinger, kl, total_variation
+from priorwise.theory.distance import Distance
 
 FEW = 2_000
 reals = st.floats(-3.0, 3.0)

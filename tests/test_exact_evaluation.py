@@ -18,13 +18,7 @@ from registry import SAMPLING_POLICIES
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.action_laws import ActionLaw
 from priorwise.core.choosing import pick
-from priorwise.core.enumeration import (
-    multiset_count,
-    multisets,
-    outcome_probabilities,
-)
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.policies.laws import drawn_law
@@ -36,6 +30,8 @@ from priorwise.sensitivity.exact.evaluation import (
     exact_trajectory_tv,
 )
 from priorwise.testing import PolicyContract
+from priorwise.theory.action_laws import ActionLaw
+from priorwise.theory.enumeration import multiset_count, multisets, outcome_probabilities
 
 TABLE = [[0.9, 0.1, 0.5], [0.2, 0.8, 0.5], [0.3, 0.3, 0.9], [0.0, 1.0, 0.4]]
 TIED = [[1.0, 1.0, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]]

@@ -13,13 +13,13 @@ import pytest
 from matplotlib.figure import Figure
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
 from priorwise.experiments import covariance, discrete, gaussian, linear
 from priorwise.experiments.experiment import Block
 from priorwise.experiments.learning import Exploring, Sweep
 from priorwise.experiments.ours import SWEEPS, Ours
 from priorwise.figures.envelope import envelope
 from priorwise.figures.learning import KNOWN
+from priorwise.fitting.fits import PriorFit
 from priorwise.testing import base_seed
 
 KG = pw.KnowledgeGradient(10, 10, ties="random", when_certain="best")

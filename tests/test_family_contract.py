@@ -11,6 +11,7 @@ from registry import PRIORS, STATE_PRIORS
 from stranger_family import PoissonPrior
 
 import priorwise as pw
+from priorwise.families import registry as families
 from priorwise.testing import FamilyContract
 
 EVERY = {name: prior for name, (prior, _) in (PRIORS | STATE_PRIORS).items()} | {
@@ -35,13 +36,12 @@ def test_it_notices_a_belief_that_forgets_its_statistics(
 
 
 def test_it_notices_densities_that_mix_tasks(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    from priorwise.core import family
 
     prior = pw.BetaPrior([1.0, 2.0], [3.0, 1.0])
     mixed = replace(
-        family._FAMILIES[pw.BetaPrior],
+        families._FAMILIES[pw.BetaPrior],
         log_marginal=lambda prior, statistics: np.arange(float(statistics.tasks)),
     )
-    monkeypatch.setitem(family._FAMILIES, pw.BetaPrior, mixed)
+    monkeypatch.setitem(families._FAMILIES, pw.BetaPrior, mixed)
     with pytest.raises(AssertionError):
         FamilyContract().test_densities_are_of_tasks(prior, seed)

@@ -11,7 +11,6 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2, kstest
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
 from priorwise.experiments import problems
 from priorwise.families.finite.likelihood.estimator import (
     FiniteMarginalLikelihood,
@@ -19,6 +18,7 @@ from priorwise.families.finite.likelihood.estimator import (
     log_marginal_likelihood,
 )
 from priorwise.families.finite.statistics import FiniteStatistics
+from priorwise.fitting.fits import PriorFit
 
 MEANS = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.3], [0.4, 0.4, 0.9], [0.2, 0.7, 0.1]])
 

@@ -9,14 +9,14 @@ import pytest
 from state_by_hand import ByHand, kept_trajectories
 
 import priorwise as pw
-from priorwise.core.enumeration import EnumerableBelief, EnumerablePrior
-from priorwise.core.family import ask, unseen
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.families import FiniteMdpPrior
+from priorwise.families.registry import ask, unseen
 from priorwise.sensitivity import exact_rewards
 from priorwise.testing import FamilyContract, PriorContract
 from priorwise.testing.playing import play
+from priorwise.theory.enumeration import EnumerableBelief, EnumerablePrior
 
 TS = pw.ThompsonSampling()
 MOVES = np.array(

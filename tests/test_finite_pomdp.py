@@ -10,7 +10,6 @@ import pytest
 from hidden_by_hand import ByHand, posterior
 
 import priorwise as pw
-from priorwise.core.enumeration import EnumerablePrior, HiddenStateBelief
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams, streams
 from priorwise.families import FinitePomdpPrior, corridor, tiger
@@ -20,6 +19,7 @@ from priorwise.testing import FamilyContract, JsonContract, PriorContract
 from priorwise.testing.calibration import Forgetful
 from priorwise.testing.laws import bonferroni, randomised_ranks, uniform_p_value
 from priorwise.testing.playing import play
+from priorwise.theory.enumeration import EnumerablePrior, HiddenStateBelief
 
 TS = pw.ThompsonSampling()
 

@@ -12,8 +12,6 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
-from priorwise.core.newton import climb
 from priorwise.families.gaussian.likelihood.data import read_arms
 from priorwise.families.gaussian.likelihood.estimator import (
     GaussianMarginalLikelihood,
@@ -22,6 +20,8 @@ from priorwise.families.gaussian.likelihood.estimator import (
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal.likelihood.model import Chart, Model
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import climb
 
 BAND = 4.5
 STRUCTURES = ["full", "diagonal", "exchangeable", "factor"]

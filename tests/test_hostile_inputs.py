@@ -101,7 +101,7 @@ def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
         "TailExpectation", "ThompsonSampling", "Uniform", "AsFitted", "Drawn", "__version__",
         "Approximation", "Seen", "Stream", "pick",  # the last three in test_hostile.py
         # as RecedingHorizon and exact_evaluation; made by simulate_meta
-        "KnowledgeGradient", "exact_rewards", "Setting",
+        "KnowledgeGradient", "exact_rewards", "Setting", "Interrupted",
         # a record of what a family has; what asks it names its parts
         "Family", "Later", "family_of",
     }  # fmt: skip

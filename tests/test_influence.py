@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.core.conditions import Bounded
 from priorwise.sensitivity.bounds.bandits import trajectory_bound
 from priorwise.sensitivity.bounds.pomdp import (
     pomdp_reward_bound,
@@ -26,6 +25,7 @@ from priorwise.sensitivity.bounds.pomdp import (
 from priorwise.sensitivity.tails.diameter import diameter_law
 from priorwise.testing import PriorContract, base_seed
 from priorwise.testing.playing import same_signals
+from priorwise.theory.conditions import Bounded
 
 START, GOOD, BAD = range(3)
 EARNED = np.array([0.0, 1.0, 0.0])

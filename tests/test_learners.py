@@ -16,11 +16,9 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.family import ask, statistics_of
-from priorwise.core.fits import PriorFit
 from priorwise.core.hashing import mix
-from priorwise.core.runs import Trajectory, as_run, joined
 from priorwise.core.streams import Purpose, Streams
+from priorwise.core.trajectories import Trajectory, joined
 from priorwise.experiments import problems
 from priorwise.families.beta.likelihood.estimator import BetaMarginalLikelihood
 from priorwise.families.beta.moments import BetaMoments
@@ -38,6 +36,9 @@ from priorwise.families.normal.hyper import (
     HierarchicalPrior,
     mean_covariance,
 )
+from priorwise.families.registry import ask, statistics_of
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.runs import as_run
 from priorwise.meta.evidence.alarm import Alarm
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood as log_marginal
 from priorwise.meta.evidence.watch import Watch, Watched

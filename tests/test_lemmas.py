@@ -11,8 +11,8 @@ import pytest
 from scipy import integrate, stats
 
 import priorwise as pw
-from priorwise.core.design import least_tasks
 from priorwise.families.finite.instances import noiseless_instance
+from priorwise.fitting.design import least_tasks
 from priorwise.meta.complexity.theory import whitened_errors
 from priorwise.sensitivity.bounds.lower import exact_gap, improved_gap, theorem_gap
 from priorwise.sensitivity.exact.evaluation import exact_rewards

@@ -12,8 +12,6 @@ from counting import calls
 from scipy.stats import chi2, multivariate_normal
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
-from priorwise.core.newton import climb, positive_root
 from priorwise.experiments import problems
 from priorwise.families.linear.likelihood.estimator import (
     FEW,
@@ -23,6 +21,8 @@ from priorwise.families.linear.likelihood.estimator import (
 from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.families.normal.likelihood.model import Chart, Model
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import climb, positive_root
 from priorwise.testing import base_seed
 
 # Reaction times (ms) of 18 subjects over 10 days of little sleep: Belenky et al. 2003, Journal of

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import priorwise as pw
 from priorwise.advise.replay import Player, Recorded
 from priorwise.cli import app
-from priorwise.core.fits import PriorFit
+from priorwise.fitting.fits import PriorFit
 from priorwise.logs import read_log
 from priorwise.logs.predictive import predictive_check
 from priorwise.meta import log_marginal_likelihood

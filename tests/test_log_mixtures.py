@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
+from priorwise.fitting.fits import PriorFit
 from priorwise.logs.choosing import _free
 
 

@@ -16,15 +16,14 @@ import priorwise as pw
 import priorwise.core
 import priorwise.families
 import priorwise.meta
-from priorwise.core.fits import PriorFit
-from priorwise.core.newton import positive_root
-from priorwise.core.numerics import project_psd
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 from priorwise.families.finite.statistics import FiniteStatistics
 from priorwise.families.gaussian.groups import GaussianGroups, distinct_rows
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.linear.statistics import LinearStatistics
+from priorwise.fitting.fits import PriorFit, Uncertainty
+from priorwise.fitting.newton import positive_root
+from priorwise.theory.numerics import project_psd
 
 ARMS = 3
 
@@ -313,7 +312,7 @@ def test_json_finds_every_value_that_is_not_imported_yet() -> None:
     homes = pw.core.Serializable._homes
     assert {name: ours[name] for name in homes} == homes
     code = (
-        "import priorwise as pw; from priorwise.core.family import discover; discover(); "
+        "import priorwise as pw; from priorwise.families.registry import discover; discover(); "
         "print(*pw.core.Serializable._families)"
     )
     fresh = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

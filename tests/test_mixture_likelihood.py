@@ -8,8 +8,6 @@ from scipy.special import betaln
 from scipy.stats import chi2
 
 import priorwise as pw
-from priorwise.core.family import ask
-from priorwise.core.fits import PriorFit
 from priorwise.core.protocols import Seen
 from priorwise.families import (
     ExchangeableMixturePrior,
@@ -17,6 +15,8 @@ from priorwise.families import (
     NormalGammaMarginalLikelihood,
 )
 from priorwise.families.mixture.likelihood.model import MixtureModel
+from priorwise.families.registry import ask
+from priorwise.fitting.fits import PriorFit
 
 BETA = pw.BetaMarginalLikelihood("exchangeable")
 CLICKS = ExchangeableMixturePrior(

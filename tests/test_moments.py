@@ -16,8 +16,6 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.design import FALSE_ALARM, design_sums, uniformity_p_value
-from priorwise.core.fits import PriorFit
 from priorwise.experiments import problems
 from priorwise.families.beta.moments import BetaMoments, beta_of_moments
 from priorwise.families.beta.statistics import BetaStatistics
@@ -29,6 +27,8 @@ from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.linear.moments import LinearMoments
 from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.families.normal import totals as moment_totals
+from priorwise.fitting.design import FALSE_ALARM, design_sums, uniformity_p_value
+from priorwise.fitting.fits import PriorFit
 from priorwise.meta.complexity.moment_errors import moment_errors
 from priorwise.meta.exploration import OneArmBlocks, PairedArms, explored, replicate_seed
 from priorwise.policies.uniform_then import UniformThen

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from benchmarks.trace import gaussian_fit, simulation, step_of_work
-from priorwise.core.fits import PriorFit
-from priorwise.core.newton import climb, climb_by_gradient, positive_root
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import climb, climb_by_gradient, positive_root
 
 EARLIER = json.loads((Path(__file__).parent / "earlier_fits.json").read_text())
 

@@ -11,7 +11,6 @@ from scipy import stats
 from scipy.integrate import quad
 
 import priorwise as pw
-from priorwise.core.largest import argmax_probabilities
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams, streams
 from priorwise.families.normal_gamma import student
@@ -19,6 +18,7 @@ from priorwise.families.normal_gamma.prior import NormalGammaBelief
 from priorwise.families.normal_gamma.student import StandardStudent
 from priorwise.testing.calibration import Gullible
 from priorwise.testing.playing import play
+from priorwise.theory.largest import argmax_probabilities
 
 NG = pw.NormalGammaPrior
 TS = pw.ThompsonSampling()

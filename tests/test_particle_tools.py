@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.distance import Distance
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams, streams
 from priorwise.families.particle.quasi import QuasiStream
 from priorwise.families.particle.statistics import ParticleStatistics
 from priorwise.sensitivity.ladder.walk import posterior_pair
+from priorwise.theory.distance import Distance
 
 SHIFT = np.array([0.1, 0.0, 0.0])
 NEAR = models.MEAN + SHIFT

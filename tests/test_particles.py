@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.family import ask, statistics_of
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import streams
 from priorwise.families.particle.weights import errors, portion, systematic
+from priorwise.families.registry import ask, statistics_of
 from priorwise.sensitivity.exact.chain import exact_chain
 from priorwise.sensitivity.exact.evaluation import exact_rewards
 from priorwise.testing.playing import play

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.diameters import FiniteLaw
 from priorwise.core.estimates import Estimate
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
@@ -20,6 +18,8 @@ from priorwise.sensitivity.ladder.ladder import COMMON, COUPLED, LIKELIHOOD, sen
 from priorwise.sensitivity.ladder.parting import value_range
 from priorwise.sensitivity.ladder.walk import walk
 from priorwise.testing import PriorContract, base_seed
+from priorwise.theory.action_laws import ActionLaw
+from priorwise.theory.diameters import FiniteLaw
 
 ROUNDING = 1e-10
 POLICIES = [

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import priorwise as pw
-from priorwise.core.fits import PriorFit
 from priorwise.core.hashing import mix
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments import problems
@@ -23,6 +22,7 @@ from priorwise.families.gaussian.likelihood.estimator import GaussianMarginalLik
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.linear.statistics import LinearStatistics
+from priorwise.fitting.fits import PriorFit
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 from priorwise.meta.selection.models import compare_models
 from priorwise.meta.selection.policies import compare_policies

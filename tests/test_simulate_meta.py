@@ -12,8 +12,8 @@ import pytest
 
 import priorwise as pw
 from priorwise.core.estimates import mean_estimate
-from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Purpose, Stream, Streams
+from priorwise.core.trajectories import Trajectory
 from priorwise.experiments import problems
 from priorwise.meta.learners import simulate_meta as module
 from priorwise.meta.learners.learner import FixedPrior, Play, Setting

@@ -18,10 +18,11 @@ from scipy.stats import chi2, gamma, poisson
 from stranger_family import PoissonLikelihood, PoissonPrior, PoissonStatistics, log_marginal
 
 import priorwise as pw
-from priorwise.core import Serializable, family
-from priorwise.core.family import Family, register
+from priorwise.core import Serializable, serial
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams, streams
+from priorwise.families import registry as families
+from priorwise.families.registry import Family, register
 from priorwise.meta import log_marginal_likelihood
 from priorwise.meta.complexity.theory import theory_rate
 from priorwise.testing import JsonContract, PriorContract
@@ -215,11 +216,11 @@ class BarePrior(PoissonPrior):
 
 @pytest.fixture
 def bare() -> Any:
-    before = dict(family._FAMILIES)
+    before = dict(families._FAMILIES)
     register(Family(name="bare", priors=(BarePrior,)))
     yield BarePrior([2.0, 3.0], [1.0, 1.0])
-    family._FAMILIES.clear()
-    family._FAMILIES.update(before)
+    families._FAMILIES.clear()
+    families._FAMILIES.update(before)
 
 
 def learn(prior: Any, learner: Any, seed: int) -> None:
@@ -279,7 +280,7 @@ def test_a_missing_part_is_named_with_family_and_tool(tool: str, bare: Any, seed
         use(bare, seed)
     stranger = SimpleNamespace(arms=2)
     with pytest.raises(TypeError, match=r"prior of a registered family \(.*\) for this tool"):
-        family.ask(stranger, "pair", "this tool")
+        families.ask(stranger, "pair", "this tool")
 
 
 def test_json_finds_the_families_of_other_packages(monkeypatch: Any, tmp_path: Any) -> None:
@@ -292,10 +293,10 @@ def test_json_finds_the_families_of_other_packages(monkeypatch: Any, tmp_path: A
         loaded.append(1)
         return reload(import_module("stranger_family"))
 
-    monkeypatch.setattr(family, "entry_points", lambda group: [SimpleNamespace(load=load)])
+    monkeypatch.setattr(serial, "entry_points", lambda group: [SimpleNamespace(load=load)])
     for name in ("poisson-gamma", "poisson-statistics"):
         monkeypatch.delitem(Serializable._families, name)
-    before, names = dict(family._FAMILIES), dict(vars(stranger_family))
+    before, names = dict(families._FAMILIES), dict(vars(stranger_family))
     try:
         assert pw.load_prior(text).to_json() == text
         assert pw.load_prior(fit).to_json() == text
@@ -303,6 +304,6 @@ def test_json_finds_the_families_of_other_packages(monkeypatch: Any, tmp_path: A
         with pytest.raises(ValueError, match="unknown family 'nobody'"):
             pw.load_prior(text.replace("poisson-gamma", "nobody"))
     finally:  # the classes that the other tests hold
-        family._FAMILIES.clear()
-        family._FAMILIES.update(before)
+        families._FAMILIES.clear()
+        families._FAMILIES.update(before)
         vars(stranger_family).update(names)

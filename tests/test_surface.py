@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +14,7 @@ import pytest
 import priorwise as pw
 from priorwise._lazy import STUB, names_in
 
-PACKAGES = ("advise", "core", "families", "meta", "policies", "sensitivity")
+PACKAGES = ("advise", "core", "families", "fitting", "meta", "policies", "sensitivity")
 AREAS = (*PACKAGES, "logs", "serve")
 HEAVY = ("matplotlib", "numba", "pandas", "pyarrow", "rich", "scipy", "typer")
 
@@ -112,3 +113,21 @@ def test_json_finds_families_that_were_not_imported() -> None:
     assert "BetaPrior" in run(
         f"from priorwise.core.serial import load_prior; print(load_prior({text!r}))"
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "name", "new"),
+    [
+        ("core", "Family", "families"),
+        ("core", "Run", "fitting"),
+        ("core.fits", "PriorFit", "fitting.fits"),
+        ("core.family", "ask", "families.registry"),
+        ("core.runs", "Trajectory", "core.trajectories"),
+        ("core.distance", "Pair", "theory.distance"),
+        ("core.allocation", "allocate", "policies.allocation"),
+    ],
+)
+def test_a_name_that_moved_stays_importable_and_warns(old: str, name: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"import it from priorwise.{new}"):
+        value = getattr(import_module(f"priorwise.{old}"), name)
+    assert value is getattr(import_module(f"priorwise.{new}"), name)

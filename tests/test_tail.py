@@ -18,8 +18,6 @@ from scipy.stats import beta as beta_law
 from scipy.stats import chi2, foldnorm, norm
 from scipy.stats import gamma as gamma_law
 
-from priorwise.core.conditions import Bounded, SubGamma, SubGaussian
-from priorwise.core.diameters import FiniteLaw, SampleLaw
 from priorwise.core.rewards import BanditEnvironment, NoiselessRewards
 from priorwise.core.streams import Stream
 from priorwise.experiments import problems
@@ -35,6 +33,8 @@ from priorwise.sensitivity.tails import diameter
 from priorwise.sensitivity.tails.diameter import conditions_of, diameter_law
 from priorwise.sensitivity.tails.expectation import TailExpectation, tail_expectation
 from priorwise.testing import base_seed
+from priorwise.theory.conditions import Bounded, SubGamma, SubGaussian
+from priorwise.theory.diameters import FiniteLaw, SampleLaw
 
 LEVELS = [1e-3, 0.04, 0.3, 0.75, 1.0]
 probs = st.lists(st.integers(1, 20), min_size=1, max_size=6)

@@ -12,13 +12,13 @@ from registry import FEATURES, PRIORS
 from scipy.special import betaln
 
 import priorwise as pw
-from priorwise.core.family import statistics_of, unseen
 from priorwise.core.protocols import Seen
-from priorwise.core.statistics import PerTask
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.statistics import MOST_PULLS
 from priorwise.families.mixture.statistics import MixtureStatistics
+from priorwise.families.registry import statistics_of, unseen
+from priorwise.fitting.statistics import PerTask
 
 MIXTURES = {
     "mixture": pw.MixturePrior(

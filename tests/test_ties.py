@@ -12,13 +12,13 @@ from enumerated import exact_probs
 from scipy import stats
 
 import priorwise as pw
-from priorwise.core.action_laws import tied_law
 from priorwise.core.choosing import level, ties
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.policies.laws import drawn_law
 from priorwise.sensitivity.exact.bayes_optimal import BayesOptimalPolicy, bayes_optimal
 from priorwise.testing.twins import same_run, some_arms
+from priorwise.theory.action_laws import tied_law
 
 FALSE_ALARM = 1e-5
 COMPILED = {

@@ -1,11 +1,12 @@
 # The names on top of the package, by area. `pw.sensitivity`, `pw.meta`, `pw.families`,
-# `pw.policies` and `pw.core` have all of theirs. Each is imported when it is first used.
+# `pw.policies`, `pw.fitting` and `pw.core` have all of theirs. Each is imported when it is first used.
 
 from priorwise import advise as advise
 from priorwise import core as core
 from priorwise import experiments as experiments
 from priorwise import families as families
 from priorwise import figures as figures
+from priorwise import fitting as fitting
 from priorwise import logs as logs
 from priorwise import meta as meta
 from priorwise import policies as policies
@@ -15,10 +16,6 @@ from priorwise import testing as testing
 from priorwise.advise import backtest as backtest
 from priorwise.advise import certify as certify
 from priorwise.advise import recommend as recommend
-from priorwise.core import Family as Family
-from priorwise.core import PriorFit as PriorFit
-from priorwise.core import Run as Run
-from priorwise.core import register as register
 from priorwise.families import BetaMarginalLikelihood as BetaMarginalLikelihood
 from priorwise.families import BetaMoments as BetaMoments
 from priorwise.families import BetaPrior as BetaPrior
@@ -50,6 +47,10 @@ from priorwise.families import NormalGammaPrior as NormalGammaPrior
 from priorwise.families import ParticlePrior as ParticlePrior
 from priorwise.families import SphereContexts as SphereContexts
 from priorwise.families import load_prior as load_prior
+from priorwise.families.registry import Family as Family
+from priorwise.families.registry import register as register
+from priorwise.fitting.fits import PriorFit as PriorFit
+from priorwise.fitting.runs import Run as Run
 from priorwise.logs import fit_prior as fit_prior
 from priorwise.meta import AdaThompson as AdaThompson
 from priorwise.meta import EmpiricalBayes as EmpiricalBayes

@@ -5,7 +5,9 @@ name`` per line: type checkers and editors read it, and so does :func:`lazily`.
 """
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,18 @@ STUB = "__init__.pyi"
 
 
 def lazily(
-    package: str, file: str
+    package: str, file: str, otherwise: Callable[[str], Any] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562)."""
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562); ``otherwise``
+    looks up names that the stub lacks.
+    """
     homes = names_in(Path(file).with_name(STUB))
 
     def get(name: str) -> Any:
         if name not in homes:
+            if otherwise is not None:
+                with suppress(AttributeError):
+                    return otherwise(name)
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}{_elsewhere(name)}", name=name
             )
@@ -31,6 +38,22 @@ def lazily(
         return value
 
     return get, lambda: sorted(homes), sorted(homes)
+
+
+def moved(old: str, *homes: str, only: Sequence[str] = ()) -> Callable[[str], Any]:
+    """Return ``__getattr__`` of a module whose names, or only some, have moved to others; using one
+    warns.
+    """
+
+    def get(name: str) -> Any:
+        for home in homes if not name.startswith("__") and (not only or name in only) else ():
+            if hasattr(module := import_module(home), name):
+                text = f"{old}.{name} has moved: import it from {home}"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                return getattr(module, name)
+        raise AttributeError(f"module {old!r} has no attribute {name!r}", name=name)
+
+    return get
 
 
 def names_in(stub: Path) -> dict[str, str]:

@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 from scipy.special import gammainc, gammaln, lambertw, pdtrik
 
 from priorwise.core import Serializable, validation
-from priorwise.core.conditions import SubGamma
-from priorwise.core.family import Family, register, seen_by
-from priorwise.core.fits import PriorFit
 from priorwise.core.rewards import BanditEnvironment
-from priorwise.core.statistics import PerArm
+from priorwise.families.registry import Family, register, seen_by
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.statistics import PerArm
+from priorwise.theory.conditions import SubGamma
 
 
 @dataclass(frozen=True)

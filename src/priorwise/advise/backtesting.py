@@ -11,12 +11,12 @@ from priorwise.advise.off_policy import off_policy
 from priorwise.advise.predicting import predicted
 from priorwise.advise.replay import Player
 from priorwise.advise.replaying import recorded_in, replayed
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
-from priorwise.core.family import ask, for_arms, offers
 from priorwise.core.progress import Interrupted, progress_of
-from priorwise.core.protocols import MeanBelief, Seen, monte_carlo_n
+from priorwise.core.protocols import MeanBelief, Seen, for_arms, monte_carlo_n
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.families.registry import ask, offers
 from priorwise.logs.features import WITHOUT
 from priorwise.logs.fitting import LogFit, fit_read
 from priorwise.logs.options import Reading, check_names
@@ -223,7 +223,9 @@ def _check(policies: Mapping[str, Any]) -> None:
                 "policies must map a name to a policy or to (policy, believed), got "
                 f"{shown({name: each})}"
             )
-        doors.policy("policies", each[0] if isinstance(each, tuple) else each, memory=True)
+        argument_checks.policy(
+            "policies", each[0] if isinstance(each, tuple) else each, memory=True
+        )
 
 
 def _check_arms(later: Log, fit: LogFit, arms: Arms) -> None:
@@ -276,8 +278,8 @@ def _players(
     players: dict[str, Player] = {}
     for name, each in policies.items():
         policy, believed = each if isinstance(each, tuple) else (each, learned)
-        doors.believed(learned, believed := for_arms(believed, width))
-        doors.playing(policy, believed, memory=True)
+        argument_checks.believed(learned, believed := for_arms(believed, width))
+        argument_checks.playing(policy, believed, memory=True)
         looks = monte_carlo_n(policy, width) != 0 and not isinstance(each, tuple)
         players[name] = Player(policy, believed, wide if looks else ())
         for how, prior in others.items() if looks else ():

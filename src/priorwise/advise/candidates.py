@@ -6,11 +6,11 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.advise.durations import seconds_of_task
-from priorwise.core import doors
+from priorwise.core import argument_checks
 from priorwise.core.estimates import percent
-from priorwise.core.family import ask, offers
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Streams
+from priorwise.families.registry import ask, offers
 from priorwise.policies.bayes_ucb import BayesUCB
 from priorwise.policies.exact_knowledge_gradient import ExactKnowledgeGradient
 from priorwise.policies.greedy import Greedy
@@ -94,7 +94,7 @@ def candidates(
         left_out["kg-best"] = "it needs pulls that all show the same, and there are contexts"
     for name, (policy, believed) in tried.items():
         try:
-            doors.playing(policy, believed)
+            argument_checks.playing(policy, believed)
         except TypeError:
             left_out[name] = "the family's belief does not offer what it needs"
             continue

@@ -28,15 +28,14 @@ from priorwise.advise.plausible import (
     vague,
     whole_fit,
 )
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.estimates import Estimate
-from priorwise.core.family import offers
-from priorwise.core.fits import PriorFit
 from priorwise.core.hashing import mix
-from priorwise.core.influence import has_state
 from priorwise.core.progress import Interrupted, progress_of
 from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
+from priorwise.families.registry import offers
+from priorwise.fitting.fits import PriorFit
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound, trajectory_bound
 from priorwise.simulate.blocks import in_order
@@ -44,6 +43,7 @@ from priorwise.simulate.engine import threads_for
 from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import compare, simulate
 from priorwise.simulate.sizes import check_run
+from priorwise.theory.influence import has_state
 
 BOUNDED: Final = 20
 """Truths among which the theorem's bound is for the farthest: the truth is farther with 5 %."""
@@ -122,7 +122,7 @@ def certify(
     """
     arms = usual_arms(fit) if arms is None else arms
     fitted, estimator = whole_fit(fit, estimator)
-    doors.policy("policy", policy, memory=True)
+    argument_checks.policy("policy", policy, memory=True)
     horizon = validation.count("horizon", horizon)
     batch = validation.batch(batch, horizon)
     tasks = None if tasks is None else validation.count("tasks", tasks, least=2)
@@ -132,7 +132,7 @@ def certify(
         bootstrap = validation.count("bootstrap", bootstrap, least=LEAST)
     seed = validation.seed(seed)
     believed = fixed(fitted.prior, arms)
-    doors.fixed_prior("the fitted prior", believed)
+    argument_checks.fixed_prior("the fitted prior", believed)
     each = seconds_of_task(believed, believed, policy, horizon, batch, masked=False)
     if draws is None:
         draws = min(max(int(SECONDS / (RUNS * each * FEWEST)), FEW), MANY)

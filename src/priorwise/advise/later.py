@@ -13,8 +13,8 @@ from priorwise.advise.backtest_words import MUCH
 from priorwise.advise.backtesting import LEARNING, Halves, learned_from, replay_on
 from priorwise.advise.candidates import UNIFORM, Candidate
 from priorwise.advise.plausible import vague
-from priorwise.core.family import for_arms
 from priorwise.core.progress import progress_of
+from priorwise.core.protocols import for_arms
 from priorwise.core.refusals import refused
 from priorwise.logs.options import ReadingFeatures
 

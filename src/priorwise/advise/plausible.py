@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.family import ask, for_arms, offers
-from priorwise.core.fits import PriorFit
+from priorwise.core import argument_checks, validation
+from priorwise.core.protocols import for_arms
+from priorwise.families.registry import ask, offers
+from priorwise.fitting.fits import PriorFit
 
 LEAST: Final = 20
 """Truths of one kind below which there is no 95 % of them."""
@@ -23,7 +24,7 @@ def whole_fit(fit: Any, estimator: Any) -> tuple[PriorFit, Any]:
             f"fit must be what fit_prior or an estimator returns, got {type(fit).__name__}"
         )
     if estimator is not None:
-        doors.estimator("estimator", estimator)
+        argument_checks.estimator("estimator", estimator)
         return inner, estimator
     return inner, getattr(fit, "estimator", None) if inner is not fit else None
 

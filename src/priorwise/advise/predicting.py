@@ -16,11 +16,10 @@ import numpy as np
 from priorwise.advise.backtest_result import Line
 from priorwise.advise.replay import Player, Recorded
 from priorwise.core.estimates import Estimate
-from priorwise.core.family import for_arms
 from priorwise.core.progress import progress_of
-from priorwise.core.protocols import MeanBelief, Seen
-from priorwise.core.runs import Run
+from priorwise.core.protocols import MeanBelief, Seen, for_arms
 from priorwise.core.types import BoolArray
+from priorwise.fitting.runs import Run
 from priorwise.logs.fitting import LogFit
 from priorwise.policies.uniform import Uniform
 from priorwise.simulate.results import Comparison

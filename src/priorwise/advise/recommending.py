@@ -24,11 +24,11 @@ from priorwise.advise.durations import LEAST, tasks_within
 from priorwise.advise.later import on_later_tasks, trusted
 from priorwise.advise.recommendation import Recommendation
 from priorwise.core import validation
-from priorwise.core.family import for_arms
 from priorwise.core.hashing import mix
 from priorwise.core.progress import Interrupted, check_progress, progress_of
-from priorwise.core.runs import Run
+from priorwise.core.protocols import for_arms
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.fitting.runs import Run
 from priorwise.logs.fitting import LogFit, fit_prior
 from priorwise.logs.options import ReadingFeatures, check_names
 from priorwise.logs.reducing import Arms

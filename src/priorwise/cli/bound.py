@@ -77,10 +77,10 @@ def bound(
     quiet: inputs.Quiet = False,
 ) -> None:
     """Read, check, compute, write."""
-    from priorwise.core.influence import has_state
     from priorwise.sensitivity.bounds.bandits import reward_bound
     from priorwise.sensitivity.bounds.pomdp import pomdp_reward_bound, reward_limits
     from priorwise.sensitivity.ladder.ladder import sensitivity_ladder
+    from priorwise.theory.influence import has_state
 
     directory = results_directory("bound", out, as_json)
     if len(policies) > 1:

@@ -95,7 +95,7 @@ def read_prior(option: str, path: str) -> Any:
 
 def read_fit(option: str, path: str) -> Any:
     """Read a saved fit, or standard input for ``-``."""
-    from priorwise.core.fits import PriorFit
+    from priorwise.fitting.fits import PriorFit
 
     return _read(PriorFit.load, option, path, "priorwise fit log.csv --seed 0 writes one")
 

@@ -11,9 +11,9 @@ from priorwise.cli.inputs import Entry
 from priorwise.cli.output import counted, data, finite
 from priorwise.core.estimates import Estimate, digits_of
 from priorwise.core.protocols import Prior, monte_carlo_n
-from priorwise.core.runs import Run
 from priorwise.core.serial import Serializable
 from priorwise.figures.curves import Curve, learning_curves
+from priorwise.fitting.runs import Run
 from priorwise.simulate.results import Comparison
 from priorwise.simulate.run import simulate
 

@@ -1,5 +1,12 @@
-"""Roles, random streams, validation and JSON: what everything else stands on."""
+"""Roles, random streams, errors, checks, JSON and results: what everything else stands on."""
 
-from priorwise._lazy import lazily
+from priorwise._lazy import lazily, moved
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+# until the next release
+_moved = moved(
+    __name__,
+    "priorwise.families",
+    "priorwise.fitting",
+    only=("Family", "Later", "family_of", "register", "PriorFit", "Run"),
+)
+__getattr__, __dir__, __all__ = lazily(__name__, __file__, _moved)

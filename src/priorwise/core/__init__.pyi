@@ -1,11 +1,5 @@
 from priorwise.core.choosing import pick as pick
 from priorwise.core.estimates import Estimate as Estimate
-from priorwise.core.family import Family as Family
-from priorwise.core.family import Later as Later
-from priorwise.core.family import family_of as family_of
-from priorwise.core.family import register as register
-from priorwise.core.fits import PriorFit as PriorFit
 from priorwise.core.protocols import Seen as Seen
-from priorwise.core.runs import Run as Run
 from priorwise.core.serial import Serializable as Serializable
 from priorwise.core.streams import Stream as Stream

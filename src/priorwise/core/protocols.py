@@ -5,6 +5,7 @@ an MDP one that keeps it. What makes one loop serve them all: ``Belief.sample`` 
 each action *now* in each drawn environment (a mean, ``x'w``, the ``Q`` of a planned model).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, Self, runtime_checkable
@@ -405,3 +406,9 @@ class ResettingBelief(Protocol):
     @property
     def resets(self) -> IntArray:
         """How often each task did so, ``(task,)``."""
+
+
+def for_arms(prior: Any, arms: int) -> Any:
+    """Return a prior without a fixed number of arms for this many of them, others as they are."""
+    make: Callable[[int], Any] | None = getattr(prior, "for_arms", None)
+    return prior if make is None else make(arms)

@@ -1,9 +1,8 @@
 """Whether an error refuses what a user passed, or is a bug of ours."""
 
 import dis
+from importlib import import_module
 from types import TracebackType
-
-from priorwise.core.family import families
 
 
 def refused(error: BaseException) -> bool:
@@ -28,5 +27,9 @@ def _last(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _ours() -> set[str]:
-    classes = [each for family in families() for each in family.priors]
+    classes = [
+        each
+        for family in import_module("priorwise.families.registry").families()
+        for each in family.priors
+    ]
     return {"priorwise"} | {each.__module__.partition(".")[0] for each in classes}

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.action_laws import ActionLaw
 from priorwise.core.types import IntArray
 
 
@@ -75,9 +74,9 @@ def by_step(method: Method) -> Method:
         order = np.argsort(np.concatenate(places))
         if any(part is None for part in parts):
             return None
-        if isinstance(parts[0], ActionLaw):
-            return parts[0].join(*parts[1:]).take(order)
-        return np.concatenate(parts)[order]
+        if isinstance(parts[0], np.ndarray):
+            return np.concatenate(parts)[order]
+        return parts[0].join(*parts[1:]).take(order)
 
     return served  # type: ignore[return-value]
 

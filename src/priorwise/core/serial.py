@@ -6,7 +6,9 @@ import math
 import os
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -29,6 +31,12 @@ DEEPEST: Final = 16
 LONGEST_INTEGER: Final = 300  # digits; numbers beyond leave the range of floats
 
 
+GROUP: Final = "priorwise.families"
+"""Our folder of families, and the group of entry points of other packages: each names a module that
+registers its family when imported.
+"""
+
+
 class Serializable:
     """A frozen value with a ``family`` name and a JSON form; subclasses register themselves under
     that name.
@@ -41,7 +49,7 @@ class Serializable:
     family: ClassVar[str]
     _families: ClassVar[dict[str, "type[Serializable]"]] = {}
     # modules of families that are imported only when a file names them
-    _homes: ClassVar[dict[str, str]] = {"prior-fit": "priorwise.core.fits"}
+    _homes: ClassVar[dict[str, str]] = {"prior-fit": "priorwise.fitting.fits"}
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Register the class under its family name."""
@@ -200,6 +208,18 @@ def _plain(value: Any) -> Any:
     )
 
 
+def discover() -> None:
+    """Import every family: those of this package, and the packages that say in their metadata that
+    they bring some.
+    """
+    ours = import_module(GROUP)
+    for folder in iter_modules(ours.__path__, f"{GROUP}."):
+        if folder.ispkg:
+            import_module(folder.name)
+    for entry in entry_points(group=GROUP):
+        entry.load()
+
+
 def _built(value: Any) -> Any:
     return _build(value) if isinstance(value, dict) and "family" in value else value
 
@@ -209,8 +229,6 @@ def _build(content: dict[str, Any]) -> "Serializable":
     families, homes = Serializable._families, Serializable._homes
     key = str(name)
     if key not in families and key not in homes:
-        from priorwise.core.family import discover  # which registers what JSON may name
-
         discover()
     if key not in families and key in homes:
         import_module(homes[key])

@@ -25,14 +25,14 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core import runs
-from priorwise.core.fits import PriorFit
+from priorwise.core import trajectories
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Run, as_run, trajectory_of
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.experiments.problems import Problem
 from priorwise.figures.tables import Table, tidy
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.runs import Run, as_run
 from priorwise.meta.learners.simulate_meta import NUMBERS
 from priorwise.simulate.engine import Engine, choose
 from priorwise.simulate.together import run_together
@@ -215,7 +215,9 @@ class LearningCurves:
         for each in s.meta:
             believed = each.believed or problem.misspecified
             explored = self._play(each.exploration, believed, tasks[: max(s.sizes)], seed)
-            fits = each.estimator.fit_prefixes(as_run(trajectory_of([explored])), s.sizes)
+            fits = each.estimator.fit_prefixes(
+                as_run(trajectories.trajectory_of([explored])), s.sizes
+            )
             for name, policy in each.learners.items():
                 for size, fit in zip(s.sizes, fits, strict=True):
                     counted = size == s.first_pull_size or name in s.pulls_of
@@ -243,7 +245,7 @@ class LearningCurves:
             earned |= zip(own, totals, strict=True)
         return iter([earned[place] for place in range(len(configurations))])
 
-    def _play(self, policy: Policy, believed: Prior, tasks: range, seed: int) -> runs.Block:
+    def _play(self, policy: Policy, believed: Prior, tasks: range, seed: int) -> trajectories.Block:
         """Play tasks of these numbers."""
         prior, horizon = self.problem.prior, self.problem.horizon
         chosen = choose(prior, believed, policy, horizon, masked=False, engine=self.engine)
@@ -264,10 +266,10 @@ class _Configuration:
     policy: Policy
     believed: Prior
     begin: int
-    explored: runs.Block | None
+    explored: trajectories.Block | None
     counted: bool  # whether its pulls are
 
 
-def _actions(ran: runs.Block) -> NDArray[np.int32]:
+def _actions(ran: trajectories.Block) -> NDArray[np.int32]:
     assert ran.columns is not None
     return ran.columns.actions

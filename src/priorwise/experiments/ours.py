@@ -9,7 +9,6 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core.estimates import mean_estimate
-from priorwise.core.fits import Estimator
 from priorwise.core.protocols import Policy
 from priorwise.experiments import covariance, problems
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
@@ -24,6 +23,7 @@ from priorwise.families.linear.moments import LinearMoments
 from priorwise.figures.covariance import covariances
 from priorwise.figures.learning import learning_curves
 from priorwise.figures.tables import Table, tidy
+from priorwise.fitting.fits import Estimator
 from priorwise.meta.learners.empirical_bayes import EmpiricalBayes
 from priorwise.meta.learners.explore_then_commit import ExploreThenCommit
 from priorwise.meta.learners.learner import FixedPrior, MetaLearner

@@ -12,10 +12,9 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core.estimates import Estimate, mean_estimate
-from priorwise.core.fits import Estimator
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Policy
-from priorwise.core.runs import Trajectory, as_run
+from priorwise.core.trajectories import Trajectory
 from priorwise.experiments import needs, problems, rates
 from priorwise.experiments.experiment import Arrays, Block, Claim, Files, Tables, ranges, stacked
 from priorwise.experiments.rates import cost
@@ -31,6 +30,8 @@ from priorwise.figures.theory import (
     rates_of_growth,
     tasks_needed,
 )
+from priorwise.fitting.fits import Estimator
+from priorwise.fitting.runs import as_run
 from priorwise.policies.receding_horizon import KnowledgeGradient
 from priorwise.policies.thompson import KShotThompson, ThompsonSampling
 from priorwise.policies.uniform import Uniform

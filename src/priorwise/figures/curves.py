@@ -6,20 +6,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
+from priorwise.core.trajectories import StepCurves
 from priorwise.core.types import FloatArray
 from priorwise.figures import style
-
-if TYPE_CHECKING:
-    from priorwise.core.runs import Run
 
 LONG: Final = 50  # pulls
 
 Means = tuple[FloatArray, FloatArray]
 """Means at 1, 2, ... and their standard errors."""
+
+
+class Run(Protocol):
+    """What curves need of a run."""
+
+    @property
+    def by_step(self) -> StepCurves:
+        """Means at each pull."""
+
+    @property
+    def horizon(self) -> int:
+        """Pulls of a task."""
+
+    @property
+    def std_error(self) -> float:
+        """Of the mean total reward."""
 
 
 @dataclass(frozen=True)

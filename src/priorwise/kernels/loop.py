@@ -7,9 +7,9 @@ import numpy as np
 from numba import types
 
 from priorwise.core.hashing import purpose_key
-from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Purpose
 from priorwise.core.tiles import LANES, FamilyTiles, PolicyTiles
+from priorwise.core.trajectories import Block, Columns
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.kernels import compiling as kinds
 from priorwise.kernels.compiling import INTS, KEYS, ROW, ROWS, F, I, U, caller, entry, inline

@@ -8,9 +8,9 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import shown
-from priorwise.core.family import Family, ask, families, offers
-from priorwise.core.fits import PriorFit
 from priorwise.families.mixture.likelihood.estimator import MixtureMarginalLikelihood
+from priorwise.families.registry import Family, ask, families, offers
+from priorwise.fitting.fits import PriorFit
 from priorwise.logs.reducing import Arms, Log
 from priorwise.meta.selection.models import ModelComparison, compare_models
 

@@ -29,10 +29,9 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from priorwise.core.family import for_arms
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.hashing import mix
-from priorwise.core.protocols import Seen
+from priorwise.core.protocols import Seen, for_arms
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.logs.recent import Recent, recent_of

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from priorwise.core import validation
 from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate, percent
-from priorwise.core.family import for_arms
-from priorwise.core.fits import PriorFit, named
 from priorwise.core.frames import Table, Tabular
+from priorwise.core.protocols import for_arms
 from priorwise.core.types import FloatArray
 from priorwise.figures.style import Picture
+from priorwise.fitting.fits import PriorFit, named
 from priorwise.logs.choosing import candidates, compared_with, mixtures_of, simplest
 from priorwise.logs.drift import Drift, drift_of, faded_by
 from priorwise.logs.features import (

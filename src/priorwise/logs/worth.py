@@ -4,8 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core.family import for_arms
-from priorwise.core.protocols import NoisyEnvironment
+from priorwise.core.protocols import NoisyEnvironment, for_arms
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
 from priorwise.simulate.steps import environments

@@ -8,12 +8,13 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Policy
-from priorwise.core.runs import Run, joined
 from priorwise.core.streams import Purpose, Streams
+from priorwise.core.trajectories import joined
+from priorwise.fitting.runs import Run
 from priorwise.policies.play_arms import PlayArms
 from priorwise.simulate.run import simulate
 
@@ -83,7 +84,7 @@ class OneArmBlocks:
             after = "then plays the rounds after the first ones"
             raise ValueError(f"rounds and then belong together: {after}; give both or none")
         if self.then is not None:
-            doors.policy("then", self.then)
+            argument_checks.policy("then", self.then)
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One block per arm; nothing is drawn."""
@@ -122,7 +123,7 @@ class PairedArms:
     def __post_init__(self) -> None:
         validation.count("arms", self.arms)
         if self.then is not None:
-            doors.policy("then", self.then)
+            argument_checks.policy("then", self.then)
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One segment per pair of arms that was drawn."""

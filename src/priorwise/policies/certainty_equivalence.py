@@ -5,11 +5,11 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from priorwise.core import doors
-from priorwise.core.action_laws import RealActionLaw
+from priorwise.core import argument_checks
 from priorwise.core.protocols import MeanEnvironmentBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
+from priorwise.theory.action_laws import RealActionLaw
 
 
 @final
@@ -24,7 +24,7 @@ class CertaintyEquivalence:
 
     def act(self, belief: MeanEnvironmentBelief, seen: Seen, rng: Stream) -> FloatArray:
         """Plan in the mean environment."""
-        doors.acting(self, belief, seen, rng, real=True)
+        argument_checks.acting(self, belief, seen, rng, real=True)
         return belief.mean_environment(seen).best_actions(seen)[:, 0]
 
     def real_action_law(self, belief: MeanEnvironmentBelief, seen: Seen) -> RealActionLaw:

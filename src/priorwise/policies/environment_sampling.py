@@ -11,16 +11,17 @@ from typing import Any, final
 
 import numpy as np
 
-from priorwise.core import doors, enumeration, sizes, validation
-from priorwise.core.action_laws import ActionLaw, BestActionBelief, RealActionLaw
-from priorwise.core.allocation import Allocates
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.drawn import drawn_environments
 from priorwise.core.errors import shown
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
+from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import check_law, environment_law, repeated
+from priorwise.theory import enumeration
+from priorwise.theory.action_laws import ActionLaw, BestActionBelief, RealActionLaw
 
 
 @final
@@ -67,11 +68,11 @@ class EnvironmentSampling(Allocates):
 
     def __post_init__(self) -> None:
         sizes.check_draws("k", validation.count("k", self.k))
-        doors.function("rule", self.rule, "environments", "seen")
+        argument_checks.function("rule", self.rule, "environments", "seen")
 
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> Any:
         """``a ~ f(environment_1, ..., environment_k)``."""
-        doors.acting(self, belief, seen, rng, real=True)
+        argument_checks.acting(self, belief, seen, rng, real=True)
         drawn = drawn_environments(belief, rng, self.k, seen)
         if seen.actions is not None:
             return seen.actions.checked("rule's actions", self.rule(drawn, seen), rng.tasks)

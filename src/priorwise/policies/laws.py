@@ -14,8 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import enumeration, validation
-from priorwise.core.action_laws import (
+from priorwise.core import validation
+from priorwise.core.choosing import level
+from priorwise.core.protocols import ScoredPolicy, Seen, offers
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.theory import enumeration
+from priorwise.theory.action_laws import (
     WORDS,
     ActionLaw,
     ArgmaxBelief,
@@ -24,10 +29,6 @@ from priorwise.core.action_laws import (
     Source,
     tied_law,
 )
-from priorwise.core.choosing import level
-from priorwise.core.protocols import ScoredPolicy, Seen, offers
-from priorwise.core.streams import Stream
-from priorwise.core.types import FloatArray, IntArray
 
 BLOCK: Final = 1 << 22  # probabilities kept at a time
 DRAWS: Final = 4096  # decisions from which a law is sampled

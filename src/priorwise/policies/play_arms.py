@@ -5,8 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw, tied_law
+from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
@@ -15,6 +14,7 @@ from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law, tasks_of
 from priorwise.policies.shared import Then
+from priorwise.theory.action_laws import ActionLaw, tied_law
 
 
 @final
@@ -43,7 +43,7 @@ class PlayArms(Then):
         for arm in self.arms:
             validation.count("arms", arm, least=0)
         if self.then is not None:
-            doors.policy("then", self.then)
+            argument_checks.policy("then", self.then)
 
     @property
     def rounds(self) -> int:
@@ -53,7 +53,7 @@ class PlayArms(Then):
     @by_step
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a_h = arms[h - 1]``."""
-        doors.acting(self, belief, seen, rng)
+        argument_checks.acting(self, belief, seen, rng)
         self._check(seen.arms)
         if self.then is not None and seen.step > len(self.arms):
             return self.then.act(belief, seen, rng)

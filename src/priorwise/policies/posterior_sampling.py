@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.allocation import Allocates
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import level, pick
-from priorwise.core.enumeration import EnumerableBelief
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import check_law, sampling_law
+from priorwise.theory.action_laws import ActionLaw
+from priorwise.theory.enumeration import EnumerableBelief
 
 NamedRule = Literal["max", "sum", "softmax"]
 Rule = Callable[[FloatArray, Seen], FloatArray]
@@ -42,9 +42,11 @@ class SamplingPolicy(Allocates, ABC):
     @final
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> Any:
         """Draw, put -inf on arms that are not available, select."""
-        doors.acting(self, belief, seen, rng, real=self.acts_on_reals)
+        argument_checks.acting(self, belief, seen, rng, real=self.acts_on_reals)
         if seen.actions is not None:
-            doors.role("belief", belief, "a belief that draws systems", "sample_environments")
+            argument_checks.role(
+                "belief", belief, "a belief that draws systems", "sample_environments"
+            )
             drawn = belief.sample_environments(rng, 1, seen)  # type: ignore[attr-defined]
             return drawn.best_actions(seen)[:, 0]
         draws = self.drawn_at_once
@@ -119,7 +121,7 @@ class PosteriorSampling(SamplingPolicy):
         if not callable(self.rule):
             validation.one_of("rule", self.rule, NamedRule, " or a function")
         else:
-            doors.function("rule", self.rule, "values", "seen")
+            argument_checks.function("rule", self.rule, "values", "seen")
 
     @property
     def draws(self) -> int:  # type: ignore[override]

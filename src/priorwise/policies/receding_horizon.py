@@ -32,19 +32,20 @@ from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
 
-from priorwise.core import doors, enumeration, sizes, validation
-from priorwise.core.action_laws import ActionLaw, tied_law
-from priorwise.core.allocation import Allocates
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import TIE_TOLERANCE, level, pick, sizes_of, ties
-from priorwise.core.enumeration import Look
 from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, SizedDrawsBelief, offers
 from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import repeated
 from priorwise.policies.shared import Alpha, alpha_at, alphas_to, check_alpha
+from priorwise.theory import enumeration
+from priorwise.theory.action_laws import ActionLaw, tied_law
+from priorwise.theory.enumeration import Look
 
 Ties = Literal["draws", "random"]
 WhenCertain = Literal["draws", "best"]
@@ -122,7 +123,7 @@ class RecedingHorizon(Allocates):
     @by_step
     def act(self, belief: ImaginingBelief, seen: Seen, rng: Stream) -> IntArray:
         """Play the arm with the largest V_a."""
-        doors.acting(self, belief, seen, rng)
+        argument_checks.acting(self, belief, seen, rng)
         breaker = rng.uniform()
         alpha = alpha_at(self.alpha, seen.step, seen.horizon)
         now, ahead, now_size, ahead_size = np.zeros((4, rng.tasks, seen.arms))

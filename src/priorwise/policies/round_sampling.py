@@ -15,7 +15,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import EnvironmentBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.policies.posterior_sampling import NamedRule, PosteriorSampling, Rule
@@ -62,7 +62,7 @@ class RoundSampling:
 
     def decide(self, belief: Any, seen: Seen, rng: Stream, memory: Any) -> tuple[Any, Any]:
         """Draw anew if it is time, and choose from the values of what was drawn."""
-        doors.acting(self, belief, seen, rng, real=self.k == 1 and self.rule == "max")
+        argument_checks.acting(self, belief, seen, rng, real=self.k == 1 and self.rule == "max")
         step = np.unique(seen.step)
         if step.size > 1:
             raise ValueError("RoundSampling keeps draws of tasks at one step, these are at several")

@@ -6,15 +6,15 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.action_laws import ActionLaw, tied_law
-from priorwise.core.allocation import Allocates
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import level, pick
 from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.allocation import Allocates
+from priorwise.theory.action_laws import ActionLaw, tied_law
 
 Alpha = float | Literal["online"] | Callable[[int, int], float]
 
@@ -36,7 +36,7 @@ def alphas_to(alpha: Alpha, horizon: int) -> FloatArray:
 def check_alpha(alpha: Alpha) -> None:
     """Check the parameter when a policy is made."""
     if callable(alpha):
-        doors.function("alpha", alpha, "step", "horizon")
+        argument_checks.function("alpha", alpha, "step", "horizon")
     elif not (isinstance(alpha, str) and alpha == "online"):
         _check_alpha(alpha)
 
@@ -94,7 +94,7 @@ class Scored(Allocates, ABC):
     @final
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Return the arms with the largest score."""
-        doors.acting(self, belief, seen, rng)
+        argument_checks.acting(self, belief, seen, rng)
         return pick(self.scores(belief, seen), rng.uniform())
 
     @final

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 from priorwise.core import sizes, validation
-from priorwise.core.action_laws import ActionLaw, BestActionBelief, RealActionLaw
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import sampling_law
 from priorwise.policies.posterior_sampling import SamplingPolicy, sampling_tiles
+from priorwise.theory.action_laws import ActionLaw, BestActionBelief, RealActionLaw
 
 
 @final

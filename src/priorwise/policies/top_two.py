@@ -6,15 +6,15 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.allocation import Allocates
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen, SeparableBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import sampling_law
+from priorwise.theory.action_laws import ActionLaw
 
 
 @final
@@ -65,7 +65,7 @@ class TopTwoThompson(Allocates):
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """Draw until the best arm differs from the first draw's."""
-        doors.acting(self, belief, seen, rng)
+        argument_checks.acting(self, belief, seen, rng)
         stay = rng.uniform() < self.share
         first = self._best(belief, seen, rng, 1)[:, 0]
         chosen, at, left, tried = first.copy(), np.arange(rng.tasks), ~stay, 0

@@ -5,16 +5,16 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw, tied_law
-from priorwise.core.allocation import Allocates
+from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
 from priorwise.core.protocols import Belief, Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import IntArray
+from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import tasks_of
 from priorwise.policies.shared import plain_tiles
+from priorwise.theory.action_laws import ActionLaw, tied_law
 
 
 @final
@@ -26,7 +26,7 @@ class Uniform(Allocates):
 
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform``."""
-        doors.acting(self, belief, seen, rng)
+        argument_checks.acting(self, belief, seen, rng)
         return pick(seen.masked(np.zeros((rng.tasks, seen.arms))), rng.uniform())
 
     def probabilities(self, belief: Any, seen: Seen) -> ActionLaw:

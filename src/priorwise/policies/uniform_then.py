@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, final
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -13,6 +12,7 @@ from priorwise.core.types import IntArray
 from priorwise.policies.laws import known_law
 from priorwise.policies.shared import Then
 from priorwise.policies.uniform import Uniform
+from priorwise.theory.action_laws import ActionLaw
 
 
 @final
@@ -42,12 +42,12 @@ class UniformThen(Then):
 
     def __post_init__(self) -> None:
         validation.count("rounds", self.rounds, least=0)
-        doors.policy("then", self.then)
+        argument_checks.policy("then", self.then)
 
     @by_step
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``a ~ Uniform`` while ``h <= rounds``."""
-        doors.acting(self, belief, seen, rng)
+        argument_checks.acting(self, belief, seen, rng)
         return (Uniform() if seen.step <= self.rounds else self.then).act(belief, seen, rng)
 
     @by_step

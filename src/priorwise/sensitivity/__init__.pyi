@@ -1,7 +1,3 @@
-from priorwise.core.conditions import Bounded as Bounded
-from priorwise.core.conditions import SubGamma as SubGamma
-from priorwise.core.conditions import SubGaussian as SubGaussian
-from priorwise.core.distance import Distance as Distance
 from priorwise.families.finite.instances import noiseless_instance as noiseless_instance
 from priorwise.families.finite.instances import two_point_instance as two_point_instance
 from priorwise.sensitivity.bounds.approximation import Approximation as Approximation
@@ -33,3 +29,7 @@ from priorwise.sensitivity.ladder.rungs import Ladder as Ladder
 from priorwise.sensitivity.ladder.rungs import Rung as Rung
 from priorwise.sensitivity.tails.expectation import TailExpectation as TailExpectation
 from priorwise.sensitivity.tails.expectation import tail_expectation as tail_expectation
+from priorwise.theory.conditions import Bounded as Bounded
+from priorwise.theory.conditions import SubGamma as SubGamma
+from priorwise.theory.conditions import SubGaussian as SubGaussian
+from priorwise.theory.distance import Distance as Distance

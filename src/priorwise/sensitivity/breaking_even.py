@@ -21,13 +21,13 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.estimates import Estimate
-from priorwise.core.family import ask, offers
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.types import FloatArray
+from priorwise.families.registry import ask, offers
 from priorwise.figures.break_even import break_even_figure
 from priorwise.figures.style import Picture
 from priorwise.policies.uniform import Uniform
@@ -155,7 +155,7 @@ def break_even(
         )
     instead = Uniform() if fallback is None else fallback
     if isinstance(instead, type) or not hasattr(instead, "belief"):
-        doors.policy("fallback", instead)
+        argument_checks.policy("fallback", instead)
     rival: tuple[Any, Any] = (policy, instead) if hasattr(instead, "belief") else (instead, prior)
     seen: dict[float, tuple[Estimate, Estimate]] = {}
 
@@ -207,7 +207,7 @@ def _at(path: Path, scale: float) -> Any:
     except ValueError as error:
         where = f"direction leads out of the family at scale {scale:g}"
         raise ValueError(f"{where} ({error}); pass a smaller largest=...") from None
-    doors.prior(f"direction({scale:g})", believed)
+    argument_checks.prior(f"direction({scale:g})", believed)
     return believed
 
 

@@ -16,16 +16,16 @@ from typing import Any, Final, NamedTuple, cast, final
 import numpy as np
 
 from priorwise.core import hashing, validation
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.allocation import ROWS, allocate, player_at
-from priorwise.core.family import ask, offers
 from priorwise.core.protocols import ScoredPolicy
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.registry import ask, offers
+from priorwise.policies.allocation import ROWS, allocate, player_at
 from priorwise.policies.laws import action_law, known_law
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.serve.ahead import Until
+from priorwise.theory.action_laws import ActionLaw
 
 DRAWS: Final = 1024
 """Decisions from which the law of a policy is sampled that is not known otherwise."""

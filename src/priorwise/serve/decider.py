@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, Literal, Self, final
 
-from priorwise.core import doors, validation
-from priorwise.core.family import ask, for_arms
-from priorwise.core.influence import has_state
+from priorwise.core import argument_checks, validation
+from priorwise.core.protocols import for_arms
 from priorwise.core.serial import Serializable, load_prior
+from priorwise.families.registry import ask
 from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.choosing import Shares, has_features
 from priorwise.serve.errors import Conflict, NotFound
@@ -34,6 +34,7 @@ from priorwise.serve.operations import (
 from priorwise.serve.rows import Version, copied
 from priorwise.serve.stores import opened
 from priorwise.serve.summary import DRAWS, Stopping, Summary, stopping_of, summarised, tolerance_of
+from priorwise.theory.influence import has_state
 
 LONGEST: Final = 500
 """Letters of the name of a task, a unit or a request."""
@@ -657,8 +658,8 @@ def _check_name(what: str, value: Any) -> None:
 
 def _checked(prior: Any, policy: Any) -> None:
     """Refuse priors and policies that cannot decide while tasks run."""
-    doors.prior("prior", prior)
-    doors.policy("policy", policy)
+    argument_checks.prior("prior", prior)
+    argument_checks.policy("policy", policy)
     if not isinstance(prior, Serializable):
         raise TypeError(f"prior must have a JSON form, and {type(prior).__name__} has none")
     if not hasattr(prior, "belief_given"):
@@ -673,7 +674,7 @@ def _checked(prior: Any, policy: Any) -> None:
             f"Decider is for problems in which actions do not influence later signals; those of a "
             f"{type(prior).__name__} do"
         )
-    doors.offering(policy, example.belief(1))
+    argument_checks.offering(policy, example.belief(1))
 
 
 def _known_arms(shares: Shares, arms: tuple[str, ...]) -> None:

@@ -12,10 +12,11 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.family import ask, for_arms
+from priorwise.core.protocols import for_arms
 from priorwise.core.serial import Serializable
-from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray
+from priorwise.families.registry import ask
+from priorwise.fitting.statistics import PerArm
 
 TOOL: Final = "Decider"
 PROBES: Final = (-1.5, 0.25, 2.5)

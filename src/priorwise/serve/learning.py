@@ -12,7 +12,8 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.estimates import Estimate
-from priorwise.core.family import ask, for_arms
+from priorwise.core.protocols import for_arms
+from priorwise.families.registry import ask
 from priorwise.serve.choosing import has_features
 from priorwise.serve.errors import Refused
 
@@ -285,7 +286,7 @@ def _parts(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _same_family(prior: Any) -> str:
-    from priorwise.core.family import family_of
+    from priorwise.families.registry import family_of
 
     family = family_of(prior)
     if family is None or family.models is None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, final
 import numpy as np
 
 from priorwise.core import hashing, validation
-from priorwise.core.family import for_arms
+from priorwise.core.protocols import for_arms
 from priorwise.serve.ahead import Ahead, Results, Until
 from priorwise.serve.choosing import Chooser, Shares, has_features, task_key
 from priorwise.serve.errors import Conflict, NotFound, TooLate

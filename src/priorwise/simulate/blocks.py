@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from priorwise.core.progress import running
-from priorwise.core.runs import Block
 from priorwise.core.tiles import LANES
+from priorwise.core.trajectories import Block
 from priorwise.simulate.engine import Runner
 
 P = TypeVar("P")

@@ -7,12 +7,12 @@ import numpy as np
 
 from priorwise.core import protocols as roles
 from priorwise.core import validation
-from priorwise.core.allocation import player_at
 from priorwise.core.choosing import pick
 from priorwise.core.errors import shown
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.policies.allocation import player_at
 
 
 class Decisions:
@@ -20,7 +20,7 @@ class Decisions:
 
     Where rewards are seen after every ``batch`` pulls, a policy that plays the largest score
     decides once a batch, at the first pull that it serves, unless what is shown changes from pull
-    to pull (see :mod:`priorwise.core.allocation`).
+    to pull (see :mod:`priorwise.policies.allocation`).
     """
 
     def __init__(self, policy: Any, tasks: int, batch: int) -> None:

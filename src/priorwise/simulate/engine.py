@@ -9,9 +9,9 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.protocols import Prior, Seen
-from priorwise.core.runs import Block
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.tiles import CompiledPolicy, CompiledPrior
+from priorwise.core.trajectories import Block
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.simulate.loop import run_numpy
 from priorwise.simulate.sizes import threads_of

@@ -6,12 +6,12 @@ import numpy as np
 
 from priorwise.core import protocols as roles
 from priorwise.core.approximate import ApproximateBelief
-from priorwise.core.influence import actions_influence_signals
-from priorwise.core.runs import Block, Columns
 from priorwise.core.streams import Streams
+from priorwise.core.trajectories import Block, Columns
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.simulate.steps import environments, steps
 from priorwise.simulate.tally import report
+from priorwise.theory.influence import actions_influence_signals
 
 
 def run_numpy(

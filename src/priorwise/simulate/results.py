@@ -11,10 +11,11 @@ from priorwise.core import validation
 from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular, frame
-from priorwise.core.runs import Block, Run, StepCurves, numbers_of, trajectory_of
+from priorwise.core.trajectories import Block, StepCurves, trajectory_of
 from priorwise.core.types import FloatArray
 from priorwise.figures.curves import Curve, learning_curves
 from priorwise.figures.style import Picture
+from priorwise.fitting.runs import Run, numbers_of
 from priorwise.simulate import tally
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class Comparison(Tabular):
         regret.
         """
         curves = [Curve(name, run, name) for name, run in self.runs.items()]
-        run = curves[0].run
+        run = next(iter(self.runs.values()))
         pulls = f"{run.horizon:,} pull{'s' if run.horizon > 1 else ''}"
         played = f"{run.tasks:,} tasks of {pulls}, seed {run.seed}"
         title = validation.text("title", title) or played

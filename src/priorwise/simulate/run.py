@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
 from priorwise.core.estimates import percent
-from priorwise.core.influence import refuse_influence
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import MemoryPolicy, Policy, Prior
-from priorwise.core.runs import Run
 from priorwise.core.tiles import LANES
+from priorwise.fitting.runs import Run
 from priorwise.simulate.blocks import Clock, run_blocks
 from priorwise.simulate.engine import Engine, FollowsFirstPulls, choose
 from priorwise.simulate.results import Comparison, PairTally, RunBuilder
 from priorwise.simulate.sizes import block_size, check_block, check_run, entries, threads_of
+from priorwise.theory.influence import refuse_influence
 
 
 def simulate(
@@ -154,12 +154,12 @@ class Simulation:
         self.seed = validation.seed(seed)
         self.keep = keep = validation.flag("keep", keep)
         self.batch = validation.batch(batch, horizon)
-        doors.fixed_prior("prior", prior)
+        argument_checks.fixed_prior("prior", prior)
         if self.batch > 1:
             refuse_influence(prior, f"batch={batch}", "batch=1")
         for policy, believed in policies.values():
-            doors.believed(prior, believed)
-            doors.policy("policy", policy, memory=True)
+            argument_checks.believed(prior, believed)
+            argument_checks.policy("policy", policy, memory=True)
             if isinstance(believed, FollowsFirstPulls):
                 raise ValueError(
                     f"{type(believed).__name__} is learned by tasks one after the other, which "
@@ -167,7 +167,7 @@ class Simulation:
                 )
         self.policies = {name: policy for name, (policy, _) in policies.items()}
         check_run(prior, self.policies.values(), horizon=horizon, tasks=tasks, keep=keep)
-        doors.arms_to_mask(prior, available)
+        argument_checks.arms_to_mask(prior, available)
         self.mask = validation.availability("available", available, self.tasks, prior.arms)
         masked = self.mask is not None
         self.runners = {
@@ -177,7 +177,9 @@ class Simulation:
         literal = [policies[name] for name, each in self.runners.items() if each.engine == "numpy"]
         largest = 1
         for policy, believed in literal:
-            largest = max(largest, entries(believed, doors.playing(policy, believed, memory=True)))
+            largest = max(
+                largest, entries(believed, argument_checks.playing(policy, believed, memory=True))
+            )
         engines = {each.engine for each in self.runners.values()}
         self.block = block_size(self.horizon, largest, engines)
         if block is not None:

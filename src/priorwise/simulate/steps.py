@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core import protocols as roles
 from priorwise.core.seen import RealActions, Seen, Signal
 from priorwise.core.streams import Purpose, Streams
@@ -48,7 +48,7 @@ class Step:
             belief = belief.update(each.seen, each.actions, each.rewards, each.after)
             if not hasattr(belief, "update"):
                 name = f"the return value of {type(self.belief).__name__}.update"
-                doors.role(name, belief, "a belief", "update")
+                argument_checks.role(name, belief, "a belief", "update")
         return belief
 
 
@@ -56,7 +56,7 @@ def environments(prior: roles.Prior, streams: Streams) -> roles.Environment:
     """Draw the environments of a batch of tasks."""
     drawn = prior.sample(streams.at(Purpose.ENVIRONMENT, 0), streams.tasks)
     name = f"the return value of {type(prior).__name__}.sample"
-    doors.role(name, drawn, "an environment", "start", "step")
+    argument_checks.role(name, drawn, "an environment", "start", "step")
     return drawn
 
 

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from priorwise.core.family import ask, family_of, offers, seen_by, unseen
-from priorwise.core.influence import has_state
 from priorwise.core.protocols import MeanBelief
 from priorwise.core.serial import Serializable
+from priorwise.families.registry import ask, family_of, offers, seen_by, unseen
 from priorwise.policies.uniform import Uniform
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.simulate.run import simulate
 from priorwise.testing.playing import play
 from priorwise.testing.seeds import Seeded
+from priorwise.theory.influence import has_state
 
 TASKS, PULLS = 40, 6
 

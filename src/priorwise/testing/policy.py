@@ -9,10 +9,10 @@ import pytest
 
 from priorwise.core import protocols
 from priorwise.core.protocols import Belief, MemoryPolicy, Policy, Prior, Seen, SeparableBelief
-from priorwise.core.runs import Run
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.fitting.runs import Run
 from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.testing.laws import bonferroni, same_law_p_value
 from priorwise.testing.playing import Played, play

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import priorwise.testing.twins as runs
-from priorwise.core.influence import actions_influence_signals
 from priorwise.core.protocols import Prior, RangeBelief, SeparableBelief
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Purpose, Streams
@@ -17,6 +16,7 @@ from priorwise.simulate.run import simulate
 from priorwise.testing.calibration import Forgetful, Gullible, calibration
 from priorwise.testing.playing import follow, play, same_signals
 from priorwise.testing.seeds import Seeded
+from priorwise.theory.influence import actions_influence_signals
 
 EVERY_POLICY = pytest.mark.parametrize("name", runs.POLICIES)
 

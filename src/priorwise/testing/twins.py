@@ -6,8 +6,8 @@ import numpy as np
 
 from priorwise import policies
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray
+from priorwise.fitting.runs import Run
 from priorwise.simulate.engine import choose
 from priorwise.simulate.run import simulate
 

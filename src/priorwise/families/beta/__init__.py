@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.core.live import LiveDraws
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.prior import BetaPrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _blank(prior: BetaPrior) -> BetaPrior:

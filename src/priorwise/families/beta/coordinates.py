@@ -4,11 +4,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core.coordinates import Coordinates
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood.arm import alpha_beta
 from priorwise.families.beta.prior import BetaPrior
+from priorwise.fitting.coordinates import Coordinates
 
 FAR: Final = 3.0
 """A long way: a factor of 20."""

@@ -8,12 +8,12 @@ from typing import ClassVar, Final, final
 import numpy as np
 from scipy.special import betaln
 
-from priorwise.core.distance import BothBeliefs
-from priorwise.core.numerics import NODES, WEIGHTS, integrate
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.distance_arm import BetaArm, BetaLaw
 from priorwise.families.beta.prior import BetaBelief, BetaPrior
+from priorwise.theory.distance import BothBeliefs
+from priorwise.theory.numerics import NODES, WEIGHTS, integrate
 
 BLOCK: Final = 256
 """Points of the outer integral at a time."""

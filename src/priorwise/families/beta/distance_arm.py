@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from priorwise.core.numerics import NODES, WEIGHTS, exp_excess, integrate
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
+from priorwise.theory.numerics import NODES, WEIGHTS, exp_excess, integrate
 
 LOWEST: Final = -60.0
 """Log density in u at which the tails are cut."""

@@ -26,10 +26,10 @@ from numpy.typing import ArrayLike
 from scipy.special import polygamma
 
 from priorwise.core import validation
-from priorwise.core.design import least_tasks
 from priorwise.core.errors import shown
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.prior import BetaPrior
+from priorwise.fitting.design import least_tasks
 
 
 def trigamma_matrix(alpha: ArrayLike, beta: ArrayLike) -> FloatArray:

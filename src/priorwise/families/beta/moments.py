@@ -18,16 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.design import Design, Rate, design_sums, uniformity_warnings
-from priorwise.core.family import for_arms
-from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.runs import Run
+from priorwise.core.protocols import for_arms
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
 from priorwise.families.normal.totals import prefix_sizes
+from priorwise.fitting.design import Design, Rate, design_sums, uniformity_warnings
+from priorwise.fitting.fits import PLAUSIBLE_AVERAGED, PriorFit, Uncertainty
+from priorwise.fitting.runs import Run
+from priorwise.fitting.task_facts import KnownTasks
 
 SMALLEST_STRENGTH: Final = 0.01
 """Least ``alpha + beta`` of an arm whose tasks are all success or all failure."""

@@ -8,10 +8,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.enumeration import Outcome, Outcomes
-from priorwise.core.family import seen_by
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
@@ -19,6 +16,9 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.registry import seen_by
+from priorwise.theory.action_laws import ActionLaw
+from priorwise.theory.enumeration import Outcome, Outcomes
 
 
 @final
@@ -88,13 +88,13 @@ class BetaPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu_a ~ Beta(alpha_a, beta_a)``."""
-        shape = (doors.batch(rng, tasks), self.arms)
+        shape = (argument_checks.batch(rng, tasks), self.arms)
         means = rng.beta(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
         return BanditEnvironment(means[:, 0], self.reward_law)
 
     def belief(self, tasks: int) -> "BetaBelief":
         """Start at the prior."""
-        shape = (doors.tasks_of(tasks), self.arms)
+        shape = (argument_checks.tasks_of(tasks), self.arms)
         return BetaBelief(np.broadcast_to(self.alpha, shape), np.broadcast_to(self.beta, shape))
 
     def belief_given(self, statistics: Any) -> "BetaBelief":
@@ -151,7 +151,7 @@ class BetaBelief(SeparableTasks):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``mu_a ~ Beta(a, b)``, ``(task, draw, arm)``."""
-        return rng.beta(self.a, self.b, doors.drawing(self, rng, draws))
+        return rng.beta(self.a, self.b, argument_checks.drawing(self, rng, draws))
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` draws."""
@@ -165,7 +165,7 @@ class BetaBelief(SeparableTasks):
         """Posterior quantiles of the means."""
         from scipy.special import betaincinv
 
-        return np.asarray(betaincinv(self.a, self.b, doors.level(level)))
+        return np.asarray(betaincinv(self.a, self.b, argument_checks.level(level)))
 
     def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
         """Law of the largest of some draws, by quadrature; None for the mean of several."""
@@ -195,7 +195,7 @@ class BetaBelief(SeparableTasks):
         """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a
         success.
         """
-        return self._given(*doors.played(self, seen, actions, rewards, low=0.0, high=1.0))
+        return self._given(*argument_checks.played(self, seen, actions, rewards, low=0.0, high=1.0))
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         chosen = np.arange(self.a.shape[1]) == actions[:, None]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.columns import counts
-from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.fitting.columns import counts
+from priorwise.fitting.statistics import PerArm
 
 MOST_PULLS: Final = (1 << 31) - 1
 """Pulls of one arm in one task: pairs of successes and pulls up to this are told apart by one

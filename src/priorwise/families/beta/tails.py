@@ -6,11 +6,11 @@ from typing import Final, final
 import numpy as np
 from scipy.special import betainc, betaincc, expit
 
-from priorwise.core.conditions import Bounded, SubGaussian, TailCondition
-from priorwise.core.diameters import DiameterLaw, RangeLaw
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.distance_arm import BetaLaw
 from priorwise.families.beta.prior import BetaPrior
+from priorwise.theory.conditions import Bounded, SubGaussian, TailCondition
+from priorwise.theory.diameters import DiameterLaw, RangeLaw
 
 MOST_CERTAIN: Final = 1e10
 """Sum of the parameters of a Beta law beyond which its distribution function has too few digits for

@@ -1,7 +1,7 @@
 """Priors whose mean is linear in features of tasks, of any family that has such a regression."""
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.featured.prior import FeaturedPrior
+from priorwise.families.registry import Family, Later, register
 
 FEATURED = Family(
     name="featured",

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
-from priorwise.core import doors
+from priorwise.core import argument_checks
 from priorwise.core.errors import shown
-from priorwise.core.family import ask
-from priorwise.core.fits import PriorFit
 from priorwise.families.featured.prior import FeaturedPrior
 from priorwise.families.featured.statistics import FeaturedStatistics
 from priorwise.families.featured.uncertainty import FeaturedUncertainty
+from priorwise.families.registry import ask
+from priorwise.fitting.fits import PriorFit
 
 TOOL: Final = "FeaturedMarginalLikelihood"
 
@@ -38,7 +38,7 @@ class FeaturedMarginalLikelihood:
 
     def __post_init__(self) -> None:
         """Check the estimator."""
-        doors.estimator("estimator", self.estimator)
+        argument_checks.estimator("estimator", self.estimator)
 
     @property
     def name(self) -> str:

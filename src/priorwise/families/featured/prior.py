@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Final, NoReturn, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
-from priorwise.core.family import ask
-from priorwise.core.fits import PriorFit, ReadablePrior
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.features import TaskFeatures
+from priorwise.families.registry import ask
+from priorwise.fitting.fits import PriorFit, ReadablePrior
 
 SURE: Final = 1.959964
 """Standard errors of a 95 % interval."""
@@ -57,7 +57,7 @@ class FeaturedPrior(Serializable):
 
     def __init__(self, base: Any, effects: Any, features: TaskFeatures) -> None:
         """Check and freeze."""
-        doors.prior("base", base)
+        argument_checks.prior("base", base)
         if not isinstance(features, TaskFeatures):
             raise TypeError(f"features must be TaskFeatures, got {shown(features)}")
         ask(base, "featured", "FeaturedPrior", "base")

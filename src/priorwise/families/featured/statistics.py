@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.family import ask
-from priorwise.core.statistics import PerTask
 from priorwise.core.types import FloatArray
 from priorwise.families.featured.features import TaskFeatures
 from priorwise.families.featured.prior import FeaturedPrior
+from priorwise.families.registry import ask
+from priorwise.fitting.statistics import PerTask
 
 TOOL: Final = "a prior with features"
 

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import shown
-from priorwise.core.fits import named
 from priorwise.core.types import FloatArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.featured.prior import FeaturedPrior
+from priorwise.fitting.fits import Uncertainty, named
 
 
 @final

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.finite.prior import FinitePrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _blank(prior: FinitePrior) -> FinitePrior:

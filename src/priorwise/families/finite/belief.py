@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 
-from priorwise.core import doors
+from priorwise.core import argument_checks
 from priorwise.core.drawn import DrawnPoints
-from priorwise.core.enumeration import Outcomes, expected_outcomes, rounded_logs
-from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import (
     ControlledEnvironments,
     DrawnEnvironments,
@@ -20,6 +18,8 @@ from priorwise.core.protocols import (
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.theory.enumeration import Outcomes, expected_outcomes, rounded_logs
+from priorwise.theory.numerics import rescaled
 
 if TYPE_CHECKING:
     from priorwise.families.finite.prior import FinitePrior
@@ -72,7 +72,7 @@ class Candidates(SeparableTasks):
         self, rng: Stream, draws: int, seen: Seen
     ) -> DrawnEnvironments | ControlledEnvironments:
         """Draw candidates; the draws of ``sample``."""
-        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
+        drawn = rng.choice(self.weights(), argument_checks.drawing(self, rng, draws))
         return self.environments(drawn, seen)
 
     def _learned(self, log_likelihood: FloatArray) -> Self:
@@ -109,7 +109,9 @@ class FiniteBelief(Candidates):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean vectors of drawn tasks, ``(task, draw, arm)``."""
-        return self.prior.means[rng.choice(self.weights(), doors.drawing(self, rng, draws))]
+        return self.prior.means[
+            rng.choice(self.weights(), argument_checks.drawing(self, rng, draws))
+        ]
 
     def sample_mean(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean of ``draws`` drawn mean vectors, from how often each task is drawn."""
@@ -148,7 +150,7 @@ class FiniteBelief(Candidates):
         """Posterior quantiles of the means: the least value with at least that much probability at
         or below it.
         """
-        level = np.reshape(doors.level(level), (-1, 1, 1))
+        level = np.reshape(argument_checks.level(level), (-1, 1, 1))
         order = np.argsort(self.prior.means, axis=0, kind="stable")
         cumulative = np.cumsum(self.probabilities()[:, order], axis=1)  # (task, support, arm)
         place = np.minimum((cumulative < level - 1e-12).sum(axis=1), self.prior.support - 1)
@@ -160,7 +162,7 @@ class FiniteBelief(Candidates):
         the prior.
         """
         binary = self.prior.noise == "bernoulli"
-        return self._given(*doors.played(self, seen, actions, rewards, binary=binary))
+        return self._given(*argument_checks.played(self, seen, actions, rewards, binary=binary))
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         return self._learned(self.prior.log_likelihood(actions, rewards))

@@ -17,16 +17,15 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from priorwise.core import validation
-from priorwise.core.columns import by_arm
-from priorwise.core.design import design_sums, uniformity_warnings
-from priorwise.core.fits import PLAUSIBLE_AVERAGED, PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.runs import Run
 from priorwise.core.types import FloatArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics, check_candidates, finite
 from priorwise.families.normal.totals import prefix_sizes
+from priorwise.fitting.columns import by_arm
+from priorwise.fitting.design import design_sums, uniformity_warnings
+from priorwise.fitting.fits import PLAUSIBLE_AVERAGED, PriorFit, Uncertainty
+from priorwise.fitting.runs import Run
+from priorwise.fitting.task_facts import KnownTasks
 
 
 @final

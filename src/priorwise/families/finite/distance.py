@@ -8,13 +8,13 @@ from typing import NoReturn, final
 
 import numpy as np
 
-from priorwise.core.conditions import Bounded, TailCondition
-from priorwise.core.diameters import DiameterLaw, FiniteLaw
-from priorwise.core.distance import BothBeliefs
-from priorwise.core.numerics import exp_excess
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.prior import FinitePrior
+from priorwise.theory.conditions import Bounded, TailCondition
+from priorwise.theory.diameters import DiameterLaw, FiniteLaw
+from priorwise.theory.distance import BothBeliefs
+from priorwise.theory.numerics import exp_excess
 
 
 @dataclass(frozen=True, eq=False)

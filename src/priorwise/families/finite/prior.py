@@ -12,10 +12,7 @@ from typing import Any, ClassVar, Final, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.enumeration import Outcome, Outcomes
-from priorwise.core.family import seen_by
-from priorwise.core.numerics import rescaled
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Signal
 from priorwise.core.rewards import (
     BanditEnvironment,
@@ -29,6 +26,9 @@ from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.finite.belief import FiniteBelief, log_probs
+from priorwise.families.registry import seen_by
+from priorwise.theory.enumeration import Outcome, Outcomes
+from priorwise.theory.numerics import rescaled
 
 Noise = Literal["none", "bernoulli", "gaussian"]
 
@@ -208,12 +208,14 @@ class FinitePrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """Draw which task it is."""
-        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        index = rng.choice(
+            np.broadcast_to(self.probs, (argument_checks.batch(rng, tasks), self.support))
+        )
         return BanditEnvironment(self.means[index], self.reward_law)
 
     def belief(self, tasks: int) -> FiniteBelief:
         """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
+        tasks = argument_checks.tasks_of(tasks)
         start = np.broadcast_to(log_probs(self.probs), (tasks, self.support))
         return FiniteBelief(self, start, np.zeros(tasks, dtype=np.int64))
 

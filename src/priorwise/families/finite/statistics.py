@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import serial, validation
-from priorwise.core.columns import Pulls, Steps, table, trajectory
-from priorwise.core.known import KnownTasks
-from priorwise.core.runs import Run, Trajectory
-from priorwise.core.statistics import PerTask
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.finite.prior import FinitePrior
+from priorwise.fitting.columns import Pulls, Steps, table, trajectory
+from priorwise.fitting.runs import Run
+from priorwise.fitting.statistics import PerTask
+from priorwise.fitting.task_facts import KnownTasks
 
 
 @final

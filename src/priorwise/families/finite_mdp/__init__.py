@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.finite_mdp.prior import FiniteMdpPrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _blank(prior: FiniteMdpPrior) -> FiniteMdpPrior:

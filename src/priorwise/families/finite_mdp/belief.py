@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
-from priorwise.core import doors
-from priorwise.core.enumeration import Look, Outcomes, expected_outcomes
+from priorwise.core import argument_checks
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import Candidates
 from priorwise.families.tabular_mdp.belief import Over, next_seen
 from priorwise.families.tabular_mdp.environment import DrawnMdps, MdpEnvironment
+from priorwise.theory.enumeration import Look, Outcomes, expected_outcomes
 
 if TYPE_CHECKING:
     from priorwise.families.finite_mdp.prior import FiniteMdpPrior
@@ -31,7 +31,7 @@ class PlannedCandidates(Candidates, ABC):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``Q`` of drawn candidates now, ``(task, draw, arm)``."""
-        drawn = rng.choice(self.weights(), doors.drawing(self, rng, draws))
+        drawn = rng.choice(self.weights(), argument_checks.drawing(self, rng, draws))
         return np.take_along_axis(self._all(seen), drawn[:, :, None], axis=1)
 
     @abstractmethod
@@ -125,7 +125,7 @@ class PlannedCandidates(Candidates, ABC):
         """Posterior quantiles of ``Q``: the least value with at least that much probability at or
         below it.
         """
-        level = np.reshape(doors.level(level), (-1, 1, 1))
+        level = np.reshape(argument_checks.level(level), (-1, 1, 1))
         values = self._all(seen)
         order = np.argsort(values, axis=1, kind="stable")
         weights = np.broadcast_to(self.probabilities()[:, :, None], values.shape)
@@ -206,7 +206,7 @@ class FiniteMdpBelief(PlannedCandidates):
         left that could have given them, start again from the prior.
         """
         binary = self.prior.noise == "bernoulli"
-        actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards, binary=binary)
         rounds = self.prior.contexts
         rounds.state("seen.signal", seen.signal, self.tasks)
         rounds.check_after(seen.step, after, self.tasks)

@@ -15,9 +15,7 @@ from typing import Any, ClassVar, Final, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.enumeration import Outcome, Outcomes
-from priorwise.core.family import seen_by
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.protocols import Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
 from priorwise.core.serial import Serializable
@@ -25,9 +23,11 @@ from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.finite.belief import log_probs
 from priorwise.families.finite_mdp.belief import FiniteMdpBelief
+from priorwise.families.registry import seen_by
 from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Rounds
 from priorwise.families.tabular_mdp.planning import backed_up
 from priorwise.families.tabular_mdp.prior import first_state
+from priorwise.theory.enumeration import Outcome, Outcomes
 
 Noise = Literal["none", "bernoulli"]
 
@@ -293,14 +293,16 @@ class FiniteMdpPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> MdpEnvironment:
         """Draw which candidate it is."""
-        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        index = rng.choice(
+            np.broadcast_to(self.probs, (argument_checks.batch(rng, tasks), self.support))
+        )
         return MdpEnvironment(
             self.transitions[index], self.rewards[index], self.reward_law, self.contexts
         )
 
     def belief(self, tasks: int) -> FiniteMdpBelief:
         """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
+        tasks = argument_checks.tasks_of(tasks)
         weights = np.broadcast_to(log_probs(self.probs), (tasks, self.support))
         return FiniteMdpBelief(self, weights, np.zeros(tasks, dtype=np.int64))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _blank(prior: FinitePomdpPrior) -> FinitePomdpPrior:

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
-from priorwise.core import doors
-from priorwise.core.enumeration import Outcome, Outcomes, rounded_logs
-from priorwise.core.numerics import rescaled
+from priorwise.core import argument_checks
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
@@ -28,6 +26,8 @@ from priorwise.families.finite_pomdp.environment import (
     PomdpEnvironment,
 )
 from priorwise.families.finite_pomdp.planning import settled
+from priorwise.theory.enumeration import Outcome, Outcomes, rounded_logs
+from priorwise.theory.numerics import rescaled
 
 if TYPE_CHECKING:
     from priorwise.families.finite_pomdp.prior import FinitePomdpPrior
@@ -149,7 +149,7 @@ class FinitePomdpBelief(PlannedCandidates):
         """
         prior, sights = self.prior, self.prior.contexts
         binary = prior.noise == "bernoulli"
-        actions, rewards = doors.played(self, seen, actions, rewards, binary=binary)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards, binary=binary)
         observed = sights.observed("after", after, self.tasks)
         silent = sights.silent(seen.step, self.tasks)
         if (wrong := (observed == NOTHING) != silent).any():

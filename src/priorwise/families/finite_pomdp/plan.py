@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.enumeration import rounded_logs
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.types import FloatArray
 from priorwise.families.finite_pomdp.planning import (
@@ -21,6 +20,7 @@ from priorwise.families.finite_pomdp.planning import (
 )
 from priorwise.figures.plan import plan_figure
 from priorwise.figures.style import Picture
+from priorwise.theory.enumeration import rounded_logs
 
 if TYPE_CHECKING:
     from priorwise.families.finite_pomdp.prior import FinitePomdpPrior

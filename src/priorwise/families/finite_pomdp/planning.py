@@ -26,8 +26,8 @@ from typing import Final, final
 import numpy as np
 
 from priorwise.core.choosing import TIE_TOLERANCE, sizes_of
-from priorwise.core.enumeration import rounded_logs, row_groups
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.theory.enumeration import rounded_logs, row_groups
 
 MOST_BELIEFS: Final = 50_000
 """Beliefs about the state that exact plans of all candidates may reach together."""

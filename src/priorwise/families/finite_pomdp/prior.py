@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.enumeration import Outcomes
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
 from priorwise.core.serial import Serializable
@@ -35,6 +34,7 @@ from priorwise.families.finite_pomdp.tables import (
     tolerance,
 )
 from priorwise.families.tabular_mdp.environment import LastMove
+from priorwise.theory.enumeration import Outcomes
 
 if TYPE_CHECKING:
     from priorwise.families.finite_pomdp.plan import PomdpPlan
@@ -281,12 +281,14 @@ class FinitePomdpPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> PomdpEnvironment:
         """Draw which candidate it is."""
-        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        index = rng.choice(
+            np.broadcast_to(self.probs, (argument_checks.batch(rng, tasks), self.support))
+        )
         return PomdpEnvironment(self, index)
 
     def belief(self, tasks: int) -> FinitePomdpBelief:
         """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
+        tasks = argument_checks.tasks_of(tasks)
         zeros = np.zeros(tasks, dtype=np.int64)
         return FinitePomdpBelief(
             self,

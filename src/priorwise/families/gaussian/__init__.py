@@ -4,12 +4,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.core.live import LiveDraws
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.normal import PARTS
+from priorwise.families.registry import Family, Later, register
 
 MOST_CORRELATED: Final = 40
 """Arms up to which a log is asked for all their correlations."""

@@ -1,9 +1,9 @@
 """Coordinates of normal priors, given their noise."""
 
-from priorwise.core.coordinates import Coordinates
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.normal.coordinates import alike, joint
+from priorwise.fitting.coordinates import Coordinates
 
 
 def coordinates(prior: GaussianPrior | ExchangeableGaussianPrior, arms: int) -> Coordinates:

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.family import belief_for_arms
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
+from priorwise.families.registry import belief_for_arms
 
 
 @final

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.columns import counts, table, zero_where_unpulled
 from priorwise.core.types import FloatArray, IntArray, UIntArray
+from priorwise.fitting.columns import counts, table, zero_where_unpulled
 
 if TYPE_CHECKING:
     from priorwise.families.gaussian.statistics import GaussianStatistics

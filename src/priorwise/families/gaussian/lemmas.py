@@ -17,9 +17,9 @@ import math
 from dataclasses import dataclass
 
 from priorwise.core import validation
-from priorwise.core.design import least_tasks
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.gaussian.rates import GaussianConstants, gaussian_constants
+from priorwise.fitting.design import least_tasks
 
 CLOSE = 2.0 / 3.0
 """Error of the covariance up to which the lemma "Gaussian KL-divergence" holds."""

@@ -11,10 +11,10 @@ from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.design import design_sums
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal.totals import Contribution
+from priorwise.fitting.design import design_sums
 
 
 @final

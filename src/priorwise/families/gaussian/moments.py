@@ -21,9 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.design import design_sums
-from priorwise.core.fits import PriorFit
-from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups
 from priorwise.families.gaussian.moment_variants import READERS, Setup, rows_of, second_moments
@@ -36,6 +33,9 @@ from priorwise.families.normal.totals import (
     estimate,
     moment_fit,
 )
+from priorwise.fitting.design import design_sums
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.task_facts import KnownTasks
 
 Variant = Literal["two-round", "known-mean", "difference", "full", "no-cov"]
 

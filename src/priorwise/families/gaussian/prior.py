@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import TIE_TOLERANCE
 from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BanditEnvironment
@@ -58,7 +58,7 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``mu ~ N(mean, cov)``."""
-        doors.batch(rng, tasks)
+        argument_checks.batch(rng, tasks)
         means = self.mean + np.einsum("tj,aj->ta", rng.normal(self.arms), self._root)
         return BanditEnvironment(means, self.reward_law)
 

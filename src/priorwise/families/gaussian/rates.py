@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.design import Design, Rate
 from priorwise.families.gaussian.moments import GaussianMoments
 from priorwise.families.gaussian.prior import GaussianPrior
+from priorwise.fitting.design import Design, Rate
 
 
 @dataclass(frozen=True)

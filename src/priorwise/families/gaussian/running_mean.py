@@ -22,14 +22,14 @@ from numba import types
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.known import KnownTasks
 from priorwise.core.protocols import Environment
 from priorwise.core.rewards import BanditEnvironment
-from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianBelief, GaussianPrior
+from priorwise.fitting.task_facts import KnownTasks
 from priorwise.kernels.compiling import INTS, ROW, ROWS, F, entry
 
 

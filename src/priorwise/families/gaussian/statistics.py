@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.columns import counts, table, zero_where_unpulled
-from priorwise.core.statistics import PerArm
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.groups import GaussianGroups, check_unit, joint_unit, squares_of
+from priorwise.fitting.columns import counts, table, zero_where_unpulled
+from priorwise.fitting.statistics import PerArm
 
 
 @final

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.normal import PARTS
+from priorwise.families.registry import Family, Later, register
 
 
 def _blank(prior: LinearGaussianPrior) -> LinearGaussianPrior:

@@ -15,11 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.columns import by_arm
-from priorwise.core.design import design_sums
-from priorwise.core.fits import PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.runs import Run
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior
@@ -32,6 +27,11 @@ from priorwise.families.normal.totals import (
     estimate,
     moment_fit,
 )
+from priorwise.fitting.columns import by_arm
+from priorwise.fitting.design import design_sums
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.runs import Run
+from priorwise.fitting.task_facts import KnownTasks
 
 
 @final

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
@@ -90,7 +90,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
 
     def sample(self, rng: Stream, tasks: int) -> LinearEnvironment:
         """``w ~ N(mean, cov)``."""
-        doors.batch(rng, tasks)
+        argument_checks.batch(rng, tasks)
         weights = self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root)
         return LinearEnvironment(weights, self.contexts, self.reward_law)
 
@@ -103,7 +103,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
 
     def values(self, weights: FloatArray, seen: Seen) -> FloatArray:
         """``x_a'w`` of the arms given weights ``(task, draw, dim)``."""
-        features = doors.features(seen, len(weights), self.arms, self.dim)
+        features = argument_checks.features(seen, len(weights), self.arms, self.dim)
         return np.asarray(weights @ features.transpose(0, 2, 1))
 
     @property
@@ -148,11 +148,11 @@ class LinearBelief(NormalBelief):
 
     def features(self, seen: Seen) -> FloatArray:
         """Features of the arms, ``(task, arm, dim)``."""
-        return doors.features(seen, self.tasks, self.arms, self.prior.dim)
+        return argument_checks.features(seen, self.tasks, self.arms, self.prior.dim)
 
     def direction(self, seen: Seen, actions: IntArray) -> tuple[FloatArray, FloatArray]:
         """``L'x``, ``(task, dim)``, and ``x'm``, ``(task,)``, of the chosen arms' features x."""
-        x = doors.chosen_features(seen, actions, self.arms, self.prior.dim)
+        x = argument_checks.chosen_features(seen, actions, self.arms, self.prior.dim)
         return np.einsum("tij,ti->tj", self.root, x), np.einsum("tj,tj->t", x, self.m)
 
     def _next(self, rng: Stream, seen: Seen) -> Seen:

@@ -8,10 +8,10 @@ from numba import types
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.columns import Pulls, counts, table
-from priorwise.core.runs import Trajectory
-from priorwise.core.statistics import PerTask
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
+from priorwise.fitting.columns import Pulls, counts, table
+from priorwise.fitting.statistics import PerTask
 from priorwise.kernels.compiling import F, entry
 
 ROUNDING: Final = 1e-8

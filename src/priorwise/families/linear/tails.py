@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from priorwise.core.conditions import SubGaussian, TailCondition
 from priorwise.families.linear.contexts import SphereContexts
 from priorwise.families.linear.prior import LinearGaussianPrior
 from priorwise.families.normal import tails
+from priorwise.theory.conditions import SubGaussian, TailCondition
 
 
 def tail_conditions(prior: LinearGaussianPrior) -> tuple[TailCondition, ...]:

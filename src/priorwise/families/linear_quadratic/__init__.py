@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.linear_quadratic.finite import FiniteLinearQuadraticPrior
 from priorwise.families.linear_quadratic.hidden import FiniteLqgPrior
 from priorwise.families.linear_quadratic.prior import LinearQuadraticPrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _pair(p: LinearQuadraticPrior, q: LinearQuadraticPrior) -> Any:

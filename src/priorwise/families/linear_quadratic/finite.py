@@ -7,8 +7,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import RealActionLaw
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -23,6 +22,7 @@ from priorwise.families.linear_quadratic.plant import (
     side_by_side,
 )
 from priorwise.families.linear_quadratic.prior import NO_ARMS, checked_plant
+from priorwise.theory.action_laws import RealActionLaw
 
 
 @final
@@ -102,12 +102,14 @@ class FiniteLinearQuadraticPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> LinearSystems:
         """Draw which candidate it is."""
-        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        index = rng.choice(
+            np.broadcast_to(self.probs, (argument_checks.batch(rng, tasks), self.support))
+        )
         return LinearSystems(self.transition[index], self.control[index], self.plant)
 
     def belief(self, tasks: int) -> "FiniteLinearQuadraticBelief":
         """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
+        tasks = argument_checks.tasks_of(tasks)
         weights = np.broadcast_to(log_probs(self.probs), (tasks, self.support))
         return FiniteLinearQuadraticBelief(self, weights, np.zeros(tasks, dtype=np.int64))
 

@@ -14,10 +14,8 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import RealActionLaw
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
-from priorwise.core.numerics import rescaled, symmetric
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -27,6 +25,8 @@ from priorwise.families.finite.belief import Candidates, log_probs
 from priorwise.families.linear_quadratic import riccati
 from priorwise.families.linear_quadratic.plant import Plant, side_by_side
 from priorwise.families.linear_quadratic.prior import NO_ARMS
+from priorwise.theory.action_laws import RealActionLaw
+from priorwise.theory.numerics import rescaled, symmetric
 
 LARGEST: Final = 1e150
 """Of a variance of the hidden state, which grows where nothing is shown of what explodes."""
@@ -200,12 +200,14 @@ class FiniteLqgPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> "LqgSystems":
         """Draw which candidate it is."""
-        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.support)))
+        index = rng.choice(
+            np.broadcast_to(self.probs, (argument_checks.batch(rng, tasks), self.support))
+        )
         return LqgSystems(self, index)
 
     def belief(self, tasks: int) -> "LqgBelief":
         """Start at the prior."""
-        tasks, plant = doors.tasks_of(tasks), self.plant
+        tasks, plant = argument_checks.tasks_of(tasks), self.plant
         shape = (tasks, self.support, len(plant.start))
         return LqgBelief(
             self,
@@ -352,7 +354,7 @@ class LqgBelief(Candidates):
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnLqg:
         """Draw candidates, given all that was shown and what is shown now."""
-        draws, now = doors.drawing(self, rng, draws), self.given(seen)
+        draws, now = argument_checks.drawing(self, rng, draws), self.given(seen)
         return now._environments(rng.choice(now.weights(), draws), seen)
 
     def environments(self, points: IntArray, seen: Seen) -> DrawnLqg:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
@@ -116,7 +116,7 @@ class LinearQuadraticPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> LinearSystems:
         """``[A B]_i ~ N(mean_i, cov_i)`` for each row i."""
-        doors.batch(rng, tasks)
+        argument_checks.batch(rng, tasks)
         states, size = self.rows.shape
         normals = rng.normal(states * size).reshape(-1, states, size)
         rows = self.rows + np.einsum("ijk,tik->tij", self.roots, normals)
@@ -124,7 +124,7 @@ class LinearQuadraticPrior(Serializable):
 
     def belief(self, tasks: int) -> "LinearQuadraticBelief":
         """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
+        tasks = argument_checks.tasks_of(tasks)
         states, size = self.rows.shape
         gram, cross = np.zeros((tasks, size, size)), np.zeros((tasks, states, size))
         return LinearQuadraticBelief(self, gram, cross)
@@ -190,7 +190,7 @@ class LinearQuadraticBelief(SeparableTasks):
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnSystems:
         """Draw systems from the posterior."""
-        draws = doors.drawing(self, rng, draws)
+        draws = argument_checks.drawing(self, rng, draws)
         mean, spread = self._posterior
         states, size = mean.shape[1:]
         normals = rng.normal(draws, states * size).reshape(-1, draws, states, size)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.logistic.prior import VAGUE_VAR, LogisticPrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _blank(prior: LogisticPrior) -> LogisticPrior:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import numpy as np
 
-from priorwise.core import doors
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core import argument_checks
 from priorwise.core.approximate import WeightedDraws
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.streams import Stream
@@ -18,6 +17,7 @@ from priorwise.families.logit_normal.extremes import rate_extremes
 from priorwise.families.logit_normal.tilted import rates, softplus
 from priorwise.families.normal.beliefs import NormalBelief
 from priorwise.families.normal.importance import weighted
+from priorwise.theory.action_laws import ActionLaw
 
 if TYPE_CHECKING:
     from priorwise.families.logistic.prior import LogisticPrior
@@ -71,7 +71,7 @@ class LogisticBelief(NormalBelief):
 
     def features(self, seen: Seen) -> FloatArray:
         """Features of the arms, ``(task, arm, dim)``."""
-        return doors.features(seen, self.tasks, self.arms, self.prior.dim)
+        return argument_checks.features(seen, self.tasks, self.arms, self.prior.dim)
 
     def direction(self, seen: Seen, actions: IntArray) -> tuple[FloatArray, FloatArray]:
         """``L'x``, ``(task, dim)``, and ``x'm``, ``(task,)``, of the chosen arms' features x."""
@@ -79,7 +79,7 @@ class LogisticBelief(NormalBelief):
         return np.einsum("tij,ti->tj", self.root, x), np.einsum("tj,tj->t", x, self.m)
 
     def _chosen(self, seen: Seen, actions: IntArray) -> FloatArray:
-        x = doors.chosen_features(seen, actions, self.arms, self.prior.dim)
+        x = argument_checks.chosen_features(seen, actions, self.arms, self.prior.dim)
         check_features("seen.signal", x)
         return x
 
@@ -134,7 +134,7 @@ class LogisticBelief(NormalBelief):
         """Condition on ``r ~ Bernoulli``; a reward between 0 and 1 counts as that share of a
         success.
         """
-        actions, rewards = doors.played(self, seen, actions, rewards, low=0.0, high=1.0)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards, low=0.0, high=1.0)
         return self._seen_too(self._chosen(seen, actions), rewards)
 
     def _seen_too(self, x: FloatArray, rewards: FloatArray) -> Self:

@@ -10,13 +10,13 @@ from typing import final
 
 import numpy as np
 
-from priorwise.core.distance import BothBeliefs
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.logistic.belief import LogisticBelief
 from priorwise.families.logistic.corrected import posterior
 from priorwise.families.logistic.prior import LogisticPrior
 from priorwise.families.normal.posteriors import NormalRatio
+from priorwise.theory.distance import BothBeliefs
 
 
 @final

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.family import seen_by
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BernoulliRewards
 from priorwise.core.serial import Serializable
@@ -30,6 +29,7 @@ from priorwise.families.logistic.belief import LogisticBelief, PoolLogisticBelie
 from priorwise.families.logistic.statistics import check_features
 from priorwise.families.logit_normal.prior import check_sizes
 from priorwise.families.logit_normal.tilted import rates
+from priorwise.families.registry import seen_by
 
 VAGUE_VAR: Final = 3.0
 """Of a weight of which nothing is known: with a feature of 1 the success probability is all but
@@ -109,12 +109,12 @@ class LogisticPrior(Serializable):
 
     def values(self, weights: FloatArray, seen: Seen) -> FloatArray:
         """Success probabilities of the arms given weights ``(task, draw, dim)``."""
-        features = doors.features(seen, len(weights), self.arms, self.dim)
+        features = argument_checks.features(seen, len(weights), self.arms, self.dim)
         return rates(weights @ features.transpose(0, 2, 1))
 
     def sample(self, rng: Stream, tasks: int) -> "LogisticEnvironment":
         """``w ~ N(mean, cov)``."""
-        doors.batch(rng, tasks)
+        argument_checks.batch(rng, tasks)
         weights = self.mean + np.einsum("tj,ij->ti", rng.normal(self.dim), self._root)
         return LogisticEnvironment(weights, self.contexts, self.reward_law)
 
@@ -125,7 +125,7 @@ class LogisticPrior(Serializable):
 
     def belief(self, tasks: int) -> LogisticBelief:
         """Start at the prior."""
-        tasks, dim = doors.tasks_of(tasks), self.dim
+        tasks, dim = argument_checks.tasks_of(tasks), self.dim
         return self._belief(
             self,
             np.broadcast_to(self.mean, (tasks, dim)),

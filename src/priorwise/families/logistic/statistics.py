@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.columns import Pulls, counts, table
-from priorwise.core.runs import Trajectory
-from priorwise.core.statistics import PerTask
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
+from priorwise.fitting.columns import Pulls, counts, table
+from priorwise.fitting.statistics import PerTask
 
 LARGEST: Final = 100.0
 """Features may be of this size: log odds are their sums with weights."""

@@ -4,10 +4,10 @@ and 1.
 
 import numpy as np
 
-from priorwise.core.conditions import Bounded, TailCondition
 from priorwise.families.linear.contexts import GivenContexts
 from priorwise.families.logistic.prior import LogisticPrior
 from priorwise.families.logit_normal.tilted import rates
+from priorwise.theory.conditions import Bounded, TailCondition
 
 
 def tail_conditions(prior: LogisticPrior) -> tuple[TailCondition, ...]:

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core.family import Family, Later, register
 from priorwise.core.live import LiveDraws
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
 from priorwise.families.logit_normal.prior import LogitNormalPrior
+from priorwise.families.registry import Family, Later, register
 
 MOST_ARMS: Final = 40
 """Arms up to which a log is fitted with any covariance."""

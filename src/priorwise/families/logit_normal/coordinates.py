@@ -1,9 +1,9 @@
 """Coordinates of logit-normal priors."""
 
-from priorwise.core.coordinates import Coordinates
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
 from priorwise.families.logit_normal.prior import LogitNormalPrior
 from priorwise.families.normal.coordinates import alike
+from priorwise.fitting.coordinates import Coordinates
 
 
 def coordinates(prior: LogitNormalPrior | ExchangeableLogitNormalPrior, arms: int) -> Coordinates:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.family import belief_for_arms
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -20,6 +19,7 @@ from priorwise.families.logit_normal.prior import (
     LogitNormalPrior,
     check_sizes,
 )
+from priorwise.families.registry import belief_for_arms
 
 
 @final

@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.numerics import integrate
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.tilted import rates
 from priorwise.families.normal.argmax import SINGULAR, both_below
+from priorwise.theory.numerics import integrate
 
 MOST_ARMS: Final = 3
 MOST_LAWS: Final = 16

@@ -12,11 +12,11 @@ from typing import final
 
 import numpy as np
 
-from priorwise.core.distance import BothBeliefs
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.prior import LogitNormalBelief, LogitNormalPrior
 from priorwise.families.normal.posteriors import NormalRatio
+from priorwise.theory.distance import BothBeliefs
 
 
 @final

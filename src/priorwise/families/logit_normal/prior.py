@@ -16,11 +16,8 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core import argument_checks, validation
 from priorwise.core.approximate import WeightedDraws
-from priorwise.core.enumeration import Outcome, Outcomes
-from priorwise.core.family import seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
@@ -33,6 +30,9 @@ from priorwise.families.logit_normal.marginals import marginals
 from priorwise.families.logit_normal.propagation import Sites, propagated
 from priorwise.families.logit_normal.tilted import rates, softplus
 from priorwise.families.normal.importance import weighted
+from priorwise.families.registry import seen_by
+from priorwise.theory.action_laws import ActionLaw
+from priorwise.theory.enumeration import Outcome, Outcomes
 
 LOOK_AHEAD: Final = {"look", "best_after", "best_after_pulls"}  # tile functions that take room
 MOST_MEAN: Final = 40.0
@@ -97,13 +97,13 @@ class LogitNormalPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> BanditEnvironment:
         """``eta ~ N(mean, cov)``."""
-        doors.batch(rng, tasks)
+        argument_checks.batch(rng, tasks)
         eta = self.mean + np.einsum("tj,ij->ti", rng.normal(self.arms), self._root)
         return BanditEnvironment(rates(eta), self.reward_law)
 
     def belief(self, tasks: int) -> LogitNormalBelief:
         """Start at the prior."""
-        nothing = np.zeros((doors.tasks_of(tasks), self.arms))
+        nothing = np.zeros((argument_checks.tasks_of(tasks), self.arms))
         return LogitNormalBelief(self, nothing, nothing, nothing, nothing)
 
     def belief_given(self, statistics: Any) -> LogitNormalBelief:
@@ -219,7 +219,7 @@ class LogitNormalBelief(SeparableTasks):
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Rates with ``eta ~ N(m, S)``, ``(task, draw, arm)``."""
         m, root = self.normal
-        z = rng.normal(doors.drawing(self, rng, draws), self.arms)
+        z = rng.normal(argument_checks.drawing(self, rng, draws), self.arms)
         return rates(m[:, None, :] + z @ root.transpose(0, 2, 1))
 
     @property
@@ -257,7 +257,7 @@ class LogitNormalBelief(SeparableTasks):
         """Posterior quantiles of the rates, by the normal approximation of the log odds."""
         from scipy.special import ndtri
 
-        return rates(self.normal[0] + self.std() * ndtri(doors.level(level)))
+        return rates(self.normal[0] + self.std() * ndtri(argument_checks.level(level)))
 
     def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
         """Law of the arm with the largest log odds in one draw, by quadrature; None for more."""
@@ -292,7 +292,7 @@ class LogitNormalBelief(SeparableTasks):
         """Condition on ``r ~ Bernoulli(mu_a)``; a reward between 0 and 1 counts as that share of a
         success.
         """
-        return self._given(*doors.played(self, seen, actions, rewards, low=0.0, high=1.0))
+        return self._given(*argument_checks.played(self, seen, actions, rewards, low=0.0, high=1.0))
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         chosen = np.arange(self.arms) == actions[:, None]

@@ -7,11 +7,11 @@ from typing import final
 
 import numpy as np
 
-from priorwise.core.conditions import Bounded, TailCondition
-from priorwise.core.diameters import DiameterLaw, FiniteLaw, RangeLaw
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.prior import LogitNormalPrior
 from priorwise.families.logit_normal.tilted import rates
+from priorwise.theory.conditions import Bounded, TailCondition
+from priorwise.theory.diameters import DiameterLaw, FiniteLaw, RangeLaw
 
 
 def tail_conditions(prior: LogitNormalPrior) -> tuple[TailCondition, ...]:

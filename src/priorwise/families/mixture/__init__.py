@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from priorwise.core.family import Family, Later, ask, register
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.prior import MixturePrior
+from priorwise.families.registry import Family, Later, ask, register
 
 
 def _blank(prior: MixturePrior) -> Any:

@@ -23,12 +23,12 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from priorwise.core.distance import DivergentPair, Pair
-from priorwise.core.enumeration import EnumerablePrior
-from priorwise.core.family import ask, family_of, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.prior import MixturePrior
+from priorwise.families.registry import ask, family_of, offers
+from priorwise.theory.distance import DivergentPair, Pair
+from priorwise.theory.enumeration import EnumerablePrior
 
 
 def pair(p: MixturePrior, q: MixturePrior) -> Any:

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import shown
-from priorwise.core.family import belief_for_arms
 from priorwise.core.protocols import Environment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.prior import MixtureBelief, MixturePrior
+from priorwise.families.registry import belief_for_arms
 
 
 @final

@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import DrawnComponents, drawn_environments
 from priorwise.core.errors import shown
-from priorwise.core.family import ask, statistics_of
-from priorwise.core.numerics import rescaled
 from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
 from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.mixture.contexts import OwnContexts, OwnContextsEnvironment, own_contexts
+from priorwise.families.registry import ask, statistics_of
+from priorwise.theory.numerics import rescaled
 
 
 @final
@@ -95,7 +95,9 @@ class MixturePrior(Serializable):
         takes over in tasks that contradict what was learned.
         """
         share = validation.share("share", share)
-        doors.role("learned", learned, "a prior", "arms", "reward_law", "sample", "belief")
+        argument_checks.role(
+            "learned", learned, "a prior", "arms", "reward_law", "sample", "belief"
+        )
         vague = ask(learned, "blank", "MixturePrior.with_vague", "learned")(learned)
         return cls([learned, vague], [1.0 - share, share])
 
@@ -108,7 +110,9 @@ class MixturePrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> Environment:
         """Draw the component of each task, then the task."""
-        index = rng.choice(np.broadcast_to(self.probs, (doors.batch(rng, tasks), self.probs.size)))
+        index = rng.choice(
+            np.broadcast_to(self.probs, (argument_checks.batch(rng, tasks), self.probs.size))
+        )
         drawn = mixed([part.sample(rng, tasks) for part in self.components], index)
         return drawn if self._own is None else OwnContextsEnvironment(drawn, self._own, index)
 
@@ -119,12 +123,12 @@ class MixturePrior(Serializable):
 
     def belief(self, tasks: int) -> "MixtureBelief":
         """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
+        tasks = argument_checks.tasks_of(tasks)
         parts = tuple(part.belief(tasks) for part in self.components)
         for place, part in enumerate(parts):
             what = f"the belief of components[{place}], a {type(part).__name__},"
-            members = doors.members(PredictiveBelief)
-            doors.role(what, part, "a belief that tells how likely rewards are", *members)
+            members = argument_checks.members(PredictiveBelief)
+            argument_checks.role(what, part, "a belief that tells how likely rewards are", *members)
         return self._belief(parts, self.log_probs(tasks))
 
     def _belief(self, parts: tuple[Any, ...], log_weights: FloatArray) -> "MixtureBelief":
@@ -178,20 +182,20 @@ class MixtureBelief:
         own = self.contexts
         if own is None:
             return self.log_weights
-        shown = own.log_densities(doors.features(seen, self.tasks, self.arms, own.dim))
+        shown = own.log_densities(argument_checks.features(seen, self.tasks, self.arms, own.dim))
         new = np.asarray(seen.step > self.counted)[:, None]
         return rescaled(self.log_weights + np.where(new, shown, 0.0), self.log_weights)[0]
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Draw the component of each draw, then the values, ``(task, draw, arm)``."""
-        index = rng.choice(self.probabilities(seen), doors.drawing(self, rng, draws))
+        index = rng.choice(self.probabilities(seen), argument_checks.drawing(self, rng, draws))
         # (component, task, draw, arm)
         drawn = np.stack([part.sample(rng, draws, seen) for part in self.parts])
         return np.asarray(np.take_along_axis(drawn, index[None, :, :, None], axis=0)[0])
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnComponents:
         """Draw the component of each draw, then its environment."""
-        index = rng.choice(self.probabilities(seen), doors.drawing(self, rng, draws))
+        index = rng.choice(self.probabilities(seen), argument_checks.drawing(self, rng, draws))
         parts = tuple(drawn_environments(part, rng, draws, seen) for part in self.parts)
         return DrawnComponents(index, parts)
 
@@ -222,7 +226,7 @@ class MixtureBelief:
         Where no component deems it possible, the weights stay; a component that is out of question
         for good is no problem.
         """
-        actions, rewards = doors.played(self, seen, actions, rewards)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards)
         # each refuses what it cannot have seen
         parts = tuple(part.update(seen, actions, rewards, after) for part in self.parts)
         before = replace(self, counted=np.zeros_like(self.counted))._given(seen)
@@ -247,7 +251,9 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
     for place, part in enumerate(parts):
         if not isinstance(part, type) and hasattr(part, "for_arms"):
             raise TypeError(f"{name}[{place}] has no fixed number of arms: pass prior.for_arms(n)")
-        doors.role(f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief")
+        argument_checks.role(
+            f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief"
+        )
     for part in parts[1:]:
         for shared in ("arms", "reward_law", "dim"):
             ours, theirs = getattr(parts[0], shared, None), getattr(part, shared, None)

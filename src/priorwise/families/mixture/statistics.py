@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from priorwise.core import validation
-from priorwise.core.columns import chosen_tasks, pulls_of
 from priorwise.core.errors import shown
-from priorwise.core.family import ask, statistics_of, unseen
-from priorwise.core.runs import Trajectory
-from priorwise.core.statistics import PerTask
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.contexts import OwnContexts, TellingContexts
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.prior import MixturePrior
+from priorwise.families.registry import ask, statistics_of, unseen
+from priorwise.fitting.columns import chosen_tasks, pulls_of
+from priorwise.fitting.statistics import PerTask
 
 TOOL: Final = "a mixture"
 

@@ -13,10 +13,10 @@ from typing import Any, final
 
 import numpy as np
 
-from priorwise.core.conditions import Bounded, TailCondition, level, smallest
-from priorwise.core.diameters import DiameterLaw, ExcessLaw, FiniteLaw, MixedLaw
-from priorwise.core.family import ask, offers
 from priorwise.families.mixture.prior import MixturePrior
+from priorwise.families.registry import ask, offers
+from priorwise.theory.conditions import Bounded, TailCondition, level, smallest
+from priorwise.theory.diameters import DiameterLaw, ExcessLaw, FiniteLaw, MixedLaw
 
 
 @final

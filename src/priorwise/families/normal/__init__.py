@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from priorwise.core.family import Later
+from priorwise.families.registry import Later
 
 PARTS: Final[dict[str, Any]] = {
     "widened": Later("priorwise.families.normal.hyper:widened"),

@@ -14,12 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.largest import StandardNormal, expected_extremes
 from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.normal.distance import covariance_rank
 from priorwise.families.normal.tails import log_loss
+from priorwise.theory.action_laws import ActionLaw
+from priorwise.theory.largest import StandardNormal, expected_extremes
 
 POINTS: Final = 128
 LINES: Final = 512

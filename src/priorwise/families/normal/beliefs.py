@@ -14,10 +14,8 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import DrawnWeights
-from priorwise.core.family import ask, seen_by
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import NormalRewards
 from priorwise.core.separable import SeparableTasks
@@ -25,6 +23,8 @@ from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.normal.arithmetic import condition, given, log_normal
+from priorwise.families.registry import ask, seen_by
+from priorwise.theory.action_laws import ActionLaw
 
 B = TypeVar("B")
 
@@ -73,7 +73,7 @@ class NormalPrior(Serializable, Generic[B]):
 
     def belief(self, tasks: int) -> B:
         """Start at the prior."""
-        tasks, dim = doors.tasks_of(tasks), self.mean.size
+        tasks, dim = argument_checks.tasks_of(tasks), self.mean.size
         root = np.broadcast_to(self._root, (tasks, dim, dim))
         return self._belief(self, np.broadcast_to(self.mean, (tasks, dim)), root)
 
@@ -133,7 +133,7 @@ class NormalBelief(SeparableTasks):
 
     def _weights(self, rng: Stream, draws: int) -> FloatArray:
         """``w ~ N(m, S)``, ``(task, draw, dim)``."""
-        z = rng.normal(doors.drawing(self, rng, draws), self.m.shape[1])
+        z = rng.normal(argument_checks.drawing(self, rng, draws), self.m.shape[1])
         weights = z @ self.root.transpose(0, 2, 1)
         weights += self.m[:, None, :]
         return np.asarray(weights)
@@ -159,7 +159,9 @@ class NormalBelief(SeparableTasks):
         x = self.features(seen)
         f = self.root if x is None else x @ self.root
         deviation = np.sqrt(np.einsum("taj,taj->ta", f, f))
-        return np.asarray(self._values(self.m, seen) + deviation * ndtri(doors.level(level)))
+        return np.asarray(
+            self._values(self.m, seen) + deviation * ndtri(argument_checks.level(level))
+        )
 
     def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
         """Law of the largest value, or mean of values, of some draws, by lattice quadrature."""
@@ -181,7 +183,7 @@ class NormalBelief(SeparableTasks):
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, noise_var_a)``."""
-        actions, rewards = doors.played(self, seen, actions, rewards)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards)
         return self._given(actions, rewards, *self.direction(seen, actions))
 
     def _given(

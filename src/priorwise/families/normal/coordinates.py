@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core.coordinates import Coordinates
 from priorwise.core.types import FloatArray
+from priorwise.fitting.coordinates import Coordinates
 
 FAR: Final = 3.0
 """A long way for logarithms and log odds: a factor of 20."""

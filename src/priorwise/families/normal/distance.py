@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.numerics import exp_excess, normal_mass
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.normal.beliefs import NormalPrior
+from priorwise.theory.numerics import exp_excess, normal_mass
 
 EPS: Final = float(np.finfo(np.float64).eps)
 EQUAL: Final = 1e-12

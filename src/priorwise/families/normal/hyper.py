@@ -11,14 +11,14 @@ from typing import Any, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.family import ask, statistics_of, unseen
-from priorwise.core.fits import PriorFit
-from priorwise.core.numerics import symmetric
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Environment, Seen, Signal
-from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.registry import ask, statistics_of, unseen
+from priorwise.fitting.fits import PriorFit
+from priorwise.theory.numerics import symmetric
 
 BLOCK: Final = 1024  # tasks, or groups of them, whose matrices are held at once
 
@@ -183,7 +183,7 @@ class HierarchicalBelief:
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``nu`` given all tasks, ``w`` given nu and the own task; values ``(task, draw, arm)``."""
-        above, draws = self.above, doors.drawing(self, rng, draws)
+        above, draws = self.above, argument_checks.drawing(self, rng, draws)
         p, b = above.information(self.statistics)
         j, h = messages(p, b, above.hyper.task_cov)
         precision, shift = above.precision + j.sum(axis=0), above.shift + h.sum(axis=0)
@@ -203,7 +203,7 @@ class HierarchicalBelief:
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(x_a'w, v_a)``: ``P += x x' / v``, ``b += x r / v``."""
-        actions, rewards = doors.played(self, seen, actions, rewards)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards)
         return type(self)(self.above, self.statistics.observe(actions, rewards, seen.signal))
 
 

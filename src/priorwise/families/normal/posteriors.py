@@ -11,11 +11,11 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from priorwise.core.distance import BothBeliefs
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.normal.distance import GaussianPair, covariance_rank
+from priorwise.theory.distance import BothBeliefs
 
 
 @final

@@ -12,10 +12,10 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core.conditions import ROUNDING, SubGaussian, TailCondition, level
-from priorwise.core.diameters import DiameterLaw, FiniteLaw, RangeLaw, Tail
 from priorwise.core.types import FloatArray
 from priorwise.families.normal.beliefs import NormalPrior
+from priorwise.theory.conditions import ROUNDING, SubGaussian, TailCondition, level
+from priorwise.theory.diameters import DiameterLaw, FiniteLaw, RangeLaw, Tail
 
 MOST_PAIRS: Final = 200_000
 SAME: Final = 1e-15  # variances of differences below this share of the arms' are rounding

@@ -21,12 +21,11 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.design import uniformity_warnings
 from priorwise.core.errors import shown
-from priorwise.core.fits import PriorFit
-from priorwise.core.numerics import ROUNDING, project_psd
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.core.uncertainty import Uncertainty
+from priorwise.fitting.design import uniformity_warnings
+from priorwise.fitting.fits import PriorFit, Uncertainty
+from priorwise.theory.numerics import ROUNDING, project_psd
 
 CHUNK: Final = 256
 """Tasks summed at once; even, so that pairs of tasks stay together. Sums do not depend on what

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _blank(prior: NormalGammaPrior) -> NormalGammaPrior:

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core.coordinates import Coordinates
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
+from priorwise.fitting.coordinates import Coordinates
 
 NAMES: Final = ("mean", "pulls", "shape", "rate")
 FAR: Final = 3.0

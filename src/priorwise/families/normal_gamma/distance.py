@@ -14,10 +14,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from priorwise.core.numerics import NODES, WEIGHTS, exp_excess, integrate
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
+from priorwise.theory.numerics import NODES, WEIGHTS, exp_excess, integrate
 
 LOWEST: Final = -60.0
 """Log density of log lambda, relative to its peak, at which the tails are cut."""

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.family import belief_for_arms
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.families.normal_gamma.environment import NormalGammaEnvironment
 from priorwise.families.normal_gamma.prior import NormalGammaBelief, NormalGammaPrior
+from priorwise.families.registry import belief_for_arms
 
 
 @final

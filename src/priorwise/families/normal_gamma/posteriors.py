@@ -7,11 +7,11 @@ from typing import final
 
 import numpy as np
 
-from priorwise.core.distance import BothBeliefs
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma import student
 from priorwise.families.normal_gamma.prior import NormalGammaBelief, NormalGammaPrior
+from priorwise.theory.distance import BothBeliefs
 
 
 @final

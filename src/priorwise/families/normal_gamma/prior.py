@@ -16,9 +16,7 @@ from typing import Any, ClassVar, Final, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, largest, validation
-from priorwise.core.action_laws import ActionLaw
-from priorwise.core.family import seen_by
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
@@ -32,6 +30,9 @@ from priorwise.families.normal_gamma.environment import (
     NormalGammaEnvironment,
     NormalRewardsOfUnknownVariance,
 )
+from priorwise.families.registry import seen_by
+from priorwise.theory import largest
+from priorwise.theory.action_laws import ActionLaw
 
 LIMITS: Final = {"pulls": (1e-6, 1e12), "shape": (0.1, 1e12), "rate": (1e-50, 1e50)}
 """Of the parameters: beyond them squares of rewards leave the range of floats, or all is known."""
@@ -134,7 +135,7 @@ class NormalGammaPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> NormalGammaEnvironment:
         """Precisions, then the means given them."""
-        shape = np.broadcast_to(self.shape, (doors.batch(rng, tasks), self.arms))
+        shape = np.broadcast_to(self.shape, (argument_checks.batch(rng, tasks), self.arms))
         noise_std = np.sqrt(self.rate / rng.gamma(shape)[:, 0])
         means = self.mean + noise_std / np.sqrt(self.pulls) * rng.normal(self.arms)
         return NormalGammaEnvironment(means, noise_std)
@@ -178,7 +179,7 @@ class NormalGammaPrior(Serializable):
 
     def belief(self, tasks: int) -> NormalGammaBelief:
         """Start at the prior."""
-        shape = (doors.tasks_of(tasks), self.arms)
+        shape = (argument_checks.tasks_of(tasks), self.arms)
         start = (self.mean, self.pulls, self.shape, self.rate)
         return NormalGammaBelief(*(np.broadcast_to(each, shape) for each in start))
 
@@ -282,7 +283,7 @@ class NormalGammaBelief(SeparableTasks):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """``mu_a ~ m + sqrt(b / (a k)) T_(2a)``, ``(task, draw, arm)``."""
-        t = rng.student(2.0 * self.a, doors.drawing(self, rng, draws))
+        t = rng.student(2.0 * self.a, argument_checks.drawing(self, rng, draws))
         return self.m[:, None, :] + self.scale[:, None, :] * t
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnNormalGamma:
@@ -304,7 +305,7 @@ class NormalGammaBelief(SeparableTasks):
 
     def quantile(self, level: float | FloatArray, seen: Seen) -> FloatArray:
         """Posterior quantiles of the means."""
-        return self.m + self.scale * student.quantile(2.0 * self.a, doors.level(level))
+        return self.m + self.scale * student.quantile(2.0 * self.a, argument_checks.level(level))
 
     def argmax_law(self, draws: int, rule: str, seen: Seen) -> ActionLaw | None:
         """Law of the largest of some draws, by quadrature; None for the mean of several."""
@@ -321,7 +322,7 @@ class NormalGammaBelief(SeparableTasks):
 
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Condition on ``r ~ N(mu_a, 1 / lambda_a)``."""
-        return self._given(*doors.played(self, seen, actions, rewards))
+        return self._given(*argument_checks.played(self, seen, actions, rewards))
 
     def _given(self, actions: IntArray, rewards: FloatArray) -> Self:
         chosen = np.arange(self.arms) == actions[:, None]

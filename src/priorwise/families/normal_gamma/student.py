@@ -65,7 +65,7 @@ def beyond(freedom: FloatArray, t: FloatArray) -> FloatArray:
 @final
 @dataclass(frozen=True, eq=False)
 class StandardStudent:
-    """Student's t of each arm, for :mod:`priorwise.core.largest`."""
+    """Student's t of each arm, for :mod:`priorwise.theory.largest`."""
 
     freedom: FloatArray  # (task, arm)
 

@@ -13,11 +13,11 @@ from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.conditions import level
-from priorwise.core.diameters import DiameterLaw, RangeLaw
 from priorwise.core.types import FloatArray
 from priorwise.families.normal_gamma import student
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
+from priorwise.theory.conditions import level
+from priorwise.theory.diameters import DiameterLaw, RangeLaw
 
 LEFT: Final = 1e-13
 """Share of an arm's mean deviation that is left out beyond the last panel."""

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from priorwise.core.family import Family, Later, register
 from priorwise.families.particle.prior import ParticlePrior
+from priorwise.families.registry import Family, Later, register
 
 
 def _measure(prior: ParticlePrior, statistics: Any) -> str:

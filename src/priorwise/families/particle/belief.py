@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream
@@ -22,6 +21,7 @@ from priorwise.families.particle import weights as weighted
 from priorwise.families.particle.environment import DrawnParticles
 from priorwise.families.particle.model import Model
 from priorwise.families.particle.parts import Part
+from priorwise.theory.action_laws import ActionLaw
 
 if TYPE_CHECKING:
     from priorwise.families.particle.prior import ParticlePrior
@@ -81,7 +81,7 @@ class ParticleBelief(SeparableTasks):
             yield Part(some, prior.parameters, weights, prior.values, prior.orders)
 
     def _features(self, seen: Seen) -> FloatArray:
-        return doors.features(seen, self.tasks, self.arms, self.prior.dim)
+        return argument_checks.features(seen, self.tasks, self.arms, self.prior.dim)
 
     def _filled(self, seen: Seen, of: Any, *shape: int) -> FloatArray:
         """Work something out part by part, ``(task, *shape)``."""
@@ -94,7 +94,7 @@ class ParticleBelief(SeparableTasks):
 
     def sample(self, rng: Stream, draws: int, seen: Seen) -> FloatArray:
         """Mean rewards of drawn particles, ``(task, draw, arm)``."""
-        draws = doors.drawing(self, rng, draws)
+        draws = argument_checks.drawing(self, rng, draws)
         index = self._index(rng, draws)
         return self._filled(seen, lambda part: parts.at(part, index), draws, self.arms)
 
@@ -106,7 +106,7 @@ class ParticleBelief(SeparableTasks):
         """Parameters of drawn particles, ``(task, draw, d)``: those whose mean rewards
         :meth:`sample` returns on the same stream.
         """
-        index = self._index(rng, doors.drawing(self, rng, draws))
+        index = self._index(rng, argument_checks.drawing(self, rng, draws))
         return np.stack([self.particles(task)[index[task]] for task in range(self.tasks)])
 
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnParticles:
@@ -147,7 +147,7 @@ class ParticleBelief(SeparableTasks):
         """Posterior quantiles of the mean rewards: the least value with at least that much
         probability at or below it.
         """
-        levels = np.broadcast_to(np.reshape(doors.level(level), -1), self.tasks)
+        levels = np.broadcast_to(np.reshape(argument_checks.level(level), -1), self.tasks)
 
         def of(part: Part) -> FloatArray:
             orders = part.orders
@@ -186,7 +186,7 @@ class ParticleBelief(SeparableTasks):
     def update(self, seen: Seen, actions: IntArray, rewards: FloatArray, after: Signal) -> Self:
         """Multiply the weights by the density of each task's reward under each particle."""
         low, high = self.prior.reward_range or (-validation.LARGEST, validation.LARGEST)
-        actions, rewards = doors.played(self, seen, actions, rewards, low=low, high=high)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards, low=low, high=high)
         signal = None if self.prior.contexts is None else self._features(seen)
         return self._given(actions, rewards, signal)
 

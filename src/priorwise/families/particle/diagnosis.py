@@ -9,9 +9,9 @@ from priorwise.core import validation
 from priorwise.core.errors import shown
 from priorwise.core.frames import Table, Tabular
 from priorwise.core.protocols import Seen
-from priorwise.core.runs import Run
 from priorwise.core.types import FloatArray
 from priorwise.families.particle.weights import FEWEST
+from priorwise.fitting.runs import Run
 
 if TYPE_CHECKING:
     from priorwise.figures.style import Picture

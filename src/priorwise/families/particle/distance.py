@@ -12,15 +12,15 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 
-from priorwise.core.conditions import Bounded, TailCondition
-from priorwise.core.diameters import DiameterLaw, FiniteLaw
-from priorwise.core.distance import BothBeliefs
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.distance import FinitePair
 from priorwise.families.particle.belief import ParticleBelief
 from priorwise.families.particle.prior import ParticlePrior
 from priorwise.families.particle.weights import drawn
+from priorwise.theory.conditions import Bounded, TailCondition
+from priorwise.theory.diameters import DiameterLaw, FiniteLaw
+from priorwise.theory.distance import BothBeliefs
 
 SIGMAS: Final = 6.0
 """Standard errors by which two densities may seem not to have one constant."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.enumeration import Outcome, Outcomes
 from priorwise.core.protocols import Signal
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.theory.enumeration import Outcome, Outcomes
 
 
 class Enumerated:

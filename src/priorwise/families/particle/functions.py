@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from priorwise.core import validation
 from priorwise.core.errors import shown
-from priorwise.core.family import discover
+from priorwise.core.serial import discover
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
 

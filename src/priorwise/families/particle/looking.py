@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from priorwise.core.enumeration import Outcomes, expected_outcomes, rounded_logs
 from priorwise.core.protocols import Seen
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.particle import weights as weighted
@@ -15,6 +14,7 @@ from priorwise.families.particle.belief import ParticleBelief
 from priorwise.families.particle.environment import DrawnParticles
 from priorwise.families.particle.moving import MovingBelief
 from priorwise.families.particle.parts import Part
+from priorwise.theory.enumeration import Outcomes, expected_outcomes, rounded_logs
 
 if TYPE_CHECKING:
     from priorwise.families.particle.prior import ParticlePrior

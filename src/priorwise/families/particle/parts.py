@@ -7,10 +7,10 @@ from typing import final
 
 import numpy as np
 
-from priorwise.core.action_laws import tied_law
 from priorwise.core.choosing import TIE_TOLERANCE
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.particle import weights as weighted
+from priorwise.theory.action_laws import tied_law
 
 
 @final

@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.family import seen_by
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.streams import Purpose, Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.linear.contexts import Contexts
@@ -27,6 +26,7 @@ from priorwise.families.particle.enumerated import Enumerated
 from priorwise.families.particle.environment import ContextualEnvironment, ParticleEnvironment
 from priorwise.families.particle.looking import begun
 from priorwise.families.particle.model import Model
+from priorwise.families.registry import seen_by
 
 Impossible = Literal["error", "reset"]
 
@@ -258,13 +258,13 @@ class ParticlePrior(Enumerated, Described):
 
     def sample(self, rng: Stream, tasks: int) -> ParticleEnvironment:
         """Draw the parameters of each task."""
-        doors.batch(rng, tasks)
+        argument_checks.batch(rng, tasks)
         made = ParticleEnvironment if self.contexts is None else ContextualEnvironment
         return made(self.sample_parameters(rng), self.reward_law)
 
     def belief(self, tasks: int) -> ParticleBelief:
         """Start at the prior."""
-        tasks = doors.tasks_of(tasks)
+        tasks = argument_checks.tasks_of(tasks)
         what = f"tasks={sizes.amount(tasks)} with particles={sizes.amount(self.particles)}"
         needed = 8.0 * self.particles * sizes.as_float(tasks)
         sizes.check_memory(what, needed, "take fewer tasks at once, or lower particles")

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.columns import Pulls, pulls_of, trajectory
-from priorwise.core.runs import Trajectory
-from priorwise.core.statistics import PerTask
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.particle.belief import ParticleBelief
 from priorwise.families.particle.prior import ParticlePrior
+from priorwise.fitting.columns import Pulls, pulls_of, trajectory
+from priorwise.fitting.statistics import PerTask
 
 ENTRIES: Final = 1 << 22  # weights at a time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from priorwise.core.family import Family, Later, register
+from priorwise.families.registry import Family, Later, register
 from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
 
 

@@ -7,7 +7,7 @@ from typing import Self, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.streams import Stream, WorldStreams
@@ -49,7 +49,7 @@ class MdpBelief(SeparableTasks):
         ``(task, draw, arm)``.
         """
         state = self.prior.contexts.state("seen.signal", seen.signal, self.tasks)
-        moves, means = self.drawn(rng, doors.drawing(self, rng, draws))
+        moves, means = self.drawn(rng, argument_checks.drawing(self, rng, draws))
         q = q_values(moves, means, self.prior.contexts.left(seen))
         return np.asarray(q[np.arange(self.tasks), :, state])
 
@@ -60,7 +60,7 @@ class MdpBelief(SeparableTasks):
     def sample_environments(self, rng: Stream, draws: int, seen: Seen) -> DrawnMdps:
         """Draw whole MDPs, planned to the end of the round; the draws of :meth:`sample`."""
         self.prior.contexts.state("seen.signal", seen.signal, self.tasks)
-        moves, means = self.drawn(rng, doors.drawing(self, rng, draws))
+        moves, means = self.drawn(rng, argument_checks.drawing(self, rng, draws))
         return DrawnMdps.planned(moves, means, self.prior.contexts, seen)
 
     def reward_range(
@@ -84,7 +84,7 @@ class MdpBelief(SeparableTasks):
         low, high = self.prior.reward_range
         if (low, high) != (0.0, 1.0):
             low, high = -validation.LARGEST, validation.LARGEST
-        actions, rewards = doors.played(self, seen, actions, rewards, low=low, high=high)
+        actions, rewards = argument_checks.played(self, seen, actions, rewards, low=low, high=high)
         rounds = self.prior.contexts
         state = rounds.state("seen.signal", seen.signal, self.tasks)
         rounds.check_after(seen.step, after, self.tasks)

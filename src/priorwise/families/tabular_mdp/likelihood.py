@@ -15,9 +15,6 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import shown
-from priorwise.core.fits import PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.newton import Spot, climb
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.likelihood.arm import ArmCounts, alpha_beta, fit_arm
 from priorwise.families.beta.likelihood.rising import RisingSums
@@ -31,6 +28,9 @@ from priorwise.families.tabular_mdp.uncertainty import (
     DirichletMdpUncertainty,
     parameters,
 )
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import Spot, climb
+from priorwise.fitting.task_facts import KnownTasks
 
 FURTHEST: Final = 16.0  # logits
 

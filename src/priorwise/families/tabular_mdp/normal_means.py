@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from priorwise.core.newton import Spot, climb
 from priorwise.core.types import BoolArray, FloatArray
+from priorwise.fitting.newton import Spot, climb
 
 EDGE: Final = 1e-6
 """Variance, relative to the noise, below which means are the same in all tasks."""

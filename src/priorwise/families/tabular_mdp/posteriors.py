@@ -7,11 +7,11 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core.distance import BothBeliefs
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.tabular_mdp.prior import DirichletMdpPrior
 from priorwise.families.tabular_mdp.rewards import BernoulliRewardPrior, NormalRewardPrior
+from priorwise.theory.distance import BothBeliefs
 
 TINY: Final = 1e-300
 """Probabilities that round to 0 count as this."""

@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import doors, validation
-from priorwise.core.family import seen_by
+from priorwise.core import argument_checks, validation
 from priorwise.core.rewards import RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
+from priorwise.families.registry import seen_by
 from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Present, Rounds
 from priorwise.families.tabular_mdp.rewards import (
     KnownRewards,
@@ -245,7 +245,7 @@ class DirichletMdpPrior(Serializable):
 
     def sample(self, rng: Stream, tasks: int) -> MdpEnvironment:
         """Draw an MDP for each task."""
-        shape = (doors.batch(rng, tasks), self.states, self.arms)
+        shape = (argument_checks.batch(rng, tasks), self.states, self.arms)
         nothing = np.zeros(shape)
         alpha = np.broadcast_to(self.transitions, (*shape, self.states))
         moves, means = self.drawn(rng, alpha, nothing, nothing, 1)
@@ -256,7 +256,7 @@ class DirichletMdpPrior(Serializable):
         """Start at the prior."""
         from priorwise.families.tabular_mdp.belief import MdpBelief
 
-        shape = (doors.tasks_of(tasks), self.states, self.arms)
+        shape = (argument_checks.tasks_of(tasks), self.states, self.arms)
         return MdpBelief(
             self,
             np.broadcast_to(self.transitions, (*shape, self.states)),

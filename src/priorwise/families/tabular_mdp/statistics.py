@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.columns import Pulls, Steps, counts, table, trajectory, zero_where_unpulled
 from priorwise.core.errors import shown
-from priorwise.core.runs import Trajectory
-from priorwise.core.statistics import PerTask
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.tabular_mdp.environment import LastMove
+from priorwise.fitting.columns import Pulls, Steps, counts, table, trajectory, zero_where_unpulled
+from priorwise.fitting.statistics import PerTask
 
 
 @final

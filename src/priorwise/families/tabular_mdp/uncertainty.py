@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
-from priorwise.core.uncertainty import Uncertainty
+from priorwise.fitting.fits import Uncertainty
 
 SMALLEST: Final = 1e-4
 LARGEST: Final = 1e8

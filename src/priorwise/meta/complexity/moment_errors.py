@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.estimates import std_error
-from priorwise.core.family import ask
-from priorwise.core.known import KnownTasks, adapted
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
+from priorwise.families.registry import ask
+from priorwise.fitting.task_facts import KnownTasks, adapted
 from priorwise.meta.complexity.theory import whitened_errors
 from priorwise.meta.exploration import explored, replicate_seed
 from priorwise.policies.uniform import Uniform
@@ -48,7 +48,7 @@ def moment_errors(
     """
     ask(prior, "information", "moment_errors")  # a mean and a covariance
     used = ask(prior, "moments", "moment_errors")(prior) if estimator is None else estimator
-    doors.role("estimator", used, "a moment estimator", "fit_prefixes")
+    argument_checks.role("estimator", used, "a moment estimator", "fit_prefixes")
     used = adapted(used, KnownTasks.of(prior))
     squares = np.empty((validation.count("replicates", replicates, least=2), 2, len(sizes)))
     explore = Uniform() if exploration is None else exploration

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.design import Rate
-from priorwise.core.family import ask, for_arms
-from priorwise.core.fits import Estimator
-from priorwise.core.known import KnownTasks, adapted
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.progress import progress_of
-from priorwise.core.protocols import Policy
+from priorwise.core.protocols import Policy, for_arms
 from priorwise.core.streams import Purpose, Streams
+from priorwise.families.registry import ask
+from priorwise.fitting.design import Rate
+from priorwise.fitting.fits import Estimator
+from priorwise.fitting.task_facts import KnownTasks, adapted
 from priorwise.meta.complexity.theory import covered_rate
 from priorwise.meta.exploration import Exploration, explored, replicate_seed
 from priorwise.policies.uniform import Uniform
@@ -131,10 +131,10 @@ def sample_complexity(
     most, draws = validation.count("most", most, least=least), validation.count("draws", draws)
     if not validation.number("precision", precision) > 1.0:
         raise ValueError(f"precision is a factor larger than 1, got {precision:g}")
-    doors.fixed_prior("prior", prior)
+    argument_checks.fixed_prior("prior", prior)
     if estimator is None:
         estimator = ask(prior, "moments", "sample_complexity without an estimator")(prior)
-    doors.estimator("estimator", estimator)
+    argument_checks.estimator("estimator", estimator)
     used = adapted(estimator, KnownTasks.of(prior))
     explore = Uniform() if exploration is None else exploration
     size: Any = {"horizon": horizon, "tasks": most, "times": replicates}

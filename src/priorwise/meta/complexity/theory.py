@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.design import Design, Rate
-from priorwise.core.family import ask, offers
-from priorwise.core.fits import Estimator
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Policy
 from priorwise.core.types import FloatArray
+from priorwise.families.registry import ask, offers
+from priorwise.fitting.design import Design, Rate
+from priorwise.fitting.fits import Estimator
 from priorwise.meta.exploration import Exploration, OneArmBlocks, PairedArms
 from priorwise.policies.uniform import Uniform
 from priorwise.policies.uniform_then import UniformThen
@@ -45,7 +45,7 @@ class KLLemma:
 def kl_lemma(truth: Any, fitted: Any) -> KLLemma:
     """Compare ``KL(fitted || truth)`` with the lemma's bound; the truth must not be singular."""
     for name, prior in (("truth", truth), ("fitted", fitted)):
-        doors.role(name, prior, "a normal prior", "arms", "mean", "cov")
+        argument_checks.role(name, prior, "a normal prior", "arms", "mean", "cov")
     mean_error, cov_error = whitened_errors(truth, fitted.mean, fitted.cov)
     bound = (truth.arms * cov_error**2 + mean_error**2) / 2.0 if cov_error <= 2.0 / 3.0 else np.inf
     return KLLemma(kl(fitted, truth), float(bound), mean_error, cov_error)
@@ -86,7 +86,7 @@ def theory_rate(
     eps, delta = validation.share("eps", eps), validation.share("delta", delta)
     for name, value in (("known_mean", known_mean), ("known_cov", known_cov)):
         validation.flag(name, value)
-    doors.fixed_prior("prior", prior)
+    argument_checks.fixed_prior("prior", prior)
     rate = ask(prior, "rate", "theory_rate")
     found: Rate = rate(prior, eps, delta, known_mean=known_mean, known_cov=known_cov)
     return found

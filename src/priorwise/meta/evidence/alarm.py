@@ -5,11 +5,11 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
-from priorwise.core.family import ask
 from priorwise.core.protocols import Prior
-from priorwise.core.runs import Trajectory
+from priorwise.core.trajectories import Trajectory
+from priorwise.families.registry import ask
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 
@@ -44,7 +44,7 @@ class Alarm:
 
     def __post_init__(self) -> None:
         for name, prior in (("prior", self.prior), ("other", self.other)):
-            doors.fixed_prior(name, prior)
+            argument_checks.fixed_prior(name, prior)
             ask(prior, "log_marginal", "Alarm", name)
         if self.prior.arms != self.other.arms:
             arms = f"{self.prior.arms} and {self.other.arms}"

@@ -7,8 +7,8 @@ constants.
 
 from typing import Any
 
-from priorwise.core.family import ask, statistics_of
 from priorwise.core.types import FloatArray
+from priorwise.families.registry import ask, statistics_of
 
 
 def log_marginal_likelihood(prior: Any, statistics: Any) -> FloatArray:

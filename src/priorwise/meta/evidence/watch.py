@@ -17,9 +17,9 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Prior
-from priorwise.core.runs import Trajectory
+from priorwise.core.trajectories import Trajectory
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 
@@ -57,7 +57,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         if self.other is not None:
-            doors.prior("other", self.other)
+            argument_checks.prior("other", self.other)
         validation.share("level", self.level)
         validation.count("least", self.least)
         validation.count("episodes", self.episodes)

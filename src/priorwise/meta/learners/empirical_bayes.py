@@ -9,14 +9,14 @@ pulls and must not be used here.
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, final
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
-from priorwise.core.family import ask, family_of, for_arms, statistics_of
-from priorwise.core.fits import Estimator, PriorFit
-from priorwise.core.known import KnownTasks, adapted
-from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Trajectory
+from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
+from priorwise.core.trajectories import Trajectory
+from priorwise.families.registry import ask, family_of, statistics_of
+from priorwise.fitting.fits import Estimator, PriorFit
+from priorwise.fitting.task_facts import KnownTasks, adapted
 from priorwise.meta.evidence.watch import Watch, Watched
 from priorwise.meta.learners.learner import Play, Setting
 from priorwise.meta.learners.rules import AsFitted, PriorRule, Widened
@@ -138,13 +138,13 @@ class EmpiricalBayes:
     watch: Watch | None = None
 
     def __post_init__(self) -> None:
-        doors.estimator("estimator", self.estimator)
-        doors.policy("policy", self.policy, memory=True)
-        doors.role("schedule", self.schedule, "a schedule such as Every(10)", "after")
+        argument_checks.estimator("estimator", self.estimator)
+        argument_checks.policy("policy", self.policy, memory=True)
+        argument_checks.role("schedule", self.schedule, "a schedule such as Every(10)", "after")
         if self.hold is not None:
-            doors.role("hold", self.hold, "a rule such as Widened()", "hold")
+            argument_checks.role("hold", self.hold, "a rule such as Widened()", "hold")
         if self.start is not None:
-            doors.prior("start", self.start)
+            argument_checks.prior("start", self.start)
         if self.watch is not None and not isinstance(self.watch, Watch):
             wrong = shown(self.watch)
             raise TypeError(f"watch must be a Watch(...) or None, got {wrong}")

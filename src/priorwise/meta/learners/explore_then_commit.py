@@ -9,13 +9,14 @@ estimators unbiased, and costs most of what the exploration episodes could have 
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, final, runtime_checkable
 
-from priorwise.core import doors, validation
-from priorwise.core.family import ask, for_arms, offers
-from priorwise.core.fits import Estimator, PriorFit
-from priorwise.core.known import KnownTasks, adapted
-from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Trajectory, as_run, joined
+from priorwise.core import argument_checks, validation
+from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
+from priorwise.core.trajectories import Trajectory, joined
+from priorwise.families.registry import ask, offers
+from priorwise.fitting.fits import Estimator, PriorFit
+from priorwise.fitting.runs import as_run
+from priorwise.fitting.task_facts import KnownTasks, adapted
 from priorwise.meta.exploration import Exploration, Segment, segments
 from priorwise.meta.learners.learner import FOREVER, Play, Setting
 from priorwise.policies.thompson import ThompsonSampling
@@ -97,10 +98,10 @@ class ExploreThenCommit:
 
     def __post_init__(self) -> None:
         validation.count("episodes", self.episodes)
-        doors.estimator("estimator", self.estimator)
-        doors.policy("policy", self.policy, memory=True)
+        argument_checks.estimator("estimator", self.estimator)
+        argument_checks.policy("policy", self.policy, memory=True)
         if self.exploring_with is not None and not isinstance(self.exploring_with, Exploring):
-            doors.prior("exploring_with", self.exploring_with)
+            argument_checks.prior("exploring_with", self.exploring_with)
         segments(self.exploration, self.episodes, seed=0)
 
     def init(self, setting: Setting) -> Explored:
@@ -117,7 +118,7 @@ class ExploreThenCommit:
         truth: Any = setting.truth
         reads = getattr(estimator, "reads", None)
         if offers(truth, "statistics") and reads is ask(truth, "statistics", "ExploreThenCommit"):
-            doors.playing(self.policy, truth, memory=True)
+            argument_checks.playing(self.policy, truth, memory=True)
         plan = tuple(segments(self.exploration, self.episodes, seed=setting.seed))
         return Explored(setting.arms, estimator, held, plan, (), None)
 

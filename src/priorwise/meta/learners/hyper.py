@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core.protocols import Prior
-from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.prior import MixturePrior, check_components
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood

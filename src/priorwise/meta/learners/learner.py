@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.family import ask
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
+from priorwise.core.trajectories import Trajectory
+from priorwise.families.registry import ask
 
 FOREVER: Final = 1 << 62
 """More episodes than any run has."""
@@ -31,7 +31,7 @@ class Setting:
     seed: int = 0  # of what a learner draws before the first task; another one in each replicate
 
     def __post_init__(self) -> None:
-        doors.role("truth", self.truth, "a prior")
+        argument_checks.role("truth", self.truth, "a prior")
         validation.count("horizon", self.horizon)
         validation.seed(self.seed)
 
@@ -67,8 +67,8 @@ class Play:
 
     def __post_init__(self) -> None:
         validation.count("episodes", self.episodes)
-        doors.policy("policy", self.policy, memory=True)
-        doors.prior("believed", self.believed)
+        argument_checks.policy("policy", self.policy, memory=True)
+        argument_checks.prior("believed", self.believed)
 
 
 class MetaLearner(Protocol):
@@ -106,9 +106,9 @@ class FixedPrior:
     believed: Prior | None = None
 
     def __post_init__(self) -> None:
-        doors.policy("policy", self.policy, memory=True)
+        argument_checks.policy("policy", self.policy, memory=True)
         if self.believed is not None:
-            doors.prior("believed", self.believed)
+            argument_checks.prior("believed", self.believed)
 
     def init(self, setting: Setting) -> Prior:
         """Look up the prior."""

@@ -15,7 +15,7 @@ from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate, mean_estimate, std_error
 from priorwise.core.frames import Table, Tabular, frame
 from priorwise.core.protocols import Policy, Prior
-from priorwise.core.runs import Trajectory
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.figures.curves import episode_curves
 from priorwise.figures.style import Picture

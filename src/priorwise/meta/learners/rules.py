@@ -9,12 +9,12 @@ here turn a fit into the prior to hold.
 from dataclasses import dataclass
 from typing import Any, Protocol, final
 
-from priorwise.core import doors, validation
-from priorwise.core.family import ask, for_arms
-from priorwise.core.fits import PriorFit
-from priorwise.core.protocols import Prior
+from priorwise.core import argument_checks, validation
+from priorwise.core.protocols import Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.families.mixture.prior import MixturePrior
+from priorwise.families.registry import ask
+from priorwise.fitting.fits import PriorFit
 from priorwise.meta.learners.learner import generator
 
 
@@ -103,7 +103,7 @@ class Mixed:
     share: float = 0.05
 
     def __post_init__(self) -> None:
-        doors.role("vague", self.vague, "a prior", "arms", "sample", "belief")
+        argument_checks.role("vague", self.vague, "a prior", "arms", "sample", "belief")
         validation.share("share", self.share)
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:

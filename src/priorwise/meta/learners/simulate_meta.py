@@ -12,12 +12,12 @@ from typing import Any, Final, final
 import joblib
 import numpy as np
 
-from priorwise.core import doors, sizes, validation
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.hashing import task_keys
 from priorwise.core.progress import progress_of
 from priorwise.core.protocols import Prior
-from priorwise.core.runs import Trajectory, joined, trajectory_of
 from priorwise.core.streams import Purpose, Stream
+from priorwise.core.trajectories import Trajectory, joined, trajectory_of
 from priorwise.core.types import BoolArray, FloatArray, UIntArray
 from priorwise.meta.learners.learner import MetaLearner, Play, Setting
 from priorwise.meta.learners.meta_run import Held, MetaRun, Replicate
@@ -105,7 +105,7 @@ def simulate_meta(
         if value >= NUMBERS:
             raise ValueError(f"{name} must be below 2**32, got {value}")
     keep = validation.flag("keep", keep)
-    doors.fixed_prior("prior", prior)
+    argument_checks.fixed_prior("prior", prior)
     _check_learner(learner)
     policy = getattr(learner, "policy", None)
     # a class is refused below, where the learner starts
@@ -119,7 +119,7 @@ def simulate_meta(
         replicates * (200.0 + episodes * (8.0 + (KEPT_BYTES * horizon if keep else 0))),
         "lower replicates or episodes" + (", or leave keep out" if keep else ""),
     )
-    doors.arms_to_mask(prior, available)
+    argument_checks.arms_to_mask(prior, available)
     mask = validation.availability("available", available, episodes, prior.arms)
     meta = _Meta(prior, learner, episodes, horizon, seed, keep, engine, mask)
     meta.check(first)
@@ -178,13 +178,15 @@ class _Meta:
         while done < self.episodes:
             play = self.learner.plan(state, Stream(keys, done + 1))
             if held is None or play.believed is not held.believed or play.policy is not held.policy:
-                doors.believed(self.prior, play.believed)  # the compiled loop trusts its sizes
+                argument_checks.believed(
+                    self.prior, play.believed
+                )  # the compiled loop trusts its sizes
                 if (
                     held is None
                     or play.policy is not held.policy
                     or type(play.believed) is not type(held.believed)
                 ):
-                    doors.playing(play.policy, play.believed, memory=True)
+                    argument_checks.playing(play.policy, play.believed, memory=True)
                 chosen = self._choose(play)
                 literal = chosen.engine == "numpy"
                 numbers = entries(play.believed, play.believed.belief(1)) if literal else 1
@@ -219,8 +221,8 @@ class _Meta:
             plan = f"{type(self.learner).__name__}.plan"
             wanted = "a Play(policy, believed, episodes)"
             raise TypeError(f"{plan} must return {wanted}, got {type(play).__name__}")
-        doors.believed(self.prior, play.believed)
-        doors.playing(play.policy, play.believed, memory=True)
+        argument_checks.believed(self.prior, play.believed)
+        argument_checks.playing(play.policy, play.believed, memory=True)
         self._choose(play)
 
     def _start(self, replicate: int) -> tuple[UIntArray, Any]:

@@ -9,10 +9,10 @@ from abc import ABC
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import Policy
-from priorwise.core.runs import Trajectory
 from priorwise.core.streams import Stream
+from priorwise.core.trajectories import Trajectory
 from priorwise.meta.learners.hyper import HyperPosterior, HyperPrior
 from priorwise.meta.learners.learner import Play, Setting
 from priorwise.policies.thompson import ThompsonSampling
@@ -28,8 +28,8 @@ class _OverPriors(ABC):
 
     def __post_init__(self) -> None:
         what = "what is believed about the prior, such as GaussianHyperPrior(...),"
-        doors.role("hyper", self.hyper, what, *self.wanted)
-        doors.policy("policy", self.policy, memory=True)
+        argument_checks.role("hyper", self.hyper, what, *self.wanted)
+        argument_checks.policy("policy", self.policy, memory=True)
 
     def init(self, setting: Setting) -> HyperPosterior:
         """Start at the hyper-prior."""

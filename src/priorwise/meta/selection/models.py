@@ -6,13 +6,13 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
-from priorwise.core.family import ask, statistics_of
-from priorwise.core.fits import Estimator, PriorFit
-from priorwise.core.statistics import PerTask
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import IntArray
+from priorwise.families.registry import ask, statistics_of
+from priorwise.fitting.fits import Estimator, PriorFit
+from priorwise.fitting.statistics import PerTask
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 from priorwise.meta.selection.paired import Paired
 
@@ -75,7 +75,7 @@ def compare_models(
         if not isinstance(name, str):
             wrong = shown(name)
             raise TypeError(f"models must have names that are strings, got {wrong}")
-        doors.estimator(f"models[{name!r}]", estimator)
+        argument_checks.estimator(f"models[{name!r}]", estimator)
     fits = {name: estimator.fit(data) for name, estimator in models.items()}
     for name, fit in fits.items():
         if not isinstance(fit.statistics, PerTask):

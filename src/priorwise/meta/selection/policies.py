@@ -6,13 +6,12 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.family import for_arms
-from priorwise.core.fits import PriorFit
+from priorwise.core import argument_checks, validation
 from priorwise.core.hashing import mix
 from priorwise.core.progress import progress_of
-from priorwise.core.protocols import Policy
-from priorwise.core.runs import Run
+from priorwise.core.protocols import Policy, for_arms
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.runs import Run
 from priorwise.meta.selection.paired import Paired
 from priorwise.simulate.blocks import in_order
 from priorwise.simulate.engine import threads_for
@@ -92,7 +91,7 @@ def compare_policies(
     if not isinstance(policies, Mapping) or not policies:
         raise TypeError("policies must be a mapping with at least one {name: policy}")
     for name, policy in policies.items():
-        doors.policy(f"policies[{name!r}]", policy)
+        argument_checks.policy(f"policies[{name!r}]", policy)
     believed = _with_arms(fit.prior, arms)
     horizon, tasks = validation.count("horizon", horizon), validation.count("tasks", tasks)
     size: Any = {"horizon": horizon, "tasks": tasks}

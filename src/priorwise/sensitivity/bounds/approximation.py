@@ -20,16 +20,16 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import tied_law
+from priorwise.core import argument_checks, validation
 from priorwise.core.approximate import ComparableBelief, WeightedDraws, is_approximate
-from priorwise.core.distance import BothBeliefs, Distance, FirstDecides
 from priorwise.core.estimates import Estimate, mean_estimate
 from priorwise.core.hashing import mix
 from priorwise.core.protocols import Seen, StagedPolicy, monte_carlo_n, offers
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.types import FloatArray
 from priorwise.simulate.steps import environments, steps
+from priorwise.theory.action_laws import tied_law
+from priorwise.theory.distance import BothBeliefs, Distance, FirstDecides
 
 BLOCK: Final = 50
 HISTORIES: Final = 200
@@ -158,14 +158,14 @@ def approximation_error(
     """
     horizon, seed = validation.count("horizon", horizon), validation.seed(seed)
     histories = validation.count("histories", histories, least=2)
-    doors.fixed_prior("p", p)
-    doors.fixed_prior("q", q)
-    doors.policy("policy", policy, memory=True)
+    argument_checks.fixed_prior("p", p)
+    argument_checks.fixed_prior("q", q)
+    argument_checks.policy("policy", policy, memory=True)
     if known_approximation(p, q, policy) is not None:
         return Approximation(Estimate(0.0, 0.0), Estimate(0.0, 0.0), EXACT)
     if not _comparable(p, policy) or not _comparable(q, policy):
         return None
-    doors.playing(policy, p)
+    argument_checks.playing(policy, p)
     sums, few, looked = np.zeros((2, histories)), 0, 0
     for first in range(0, histories, BLOCK):
         some = np.arange(first, min(first + BLOCK, histories))

@@ -26,10 +26,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.conditions import TailCondition, is_printed
-from priorwise.core.distance import Distance
-from priorwise.core.influence import refuse_influence, shows_task_first
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import monte_carlo_n
 from priorwise.sensitivity.bounds.approximation import EXACT, approximation_of
 from priorwise.sensitivity.distance.measures import total_variation
@@ -37,6 +34,9 @@ from priorwise.sensitivity.distance.pairs import check_shared
 from priorwise.sensitivity.tails.diameter import DRAWS
 from priorwise.sensitivity.tails.expectation import TailExpectation as Psi
 from priorwise.sensitivity.tails.expectation import find_condition, tail_expectations
+from priorwise.theory.conditions import TailCondition, is_printed
+from priorwise.theory.distance import Distance
+from priorwise.theory.influence import refuse_influence, shows_task_first
 
 Kind = Literal["certified", "estimate", "approximate"]
 """How far a bound can be trusted; see :class:`Bound`."""
@@ -260,11 +260,11 @@ def _times(a: float, b: float) -> float:
 
 def required_n(policy: Any, prior: Any) -> int:
     """Return the policy's Monte-Carlo constant; refuse policies without one."""
-    doors.role("p", prior, "a prior")
+    argument_checks.role("p", prior, "a prior")
     if not hasattr(prior, "arms"):
         what = f"a {type(prior).__name__} has no fixed number of arms"
         raise TypeError(f"{what}: pass prior.for_arms(n) for both priors")
-    doors.role("policy", policy, "a policy")
+    argument_checks.role("policy", policy, "a policy")
     n = monte_carlo_n(policy, prior.arms)
     if n is None:
         raise TypeError(f"policy: {no_bound(policy)}")

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.family import ask
+from priorwise.families.registry import ask
 from priorwise.policies.thompson import ThompsonSampling
 from priorwise.sensitivity.bounds.bandits import Bound, reward_bound
 from priorwise.sensitivity.distance.measures import total_variation

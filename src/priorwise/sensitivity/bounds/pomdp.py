@@ -21,10 +21,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.conditions import Bounded
-from priorwise.core.diameters import DiameterLaw, SampleLaw, Tail
-from priorwise.core.distance import Distance
+from priorwise.core import argument_checks, validation
 from priorwise.core.protocols import PlannedEnvironment
 from priorwise.core.streams import Streams
 from priorwise.core.types import FloatArray
@@ -44,6 +41,9 @@ from priorwise.sensitivity.bounds.bandits import (
 )
 from priorwise.simulate.sizes import check_run
 from priorwise.simulate.steps import environments, steps
+from priorwise.theory.conditions import Bounded
+from priorwise.theory.diameters import DiameterLaw, SampleLaw, Tail
+from priorwise.theory.distance import Distance
 
 BLOCK: Final = 2048
 """Tasks run at a time."""
@@ -123,9 +123,9 @@ def reward_tails(
     centre = validation.number("centre", centre)
     horizon, tasks = validation.count("horizon", horizon), validation.count("tasks", tasks)
     seed = validation.seed(seed)
-    doors.fixed_prior("prior", prior)
-    doors.believed(prior, believed)
-    doors.playing(policy, believed, memory=True)
+    argument_checks.fixed_prior("prior", prior)
+    argument_checks.believed(prior, believed)
+    argument_checks.playing(policy, believed, memory=True)
     check_run(prior, [policy, policy], horizon=horizon, tasks=tasks)
     true, conditional = _averages(prior, prior, policy, horizon, tasks, seed)
     other, _ = _averages(prior, believed, policy, horizon, tasks, seed)
@@ -279,7 +279,7 @@ def pomdp_reward_bound(
         psi, trivial = Tail(length, 0.0, "exact"), horizon * length
         assumption = f"conditional mean rewards in an interval of length {psi.value:g}"
     else:
-        doors.role("tails", tails, "what reward_tails returns,", "tail", "source")
+        argument_checks.role("tails", tails, "what reward_tails returns,", "tail", "source")
         assert tails is not None
         psi, trivial = tails.tail(level), horizon * tails.tail(1.0).value
         if psi.kind == "estimate" and not estimate:

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 from priorwise.core import sizes, validation
-from priorwise.core.distance import CoupledPair, Distance, DivergentPair, Pair, SampledPair
 from priorwise.core.estimates import std_error
 from priorwise.core.streams import Purpose, Streams
 from priorwise.sensitivity.distance.pairs import ordered_pair, pair_of, with_divergences
+from priorwise.theory.distance import CoupledPair, Distance, DivergentPair, Pair, SampledPair
 
 DRAWS: Final = 200_000
 BLOCK: Final = 25_000  # draws at a time

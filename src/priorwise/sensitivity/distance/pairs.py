@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from priorwise.core.distance import DivergentPair, Pair
-from priorwise.core.family import ask, family_of, known, offers
+from priorwise.families.registry import ask, family_of, known, offers
+from priorwise.theory.distance import DivergentPair, Pair
 
 
 def pair_of(p: Any, q: Any, tool: str) -> Pair:
@@ -40,7 +40,7 @@ def with_divergences(pair: Pair, prior: Any, tool: str) -> DivergentPair:
         raise TypeError(
             f"{tool} needs the densities of two priors, and the pair of {type(prior).__name__}s, a "
             f"{type(pair).__name__}, knows only its total variation: add the methods of "
-            "priorwise.core.distance.DivergentPair"
+            "priorwise.theory.distance.DivergentPair"
         )
     return pair
 

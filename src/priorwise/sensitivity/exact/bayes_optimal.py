@@ -17,21 +17,21 @@ from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import ActionLaw, tied_law
+from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import level, pick
-from priorwise.core.enumeration import (
+from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
+from priorwise.core.separable import by_step
+from priorwise.core.streams import Stream
+from priorwise.core.types import FloatArray, IntArray
+from priorwise.policies.shared import mean_sizes
+from priorwise.theory.action_laws import ActionLaw, tied_law
+from priorwise.theory.enumeration import (
     HiddenStateBelief,
     PlannableBelief,
     StartingPrior,
     by_sight,
     row_groups,
 )
-from priorwise.core.protocols import MeanBelief, Prior, Seen, SeparableBelief, offers
-from priorwise.core.separable import by_step
-from priorwise.core.streams import Stream
-from priorwise.core.types import FloatArray, IntArray
-from priorwise.policies.shared import mean_sizes
 
 MOST_STATES: Final = 2_000_000
 """Beliefs that a plan visits at most, unless told otherwise."""
@@ -63,7 +63,7 @@ def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> Bay
     Parameters
     ----------
     prior
-        A prior whose beliefs are a :class:`~priorwise.core.enumeration.PlannableBelief`: a
+        A prior whose beliefs are a :class:`~priorwise.theory.enumeration.PlannableBelief`: a
         :class:`FinitePrior`, a :class:`FiniteMdpPrior` or a :class:`FinitePomdpPrior` with
         noiseless or Bernoulli rewards, or a :class:`BetaPrior` with few arms.
     horizon
@@ -80,7 +80,7 @@ def bayes_optimal(prior: Prior, horizon: int, *, most: int = MOST_STATES) -> Bay
 
     """
     horizon = validation.count("horizon", horizon)
-    doors.prior("prior", prior)
+    argument_checks.prior("prior", prior)
     signal: Any = None
     chances = np.ones(1)
     if isinstance(prior, StartingPrior):
@@ -119,7 +119,7 @@ class BayesOptimalPolicy:
 
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:
         """``argmax_a Q(belief, a)``."""
-        doors.acting(self, belief, seen, rng)
+        argument_checks.acting(self, belief, seen, rng)
         return pick(self.values(belief, seen), rng.uniform())
 
     def monte_carlo_n(self, arms: int) -> None:

@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from priorwise.core.enumeration import EnumerablePrior
 from priorwise.core.types import FloatArray
 from priorwise.sensitivity.distance.measures import total_variation
 from priorwise.sensitivity.exact.evaluation import exact_rewards
 from priorwise.sensitivity.exact.histories import MOST_HISTORIES, world_of
+from priorwise.theory.enumeration import EnumerablePrior
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.diameters import FiniteLaw
-from priorwise.core.enumeration import EnumerablePrior, average
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.sensitivity.bounds.pomdp import RewardTails
 from priorwise.sensitivity.exact.histories import MOST_HISTORIES, world_of
+from priorwise.theory.diameters import FiniteLaw
+from priorwise.theory.enumeration import EnumerablePrior, average
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import doors, enumeration, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
 from priorwise.core.protocols import Seen
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import known_law
+from priorwise.theory import enumeration
 
 MOST_HISTORIES: Final = 200_000
 """Histories of one length that are kept at most, unless told otherwise."""
@@ -262,7 +263,7 @@ def world_of(
 
     ``believed`` maps the name of an argument to the prior that the policy believes.
     """
-    doors.role("policy", policy, "a policy")
+    argument_checks.role("policy", policy, "a policy")
     for name, value in (("prior", prior), *believed.items()):
         if not isinstance(value, enumeration.EnumerablePrior):
             raise TypeError(

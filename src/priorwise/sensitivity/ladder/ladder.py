@@ -23,11 +23,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import doors, validation
-from priorwise.core.action_laws import WORDS
-from priorwise.core.distance import Distance
+from priorwise.core import argument_checks, validation
 from priorwise.core.estimates import Estimate, mean_estimate
-from priorwise.core.influence import has_state
 from priorwise.core.progress import check_progress
 from priorwise.core.protocols import Policy, monte_carlo_n
 from priorwise.core.types import FloatArray
@@ -41,6 +38,9 @@ from priorwise.sensitivity.ladder.stakes import stakes_of
 from priorwise.sensitivity.ladder.walk import ActionDistance, Steps, walk
 from priorwise.simulate.run import compare
 from priorwise.simulate.sizes import check_run
+from priorwise.theory.action_laws import WORDS
+from priorwise.theory.distance import Distance
+from priorwise.theory.influence import has_state
 
 WORST, POSTERIORS, ACTIONS = "worst case", "posteriors", "actions"
 COUPLED, TRAJECTORIES, COMMON = "coupled trajectories", "trajectories", "common random numbers"
@@ -133,9 +133,9 @@ def sensitivity_ladder(
     if histories is not None:
         histories = validation.count("histories", histories, least=2)
     check_progress(progress)
-    doors.fixed_prior("p", p)
-    doors.fixed_prior("q", q)
-    doors.playing(policy, p)
+    argument_checks.fixed_prior("p", p)
+    argument_checks.fixed_prior("q", q)
+    argument_checks.playing(policy, p)
     check_run(p, [policy, policy], horizon=horizon, tasks=tasks)
     # refuses priors that differ in more than their law over tasks
     distance = distance_of(p, q, tv=tv, estimate=True, seed=seed)

@@ -19,12 +19,12 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 
-from priorwise.core.action_laws import ActionLaw
 from priorwise.core.approximate import MarkedBelief
 from priorwise.core.protocols import MeanBelief, RangeBelief, RewardRangeBelief, Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.simulate.steps import Step
+from priorwise.theory.action_laws import ActionLaw
 
 Laws = tuple[ActionLaw, ActionLaw]
 """Of the action under theta and under theta'."""

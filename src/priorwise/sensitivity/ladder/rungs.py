@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from priorwise.core import validation
-from priorwise.core.distance import Distance
 from priorwise.core.errors import shown
 from priorwise.core.estimates import Estimate
 from priorwise.core.frames import Table, Tabular
 from priorwise.figures.ladder import TELLING, Bar, ladder_figure
 from priorwise.figures.style import Picture
 from priorwise.sensitivity.bounds.approximation import Approximation
+from priorwise.theory.distance import Distance
 
 SIGMAS: Final = 4.0
 """Standard errors by which a rung may exceed the one above it; chance alone does it once in 30,000

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from priorwise.core.diameters import DiameterLaw
-from priorwise.core.influence import has_state
 from priorwise.core.protocols import Policy
 from priorwise.sensitivity.bounds.pomdp import reward_limits, reward_tails
 from priorwise.sensitivity.exact.evaluation import exact_reward_tails
 from priorwise.sensitivity.exact.histories import TooManyHistories
 from priorwise.sensitivity.tails.diameter import DRAWS, diameter_law
+from priorwise.theory.diameters import DiameterLaw
+from priorwise.theory.influence import has_state
 
 TASKS: Final = 20_000
 """Tasks simulated for the tails of the average reward."""

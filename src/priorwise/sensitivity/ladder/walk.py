@@ -23,11 +23,7 @@ from typing import Any, Final, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.action_laws import ActionLaw, RealActionPolicy
-from priorwise.core.distance import BothBeliefs, FirstDecides, PosteriorPair
-from priorwise.core.family import ask, family_of, offers
 from priorwise.core.hashing import mix
-from priorwise.core.influence import has_state
 from priorwise.core.progress import Progress, progress_of
 from priorwise.core.protocols import (
     Belief,
@@ -39,10 +35,14 @@ from priorwise.core.protocols import (
 )
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.registry import ask, family_of, offers
 from priorwise.policies.laws import known_law
 from priorwise.policies.posterior_sampling import SamplingPolicy
 from priorwise.sensitivity.ladder.parting import Parting, law_errors, likelihood_ratio
 from priorwise.simulate.steps import Step, environments, steps
+from priorwise.theory.action_laws import ActionLaw, RealActionPolicy
+from priorwise.theory.distance import BothBeliefs, FirstDecides, PosteriorPair
+from priorwise.theory.influence import has_state
 
 BLOCK: Final = 100
 HISTORIES: Final = 1000

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from priorwise.core import doors, sizes, validation
-from priorwise.core.conditions import ConditionedPrior, TailCondition
-from priorwise.core.diameters import DiameterLaw, FiniteLaw, SampleLaw
-from priorwise.core.family import ask, offers
-from priorwise.core.influence import refuse_influence
+from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.protocols import Seen, ValuedEnvironment
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Purpose, Stream, Streams
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.families.registry import ask, offers
 from priorwise.simulate.steps import steps
+from priorwise.theory.conditions import ConditionedPrior, TailCondition
+from priorwise.theory.diameters import DiameterLaw, FiniteLaw, SampleLaw
+from priorwise.theory.influence import refuse_influence
 
 DRAWS: Final = 200_000
 ENTRIES: Final = 1 << 22
@@ -29,11 +29,11 @@ ENTRIES: Final = 1 << 22
 
 def check_prior(prior: Any) -> None:
     """Refuse what has no diameter."""
-    doors.role("prior", prior, "a prior")
+    argument_checks.role("prior", prior, "a prior")
     if hasattr(prior, "for_arms"):
         what = f"the diameter under an {type(prior).__name__} depends on the number of arms"
         raise TypeError(f"{what}: pass prior.for_arms(n)")
-    doors.role("prior", prior, "a prior", "arms")
+    argument_checks.role("prior", prior, "a prior", "arms")
 
 
 def conditions_of(prior: Any) -> tuple[TailCondition, ...]:

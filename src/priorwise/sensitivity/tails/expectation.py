@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from priorwise.core import validation
-from priorwise.core.conditions import TailCondition, level, smallest, variants
-from priorwise.core.diameters import DiameterLaw
 from priorwise.core.errors import shown
-from priorwise.core.influence import refuse_influence
 from priorwise.sensitivity.tails import diameter
+from priorwise.theory.conditions import TailCondition, level, smallest, variants
+from priorwise.theory.diameters import DiameterLaw
+from priorwise.theory.influence import refuse_influence
 
 EXACT: Final = "law of the diameter"
 

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, final
 import numpy as np
 import uvicorn
 
-from priorwise.core.family import families
 from priorwise.core.refusals import refused
+from priorwise.families.registry import families
 from priorwise.serve.choosing import has_features
 from priorwise.serve.decider import Decider
 from priorwise.serve.http.limits import Limits

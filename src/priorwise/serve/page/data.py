@@ -18,9 +18,8 @@ from scipy.special import ndtr
 
 from priorwise.core import validation
 from priorwise.core.estimates import percent, plus_minus
-from priorwise.core.family import for_arms
 from priorwise.core.frames import Table
-from priorwise.core.protocols import MeanBelief, QuantileBelief, offers
+from priorwise.core.protocols import MeanBelief, QuantileBelief, for_arms, offers
 from priorwise.core.seen import Seen
 from priorwise.core.streams import Purpose, Streams
 from priorwise.figures import live

@@ -20,12 +20,12 @@ from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.newton import Climb, Spot, climb
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood.rising import RisingSums, log_rising
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.beta.statistics import BetaStatistics
+from priorwise.fitting.newton import Climb, Spot, climb
 
 SMALLEST: Final = 1e-4
 LARGEST: Final = 1e8

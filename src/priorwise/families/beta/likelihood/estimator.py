@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.fits import PLAIN, PriorFit, limits_in_words
-from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray, IntArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.beta.exchangeable import ExchangeableBetaPrior
 from priorwise.families.beta.likelihood import arm
 from priorwise.families.beta.likelihood.arm import ArmCounts, alpha_beta, fit_arm, std_errors
 from priorwise.families.beta.prior import BetaPrior
 from priorwise.families.beta.statistics import BetaGroups, BetaStatistics
+from priorwise.fitting.fits import PLAIN, PriorFit, Uncertainty, limits_in_words
+from priorwise.fitting.task_facts import KnownTasks
 
 Structure = Literal["separate", "exchangeable"]
 

@@ -15,13 +15,12 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv, logsumexp, ndtr
 
 from priorwise.core import validation
-from priorwise.core.fits import PLAIN, PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.newton import Spot, climb
 from priorwise.core.types import BoolArray, FloatArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.finite.prior import FinitePrior
 from priorwise.families.finite.statistics import FiniteStatistics, check_candidates, finite
+from priorwise.fitting.fits import PLAIN, PriorFit, Uncertainty
+from priorwise.fitting.newton import Spot, climb
+from priorwise.fitting.task_facts import KnownTasks
 
 REGULARISER: Final = 0.5
 UNKNOWN: Final = 0.25

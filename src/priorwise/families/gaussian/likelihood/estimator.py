@@ -11,9 +11,6 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import shown
-from priorwise.core.fits import PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.newton import climb, climb_by_gradient
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.exchangeable import ExchangeableGaussianPrior
 from priorwise.families.gaussian.groups import GaussianGroups
@@ -30,6 +27,9 @@ from priorwise.families.normal.likelihood.certainty import (
 )
 from priorwise.families.normal.likelihood.model import Chart, Model, Structure, scoring
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import climb, climb_by_gradient
+from priorwise.fitting.task_facts import KnownTasks
 
 LONGEST: Final = 10.0  # step of the ascent, in coordinates of order one
 REGULARISER: Final = 2.0

@@ -18,12 +18,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from priorwise.core.family import for_arms
-from priorwise.core.fits import PriorFit
-from priorwise.core.newton import positive_root
-from priorwise.core.regression import Regression
+from priorwise.core.protocols import for_arms
 from priorwise.core.types import BoolArray, FloatArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
+from priorwise.fitting.coordinates import Regression
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import positive_root
 
 BLOCK: Final = 2**20  # entries of the tasks' matrices at a time
 

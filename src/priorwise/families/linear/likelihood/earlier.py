@@ -6,11 +6,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.newton import positive_root
 from priorwise.core.types import FloatArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.normal.likelihood.certainty import NormalUncertainty, centred
 from priorwise.families.normal.likelihood.model import Structure
+from priorwise.fitting.fits import Uncertainty
+from priorwise.fitting.newton import positive_root
 
 
 @final

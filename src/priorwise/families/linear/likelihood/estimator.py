@@ -12,9 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.fits import PLAIN, PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.newton import Climb, climb
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.contexts import Contexts, law_of_contexts
 from priorwise.families.linear.prior import LinearGaussianPrior
@@ -22,6 +19,9 @@ from priorwise.families.linear.statistics import LinearStatistics
 from priorwise.families.normal.likelihood.certainty import certainty, to_boundary, would_be_on_edge
 from priorwise.families.normal.likelihood.model import Chart, Model, Place, scoring
 from priorwise.families.normal.likelihood.tasks import NormalTasks, Parameters, Sums, Units
+from priorwise.fitting.fits import PLAIN, PriorFit
+from priorwise.fitting.newton import Climb, climb
+from priorwise.fitting.task_facts import KnownTasks
 
 Structure = Literal["full", "diagonal"]
 

@@ -10,11 +10,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.family import for_arms
-from priorwise.core.fits import PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.newton import positive_root
-from priorwise.core.regression import Regression
+from priorwise.core.protocols import for_arms
 from priorwise.core.types import FloatArray
 from priorwise.families.beta.statistics import BetaStatistics
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
@@ -23,6 +19,10 @@ from priorwise.families.logit_normal.likelihood.story import Rows, log_marginal
 from priorwise.families.logit_normal.likelihood.story_fit import VAGUE, WHY, StoryFit, pooled
 from priorwise.families.logit_normal.likelihood.uncertainty import LogitNormalUncertainty
 from priorwise.families.logit_normal.prior import LogitNormalPrior
+from priorwise.fitting.coordinates import Regression
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import positive_root
+from priorwise.fitting.task_facts import KnownTasks
 
 Structure = Literal["full", "diagonal", "exchangeable"]
 Effects = tuple[FloatArray, FloatArray, FloatArray]

@@ -13,11 +13,11 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core.newton import Climb, climb
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.likelihood.objective import FURTHEST, TOLERANCE, WIDE, Point
 from priorwise.families.logit_normal.prior import packed
 from priorwise.families.logit_normal.tilted import rates
+from priorwise.fitting.newton import Climb, climb
 
 LEAST_LOG: Final = float(np.log(1e-3))
 MOST_LOG: Final = float(np.log(8.0))

@@ -13,10 +13,10 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core.newton import Climb, Spot, climb, positive_root
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.likelihood.story import Rows, evaluated
 from priorwise.families.logit_normal.tilted import rates
+from priorwise.fitting.newton import Climb, Spot, climb, positive_root
 
 FURTHEST: Final = 16.0  # log odds of the mean
 LEAST_STD: Final = 1e-3
@@ -32,7 +32,7 @@ NEAR: Final = 1e-2  # the same, where a few steps by the observed information ar
 @final
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The objective at some coordinates: see :class:`priorwise.core.newton.Place`."""
+    """The objective at some coordinates: see :class:`priorwise.fitting.newton.Place`."""
 
     x: FloatArray
     value: float

@@ -9,11 +9,11 @@ from typing import Final, final
 
 import numpy as np
 
-from priorwise.core.newton import Climb, positive_root
 from priorwise.core.types import FloatArray
 from priorwise.families.logit_normal.likelihood.objective import Point, StoryObjective
 from priorwise.families.logit_normal.likelihood.story import Rows
 from priorwise.families.logit_normal.prior import LogitNormalPrior
+from priorwise.fitting.newton import Climb, positive_root
 
 VAGUE: Final = 2.0
 """Largest standard deviation of a plausible prior's coordinates."""

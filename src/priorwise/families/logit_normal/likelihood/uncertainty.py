@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.logit_normal.exchangeable import ExchangeableLogitNormalPrior
 from priorwise.families.logit_normal.likelihood import joint
 from priorwise.families.logit_normal.likelihood.objective import FURTHEST, LEAST_STD, MOST_STD
 from priorwise.families.logit_normal.prior import LogitNormalPrior
+from priorwise.fitting.fits import Uncertainty
 
 
 @final

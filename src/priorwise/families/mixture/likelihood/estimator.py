@@ -9,18 +9,18 @@ from typing import Any, Final, final
 import numpy as np
 from scipy.special import softmax
 
-from priorwise.core import doors, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import shown
-from priorwise.core.family import ask
-from priorwise.core.fits import PriorFit
-from priorwise.core.known import KnownTasks
-from priorwise.core.newton import positive_root
 from priorwise.core.types import FloatArray
 from priorwise.families.mixture.exchangeable import ExchangeableMixturePrior
 from priorwise.families.mixture.likelihood.model import MixtureModel
 from priorwise.families.mixture.likelihood.starts import begin, gain
 from priorwise.families.mixture.likelihood.uncertainty import MixtureUncertainty
 from priorwise.families.mixture.prior import MixturePrior
+from priorwise.families.registry import ask
+from priorwise.fitting.fits import PriorFit
+from priorwise.fitting.newton import positive_root
+from priorwise.fitting.task_facts import KnownTasks
 
 TOOL: Final = "MixtureMarginalLikelihood"
 EM_STEPS: Final = 10
@@ -93,7 +93,7 @@ class MixtureMarginalLikelihood:
 
     def __post_init__(self) -> None:
         """Check the options."""
-        doors.estimator("estimator", self.estimator)
+        argument_checks.estimator("estimator", self.estimator)
         validation.count("components", self.components, least=2)
         validation.seed(self.seed)
         for name in ("starts", "max_iterations"):

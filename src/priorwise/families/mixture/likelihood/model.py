@@ -20,9 +20,9 @@ from typing import Any, Final, final
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from priorwise.core.coordinates import Coordinates
-from priorwise.core.newton import HALVINGS, Climb, Spot, climb
 from priorwise.core.types import FloatArray
+from priorwise.fitting.coordinates import Coordinates
+from priorwise.fitting.newton import HALVINGS, Climb, Spot, climb
 
 STEP: Final = 1e-4  # of a first difference, in widths
 CURVE: Final = 1e-3  # of a second one

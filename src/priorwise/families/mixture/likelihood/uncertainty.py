@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from priorwise.core import validation
-from priorwise.core.family import ask
 from priorwise.core.types import FloatArray
-from priorwise.core.uncertainty import Uncertainty
+from priorwise.families.registry import ask
+from priorwise.fitting.fits import Uncertainty
 
 TOOL: Final = "a mixture's uncertainty"
 

@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Final, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.newton import Climb, positive_root
 from priorwise.core.types import BoolArray, FloatArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.normal.likelihood.model import ZERO, Chart, Place, Structure
 from priorwise.families.normal.likelihood.tasks import Parameters, Units
+from priorwise.fitting.fits import Uncertainty
+from priorwise.fitting.newton import Climb, positive_root
 
 NEWTON: Final = 40
 """Arms or features beyond which second derivatives in the whole covariance cost too much, and a

@@ -276,5 +276,6 @@ class Place:
 
 
 scoring = partial(Place.information, expected=True)
-"""What :func:`~priorwise.core.newton.climb` takes where the observed information is not positive.
+"""What :func:`~priorwise.fitting.newton.climb` takes where the observed information is not
+positive.
 """

@@ -20,11 +20,11 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from priorwise.core.newton import Climb, Spot, climb
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
 from priorwise.families.normal_gamma.prior import NormalGammaPrior, given
+from priorwise.fitting.newton import Climb, Spot, climb
 
 PULLS: Final = (1e-4, 1e6)
 SHAPES: Final = (0.11, 1e6)

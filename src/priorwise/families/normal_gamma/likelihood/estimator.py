@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Final, Literal, final
 import numpy as np
 
 from priorwise.core import validation
-from priorwise.core.fits import PriorFit, limits_in_words
-from priorwise.core.known import KnownTasks
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.statistics import GaussianStatistics
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
@@ -24,6 +22,8 @@ from priorwise.families.normal_gamma.likelihood.arm import (
 )
 from priorwise.families.normal_gamma.likelihood.uncertainty import NormalGammaUncertainty
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
+from priorwise.fitting.fits import PriorFit, limits_in_words
+from priorwise.fitting.task_facts import KnownTasks
 
 Structure = Literal["separate", "exchangeable"]
 NAMES: Final = ("mean", "pulls", "shape", "rate")

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.types import FloatArray
-from priorwise.core.uncertainty import Uncertainty
 from priorwise.families.normal_gamma.exchangeable import ExchangeableNormalGammaPrior
 from priorwise.families.normal_gamma.likelihood.arm import PULLS, SHAPES, parameters
 from priorwise.families.normal_gamma.prior import NormalGammaPrior
+from priorwise.fitting.fits import Uncertainty
 
 
 @final

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import columns as checked
 from priorwise.core import validation
 from priorwise.core.errors import shown
-from priorwise.core.runs import Run, Trajectory
 from priorwise.core.serial import Serializable
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import FloatArray, IntArray
+from priorwise.fitting import columns as checked
+from priorwise.fitting.runs import Run
 
 
 class PerTask(Serializable):

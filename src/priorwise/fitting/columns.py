@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import sizes, validation
 from priorwise.core.errors import shown
-from priorwise.core.runs import Trajectory
+from priorwise.core.trajectories import Trajectory
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.core.validation import Shape
 

@@ -18,9 +18,9 @@ from typing import Any, Final, Literal, Protocol, final, runtime_checkable
 
 import numpy as np
 
-from priorwise.core.conditions import TailCondition, level, smallest
-from priorwise.core.numerics import NODES, WEIGHTS, integrate
 from priorwise.core.types import FloatArray
+from priorwise.theory.conditions import TailCondition, level, smallest
+from priorwise.theory.numerics import NODES, WEIGHTS, integrate
 
 FEWEST: Final = 20
 """Draws in the tail below which neither the estimate nor its standard error can be trusted."""

@@ -1,0 +1,1 @@
+"""What theorems speak of: distances, tails, diameters, laws of actions, histories."""
