@@ -1,5 +1,5 @@
 # The names on top of the package, by area. `pw.sensitivity`, `pw.meta`, `pw.families`,
-# `pw.policies`, `pw.fitting` and `pw.core` have all of theirs. Each is imported when it is first used.
+# `pw.policies`, `pw.fitting` and `pw.core` have all of theirs. Each is imported at first use.
 
 from priorwise import advise as advise
 from priorwise import core as core
