@@ -27,7 +27,10 @@ from benchmarks.repeated import repeated
 from benchmarks.report import Section, SectionMaker, goal_table
 from benchmarks.reproduce import reproduce
 from benchmarks.stores import stores
+from priorwise.kernels import compiling
 from priorwise.kernels.compiling import sources_stamp
+
+SOURCES = Path(compiling.__file__).parents[1].glob("families/*/tiles*.py")
 
 SECTIONS: dict[str, SectionMaker] = {
     "gaussian": gaussian,
@@ -88,7 +91,7 @@ def machine() -> dict[str, Any]:
         "processor": processor(),
         "processors": os.cpu_count(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "kernels": sources_stamp()[:12],  # which code was timed
+        "kernels": sources_stamp(*SOURCES)[:12],  # which code was timed
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "numba", "priorwise")},
     }

@@ -1,5 +1,6 @@
 """How tile functions are compiled, cached on disk and passed to the loop."""
 
+import ast
 import hashlib
 import threading
 import warnings
@@ -34,25 +35,47 @@ INTS = types.Array(I, 1, "C")
 KEYS = types.Array(U, 1, "C")
 
 
-@cache
-def sources_stamp() -> str:
-    """Hash of every source of tile functions: Numba by itself watches only the file of the function
-    it compiles.
+def sources_stamp(*files: Path) -> str:
+    """Hash of these sources and of all in the package that they import, directly or not: Numba by
+    itself watches only the file of the function that it compiles.
     """
+    todo, sources = list(files), set[Path]()
+    while todo:
+        path = todo.pop()
+        if path not in sources:
+            sources.add(path)
+            todo.extend(_imported(path, path.read_bytes()))
     digest = hashlib.sha256()
-    package = Path(__file__).parent.parent
-    sources = ["core/tiles.py", "kernels/*.py", "families/*/tiles*.py"]
-    # whose constants they read
-    sources += ["core/choosing.py", "core/lookahead.py"]
-    sources += ["families/logit_normal/propagation.py", "families/logit_normal/tilted.py"]
-    for path in sorted(path for source in sources for path in package.glob(source)):
+    for path in sorted(sources):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
+@cache
+def _imported(path: Path, source: bytes) -> frozenset[Path]:
+    """Return what a source imports from its own package and from this one."""
+    homes = {}
+    for file in (Path(__file__), path):
+        folder = next(each for each in file.parents if not (each / "__init__.py").exists())
+        homes[file.relative_to(folder).parts[0]] = folder
+    modules = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            modules += [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
+        elif isinstance(node, ast.Import):
+            modules += [each.name for each in node.names]
+    places = [
+        homes[first].joinpath(each.replace(".", "/"))
+        for each in modules
+        if (first := each.partition(".")[0]) in homes
+    ]
+    files = [file for each in places for file in (each.with_suffix(".py"), each / "__init__.py")]
+    return frozenset(file for file in files if file.is_file())
+
+
 def _cached(function: Any) -> Any:
-    """Cache a function on disk, keyed on all kernel sources; where nothing can be written, compile
-    in each process.
+    """Cache a function on disk, keyed on its source and all that it imports; where nothing can be
+    written, compile in each process.
     """
     try:
         function.enable_caching()
@@ -61,7 +84,8 @@ def _cached(function: Any) -> Any:
         _say_uncached()
     cache_file = getattr(function._cache, "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = (cache_file._source_stamp, sources_stamp())
+        stamp = sources_stamp(Path(function.py_func.__code__.co_filename))
+        cache_file._source_stamp = (cache_file._source_stamp, stamp)
     load = function._cache.load_overload
 
     def load_or_tell(*arguments: Any) -> Any:
