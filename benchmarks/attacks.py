@@ -185,7 +185,8 @@ def decisions(service: Service) -> None:
 def many(service: Service) -> None:
     def one() -> None:
         tasks = [os.urandom(6).hex() for _ in range(1000)]
-        service.asked("POST", "/v1/decide_many", {"tasks": tasks, "available": ARMS[:32]})
+        body = {"tasks": tasks, "available": ARMS[:32], "requests": tasks}
+        service.asked("POST", "/v1/decide_many", body)
 
     repeated(one)
 
@@ -226,6 +227,10 @@ def pages(service: Service) -> None:
     repeated(one, 40)
 
 
+def nothing(service: Service) -> None:
+    repeated(lambda: sum(range(100_000)))
+
+
 class Attack(NamedTuple):
     """An attack, with the prior of the service and the tasks that it has before."""
 
@@ -236,6 +241,7 @@ class Attack(NamedTuple):
 
 
 ATTACKS = [
+    Attack("no attack, 8 threads beside it that only compute", nothing),
     Attack("1,100 log-ins without a body", log_ins),
     Attack("endless trailers on 8 sockets", trailers),
     Attack("6,000 connections that say nothing", connections),

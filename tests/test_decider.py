@@ -165,6 +165,24 @@ def test_many_at_once_are_those_one_by_one():
     assert together.store.task("new") is None  # all or none
 
 
+def test_requests_of_many_decisions_decide_once(tmp_path):
+    for store in (None, tmp_path / "d.db"):
+        with decider(store=store) as made:
+            first = made.decide_many(["a", "b"], requests=["x", "y"])
+            again = made.decide_many(["b", "a", "c"], requests=["y", "x", "z"])
+            assert [each.token for each in again[:2]] == [first[1].token, first[0].token]
+            assert [each.repeated for each in again] == [True, True, False]
+            made.close("c")
+            with pytest.raises(Conflict, match="closed"):
+                made.decide_many(["a", "d", "c"], requests=["p", "q", "r"])
+            assert made.store.names() == ["a", "b", "c"]
+            assert not made.decide("a", request="p").repeated  # nobody got the one that was undone
+            assert made.replay("a") == []
+            for wrong in (["x"], ["x", ""], ["x", 1]):
+                with pytest.raises(ValueError, match="request"):
+                    made.decide_many(["a", "b"], requests=wrong)
+
+
 @pytest.mark.parametrize("propensities", [True, False])
 def test_of_many_decisions_all_are_made_or_none(propensities, tmp_path):
     prior = pw.LinearGaussianPrior([0, 0], np.eye(2), contexts=np.zeros((1, 3, 2)))

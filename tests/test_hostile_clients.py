@@ -24,7 +24,7 @@ from test_http import Asked, error
 from priorwise import ExchangeableBetaPrior
 from priorwise.cli.serve import _other_settings
 from priorwise.serve import Client, Unavailable
-from priorwise.serve.http import keys
+from priorwise.serve.http import endpoints, keys
 from priorwise.serve.http.limits import SLOW, TRIES, Limits, Tries
 from priorwise.serve.http.logs import Log
 from priorwise.serve.http.metrics import Together
@@ -32,7 +32,7 @@ from priorwise.serve.http.protocol import Connection
 from priorwise.serve.http.running import Server, bound, configured
 from priorwise.serve.http.waiting import Few
 from priorwise.serve.operations import Decision
-from priorwise.serve.stores import opened
+from priorwise.serve.stores import opened, sql
 from priorwise.serve.stores.session import arms_of
 
 LIMITS = Limits(patience=0.5, waiting=2, headers=4096)
@@ -469,6 +469,34 @@ def test_metrics_are_those_of_all_workers(tmp_path: Path) -> None:
     assert 'priorwise_request_seconds_count{route="/v1/decide"} 6' in text
     for asked in (one, two):
         asked.decider.close()
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_other_keys_have_their_turn_within_many_decisions(
+    on_disk: Asked, monkeypatch: pytest.MonkeyPatch, ids: bool
+) -> None:
+    on_disk("POST", "/v1/decide", {"task": "t"})  # the first one computes ahead
+    store, sizes = on_disk.decider.store, list[int]()
+    submit = store.submit
+
+    def spied(work: Any, **wanted: Any) -> Any:
+        sizes.append(len(wanted["tasks"]))
+        return submit(work, **wanted)
+
+    monkeypatch.setattr(store, "submit", spied)
+    names = [f"t{number}" for number in range(130)]
+    body = {"tasks": names, **({"requests": names} if ids else {})}
+    made = on_disk("POST", "/v1/decide_many", body).json()["decisions"]
+    assert [each["task"] for each in made] == names
+    assert sum(sizes) == len(names)
+    assert max(sizes) == endpoints.AT_ONCE
+    assert endpoints.AT_ONCE < sql.MOST  # no transaction of its own
+    on_disk.decider.close("t100")
+    answer = on_disk("POST", "/v1/decide_many", {"tasks": names})
+    error(answer, 409, "conflict")
+    look = on_disk.decider.store.look
+    steps = look(lambda session: [session.task(name).steps for name in names])
+    assert steps == [2] * 100 + [1] * 30
 
 
 def test_what_is_said_of_the_store_names_no_path(on_disk: Asked, tmp_path: Path) -> None:

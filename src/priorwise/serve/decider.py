@@ -16,7 +16,7 @@ from priorwise.core.serial import Serializable, load_prior
 from priorwise.families.registry import ask
 from priorwise.serve.ahead import ROUNDS, Ahead, too_busy
 from priorwise.serve.choosing import Shares, has_features
-from priorwise.serve.errors import Conflict, NotFound
+from priorwise.serve.errors import NotFound
 from priorwise.serve.export import tables, write_log
 from priorwise.serve.folding import fold_of
 from priorwise.serve.learning import Accept, Learning, LiveAlarm, Proposal, alarm_of, refit
@@ -318,10 +318,15 @@ class Decider:
         )
 
     def decide_many(
-        self, tasks: Iterable[str], available: Sequence[str] | None = None, contexts: Any = None
+        self,
+        tasks: Iterable[str],
+        available: Sequence[str] | None = None,
+        contexts: Any = None,
+        *,
+        requests: Sequence[str] | None = None,
     ) -> Sequence[Decision]:
         """Choose an arm for each of several tasks, all or none of them; ``available`` holds for
-        all, ``contexts`` has one for each.
+        all, ``contexts`` and ``requests`` have one for each. The same request decides once.
 
         The result has ``arms`` and ``tokens``, lists of those of all decisions, and is otherwise a
         sequence of decisions.
@@ -331,34 +336,34 @@ class Decider:
         names = list(tasks)
         for name in names:
             _check_name("task", name)
-        if contexts is not None:
-            contexts = list(contexts)
-            if len(contexts) != len(names):
+        each: list[list[Any]] = []
+        for what, given in (("contexts", contexts), ("requests", requests)):
+            each.append([None] * len(names) if given is None else list(given))
+            if len(each[-1]) != len(names):
                 raise ValueError(
-                    f"contexts must have one for each of {len(names)} tasks, got {len(contexts)}"
+                    f"{what} must have one for each of {len(names)} tasks, got {len(each[-1])}"
                 )
+        for request in each[1] if requests is not None else ():
+            _check_name("request", request)
         if isinstance(available, list):
             available = tuple(available)  # compared with the arms of each task
         now, operations = self._clock(), self.operations
 
         def work(session: Any) -> Sequence[Decision]:
             version = session.version
-            if not self.store.durable and available is None and contexts is None:
+            if not self.store.durable and available is contexts is requests is None:
                 together = decide_together(operations, session, names, version, now)
                 if together is not None:
                     return together
-            each = [None] * len(names) if contexts is None else contexts
-            for name in names:
-                task = session.task(name)
-                if task is not None and task.closed is not None:
-                    raise Conflict(f"task {validation.shown(name)} is closed")
             # a durable store takes back by itself what is refused
             made, missing = Told(), []
             with nullcontext() if self.store.durable else self.store.all_or_none(names):
-                for name, context in zip(names, each, strict=True):
+                for name, context, request in zip(names, *each, strict=True):
                     try:
                         made.append(
-                            operations.decide(session, name, version, now, available, context)
+                            operations.decide(
+                                session, name, version, now, available, context, None, request
+                            )
                         )
                     except Ahead as ahead:  # all that is missing is computed together
                         missing += ahead.works
@@ -366,7 +371,8 @@ class Decider:
                     raise Ahead(missing)
             return made
 
-        return self._run(work, tasks=names)
+        pairs = [] if requests is None else list(zip(names, each[1], strict=True))
+        return self._run(work, tasks=names, requests=pairs)
 
     def allocate(
         self,

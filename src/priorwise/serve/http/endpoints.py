@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_TASKS: Final = 1000
 """Tasks in one answer."""
+AT_ONCE: Final = 20
+"""Tasks that one request decides about before other keys have their turn."""
 
 
 async def decide(service: Service, call: Call) -> types.Decision:
@@ -33,7 +35,9 @@ async def decide(service: Service, call: Call) -> types.Decision:
 
 
 async def decide_many(service: Service, call: Call) -> types.Decisions:
-    """Choose an arm for each of several tasks; with an id for each, a retry gives the same ones."""
+    """Choose an arm for each of several tasks, some at a time: after an error those before it stay.
+    With an id for each, a retry gives the same ones.
+    """
     b: types.DecideMany = call.body
     for name in ("contexts", "requests"):
         given = getattr(b, name)
@@ -42,18 +46,14 @@ async def decide_many(service: Service, call: Call) -> types.Decisions:
                 422, f"{name} must have one for each of {len(b.tasks)} tasks, got {len(given)}",
                 f"$.{name}",
             )  # fmt: skip
-    if b.requests is None:
-        made = await service.do("decide_many", b.tasks, b.available, b.contexts)
-    else:
-        contexts: list[Any] = b.contexts or [None] * len(b.tasks)
-        each = zip(b.tasks, contexts, b.requests, strict=True)
-        made = await service.together(
-            "decide",
-            [((task, b.available, context), {"request": one}) for task, context, one in each],
-        )
-        for one in made:
-            if isinstance(one, BaseException):
-                raise one
+    made: list[Any] = []
+    async with service.deadline():
+        for first in range(0, len(b.tasks), AT_ONCE):
+            tasks, contexts, requests = (
+                None if all_of is None else all_of[first : first + AT_ONCE]
+                for all_of in (b.tasks, b.contexts, b.requests)
+            )
+            made += await service.do("decide_many", tasks, b.available, contexts, requests=requests)
     service.metrics.decisions += len(made)
     return types.Decisions([types.Decision(*one) for one in made])
 

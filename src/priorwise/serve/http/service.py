@@ -199,12 +199,12 @@ class Service:
         if self._direct:
             return await self._directly(name, given, options)
         if self._later is not None:
-            async with self._deadline():
+            async with self.deadline():
                 return await self._wait(getattr(self._later, name)(*given, **options))
         return await self.aside(getattr(self.decider, name), *given, **options)
 
     async def _directly(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        async with self._deadline():
+        async with self.deadline():
             for _ in range(ROUNDS):
                 try:
                     return getattr(self._brief, name)(*given, **options)
@@ -233,12 +233,13 @@ class Service:
             each if isinstance(each, BaseException) else self._wait(each) for each in futures
         ]
         awaited = [each for each in waiting if not isinstance(each, BaseException)]
-        async with self._deadline():
+        async with self.deadline():
             after = iter(await asyncio.gather(*awaited, return_exceptions=True))
         return [each if isinstance(each, BaseException) else next(after) for each in waiting]
 
     @asynccontextmanager
-    async def _deadline(self) -> AsyncIterator[None]:
+    async def deadline(self) -> AsyncIterator[None]:
+        """Give up where the store takes too long."""
         seconds = self.limits.deadline
         try:
             async with asyncio.timeout(seconds):

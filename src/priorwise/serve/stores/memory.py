@@ -80,9 +80,11 @@ class MemoryStore:
                     self._tasks.pop(name, None)
                     self._logs.pop(name, None)
                     continue
-                task = self._tasks[name]
+                task, log = self._tasks[name], self._logs[name]
                 for step in range(was[3] + 1, task.steps + 1):
-                    del self._logs[name].decided[step]
+                    row = log.decided.pop(step)
+                    if log.requests and type(row) is Decided and row.request is not None:
+                        del log.requests[row.request]
                 task.arms, task.places, task.state, task.steps = was
             raise
 

@@ -35,7 +35,7 @@ from priorwise.serve.stores.session import (
 )
 from priorwise.serve.stores.store import Pairs, R, next_number
 
-MOST: Final = 200
+MOST: Final = 50
 """Operations in one transaction, about as many tasks. Clients take turns, so it is also about what
 an operation waits for.
 """
