@@ -23,15 +23,16 @@ from priorwise.cli import app
 from priorwise.core.progress import Progress
 from priorwise.core.types import FloatArray
 from priorwise.experiments.headlines import headline_log
+from priorwise.testing.seeds import base_seed
 
 LANES = 64
-FAMILY = ["--family", "beta:exchangeable", "--seed", "0"]
+SEED = base_seed()
+FAMILY = ["--family", "beta:exchangeable", "--seed", str(SEED)]
 BACKTEST = ["backtest", "log.csv", "-p", "greedy", "-p", "ts", "--horizon", "10", *FAMILY]
 CERTIFY = ["certify", "log.csv", "-p", "ts", "--horizon", "3", "--tasks", "64", *FAMILY]
 CERTIFY += ["--draws", "30", "--arms", "new"]
 RECOMMEND = ["recommend", "log.csv", "--horizon", "10", *FAMILY]
 COMMANDS = {"backtest": BACKTEST, "certificate": CERTIFY, "advice": RECOMMEND}
-
 
 SCORING = "scoring it on other tasks"
 
@@ -198,7 +199,7 @@ def test_a_learned_prior_is_kept(
     assert "out/interrupted-prior.json" in done.stderr
     prior = pw.PriorFit.load(Path("out/interrupted-prior.json")).prior
     np.testing.assert_allclose(
-        prior.alpha, pw.fit_prior("log.csv", "beta:exchangeable", seed=0).prior.alpha
+        prior.alpha, pw.fit_prior("log.csv", "beta:exchangeable", seed=SEED).prior.alpha
     )
     monkeypatch.undo()
     monkeypatch.chdir(folder)
@@ -212,8 +213,8 @@ def test_a_learned_prior_is_kept(
 def test_an_interrupted_certificate_has_the_truths_that_were_done(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fit = pw.fit_prior("log.csv", "beta:exchangeable", seed=0)
-    how: Any = {"horizon": 3, "seed": 0, "draws": 30, "tasks": 64, "arms": 4}
+    fit = pw.fit_prior("log.csv", "beta:exchangeable", seed=SEED)
+    how: Any = {"horizon": 3, "seed": SEED, "draws": 30, "tasks": 64, "arms": 4}
     whole = pw.certify(fit, pw.ThompsonSampling(), **how)
     for after, used in ((25, {"law": 25}), (45, {"law": 30}), (50, {"law": 30, "bootstrap": 20})):
         part = interruption(
@@ -270,7 +271,7 @@ def test_an_interrupted_replay_leaves_the_advice(
 
     monkeypatch.setattr(recommending, "on_later_tasks", stopped)
     with pytest.raises(Interrupted) as stop:
-        pw.recommend("log.csv", family="beta:exchangeable", horizon=10, seed=0)
+        pw.recommend("log.csv", family="beta:exchangeable", horizon=10, seed=SEED)
     part = stop.value.partial
     assert len(part.scored.scores["ts"]) == recommending.TRUTHS
     if after:

@@ -88,7 +88,7 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(
 
 
 def test_a_store_of_the_second_schema_keeps_its_prior(
-    tmp_path: Path, server: str, opened: Any, request: Any
+    tmp_path: Path, server: str, opened: Any, request: Any, seed: int
 ) -> None:
     if "sqlite" in request.node.name:
         make(tmp_path / "store.db", 2)
@@ -103,7 +103,7 @@ def test_a_store_of_the_second_schema_keeps_its_prior(
     with ThreadPoolExecutor(4) as pool:
         stores = [each.result() for each in [pool.submit(open_at_once) for _ in range(4)]]
     one, other, *rest = (
-        decider(store, None, seed=0, propensities=True, clock=lambda: 0.0) for store in stores
+        decider(store, None, seed=seed, propensities=True, clock=lambda: 0.0) for store in stores
     )
     assert [each.version for each in (one, other, *rest)] == [2] * 4
     # 2 was accepted after 3, and the clock stepped back before: all of that was kept
