@@ -3,21 +3,23 @@ speaks about new ones.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import sizes, validation
+from priorwise.core.parameters import Number, documented
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
-from priorwise.families.beta.prior import BetaBelief, BetaPrior
+from priorwise.families.beta.prior import RANGE, BetaBelief, BetaPrior
 from priorwise.families.registry import belief_for_arms
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class ExchangeableBetaPrior(Serializable):
     """Independent Bernoulli arms with one Beta law for all.
 
@@ -30,13 +32,8 @@ class ExchangeableBetaPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-beta"
 
-    alpha: float
-    beta: float
-
-    def __init__(self, alpha: float, beta: float) -> None:
-        """Check and freeze the parameters."""
-        one = BetaPrior([validation.number("alpha", alpha)], [validation.number("beta", beta)])
-        validation.freeze(self, alpha=float(one.alpha[0]), beta=float(one.beta[0]))
+    alpha: float = field(validator=Number("Successes of every arm before the first pull.", *RANGE))
+    beta: float = field(validator=Number("Failures of every arm before the first pull.", *RANGE))
 
     @property
     def mean(self) -> float:

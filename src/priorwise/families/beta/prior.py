@@ -2,13 +2,14 @@
 Bernoulli(mu_a).
 """
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
+from priorwise.core.parameters import Array, Names, arrays, documented, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
@@ -20,19 +21,15 @@ from priorwise.families.registry import seen_by
 from priorwise.theory.action_laws import ActionLaw
 from priorwise.theory.enumeration import Outcome, Outcomes
 
+RANGE: Final = (1e-6, 1e12)
+"""Of the parameters; beyond them the mean of an arm is known to 6 digits."""
+
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class BetaPrior(Serializable):
     """Independent Beta priors over the arms' success probabilities, with rewards 0 or 1.
-
-    Parameters
-    ----------
-    alpha, beta
-        Parameters of each arm's Beta law, ``(arm,)``, positive; a number stands for all arms of the
-        other.
-    names
-        Names of the arms.
 
     Examples
     --------
@@ -43,28 +40,17 @@ class BetaPrior(Serializable):
 
     family: ClassVar[str] = "beta"
 
-    alpha: FloatArray
-    beta: FloatArray
-    names: tuple[str, ...] | None = field(repr=False)
-
-    def __init__(self, alpha: ArrayLike, beta: ArrayLike, *, names: Any = None) -> None:
-        """Check and freeze the parameters."""
-        alpha, beta = validation.numbers("alpha", alpha), validation.numbers("beta", beta)
-        arms = max(np.size(alpha), np.size(beta))
-        if np.ndim(alpha) == np.ndim(beta) == 1 and np.size(alpha) != np.size(beta):
-            raise ValueError(
-                f"alpha and beta must have one entry for each arm, got {np.size(alpha)} and "
-                f"{np.size(beta)}"
-            )
-        for name, value in (("alpha", alpha), ("beta", beta)):
-            if (value[np.isfinite(value)] > 1e12).any():
-                raise ValueError(
-                    f"{name} must not exceed 1e12, got {value.max():g}: that arm's mean is known "
-                    "to 6 digits"
-                )
-            checked = validation.per_arm(name, value, arms)
-            validation.freeze(self, **{name: validation.positive(name, checked, smallest=1e-6)})
-        validation.freeze(self, names=validation.names(names, arms))
+    alpha: FloatArray = field(
+        converter=arrays,
+        validator=Array("Successes of each arm before the first pull.", ("arm",), *RANGE, spread=1),
+    )
+    beta: FloatArray = field(
+        converter=arrays,
+        validator=Array("Failures of each arm before the first pull.", ("arm",), *RANGE, spread=1),
+    )
+    names: tuple[str, ...] | None = field(
+        default=None, kw_only=True, repr=False, converter=words, validator=Names()
+    )
 
     @property
     def arms(self) -> int:

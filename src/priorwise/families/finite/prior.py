@@ -6,13 +6,23 @@ prior, and counts that it did.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, final, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Array,
+    Choice,
+    Names,
+    Probabilities,
+    arrays,
+    documented,
+    optional_arrays,
+    words,
+)
 from priorwise.core.protocols import Signal
 from priorwise.core.rewards import (
     BanditEnvironment,
@@ -36,24 +46,18 @@ SAME_REWARD: Final = 1e-9
 """Noiseless rewards this close, relative to the largest mean, are the same."""
 
 
+def check_bernoulli(name: str, means: FloatArray, noise: str) -> None:
+    """Check that rewards of 0 or 1 can have these means."""
+    if noise == "bernoulli" and (means.min() < 0.0 or means.max() > 1.0):
+        wrong = means.min() if means.min() < 0.0 else means.max()
+        raise ArgumentError(name, "must lie in [0, 1] with Bernoulli noise", got=wrong)
+
+
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class FinitePrior(Serializable):
     """Finitely many possible tasks.
-
-    Parameters
-    ----------
-    means
-        The tasks' mean vectors, ``(support, arm)``.
-    probs
-        Their probabilities, ``(support,)``, summing to 1.
-    noise
-        ``"none"``: the reward is the mean; ``"bernoulli"``: 0 or 1 with that mean; ``"gaussian"``:
-        normal with ``noise_var``.
-    noise_var
-        Variance of normal rewards: one for all arms, or ``(arm,)``.
-    names
-        Names of the arms.
 
     Examples
     --------
@@ -64,41 +68,38 @@ class FinitePrior(Serializable):
 
     family: ClassVar[str] = "finite"
 
-    means: FloatArray
-    probs: FloatArray
-    noise: Noise
-    noise_var: FloatArray | None
-    names: tuple[str, ...] | None = field(repr=False)
+    means: FloatArray = field(
+        converter=arrays,
+        validator=Array("Mean of each arm in each possible task.", ("support", "arm")),
+    )
+    probs: FloatArray = field(
+        converter=arrays, validator=Probabilities("Probabilities of the tasks.", ("support",))
+    )
+    noise: Noise = field(
+        default="none",
+        validator=Choice(
+            "``'none'``: the reward is the mean; ``'bernoulli'``: 0 or 1 with that mean; "
+            "``'gaussian'``: normal with ``noise_var``.",
+            Noise,
+        ),
+    )
+    noise_var: FloatArray | None = field(
+        default=None,
+        converter=optional_arrays,
+        validator=Array("Variance of normal rewards.", ("arm",), 1e-100, spread=1),
+    )
+    names: tuple[str, ...] | None = field(
+        default=None, kw_only=True, repr=False, converter=words, validator=Names()
+    )
 
-    def __init__(
-        self,
-        means: ArrayLike,
-        probs: ArrayLike,
-        noise: Noise = "none",
-        noise_var: ArrayLike | None = None,
-        *,
-        names: Any = None,
-    ) -> None:
-        """Check and freeze the parameters."""
-        table = validation.matrix("means", means)
-        validation.one_of("noise", noise, Noise)
-        if noise == "bernoulli" and (table.min() < 0 or table.max() > 1):
-            raise ValueError(
-                f"means must lie in [0, 1] with Bernoulli noise, got {table.min():g} to "
-                f"{table.max():g}"
+    def __attrs_post_init__(self) -> None:
+        check_bernoulli("means", self.means, self.noise)
+        if (self.noise == "gaussian") != (self.noise_var is not None):
+            raise ArgumentError(
+                "noise_var",
+                "is the variance of a reward",
+                cure="noise='gaussian' needs it, other noise takes none",
             )
-        if (noise == "gaussian") != (noise_var is not None):
-            raise ValueError(
-                "noise='gaussian' needs noise_var=..., the variance of a reward; other noise takes "
-                "none"
-            )
-        support, arms = table.shape
-        probs = validation.probabilities("probs", probs, support)
-        if noise_var is not None:
-            variances = validation.per_arm("noise_var", noise_var, arms)
-            noise_var = validation.positive("noise_var", variances)
-        validation.freeze(self, means=table, probs=probs, noise=noise, noise_var=noise_var)
-        validation.freeze(self, names=validation.names(names, arms))
 
     @property
     def arms(self) -> int:

@@ -8,25 +8,31 @@ that prior, and counts that it did.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, sizes, validation
+from priorwise.core import argument_checks, sizes
+from priorwise.core.parameters import Array, Choice, Names, Probabilities, arrays, documented, words
 from priorwise.core.protocols import Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.finite.belief import log_probs
+from priorwise.families.finite.prior import check_bernoulli
 from priorwise.families.finite_mdp.belief import FiniteMdpBelief
 from priorwise.families.registry import seen_by
 from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Rounds
+from priorwise.families.tabular_mdp.parameters import (
+    LAST_MOVE,
+    ROUND_STEPS,
+    FirstState,
+    Transitions,
+)
 from priorwise.families.tabular_mdp.planning import backed_up
-from priorwise.families.tabular_mdp.prior import first_state
 from priorwise.theory.enumeration import Outcome, Outcomes
 
 Noise = Literal["none", "bernoulli"]
@@ -36,30 +42,10 @@ SAME_REWARD: Final = 1e-9
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class FiniteMdpPrior(Serializable):
     """Finitely many possible MDPs.
-
-    Parameters
-    ----------
-    transitions
-        Probability of each move in each candidate, ``(candidate, state, action, next state)``.
-    rewards
-        Mean reward, ``(candidate, state, action)``, or ``(state, action)`` where all share it.
-    probs
-        Probabilities of the candidates, summing to 1.
-    noise
-        ``"none"``: a step earns the mean; ``"bernoulli"``: 0 or 1 with that mean.
-    start
-        The first state of a round, or its law ``(state,)``.
-    round_steps
-        Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
-    last_move
-        ``"hidden"``: the last step of a round shows the first state of the next one alone.
-        ``"shown"``: also where its move led. The signal of a reset is then ``state + states (1 +
-        arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.
-    names
-        Names of the actions.
 
     Examples
     --------
@@ -73,56 +59,38 @@ class FiniteMdpPrior(Serializable):
 
     family: ClassVar[str] = "finite-mdp"
 
-    transitions: FloatArray
-    rewards: FloatArray
-    probs: FloatArray
-    noise: Noise
-    start: FloatArray
-    round_steps: int | None
-    last_move: LastMove
-    names: tuple[str, ...] | None = field(repr=False)
+    transitions: FloatArray = field(
+        converter=arrays,
+        validator=Transitions(
+            "Probability of each move in each candidate.", ("candidate", "state", "action", "state")
+        ),
+    )
+    rewards: FloatArray = field(
+        converter=arrays,
+        validator=Array("Mean reward.", ("candidate", "state", "action"), spread=1),
+    )
+    probs: FloatArray = field(
+        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
+    )
+    noise: Noise = field(
+        default="none",
+        validator=Choice(
+            "``'none'``: a step earns the mean; ``'bernoulli'``: 0 or 1 with that mean.", Noise
+        ),
+    )
+    start: FloatArray = field(default=0, kw_only=True, converter=arrays, validator=FirstState())
+    round_steps: int | None = field(default=None, kw_only=True, validator=ROUND_STEPS)
+    last_move: LastMove = field(default="hidden", kw_only=True, validator=LAST_MOVE)
+    names: tuple[str, ...] | None = field(
+        default=None,
+        kw_only=True,
+        repr=False,
+        converter=words,
+        validator=Names("Names of the actions.", "action"),
+    )
 
-    def __init__(
-        self,
-        transitions: ArrayLike,
-        rewards: ArrayLike,
-        probs: ArrayLike,
-        noise: Noise = "none",
-        *,
-        start: int | ArrayLike = 0,
-        round_steps: int | None = None,
-        last_move: LastMove = "hidden",
-        names: Any = None,
-    ) -> None:
-        """Check and freeze the parameters."""
-        moves = validation.matrix("transitions", transitions, (None, None, None, None))
-        support, states, arms, _ = moves.shape
-        moves = laws("transitions", moves, "next states", states)
-        given = validation.numbers("rewards", rewards)
-        if given.ndim == 2:
-            given = np.broadcast_to(given, (support, *given.shape))
-        means = validation.matrix("rewards", given, (support, states, arms))
-        validation.one_of("noise", noise, Noise)
-        if noise == "bernoulli" and (means.min() < 0.0 or means.max() > 1.0):
-            raise ValueError(
-                f"rewards must lie in [0, 1] with Bernoulli noise, got {means.min():g} to "
-                f"{means.max():g}"
-            )
-        validation.one_of("last_move", last_move, LastMove)
-        values = {
-            "transitions": moves,
-            "rewards": means,
-            "probs": validation.probabilities("probs", probs, support),
-            "noise": noise,
-            "start": first_state(start, states),
-            "round_steps": None
-            if round_steps is None
-            else validation.count("round_steps", round_steps),
-            "last_move": last_move,
-            "names": validation.names(names, arms),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    def __attrs_post_init__(self) -> None:
+        check_bernoulli("rewards", self.rewards, self.noise)
 
     @property
     def support(self) -> int:
@@ -316,27 +284,3 @@ class FiniteMdpPrior(Serializable):
 
         likelihood = likelihood_of(self, seen_by(self, statistics))
         return self.belief(len(likelihood))._learned(likelihood)
-
-
-def laws(name: str, rows: FloatArray, over: str, count: int | None = None) -> FloatArray:
-    """Check that each row of a table ``(candidate, state, action, outcome)`` is a law; make those
-    that nearly are sum to 1.
-    """
-    if count is not None and rows.shape[3] != count:
-        raise ValueError(
-            f"{name} must be (candidate, state, action, next state) with as many next states as "
-            f"states, got {rows.shape}"
-        )
-    if rows.min() < 0.0:
-        raise ValueError(f"{name} must not be negative, got {rows.min():g}")
-    total = rows.sum(axis=3, keepdims=True)
-    wrong = np.argwhere(np.abs(total[..., 0] - 1.0) > 1e-6)
-    if len(wrong):
-        candidate, state, action = wrong[0]
-        raise ValueError(
-            f"{name} must sum to 1 over the {over}, but those of action {action} and state "
-            f"{state} of candidate {candidate} sum to {total[candidate, state, action, 0]:g}"
-        )
-    scaled = np.where(np.abs(total - 1.0) > 1e-12, rows / total, rows)
-    scaled.setflags(write=False)
-    return scaled

@@ -8,32 +8,41 @@ impossible makes the belief start again from that prior, and counts that it did.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.parameters import (
+    Array,
+    Choice,
+    Names,
+    Probabilities,
+    arrays,
+    documented,
+    optional_arrays,
+    words,
+)
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.finite.belief import log_probs
-from priorwise.families.finite_mdp.prior import Noise, laws
+from priorwise.families.finite.prior import check_bernoulli
+from priorwise.families.finite_mdp.prior import Noise
 from priorwise.families.finite_pomdp.belief import FinitePomdpBelief
 from priorwise.families.finite_pomdp.environment import NOTHING, PomdpEnvironment, Sights
 from priorwise.families.finite_pomdp.planner import Alike, Planner, planned
 from priorwise.families.finite_pomdp.planning import Model, Policy
 from priorwise.families.finite_pomdp.tables import (
-    each_candidate,
-    first_states,
     reward_tables,
     tolerance,
 )
 from priorwise.families.tabular_mdp.environment import LastMove
+from priorwise.families.tabular_mdp.parameters import ROUND_STEPS, FirstStates, Transitions
 from priorwise.theory.enumeration import Outcomes
 
 if TYPE_CHECKING:
@@ -41,38 +50,10 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class FinitePomdpPrior(Serializable):
     """Finitely many possible POMDPs.
-
-    Parameters
-    ----------
-    transitions
-        Probability of each move, ``(candidate, state, action, next state)``.
-    observations
-        Probability of what is observed after an action that led to a state, ``(candidate, next
-        state, action, observation)``.
-    rewards
-        Mean reward, ``(candidate, state, action)``. Rewards are seen, and tell about state and
-        candidate too.
-    probs
-        Probabilities of the candidates, summing to 1.
-    noise
-        ``"none"``: a step earns the mean; ``"bernoulli"``: 0 or 1 with that mean.
-    start
-        Law of the first state of a round, ``(candidate, state)``, or that state; None: any state is
-        equally likely. Nothing is observed before the first action.
-    round_steps
-        Steps of a round, after which the state is drawn from ``start`` again. None: no resets.
-    last_move
-        What the last step of a round shows. ``"hidden"``: its reward alone. ``"shown"``: also what
-        is observed after its move, before the state is drawn again.
-    planner
-        How the value of an action in a drawn candidate is planned: ``"exact"``, which fails where
-        too many beliefs about the state can be reached; ``"qmdp"``, as if the state were shown from
-        the next step on; ``"auto"``: exact where it can be.
-    names, observation_names
-        Names of the actions and of the observations.
 
     What all candidates share may be given without its first axis.
 
@@ -88,68 +69,77 @@ class FinitePomdpPrior(Serializable):
 
     family: ClassVar[str] = "finite-pomdp"
 
-    transitions: FloatArray
-    observations: FloatArray
-    rewards: FloatArray
-    probs: FloatArray
-    noise: Noise
-    start: FloatArray
-    round_steps: int | None
-    last_move: LastMove
-    planner: Planner
-    names: tuple[str, ...] | None = field(repr=False)
-    observation_names: tuple[str, ...] | None = field(repr=False)
+    transitions: FloatArray = field(
+        converter=arrays,
+        validator=Transitions(
+            "Probability of each move.", ("candidate", "state", "action", "state"), spread=1
+        ),
+    )
+    observations: FloatArray = field(
+        converter=arrays,
+        validator=Transitions(
+            "Probability of an observation after an action that led to a state.",
+            ("candidate", "state", "action", "observation"),
+            spread=1,
+        ),
+    )
+    rewards: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "Mean reward. Rewards are seen, and inform about state and candidate.",
+            ("candidate", "state", "action"),
+            spread=1,
+        ),
+    )
+    probs: FloatArray = field(
+        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
+    )
+    noise: Noise = field(
+        default="none",
+        validator=Choice(
+            "``'none'``: a step earns the mean; ``'bernoulli'``: 0 or 1 with that mean.", Noise
+        ),
+    )
+    start: FloatArray = field(
+        default=None, kw_only=True, converter=optional_arrays, validator=FirstStates()
+    )
+    round_steps: int | None = field(default=None, kw_only=True, validator=ROUND_STEPS)
+    last_move: LastMove = field(
+        default="hidden",
+        kw_only=True,
+        validator=Choice(
+            "What the last step of a round shows: its reward alone, or also the observation "
+            "after its move.",
+            LastMove,
+        ),
+    )
+    planner: Planner = field(
+        default="auto",
+        kw_only=True,
+        validator=Choice(
+            "How a drawn candidate is planned: exactly, which fails if too many beliefs about "
+            "the state can be reached; as if the state were shown from the next step on; "
+            "exactly where possible.",
+            Planner,
+        ),
+    )
+    names: tuple[str, ...] | None = field(
+        default=None,
+        kw_only=True,
+        repr=False,
+        converter=words,
+        validator=Names("Names of the actions.", "action"),
+    )
+    observation_names: tuple[str, ...] | None = field(
+        default=None,
+        kw_only=True,
+        repr=False,
+        converter=words,
+        validator=Names("Names of the observations.", "observation"),
+    )
 
-    def __init__(
-        self,
-        transitions: ArrayLike,
-        observations: ArrayLike,
-        rewards: ArrayLike,
-        probs: ArrayLike,
-        noise: Noise = "none",
-        *,
-        start: int | ArrayLike | None = None,
-        round_steps: int | None = None,
-        last_move: LastMove = "hidden",
-        planner: Planner = "auto",
-        names: Any = None,
-        observation_names: Any = None,
-    ) -> None:
-        """Check and freeze the parameters."""
-        support = len(validation.vector("probs", probs))
-        moves = each_candidate("transitions", transitions, (support, None, None, None))
-        _, states, arms, _ = moves.shape
-        moves = laws("transitions", moves, "next states", states)
-        shown = each_candidate("observations", observations, (support, states, arms, None))
-        shown = laws("observations", shown, "observations")
-        means = each_candidate("rewards", rewards, (support, states, arms))
-        validation.one_of("noise", noise, Noise)
-        validation.one_of("planner", planner, Planner)
-        validation.one_of("last_move", last_move, LastMove)
-        if noise == "bernoulli" and (means.min() < 0.0 or means.max() > 1.0):
-            raise ValueError(
-                f"rewards must lie in [0, 1] with Bernoulli noise, got {means.min():g} to "
-                f"{means.max():g}"
-            )
-        sights = shown.shape[3]
-        validation.freeze(
-            self,
-            transitions=moves,
-            observations=shown,
-            rewards=means,
-            probs=validation.probabilities("probs", probs, support),
-            noise=noise,
-            start=first_states(start, support, states),
-            round_steps=None
-            if round_steps is None
-            else validation.count("round_steps", round_steps),
-            last_move=last_move,
-            planner=planner,
-            names=validation.names(names, arms),
-            observation_names=validation.names(
-                observation_names, sights, "observation_names", "observation"
-            ),
-        )
+    def __attrs_post_init__(self) -> None:
+        check_bernoulli("rewards", self.rewards, self.noise)
 
     @property
     def support(self) -> int:

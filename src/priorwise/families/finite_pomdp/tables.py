@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from priorwise.core import validation
 from priorwise.core.types import FloatArray
 from priorwise.families.finite_mdp.prior import SAME_REWARD, Noise
-from priorwise.families.tabular_mdp.prior import first_state
 
 
 def tolerance(rewards: FloatArray) -> float:
@@ -33,26 +28,3 @@ def reward_tables(rewards: FloatArray, noise: Noise) -> list[tuple[FloatArray, F
         place = np.searchsorted(found, rewards[:, :, arm], side="right") - 1
         out.append((found, np.eye(len(found))[place]))
     return out
-
-
-def each_candidate(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
-    """Check a table of every candidate, or one that they share."""
-    array = validation.numbers(name, value)
-    if array.ndim == len(shape) - 1:
-        assert shape[0] is not None
-        array = np.broadcast_to(array, (shape[0], *array.shape))
-    return validation.matrix(name, array, shape)
-
-
-def first_states(start: Any, support: int, states: int) -> FloatArray:
-    """Return the law of the first state in each candidate."""
-    if start is None:
-        return np.full((support, states), 1.0 / states)
-    if np.ndim(start) < 2:
-        rows = first_state(start, states)[None]
-    else:
-        rows = validation.matrix("start", start, (support, states))
-        rows = np.stack([validation.probabilities("start", each, states) for each in rows])
-    total = rows.sum(axis=1, keepdims=True)
-    scaled = np.where(np.abs(total - 1.0) > 1e-12, rows / total, rows)
-    return np.repeat(scaled, support // len(rows), axis=0)

@@ -3,12 +3,13 @@ about new ones.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import sizes, validation
+from priorwise.core.parameters import Number, documented
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -17,19 +18,11 @@ from priorwise.families.registry import belief_for_arms
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@documented
+@frozen(eq=False, slots=False)
 class ExchangeableGaussianPrior(Serializable):
     """Arms with one mean, one variance and one correlation: a level of the task plus a deviation of
     the arm.
-
-    Parameters
-    ----------
-    mean, var
-        Prior mean and variance of every arm's mean.
-    correlation
-        Between the means of any two arms of a task, from -1/(arms - 1) to 1.
-    noise_var
-        Variance of a reward around its arm's mean.
 
     Examples
     --------
@@ -40,20 +33,14 @@ class ExchangeableGaussianPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-gaussian"
 
-    mean: float
-    var: float
-    correlation: float
-    noise_var: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check and freeze the parameters."""
-        for name in ("mean", "var", "noise_var", "correlation"):
-            validation.freeze(self, **{name: validation.number(name, getattr(self, name))})
-        for name, value, least in (("var", self.var, 0.0), ("noise_var", self.noise_var, 1e-100)):
-            if value < least:
-                raise ValueError(f"{name} must be at least {least:g}, got {value:g}")
-        if not -1.0 <= self.correlation <= 1.0:
-            raise ValueError(f"correlation must lie in [-1, 1], got {self.correlation:g}")
+    mean: float = field(validator=Number("Prior mean of every arm's mean."))
+    var: float = field(validator=Number("Its prior variance.", 0.0))
+    correlation: float = field(
+        validator=Number("Correlation of any two arms of a task, from -1/(arms - 1).", -1.0, 1.0)
+    )
+    noise_var: float = field(
+        default=1.0, validator=Number("Variance of a reward around its arm's mean.", 1e-100)
+    )
 
     def for_arms(self, arms: int) -> GaussianPrior:
         """Return the prior of a task with this many arms."""

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import frozen
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
 from priorwise.core.choosing import TIE_TOLERANCE
+from priorwise.core.parameters import documented
 from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Stream
@@ -19,20 +20,10 @@ from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class GaussianPrior(NormalPrior["GaussianBelief"]):
     """Joint normal prior over the arms' means, with normal rewards.
-
-    Parameters
-    ----------
-    mean
-        Prior mean of each arm, ``(arm,)``.
-    cov
-        Prior covariance, ``(arm, arm)``, symmetric positive semi-definite; may be singular.
-    noise_var
-        Variance of a reward around its arm's mean: one for all arms, or ``(arm,)``.
-    names
-        Names of the arms.
 
     Examples
     --------
@@ -43,13 +34,6 @@ class GaussianPrior(NormalPrior["GaussianBelief"]):
     """
 
     family: ClassVar[str] = "gaussian"
-
-    def __init__(
-        self, mean: ArrayLike, cov: ArrayLike, noise_var: ArrayLike = 1.0, *, names: Any = None
-    ) -> None:
-        """Check and freeze the parameters."""
-        checked = validation.vector("mean", mean)
-        super().__init__(checked, cov, noise_var, checked.size, names)
 
     @property
     def arms(self) -> int:

@@ -5,14 +5,21 @@ As ``v_a'L x = sum_ij L_ij v_ai x_j``, they are linear in the weights ``vec(L)``
 with the features ``vec(v_a x')`` of arm a. So every prior over weights serves.
 """
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
+from attrs import field, frozen
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Array,
+    Covariance,
+    arrays,
+    documented,
+)
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
@@ -72,20 +79,11 @@ def matrix_normal(
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class NormalContexts(Serializable):
     """One context ``x ~ N(mean, cov)`` at each pull, independent of the past; the features of arm a
     are ``vec(v_a x')``.
-
-    Parameters
-    ----------
-    arm_features
-        ``v_a`` of each arm, ``(arm, n)``. With ``np.eye(arms)`` each arm has weights of its own for
-        the same context.
-    cov
-        ``(d, d)``, not singular.
-    mean
-        ``(d,)``; 0 unless given.
 
     Examples
     --------
@@ -99,26 +97,36 @@ class NormalContexts(Serializable):
 
     family: ClassVar[str] = "normal-contexts"
 
-    arm_features: FloatArray
-    cov: FloatArray
-    mean: FloatArray
-    _root: FloatArray = field(repr=False)
+    arm_features: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "``v_a`` of each arm. With ``np.eye(arms)`` each arm has its own weights for one "
+            "context.",
+            ("arm", "n"),
+        ),
+    )
+    cov: FloatArray = field(
+        converter=arrays, validator=Covariance("Covariance of a context, not singular.", ("d", "d"))
+    )
+    mean: FloatArray = field(
+        default=None,
+        converter=arrays,
+        validator=Array("Mean of a context; 0 by default.", ("d",), fill=0.0),
+    )
 
-    def __init__(self, arm_features: ArrayLike, cov: ArrayLike, mean: ArrayLike | None = None):
-        """Check and freeze the parameters."""
-        v = validation.matrix("arm_features", arm_features)
-        if not v.any():
-            raise ValueError("arm_features must not all be 0: nothing would be shown of a context")
-        size = len(validation.matrix("cov", cov))
-        spread = validation.covariance("cov", cov, size)
-        scale = np.sqrt(np.diag(spread))
-        if not scale.all() or np.linalg.eigvalsh(spread / scale[:, None] / scale)[0] < ROUNDING:
-            raise ValueError(
-                "cov must not be singular: leave out entries of the context that others determine"
+    def __attrs_post_init__(self) -> None:
+        if not self.arm_features.any():
+            raise ArgumentError("arm_features", "must not all be 0: the context would stay hidden")
+        scale = np.sqrt(np.diag(self.cov))
+        if not scale.all() or np.linalg.eigvalsh(self.cov / scale[:, None] / scale)[0] < ROUNDING:
+            raise ArgumentError(
+                "cov", "must not be singular", cure="leave out entries that the others determine"
             )
-        centre = np.zeros(size) if mean is None else validation.vector("mean", mean, size)
-        root = validation.square_root(spread)
-        validation.freeze(self, arm_features=v, cov=spread, mean=centre, _root=root)
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """L with ``L L' = cov``."""
+        return validation.square_root(self.cov)
 
     @property
     def arms(self) -> int:

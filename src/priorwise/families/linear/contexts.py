@@ -3,15 +3,19 @@ shared by all priors compared, unless it is a part of the unknown task: then fea
 law they follow (:mod:`priorwise.families.mixture.contexts`).
 """
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, Protocol, final, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import validation
 from priorwise.core.errors import shown
+from priorwise.core.parameters import (
+    Array,
+    Count,
+    arrays,
+    documented,
+)
 from priorwise.core.protocols import Seen
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -43,6 +47,12 @@ class IntegrableContexts(Contexts, Protocol):
         """
 
 
+ABOUT_CONTEXTS: Final = (
+    "Where features come from: `SphereContexts`, `NormalContexts`, `GivenContexts`, an array "
+    "``(pool, arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``."
+)
+
+
 def law_of_contexts(contexts: Any) -> Contexts:
     """Return a law of contexts; an array stands for a pool of features."""
     if isinstance(contexts, (list, tuple, np.ndarray)):
@@ -65,7 +75,8 @@ def check_weights(law: Contexts, size: int) -> None:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@documented
+@frozen(eq=False, slots=False)
 class SphereContexts(Serializable):
     """Each arm's features are uniform on the unit sphere, independent of the others and of the
     past.
@@ -73,11 +84,7 @@ class SphereContexts(Serializable):
 
     family: ClassVar[str] = "sphere-contexts"
 
-    arms: int
-
-    def __post_init__(self) -> None:
-        """Check the number of arms."""
-        validation.freeze(self, arms=validation.count("arms", self.arms))
+    arms: int = field(validator=Count("Number of arms."))
 
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """Normal vectors, scaled to length 1."""
@@ -112,27 +119,20 @@ class SphereContexts(Serializable):
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class GivenContexts(Serializable):
     """Each pull shows one entry of a pool of feature tables, drawn uniformly; a pool of one shows
     the same features always.
-
-    Parameters
-    ----------
-    features
-        ``(pool, arm, dim)``, or ``(arm, dim)`` for features that never change.
 
     """
 
     family: ClassVar[str] = "given-contexts"
 
-    features: FloatArray
-
-    def __init__(self, features: ArrayLike) -> None:
-        """Check and freeze the pool."""
-        array = validation.numbers("features", features)
-        pool = array[None] if array.ndim == 2 else array
-        validation.freeze(self, features=validation.matrix("features", pool, (None, None, None)))
+    features: FloatArray = field(
+        converter=arrays,
+        validator=Array("Features of the arms in each entry.", ("pool", "arm", "dim"), spread=1),
+    )
 
     @property
     def arms(self) -> int:

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
+from priorwise.core.parameters import Parameter, documented
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear.contexts import (
+    ABOUT_CONTEXTS,
     Contexts,
     GivenContexts,
     IntegrableContexts,
@@ -28,23 +30,10 @@ from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class LinearGaussianPrior(NormalPrior["LinearBelief"]):
     """Normal prior over the weights of a linear contextual bandit.
-
-    Parameters
-    ----------
-    mean, cov
-        Prior mean ``(dim,)`` and covariance ``(dim, dim)`` of the weights; the covariance may be
-        singular.
-    noise_var
-        Variance of a reward around ``x_a'w``: one for all arms, or ``(arm,)``.
-    contexts
-        Where features come from: :class:`SphereContexts`, :class:`NormalContexts`,
-        :class:`GivenContexts`, an array ``(pool, arm, dim)`` or ``(arm, dim)``, or any object with
-        ``arms`` and ``draw(rng, dim)``.
-    names
-        Names of the arms.
 
     Examples
     --------
@@ -55,23 +44,12 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
 
     family: ClassVar[str] = "linear-gaussian"
 
-    contexts: Contexts
+    contexts: Contexts = field(
+        default=None, converter=law_of_contexts, validator=Parameter(ABOUT_CONTEXTS)
+    )
 
-    def __init__(
-        self,
-        mean: ArrayLike,
-        cov: ArrayLike,
-        noise_var: ArrayLike = 1.0,
-        contexts: Contexts | ArrayLike | None = None,
-        *,
-        names: Any = None,
-    ) -> None:
-        """Check and freeze the parameters."""
-        checked = validation.vector("mean", mean)
-        law = law_of_contexts(contexts)
-        check_weights(law, checked.size)
-        super().__init__(checked, cov, noise_var, law.arms, names)
-        validation.freeze(self, contexts=law)
+    def __attrs_post_init__(self) -> None:
+        check_weights(self.contexts, self.mean.size)
 
     @property
     def coefficients(self) -> GaussianPrior:

@@ -1,13 +1,14 @@
 """Linear-quadratic control where the system is one of finitely many candidates."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
+from priorwise.core.parameters import Array, Probabilities, arrays, documented
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -16,28 +17,22 @@ from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import Candidates, log_probs
 from priorwise.families.linear_quadratic import riccati
 from priorwise.families.linear_quadratic.plant import (
+    PLANT,
     DrawnSystems,
     LinearSystems,
     Plant,
+    check_system,
     side_by_side,
 )
-from priorwise.families.linear_quadratic.prior import NO_ARMS, checked_plant
+from priorwise.families.linear_quadratic.prior import NO_ARMS
 from priorwise.theory.action_laws import RealActionLaw
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class FiniteLinearQuadraticPrior(Serializable):
     """Finitely many possible linear systems with quadratic costs.
-
-    Parameters
-    ----------
-    transition, control
-        A ``(candidate, state, state)`` and B ``(candidate, state, control)`` of each candidate.
-    probs
-        Probabilities of the candidates, summing to 1.
-    plant
-        What is known: costs, noise, first state. Priors that are compared share it.
 
     Examples
     --------
@@ -51,20 +46,19 @@ class FiniteLinearQuadraticPrior(Serializable):
     family: ClassVar[str] = "finite-linear-quadratic"
     arms: ClassVar[int] = 0
 
-    transition: FloatArray
-    control: FloatArray
-    probs: FloatArray
-    plant: Plant = field(repr=False)
+    transition: FloatArray = field(
+        converter=arrays, validator=Array("A of each candidate.", ("candidate", "state", "state"))
+    )
+    control: FloatArray = field(
+        converter=arrays, validator=Array("B of each candidate.", ("candidate", "state", "control"))
+    )
+    probs: FloatArray = field(
+        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
+    )
+    plant: Plant = field(repr=False, validator=PLANT)
 
-    def __init__(
-        self, transition: ArrayLike, control: ArrayLike, probs: ArrayLike, plant: Plant
-    ) -> None:
-        """Check and freeze the parameters."""
-        plant = checked_plant(plant)
-        support = len(np.atleast_1d(validation.numbers("transition", transition)))
-        a, b = plant.system(transition, control, many=support)
-        checked = validation.probabilities("probs", probs, support)
-        validation.freeze(self, transition=a, control=b, probs=checked, plant=plant)
+    def __attrs_post_init__(self) -> None:
+        check_system(self.transition, self.control, self.plant)
 
     @property
     def support(self) -> int:

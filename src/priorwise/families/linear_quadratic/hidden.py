@@ -7,15 +7,23 @@ normal law of the Kalman filter, and the best action is ``-K E[x]`` with the gai
 (separation of estimation and control).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.parameters import (
+    Array,
+    Covariance,
+    Instance,
+    Number,
+    Probabilities,
+    arrays,
+    documented,
+)
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -23,7 +31,13 @@ from priorwise.core.streams import Stream, WorldStreams
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.finite.belief import Candidates, log_probs
 from priorwise.families.linear_quadratic import riccati
-from priorwise.families.linear_quadratic.plant import Plant, side_by_side
+from priorwise.families.linear_quadratic.plant import (
+    LONGEST,
+    SHORTEST,
+    Plant,
+    check_system,
+    side_by_side,
+)
 from priorwise.families.linear_quadratic.prior import NO_ARMS
 from priorwise.theory.action_laws import RealActionLaw
 from priorwise.theory.numerics import rescaled, symmetric
@@ -33,25 +47,11 @@ LARGEST: Final = 1e150
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class HiddenPlant(Serializable):
     """What is known of a linear system whose state is hidden: what it shows, costs, noise, first
     state.
-
-    Parameters
-    ----------
-    observation
-        C ``(output, state)``.
-    output_cost, action_cost
-        Q ``(output, output)`` and R ``(control, control)``; R must be positive definite.
-    noise_var, output_var
-        Variances of the noise of each state, and of what is shown: one for all, or one each;
-        positive.
-    start, start_cov
-        Mean ``(state,)`` and covariance of the first state; by default 0 and 0.
-    limit
-        Length of the longest state; one that would be longer is cut back to it, unseen. Choose one
-        that a loop reaches only if it explodes: the filter is exact as long as nothing is cut.
 
     Examples
     --------
@@ -62,49 +62,66 @@ class HiddenPlant(Serializable):
 
     family: ClassVar[str] = "hidden-plant"
 
-    observation: FloatArray
-    output_cost: FloatArray
-    action_cost: FloatArray
-    noise_var: FloatArray
-    output_var: FloatArray
-    start: FloatArray
-    start_cov: FloatArray
-    limit: float
-    plant: Plant = field(repr=False)
-    """The same plant with a state that is shown, and that costs what it shows on average."""
+    observation: FloatArray = field(
+        converter=arrays, validator=Array("C, what a state shows.", ("output", "state"))
+    )
+    output_cost: FloatArray = field(
+        converter=arrays, validator=Covariance("Q, the cost of an output.", ("output", "output"))
+    )
+    action_cost: FloatArray = field(
+        converter=arrays,
+        validator=Covariance(
+            "R, the cost of an action; positive definite.", ("control", "control")
+        ),
+    )
+    noise_var: FloatArray = field(
+        converter=arrays,
+        validator=Array("Variance of the noise of each state.", ("state",), 1e-100, spread=1),
+    )
+    output_var: FloatArray = field(
+        converter=arrays,
+        validator=Array("Variance of the noise of each output.", ("output",), 1e-100, spread=1),
+    )
+    start: FloatArray = field(
+        default=None,
+        kw_only=True,
+        converter=arrays,
+        validator=Array("Mean of the first state; 0 by default.", ("state",), fill=0.0),
+    )
+    start_cov: FloatArray = field(
+        default=None,
+        kw_only=True,
+        converter=arrays,
+        validator=Covariance("Its covariance; 0 by default.", ("state", "state"), fill=0.0),
+    )
+    limit: float = field(
+        default=1e6,
+        kw_only=True,
+        validator=Number(
+            "Length of the longest state. A longer one is cut back to it, unseen: the filter "
+            "is exact as long as nothing is cut.",
+            SHORTEST,
+            LONGEST,
+        ),
+    )
 
-    def __init__(
-        self,
-        observation: ArrayLike,
-        output_cost: ArrayLike,
-        action_cost: ArrayLike,
-        noise_var: ArrayLike,
-        output_var: ArrayLike,
-        *,
-        start: ArrayLike | None = None,
-        start_cov: ArrayLike | None = None,
-        limit: float = 1e6,
-    ) -> None:
-        """Check and freeze the parameters."""
-        c = validation.matrix("observation", observation)
-        outputs = len(c)
-        cost = validation.covariance("output_cost", output_cost, outputs)
-        shown = c.T @ cost @ c
-        first: Any = {"start": start, "start_cov": start_cov}
-        plant = Plant((shown + shown.T) / 2.0, action_cost, noise_var, limit=limit, **first)
-        var = validation.per_arm("output_var", output_var, outputs)
-        validation.freeze(
-            self,
-            observation=c,
-            output_cost=cost,
-            action_cost=plant.action_cost,
-            noise_var=plant.noise_var,
-            output_var=validation.positive("output_var", var),
-            start=plant.start,
-            start_cov=plant.start_cov,
-            limit=plant.limit,
-            plant=plant,
+    def __attrs_post_init__(self) -> None:
+        self.plant  # noqa: B018 - checks the rest
+
+    @cached_property
+    def plant(self) -> Plant:
+        """The same plant with a state that is shown, and that costs what it shows on average."""
+        shown = self.observation.T @ self.output_cost @ self.observation
+        return Plant(
+            (shown + shown.T) / 2.0,
+            self.action_cost,
+            self.noise_var,
+            start=self.start,
+            start_cov=self.start_cov,
+            limit=self.limit,
         )
+
+    """The same plant with a state that is shown, and that costs what it shows on average."""
 
     @property
     def outputs(self) -> int:
@@ -121,18 +138,10 @@ class HiddenPlant(Serializable):
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class FiniteLqgPrior(Serializable):
     """Finitely many possible linear systems with a hidden state and quadratic costs.
-
-    Parameters
-    ----------
-    transition, control
-        A ``(candidate, state, state)`` and B ``(candidate, state, control)`` of each candidate.
-    probs
-        Probabilities of the candidates, summing to 1.
-    plant
-        What is known: what is shown, costs, noise, first state. Priors that are compared share it.
 
     Examples
     --------
@@ -145,24 +154,27 @@ class FiniteLqgPrior(Serializable):
     family: ClassVar[str] = "finite-lqg"
     arms: ClassVar[int] = 0
 
-    transition: FloatArray
-    control: FloatArray
-    probs: FloatArray
-    plant: HiddenPlant = field(repr=False)
+    transition: FloatArray = field(
+        converter=arrays, validator=Array("A of each candidate.", ("candidate", "state", "state"))
+    )
+    control: FloatArray = field(
+        converter=arrays, validator=Array("B of each candidate.", ("candidate", "state", "control"))
+    )
+    probs: FloatArray = field(
+        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
+    )
+    plant: HiddenPlant = field(
+        repr=False,
+        validator=Instance(
+            "The costs, the noise, the first state and what is shown. Priors that are compared "
+            "share it.",
+            HiddenPlant,
+            "a HiddenPlant(observation, output_cost, action_cost, noise_var, output_var)",
+        ),
+    )
 
-    def __init__(
-        self, transition: ArrayLike, control: ArrayLike, probs: ArrayLike, plant: HiddenPlant
-    ) -> None:
-        """Check and freeze the parameters."""
-        if not isinstance(plant, HiddenPlant):
-            raise TypeError(
-                "plant must be a HiddenPlant(observation, output_cost, action_cost, noise_var, "
-                f"output_var), got {shown(plant)}"
-            )
-        support = len(np.atleast_1d(validation.numbers("transition", transition)))
-        a, b = plant.plant.system(transition, control, many=support)
-        checked = validation.probabilities("probs", probs, support)
-        validation.freeze(self, transition=a, control=b, probs=checked, plant=plant)
+    def __attrs_post_init__(self) -> None:
+        check_system(self.transition, self.control, self.plant.plant)
 
     @property
     def support(self) -> int:

@@ -7,12 +7,21 @@ minus the cost. The signal is the state, ``(task, state)``, the action ``(task, 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Array,
+    Covariance,
+    Instance,
+    Number,
+    arrays,
+    documented,
+)
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -20,27 +29,16 @@ from priorwise.core.streams import WorldStreams
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.linear_quadratic import riccati
 
+SHORTEST: Final = 1e-100
+LONGEST: Final = 1e100
+"""Squares and products of states must not overflow."""
+
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class Plant(Serializable):
     """What is known of a linear system before anything is learned: costs, noise, first state.
-
-    Parameters
-    ----------
-    state_cost, action_cost
-        Q ``(state, state)`` and R ``(control, control)``; R must be positive definite, Q need not.
-    noise_var
-        Variance of the noise of each state: one for all, or ``(state,)``; positive, or two steps
-        would tell the system.
-    start, start_cov
-        Mean ``(state,)`` and covariance of the first state; by default 0 and 0.
-    final_cost
-        F ``(state, state)``, of the state after the last step; by default 0.
-    limit
-        Length of the longest state. One that would be longer is cut back to this length, so that a
-        loop that explodes costs much and not everything, and nobody learns from a step that was
-        cut.
 
     Examples
     --------
@@ -54,53 +52,64 @@ class Plant(Serializable):
     of_environment: ClassVar[bool] = False
     """The first state has the same law in all tasks."""
 
-    state_cost: FloatArray
-    action_cost: FloatArray
-    noise_var: FloatArray
-    start: FloatArray
-    start_cov: FloatArray
-    final_cost: FloatArray
-    limit: float
+    state_cost: FloatArray = field(
+        converter=arrays, validator=Covariance("Q, the cost of a state.", ("state", "state"))
+    )
+    action_cost: FloatArray = field(
+        converter=arrays,
+        validator=Covariance(
+            "R, the cost of an action; positive definite.", ("control", "control")
+        ),
+    )
+    noise_var: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "Variance of the noise of each state; without noise two steps would reveal the system.",
+            ("state",),
+            1e-100,
+            spread=1,
+        ),
+    )
+    start: FloatArray = field(
+        default=None,
+        kw_only=True,
+        converter=arrays,
+        validator=Array("Mean of the first state; 0 by default.", ("state",), fill=0.0),
+    )
+    start_cov: FloatArray = field(
+        default=None,
+        kw_only=True,
+        converter=arrays,
+        validator=Covariance("Its covariance; 0 by default.", ("state", "state"), fill=0.0),
+    )
+    final_cost: FloatArray = field(
+        default=None,
+        kw_only=True,
+        converter=arrays,
+        validator=Covariance(
+            "F, the cost of the state after the last step; 0 by default.",
+            ("state", "state"),
+            fill=0.0,
+        ),
+    )
+    limit: float = field(
+        default=1e6,
+        kw_only=True,
+        validator=Number(
+            "Length of the longest state. A longer one is cut back to it, and nobody learns "
+            "from that step: a loop that explodes then costs much, but not everything.",
+            SHORTEST,
+            LONGEST,
+        ),
+    )
 
-    def __init__(
-        self,
-        state_cost: ArrayLike,
-        action_cost: ArrayLike,
-        noise_var: ArrayLike,
-        *,
-        start: ArrayLike | None = None,
-        start_cov: ArrayLike | None = None,
-        final_cost: ArrayLike | None = None,
-        limit: float = 1e6,
-    ) -> None:
-        """Check and freeze the parameters."""
-        states = len(validation.matrix("state_cost", state_cost))
-        controls = len(validation.matrix("action_cost", action_cost))
-        nothing = np.zeros((states, states))
-        action = validation.covariance("action_cost", action_cost, controls)
-        if np.linalg.eigvalsh(action)[0] <= 1e-12 * np.abs(action).max():
-            raise ValueError(
-                "action_cost must be positive definite: an action that costs nothing has no best "
-                "size; give it a small cost"
+    def __attrs_post_init__(self) -> None:
+        if np.linalg.eigvalsh(self.action_cost)[0] <= 1e-12 * np.abs(self.action_cost).max():
+            raise ArgumentError(
+                "action_cost",
+                "must be positive definite: a free action has no best size",
+                cure="give it a small cost",
             )
-        length = validation.number("limit", limit)
-        if not 0.0 < length <= LONGEST:
-            raise ValueError(f"limit must be positive and at most {LONGEST:g}, got {length:g}")
-        noise = validation.per_arm("noise_var", noise_var, states)
-        validation.freeze(
-            self,
-            state_cost=validation.covariance("state_cost", state_cost, states),
-            action_cost=action,
-            noise_var=validation.positive("noise_var", noise),
-            start=validation.vector("start", np.zeros(states) if start is None else start, states),
-            start_cov=validation.covariance(
-                "start_cov", nothing if start_cov is None else start_cov, states
-            ),
-            final_cost=validation.covariance(
-                "final_cost", nothing if final_cost is None else final_cost, states
-            ),
-            limit=length,
-        )
 
     @property
     def states(self) -> int:
@@ -116,14 +125,6 @@ class Plant(Serializable):
     def actions(self) -> RealActions:
         """What may be played."""
         return RealActions(size=self.controls)
-
-    def system(self, transition: ArrayLike, control: ArrayLike, *, many: int | None = None) -> Any:
-        """Check the matrices of one system, or of so many."""
-        first = () if many is None else (many,)
-        return (
-            validation.matrix("transition", transition, (*first, self.states, self.states)),
-            validation.matrix("control", control, (*first, self.states, self.controls)),
-        )
 
     def state(self, name: str, signal: Signal, tasks: int) -> FloatArray:
         """Return the states that a signal shows, ``(task, state)``, if it shows states."""
@@ -145,8 +146,21 @@ class Plant(Serializable):
         return np.asarray(squares >= self.limit**2 * (1.0 - 1e-9))
 
 
-LONGEST = 1e100
-"""Squares and products of states must not overflow."""
+PLANT: Final = Instance(
+    "The costs, the noise and the first state. Priors that are compared share it.",
+    Plant,
+    "a Plant(state_cost, action_cost, noise_var)",
+)
+
+
+def check_system(transition: FloatArray, control: FloatArray, plant: Plant) -> None:
+    """Check that a plant has the states and controls of its system."""
+    for name, has, needs in (
+        ("transition", transition.shape[-1], plant.states),
+        ("control", control.shape[-1], plant.controls),
+    ):
+        if has != needs:
+            raise ArgumentError(name, f"must have {needs} columns, as the plant has", got=has)
 
 
 @final

@@ -5,15 +5,15 @@ Given states and actions, each coordinate of the next state is a normal linear r
 is summed up by ``sum z z'`` and ``sum x' z'``, whatever the actions were.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.parameters import Array, Parameter, arrays, documented, size_of
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.separable import SeparableTasks
@@ -22,28 +22,41 @@ from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear_quadratic.plant import (
+    PLANT,
     DrawnSystems,
     LinearSystems,
     Plant,
+    check_system,
     side_by_side,
 )
 
 
+@dataclass(frozen=True)
+class RowCovariances(Parameter):
+    """A covariance of the rows of ``[A B]``, or one for each row."""
+
+    def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
+        """Return one matrix or several."""
+        states = size_of(owner, "state") or 1
+        size = states + (size_of(owner, "control") or 1)
+        given = validation.numbers(name, value)
+        if given.ndim != 3:
+            return validation.covariance(name, given, size)
+        given = validation.matrix(name, given, (states, size, size))
+        rows = enumerate(given)
+        return np.stack([validation.covariance(f"{name}[{row}]", each, size) for row, each in rows])
+
+    @property
+    def values(self) -> str:
+        """The shape."""
+        return "``(d, d)`` or ``(state, d, d)`` with ``d = states + controls``"
+
+
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class LinearQuadraticPrior(Serializable):
     """Normal prior over linear systems with quadratic costs.
-
-    Parameters
-    ----------
-    transition, control
-        Means of A ``(state, state)`` and B ``(state, control)``.
-    cov
-        Covariance of a row of ``[A B]``: one for all rows, ``(d, d)`` with ``d = states +
-        controls``, or ``(state, d, d)``. Rows are independent. It may be singular: what has
-        variance 0 is known.
-    plant
-        What is known: costs, noise, first state. Priors that are compared share it.
 
     Examples
     --------
@@ -57,27 +70,23 @@ class LinearQuadraticPrior(Serializable):
     family: ClassVar[str] = "linear-quadratic"
     arms: ClassVar[int] = 0
 
-    transition: FloatArray
-    control: FloatArray
-    cov: FloatArray
-    plant: Plant = field(repr=False)
+    transition: FloatArray = field(
+        converter=arrays, validator=Array("Mean of A.", ("state", "state"))
+    )
+    control: FloatArray = field(
+        converter=arrays, validator=Array("Mean of B.", ("state", "control"))
+    )
+    cov: FloatArray = field(
+        converter=arrays,
+        validator=RowCovariances(
+            "Covariance of a row of ``[A B]``, one for all rows, or one each; 0 for what is "
+            "certain. Rows are independent."
+        ),
+    )
+    plant: Plant = field(repr=False, validator=PLANT)
 
-    def __init__(
-        self, transition: ArrayLike, control: ArrayLike, cov: ArrayLike, plant: Plant
-    ) -> None:
-        """Check and freeze the parameters."""
-        plant = checked_plant(plant)
-        a, b = plant.system(transition, control)
-        states, size = plant.states, plant.states + plant.controls
-        given = validation.numbers("cov", cov)
-        if given.ndim == 3:
-            given = validation.matrix("cov", given, (states, size, size))
-            rows = [validation.covariance(f"cov[{i}]", each, size) for i, each in enumerate(given)]
-            checked = np.stack(rows)
-            checked.setflags(write=False)
-        else:
-            checked = validation.covariance("cov", given, size)
-        validation.freeze(self, transition=a, control=b, cov=checked, plant=plant)
+    def __attrs_post_init__(self) -> None:
+        check_system(self.transition, self.control, self.plant)
 
     @property
     def actions(self) -> RealActions:
@@ -128,15 +137,6 @@ class LinearQuadraticPrior(Serializable):
         states, size = self.rows.shape
         gram, cross = np.zeros((tasks, size, size)), np.zeros((tasks, states, size))
         return LinearQuadraticBelief(self, gram, cross)
-
-
-def checked_plant(plant: Any) -> Plant:
-    """Refuse what is not a plant."""
-    if not isinstance(plant, Plant):
-        raise TypeError(
-            f"plant must be a Plant(state_cost, action_cost, noise_var), got {shown(plant)}"
-        )
-    return plant
 
 
 @final

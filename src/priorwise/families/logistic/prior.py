@@ -6,19 +6,22 @@ pull, and Laplace's approximation of the law of the weights (``laplace``), which
 anew from the mode before it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.parameters import Array, Covariance, Names, Parameter, arrays, documented, words
 from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BernoulliRewards
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.contexts import (
+    ABOUT_CONTEXTS,
     Contexts,
     GivenContexts,
     check_weights,
@@ -38,21 +41,10 @@ uniform.
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class LogisticPrior(Serializable):
     """Normal prior over the weights of a logistic contextual bandit, with rewards 0 or 1.
-
-    Parameters
-    ----------
-    mean, cov
-        Prior mean ``(dim,)`` and covariance ``(dim, dim)`` of the weights, which are log odds per
-        unit of a feature; the covariance may be singular.
-    contexts
-        Where features come from: :class:`SphereContexts`, :class:`NormalContexts`,
-        :class:`GivenContexts`, an array ``(pool, arm, dim)`` or ``(arm, dim)``, or any object with
-        ``arms`` and ``draw(rng, dim)``.
-    names
-        Names of the arms.
 
     Examples
     --------
@@ -66,31 +58,31 @@ class LogisticPrior(Serializable):
     microseconds: ClassVar = {"draw": 10.0, "mean": 12.0, "look": 400.0}
     """About what a pull of one task takes, by what its policy asks of the belief."""
 
-    mean: FloatArray
-    cov: FloatArray
-    contexts: Contexts
-    names: tuple[str, ...] | None = field(repr=False)
-    _root: FloatArray = field(repr=False)
+    mean: FloatArray = field(
+        converter=arrays,
+        validator=Array("Prior mean of each weight, in log odds per unit of a feature.", ("dim",)),
+    )
+    cov: FloatArray = field(
+        converter=arrays,
+        validator=Covariance("Their prior covariance; it may be singular.", ("dim", "dim")),
+    )
+    contexts: Contexts = field(
+        default=None, converter=law_of_contexts, validator=Parameter(ABOUT_CONTEXTS)
+    )
+    names: tuple[str, ...] | None = field(
+        default=None, kw_only=True, repr=False, converter=words, validator=Names()
+    )
 
-    def __init__(
-        self,
-        mean: ArrayLike,
-        cov: ArrayLike,
-        contexts: Contexts | ArrayLike | None = None,
-        *,
-        names: Any = None,
-    ) -> None:
-        """Check and freeze the parameters."""
-        centre = validation.vector("mean", mean)
-        law = law_of_contexts(contexts)
-        if isinstance(law, GivenContexts):
-            check_features("contexts", law.features)
-        check_weights(law, centre.size)
-        check_sizes(centre, np.zeros(1))
-        spread = validation.covariance("cov", cov, centre.size)
-        check_sizes(centre, np.diag(spread))
-        words, root = validation.names(names, law.arms), validation.square_root(spread)
-        validation.freeze(self, mean=centre, cov=spread, contexts=law, names=words, _root=root)
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.contexts, GivenContexts):
+            check_features("contexts", self.contexts.features)
+        check_weights(self.contexts, self.mean.size)
+        check_sizes(self.mean, np.diag(self.cov))
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """L with ``L L' = cov``."""
+        return validation.square_root(self.cov)
 
     @property
     def arms(self) -> int:

@@ -5,12 +5,13 @@ learned on past arms speaks about new ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import sizes, validation
+from priorwise.core.parameters import Number, documented
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -23,17 +24,11 @@ from priorwise.families.registry import belief_for_arms
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@documented
+@frozen(eq=False, slots=False)
 class ExchangeableLogitNormalPrior(Serializable):
     """Arms whose log odds have one mean, one variance and one correlation: a level of the task plus
     a deviation of the arm.
-
-    Parameters
-    ----------
-    mean, var
-        Mean and variance of every arm's log odds.
-    correlation
-        Between the log odds of any two arms of a task, from -1/(arms - 1) to 1.
 
     Examples
     --------
@@ -44,18 +39,14 @@ class ExchangeableLogitNormalPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-logit-normal"
 
-    mean: float
-    var: float
-    correlation: float
+    mean: float = field(validator=Number("Mean of every arm's log odds."))
+    var: float = field(validator=Number("Their variance.", 0.0))
+    correlation: float = field(
+        validator=Number("Correlation of any two arms of a task, from -1/(arms - 1).", -1.0, 1.0)
+    )
 
-    def __post_init__(self) -> None:
-        """Check and freeze the parameters."""
-        for name in ("mean", "var", "correlation"):
-            validation.freeze(self, **{name: validation.number(name, getattr(self, name))})
-        validation.not_negative("var", self.var)
+    def __attrs_post_init__(self) -> None:
         check_sizes(np.array([self.mean]), np.array([self.var]), "var")
-        if not -1.0 <= self.correlation <= 1.0:
-            raise ValueError(f"correlation must lie in [-1, 1], got {self.correlation:g}")
 
     def for_arms(self, arms: int) -> LogitNormalPrior:
         """Return the prior of a task with this many arms."""

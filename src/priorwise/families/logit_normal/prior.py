@@ -9,15 +9,16 @@ laws of single arms (``marginals``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.approximate import WeightedDraws
+from priorwise.core.parameters import Array, Covariance, Names, arrays, documented, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
@@ -41,18 +42,10 @@ MOST_VAR: Final = 100.0
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class LogitNormalPrior(Serializable):
     """Joint normal prior over the log odds of the arms' success probabilities, with rewards 0 or 1.
-
-    Parameters
-    ----------
-    mean
-        Mean of each arm's log odds, ``(arm,)``.
-    cov
-        Their covariance, ``(arm, arm)``, symmetric positive semi-definite; may be singular.
-    names
-        Names of the arms.
 
     Examples
     --------
@@ -63,19 +56,23 @@ class LogitNormalPrior(Serializable):
     """
 
     family: ClassVar[str] = "logit-normal"
-    mean: FloatArray
-    cov: FloatArray
-    names: tuple[str, ...] | None = field(repr=False)
-    _root: FloatArray = field(repr=False)
+    mean: FloatArray = field(
+        converter=arrays, validator=Array("Mean of each arm's log odds.", ("arm",))
+    )
+    cov: FloatArray = field(
+        converter=arrays, validator=Covariance("Their covariance; it may be singular.")
+    )
+    names: tuple[str, ...] | None = field(
+        default=None, kw_only=True, repr=False, converter=words, validator=Names()
+    )
 
-    def __init__(self, mean: ArrayLike, cov: ArrayLike, *, names: Any = None) -> None:
-        """Check and freeze the parameters."""
-        centre = validation.vector("mean", mean)
-        check_sizes(centre, np.zeros(1))
-        law = validation.covariance("cov", cov, centre.size)
-        check_sizes(centre, np.diag(law))
-        words, root = validation.names(names, centre.size), validation.square_root(law)
-        validation.freeze(self, mean=centre, cov=law, names=words, _root=root)
+    def __attrs_post_init__(self) -> None:
+        check_sizes(self.mean, np.diag(self.cov))
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """L with ``L L' = cov``."""
+        return validation.square_root(self.cov)
 
     @property
     def arms(self) -> int:

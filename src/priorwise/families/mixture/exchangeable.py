@@ -1,33 +1,37 @@
 """Mixtures of priors of arms that are new in every task."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentTypeError
+from priorwise.core.parameters import Checked, Probabilities, arrays, documented, entries
 from priorwise.core.protocols import Environment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
-from priorwise.families.mixture.prior import MixtureBelief, MixturePrior
+from priorwise.families.mixture.prior import MixtureBelief, MixturePrior, list_of_priors
 from priorwise.families.registry import belief_for_arms
 
 
+def check_open(name: str, value: Any) -> tuple[Any, ...]:
+    """Return priors that have no fixed number of arms."""
+    parts = list_of_priors(name, value)
+    for index, part in enumerate(parts):
+        if isinstance(part, type) or not hasattr(part, "for_arms"):
+            must = "must be a prior of exchangeable arms, with for_arms(n)"
+            raise ArgumentTypeError(
+                f"{name}[{index}]", must, got=part, cure="MixturePrior takes others"
+            )
+    return parts
+
+
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class ExchangeableMixturePrior(Serializable):
     """One of several priors of exchangeable arms, drawn once per task: all arms of a task follow
     the same one.
-
-    Parameters
-    ----------
-    components
-        Priors without a fixed number of arms, with the same law of rewards.
-    probs
-        Their probabilities, summing to 1.
 
     Examples
     --------
@@ -40,26 +44,20 @@ class ExchangeableMixturePrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-mixture"
 
-    components: tuple[Any, ...]
-    probs: FloatArray
+    components: tuple[Any, ...] = field(
+        converter=entries,
+        validator=Checked(
+            "Priors without a fixed number of arms, with the same law of rewards.",
+            check_open,
+            ("component",),
+        ),
+    )
+    probs: FloatArray = field(
+        converter=arrays, validator=Probabilities("Their probabilities.", ("component",))
+    )
 
-    def __init__(self, components: Sequence[Any], probs: ArrayLike) -> None:
-        """Check and freeze the components."""
-        if isinstance(components, str) or not isinstance(components, Sequence):
-            wrong = shown(components)
-            raise TypeError(f"components must be a list of priors, got {wrong}")
-        parts = tuple(components)
-        if not parts:
-            raise ValueError("components must have at least one prior, got none")
-        for place, part in enumerate(parts):
-            if isinstance(part, type) or not hasattr(part, "for_arms"):
-                raise TypeError(
-                    f"components[{place}] must be a prior of exchangeable arms, with for_arms(n), "
-                    f"got {shown(part)}; MixturePrior takes others"
-                )
-        probs = validation.probabilities("probs", probs, len(parts))
-        MixturePrior([part.for_arms(1) for part in parts], probs)  # says what does not fit
-        validation.freeze(self, components=parts, probs=probs)
+    def __attrs_post_init__(self) -> None:
+        MixturePrior([part.for_arms(1) for part in self.components], self.probs)  # checks the rest
 
     def for_arms(self, arms: int) -> MixturePrior:
         """Return the prior of a task with this many arms."""

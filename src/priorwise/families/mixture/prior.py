@@ -9,16 +9,18 @@ the features that a task shows weigh the components too (:mod:`.contexts`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 from scipy.special import logsumexp
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import DrawnComponents, drawn_environments
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import Checked, Probabilities, arrays, documented, entries
 from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
 from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
@@ -29,18 +31,39 @@ from priorwise.families.registry import ask, statistics_of
 from priorwise.theory.numerics import rescaled
 
 
+def list_of_priors(name: str, value: Any) -> tuple[Any, ...]:
+    """Return a tuple of at least one entry."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ArgumentTypeError(name, "must be a list of priors", got=value)
+    if not value:
+        raise ArgumentError(name, "must hold at least one prior")
+    return tuple(value)
+
+
+def check_components(name: str, components: Any) -> tuple[Any, ...]:
+    """Return priors that can stand in for one another: with the same arms, reward law and number
+    of features.
+    """
+    parts = list_of_priors(name, components)
+    for place, part in enumerate(parts):
+        if not isinstance(part, type) and hasattr(part, "for_arms"):
+            raise TypeError(f"{name}[{place}] has no fixed number of arms: pass prior.for_arms(n)")
+        argument_checks.role(
+            f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief"
+        )
+    for part in parts[1:]:
+        for shared in ("arms", "reward_law", "dim"):
+            ours, theirs = getattr(parts[0], shared, None), getattr(part, shared, None)
+            if ours != theirs:
+                raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
+    return parts
+
+
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class MixturePrior(Serializable):
     """One of several priors, drawn once per task.
-
-    Parameters
-    ----------
-    components
-        Priors with the same arms and reward law, and with the same contexts, or each with its own,
-        whose densities can be compared.
-    probs
-        Their probabilities, summing to 1.
 
     Examples
     --------
@@ -52,15 +75,26 @@ class MixturePrior(Serializable):
 
     family: ClassVar[str] = "mixture"
 
-    components: tuple[Any, ...]
-    probs: FloatArray
-    _own: OwnContexts | None = field(repr=False)
+    components: tuple[Any, ...] = field(
+        converter=entries,
+        validator=Checked(
+            "Priors with the same arms and reward law, and with the same contexts, or each "
+            "with its own, whose densities can be compared.",
+            check_components,
+            ("component",),
+        ),
+    )
+    probs: FloatArray = field(
+        converter=arrays, validator=Probabilities("Their probabilities.", ("component",))
+    )
 
-    def __init__(self, components: Sequence[Any], probs: ArrayLike) -> None:
-        """Check and freeze the components."""
-        parts = check_components("components", components)
-        probs = validation.probabilities("probs", probs, len(parts))
-        validation.freeze(self, components=parts, probs=probs, _own=own_contexts(parts))
+    def __attrs_post_init__(self) -> None:
+        self._own  # noqa: B018 - checks the contexts
+
+    @cached_property
+    def _own(self) -> OwnContexts | None:
+        """Contexts that depend on the component."""
+        return own_contexts(self.components)
 
     @property
     def arms(self) -> int:
@@ -237,26 +271,3 @@ class MixtureBelief:
             log_weights=rescaled(moved, before)[0],
             counted=np.maximum(self.counted, seen.step),
         )
-
-
-def check_components(name: str, components: Any) -> tuple[Any, ...]:
-    """Return priors that can stand in for one another: with the same arms, reward law and number
-    of features.
-    """
-    if isinstance(components, str) or not isinstance(components, Sequence):
-        raise TypeError(f"{name} must be a list of priors, got {shown(components)}")
-    parts = tuple(components)
-    if not parts:
-        raise ValueError(f"{name} must hold at least one prior")
-    for place, part in enumerate(parts):
-        if not isinstance(part, type) and hasattr(part, "for_arms"):
-            raise TypeError(f"{name}[{place}] has no fixed number of arms: pass prior.for_arms(n)")
-        argument_checks.role(
-            f"{name}[{place}]", part, "a prior", "arms", "reward_law", "sample", "belief"
-        )
-    for part in parts[1:]:
-        for shared in ("arms", "reward_law", "dim"):
-            ours, theirs = getattr(parts[0], shared, None), getattr(part, shared, None)
-            if ours != theirs:
-                raise ValueError(f"{name} must share {shared}, but have {ours} and {theirs}")
-    return parts

@@ -7,15 +7,16 @@ value is a weight, and L'x a row of L.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import DrawnWeights
+from priorwise.core.parameters import Array, Covariance, Names, arrays, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import NormalRewards
 from priorwise.core.separable import SeparableTasks
@@ -29,26 +30,32 @@ from priorwise.theory.action_laws import ActionLaw
 B = TypeVar("B")
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@frozen(eq=False, slots=False)
 class NormalPrior(Serializable, Generic[B]):
     """What normal priors share: weights ``w ~ N(mean, cov)``, rewards with normal noise, and how
     beliefs start.
     """
 
-    mean: FloatArray
-    cov: FloatArray
-    noise_var: FloatArray
-    names: tuple[str, ...] | None = field(repr=False)
-    _root: FloatArray = field(repr=False)
+    mean: FloatArray = field(
+        converter=arrays, validator=Array("Prior mean of each arm, or of each weight.", ("dim",))
+    )
+    cov: FloatArray = field(
+        converter=arrays,
+        validator=Covariance("Their prior covariance; it may be singular.", ("dim", "dim")),
+    )
+    noise_var: FloatArray = field(
+        default=1.0,
+        converter=arrays,
+        validator=Array("Variance of a reward around its mean.", ("arm",), 1e-100, spread=1),
+    )
+    names: tuple[str, ...] | None = field(
+        default=None, kw_only=True, repr=False, converter=words, validator=Names()
+    )
 
-    def __init__(
-        self, mean: FloatArray, cov: ArrayLike, noise_var: ArrayLike, arms: int, names: Any
-    ) -> None:
-        """Check and freeze the parameters."""
-        law = validation.covariance("cov", cov, mean.size)
-        noise = validation.positive("noise_var", validation.per_arm("noise_var", noise_var, arms))
-        words, root = validation.names(names, arms), validation.square_root(law)
-        validation.freeze(self, mean=mean, cov=law, noise_var=noise, names=words, _root=root)
+    @cached_property
+    def _root(self) -> FloatArray:
+        """L with ``L L' = cov``."""
+        return validation.square_root(self.cov)
 
     @property
     def reward_law(self) -> NormalRewards:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.parameters import Array, Covariance, arrays, documented
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
@@ -24,31 +25,25 @@ BLOCK: Final = 1024  # tasks, or groups of them, whose matrices are held at once
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class GaussianHyperPrior:
     """Tasks are ``N(nu, task_cov)`` with an unknown mean ``nu ~ N(mean, cov)``; the noise is known.
 
     For arms with normal rewards, and for the weights of a linear contextual bandit.
 
-    Parameters
-    ----------
-    mean, cov
-        Law of the unknown mean, ``(dim,)`` and ``(dim, dim)``.
-    task_cov
-        Covariance of the tasks around it, ``(dim, dim)``.
-
     """
 
-    mean: FloatArray
-    cov: FloatArray
-    task_cov: FloatArray
-
-    def __init__(self, mean: ArrayLike, cov: ArrayLike, task_cov: ArrayLike) -> None:
-        """Check and freeze the parameters."""
-        checked = validation.vector("mean", mean)
-        law = validation.covariance("cov", cov, checked.size)
-        within = validation.covariance("task_cov", task_cov, checked.size)
-        validation.freeze(self, mean=checked, cov=law, task_cov=within)
+    mean: FloatArray = field(
+        converter=arrays, validator=Array("Mean of the unknown mean.", ("dim",))
+    )
+    cov: FloatArray = field(
+        converter=arrays, validator=Covariance("Its covariance.", ("dim", "dim"))
+    )
+    task_cov: FloatArray = field(
+        converter=arrays,
+        validator=Covariance("Covariance of the tasks around the unknown mean.", ("dim", "dim")),
+    )
 
     def start(self, setting: Any) -> GaussianHyperPosterior:
         """Start at the hyper-prior."""

@@ -5,21 +5,23 @@ learned on past arms speaks about new ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import sizes, validation
+from priorwise.core.parameters import Number, documented
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.families.normal_gamma.environment import NormalGammaEnvironment
-from priorwise.families.normal_gamma.prior import NormalGammaBelief, NormalGammaPrior
+from priorwise.families.normal_gamma.prior import LIMITS, NormalGammaBelief, NormalGammaPrior
 from priorwise.families.registry import belief_for_arms
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class ExchangeableNormalGammaPrior(Serializable):
     """Independent arms with one normal-gamma law for all.
 
@@ -32,19 +34,30 @@ class ExchangeableNormalGammaPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-normal-gamma"
 
-    mean: float
-    pulls: float
-    shape: float
-    rate: float
-
-    def __init__(self, mean: float, pulls: float, shape: float, rate: float) -> None:
-        """Check and freeze the parameters."""
-        given = {"mean": mean, "pulls": pulls, "shape": shape, "rate": rate}
-        one = NormalGammaPrior(
-            **{name: [validation.number(name, value)] for name, value in given.items()}
+    mean: float = field(
+        validator=Number(
+            "Center of each arm's mean: its mean if ``shape > 1/2``, its median always."
         )
-        for name in given:
-            object.__setattr__(self, name, float(getattr(one, name)[0]))
+    )
+    pulls: float = field(
+        validator=Number(
+            "How many pulls the mean is known by: given the precision ``lambda`` of a reward, "
+            "it has variance ``1 / (pulls lambda)``.",
+            *LIMITS["pulls"],
+        )
+    )
+    shape: float = field(
+        validator=Number(
+            "Shape of the Gamma distribution of the precision, which is as well known as after "
+            "``2 shape`` pulls.",
+            *LIMITS["shape"],
+        )
+    )
+    rate: float = field(
+        validator=Number(
+            "Its rate: the variance of a reward is about ``rate / shape``.", *LIMITS["rate"]
+        )
+    )
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Say what this family leaves out."""

@@ -10,13 +10,14 @@ among those of its general theorem).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
+from priorwise.core.parameters import Array, Names, arrays, documented, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
@@ -43,22 +44,10 @@ SMALLEST_GAMMA: Final = 1e-200
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class NormalGammaPrior(Serializable):
     """Independent normal-gamma priors over the arms' means and precisions, with normal rewards.
-
-    Parameters
-    ----------
-    mean
-        Where the mean of each arm lies, ``(arm,)``; its mean if ``shape > 1/2``, its median always.
-    pulls
-        How many pulls the mean is known by, ``(arm,)``: given the precision ``lambda`` of a reward,
-        the mean of an arm has variance ``1 / (pulls lambda)``.
-    shape, rate
-        Of the Gamma law of the precision, ``(arm,)``: the variance of a reward is about ``rate /
-        shape``, and known as from ``2 shape`` pulls.
-    names
-        Names of the arms.
 
     A number stands for all arms of the others.
 
@@ -72,41 +61,46 @@ class NormalGammaPrior(Serializable):
 
     family: ClassVar[str] = "normal-gamma"
 
-    mean: FloatArray
-    pulls: FloatArray
-    shape: FloatArray
-    rate: FloatArray
-    names: tuple[str, ...] | None = field(repr=False)
-
-    def __init__(
-        self,
-        mean: ArrayLike,
-        pulls: ArrayLike,
-        shape: ArrayLike,
-        rate: ArrayLike,
-        *,
-        names: Any = None,
-    ) -> None:
-        """Check and freeze the parameters."""
-        given = {"mean": mean, "pulls": pulls, "shape": shape, "rate": rate}
-        read = {name: validation.numbers(name, value) for name, value in given.items()}
-        sizes = {name: value.size for name, value in read.items() if value.ndim == 1}
-        if len(set(sizes.values())) > 1:
-            said = ", ".join(f"{size} in {name}" for name, size in sizes.items())
-            raise ValueError(
-                f"{', '.join(sizes)} must have one entry for each arm, or one number for all, got "
-                f"{said}"
-            )
-        arms = max(value.size for value in read.values())
-        for name, value in read.items():
-            checked = validation.per_arm(name, value, arms)
-            if name in LIMITS:
-                least, most = LIMITS[name]
-                validation.positive(name, checked, smallest=least)
-                if (checked > most).any():
-                    raise ValueError(f"{name} must not exceed {most:g}, got {checked.max():g}")
-            object.__setattr__(self, name, checked)
-        object.__setattr__(self, "names", validation.names(names, arms))
+    mean: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "Center of each arm's mean: its mean if ``shape > 1/2``, its median always.",
+            ("arm",),
+            spread=1,
+        ),
+    )
+    pulls: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "How many pulls the mean is known by: given the precision ``lambda`` of a reward, "
+            "it has variance ``1 / (pulls lambda)``.",
+            ("arm",),
+            *LIMITS["pulls"],
+            spread=1,
+        ),
+    )
+    shape: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "Shape of the Gamma distribution of the precision, which is as well known as after "
+            "``2 shape`` pulls.",
+            ("arm",),
+            *LIMITS["shape"],
+            spread=1,
+        ),
+    )
+    rate: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "Its rate: the variance of a reward is about ``rate / shape``.",
+            ("arm",),
+            *LIMITS["rate"],
+            spread=1,
+        ),
+    )
+    names: tuple[str, ...] | None = field(
+        default=None, kw_only=True, repr=False, converter=words, validator=Names()
+    )
 
     @property
     def arms(self) -> int:

@@ -9,14 +9,15 @@ paper's Bayesian MDP: the environment is drawn once, states are shown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import Array, Names, Parameter, arrays, documented, words
 from priorwise.core.rewards import RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -24,10 +25,12 @@ from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.registry import seen_by
 from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Present, Rounds
+from priorwise.families.tabular_mdp.parameters import LAST_MOVE, ROUND_STEPS, FirstState
 from priorwise.families.tabular_mdp.rewards import (
     KnownRewards,
     NormalRewardPrior,
     RewardModel,
+    known_or_prior,
     model_of,
 )
 
@@ -36,30 +39,10 @@ LARGEST: Final = 1e12
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class DirichletMdpPrior(Serializable):
     """Dirichlet priors over the transitions of an MDP, in tasks of several rounds.
-
-    Parameters
-    ----------
-    transitions
-        Parameters of the Dirichlet law of the next state, ``(state, action, next state)``; 0 for a
-        move that is impossible. A row with one positive entry is a certain move, one without any an
-        action that the state does not have.
-    rewards
-        Known rewards ``(state, action)``, or what is believed of them: a
-        :class:`~priorwise.families.BernoulliRewardPrior` or
-        :class:`~priorwise.families.NormalRewardPrior`.
-    round_steps
-        Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
-    last_move
-        ``"hidden"``: the last step of a round shows the first state of the next one alone.
-        ``"shown"``: also where its move led. The signal of a reset is then ``state + states (1 +
-        arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.
-    start
-        The first state of a round, or its law ``(state,)``.
-    names
-        Names of the actions.
 
     Examples
     --------
@@ -75,58 +58,48 @@ class DirichletMdpPrior(Serializable):
 
     family: ClassVar[str] = "dirichlet-mdp"
 
-    transitions: FloatArray
-    rewards: Any
-    round_steps: int | None
-    last_move: LastMove
-    start: FloatArray
-    names: tuple[str, ...] | None = field(repr=False)
+    transitions: FloatArray = field(
+        converter=arrays,
+        validator=Array(
+            "Parameters of the Dirichlet distribution of the next state; 0 for an impossible "
+            "move. A row with one positive entry is a certain move, an empty one an action "
+            "that the state lacks.",
+            ("state", "action", "state"),
+            0.0,
+            LARGEST,
+        ),
+    )
+    rewards: FloatArray | RewardModel = field(
+        converter=known_or_prior,
+        validator=Parameter(
+            "Known rewards ``(state, action)``, or a prior of them: a `BernoulliRewardPrior` "
+            "or a `NormalRewardPrior`."
+        ),
+    )
+    round_steps: int | None = field(default=None, kw_only=True, validator=ROUND_STEPS)
+    last_move: LastMove = field(default="hidden", kw_only=True, validator=LAST_MOVE)
+    start: FloatArray = field(default=0, kw_only=True, converter=arrays, validator=FirstState())
+    names: tuple[str, ...] | None = field(
+        default=None,
+        kw_only=True,
+        repr=False,
+        converter=words,
+        validator=Names("Names of the actions.", "action"),
+    )
 
-    def __init__(
-        self,
-        transitions: ArrayLike,
-        rewards: Any,
-        *,
-        round_steps: int | None = None,
-        last_move: LastMove = "hidden",
-        start: int | ArrayLike = 0,
-        names: Any = None,
-    ) -> None:
-        """Check and freeze the parameters."""
-        alpha = validation.matrix("transitions", transitions, (None, None, None))
-        states, arms, after = alpha.shape
-        if after != states:
-            raise ValueError(
-                "transitions must be (state, action, next state) with as many next states as "
-                f"states, got {alpha.shape}"
-            )
-        some = alpha[alpha != 0.0]
-        if some.size and not (some.min() >= SMALLEST and some.max() <= LARGEST):
-            wrong = some.min() if some.min() < SMALLEST else some.max()
-            raise ValueError(
-                f"transitions must be 0, for an impossible move, or from {SMALLEST:g} to "
-                f"{LARGEST:g}, got {wrong:g}"
-            )
-        stuck = np.flatnonzero(~(alpha > 0.0).any(axis=(1, 2)))
+    def __attrs_post_init__(self) -> None:
+        possible = self.transitions > 0.0
+        least = self.transitions.min(where=possible, initial=np.inf)
+        if least < SMALLEST:
+            raise ArgumentError("transitions", f"must be 0 or at least {SMALLEST:g}", got=least)
+        stuck = np.flatnonzero(~possible.any(axis=(1, 2)))
         if stuck.size:
-            raise ValueError(
-                "transitions must leave an action with a possible move in each state, but state "
-                f"{stuck[0]} has none"
+            raise ArgumentError(
+                "transitions", f"must leave state {stuck[0]} an action with a possible move"
             )
-        model = model_of(rewards, (states, arms))
-        validation.one_of("last_move", last_move, LastMove)
-        values = {
-            "transitions": alpha,
-            "rewards": rewards if isinstance(rewards, Serializable) else model.means,
-            "round_steps": None
-            if round_steps is None
-            else validation.count("round_steps", round_steps),
-            "last_move": last_move,
-            "start": first_state(start, states),
-            "names": validation.names(names, arms),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        model = model_of(self.rewards, self.transitions.shape[:2])
+        if isinstance(model, KnownRewards):
+            validation.freeze(self, rewards=model.means)
 
     @property
     def arms(self) -> int:
@@ -173,7 +146,7 @@ class DirichletMdpPrior(Serializable):
     def reward_range(self) -> tuple[float, float]:
         """The least and the largest reward."""
         low, high = self.reward_model.bounds()
-        if isinstance(self.reward_model, KnownRewards) and self.absent:
+        if isinstance(self.rewards, np.ndarray) and self.absent:
             there = self.rewards[~np.array(self.absent)]
             return float(there.min()), float(there.max())
         return low, high
@@ -293,16 +266,3 @@ class DirichletMdpPrior(Serializable):
         from priorwise.families.tabular_mdp.tiles import family_tiles
 
         return family_tiles(self, horizon)
-
-
-def first_state(start: Any, states: int) -> FloatArray:
-    """Return the law of the first state."""
-    if np.ndim(start) == 0:
-        state = validation.count("start", start, least=0)
-        if state >= states:
-            raise ValueError(f"start must be one of the states 0..{states - 1}, got {state}")
-        law = np.zeros(states)
-        law[state] = 1.0
-        law.setflags(write=False)
-        return law
-    return validation.probabilities("start", start, states)

@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
+from priorwise.core.parameters import (
+    Array,
+    Number,
+    arrays,
+    documented,
+)
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, NormalRewards, RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
@@ -58,27 +65,21 @@ class KnownRewards:
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class BernoulliRewardPrior(Serializable):
-    """Rewards 0 or 1, with ``mu(s, a) ~ Beta(alpha(s, a), beta(s, a))``, independent.
-
-    Parameters
-    ----------
-    alpha, beta
-        Parameters, ``(state, action)``, positive; a number stands for all entries of the other.
-
-    """
+    """Rewards 0 or 1, with ``mu(s, a) ~ Beta(alpha(s, a), beta(s, a))``, independent."""
 
     family: ClassVar[str] = "bernoulli-reward-prior"
 
-    alpha: FloatArray
-    beta: FloatArray
-
-    def __init__(self, alpha: ArrayLike, beta: ArrayLike) -> None:
-        """Check and freeze the parameters."""
-        tables = _tables(alpha=alpha, beta=beta)
-        for name, value in zip(("alpha", "beta"), tables, strict=True):
-            object.__setattr__(self, name, validation.positive(name, value, smallest=1e-6))
+    alpha: FloatArray = field(
+        converter=arrays,
+        validator=Array("Successes before the first pull.", ("state", "action"), 1e-6, spread=2),
+    )
+    beta: FloatArray = field(
+        converter=arrays,
+        validator=Array("Failures before the first pull.", ("state", "action"), 1e-6, spread=2),
+    )
 
     @property
     def means(self) -> FloatArray:
@@ -113,34 +114,23 @@ class BernoulliRewardPrior(Serializable):
 
 
 @final
-@dataclass(frozen=True, eq=False, init=False)
+@documented
+@frozen(eq=False, slots=False)
 class NormalRewardPrior(Serializable):
-    """Rewards with normal noise of known variance and ``mu(s, a) ~ N(mean(s, a), var(s, a))``.
-
-    Parameters
-    ----------
-    mean, var
-        Parameters, ``(state, action)``, variances positive; a number stands for all entries of the
-        other.
-    noise_var
-        Variance of a reward around its mean, for all states and actions.
-
-    """
+    """Rewards with normal noise of known variance and ``mu(s, a) ~ N(mean(s, a), var(s, a))``."""
 
     family: ClassVar[str] = "normal-reward-prior"
 
-    mean: FloatArray
-    var: FloatArray
-    noise_var: float
-
-    def __init__(self, mean: ArrayLike, var: ArrayLike, noise_var: float = 1.0) -> None:
-        """Check and freeze the parameters."""
-        first, second = _tables(mean=mean, var=var)
-        object.__setattr__(self, "mean", first)
-        object.__setattr__(self, "var", validation.positive("var", second))
-        noise = validation.number("noise_var", noise_var)
-        validation.positive("noise_var", np.asarray(noise))
-        object.__setattr__(self, "noise_var", noise)
+    mean: FloatArray = field(
+        converter=arrays, validator=Array("Prior means.", ("state", "action"), spread=2)
+    )
+    var: FloatArray = field(
+        converter=arrays, validator=Array("Prior variances.", ("state", "action"), 1e-100, spread=2)
+    )
+    noise_var: float = field(
+        default=1.0,
+        validator=Number("Variance of a reward around its mean, in all states.", 1e-100),
+    )
 
     @property
     def means(self) -> FloatArray:
@@ -178,6 +168,11 @@ class NormalRewardPrior(Serializable):
 
 
 RewardModel = KnownRewards | BernoulliRewardPrior | NormalRewardPrior
+
+
+def known_or_prior(rewards: ArrayLike | RewardModel) -> FloatArray | RewardModel:
+    """Let a field take tables and priors; :func:`model_of` checks them."""
+    return rewards  # type: ignore[return-value]
 
 
 def model_of(rewards: Any, shape: tuple[int, int]) -> RewardModel:

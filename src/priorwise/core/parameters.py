@@ -1,0 +1,316 @@
+"""Declarations of parameters: what a parameter may be is written once, and everybody reads it.
+
+A declaration is the validator of an attrs field. It checks the value, replaces it by the checked
+one, and knows its shape, range and meaning::
+
+    alpha: FloatArray = field(converter=arrays, validator=PerArm("Successes to start with.", 1e-6))
+
+Dimensions have names. The first field with a dimension gives it its size; ``size_of`` finds it.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priorwise.core import validation
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.types import FloatArray
+
+C = TypeVar("C", bound=type)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter may be. None is allowed if it is the default."""
+
+    about: str = ""
+
+    def __call__(self, owner: Any, attribute: "attrs.Attribute[Any]", value: Any) -> None:
+        """Check the value of a new object, and keep the checked one."""
+        if value is None and attribute.default is None:
+            kept = self.without(owner)
+        else:
+            kept = self.checked(attribute.name, value, owner)
+        if isinstance(kept, np.ndarray):
+            kept.setflags(write=False)
+        object.__setattr__(owner, attribute.name, kept)
+
+    def checked(self, name: str, value: Any, owner: Any) -> Any:
+        """Return the value that is kept."""
+        return value
+
+    def without(self, owner: Any) -> Any:
+        """Return what is kept for None."""
+        return None
+
+    @property
+    def values(self) -> str:
+        """Shape and range, for the documentation."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Number(Parameter):
+    """A finite number from ``least`` to ``most``; ``open``: neither end is allowed."""
+
+    least: float = -np.inf
+    most: float = np.inf
+    cure: str = ""
+    open: bool = False
+
+    def checked(self, name: str, value: Any, owner: Any) -> float:
+        """Return a float."""
+        number = validation.number(name, value)
+        check_range(name, number, self.least, self.most, cure=self.cure, open=self.open)
+        return number
+
+    @property
+    def values(self) -> str:
+        """The range."""
+        return in_range(self.least, self.most, open=self.open).removeprefix("be ")
+
+
+@dataclass(frozen=True)
+class Count(Parameter):
+    """An integer of at least ``least``."""
+
+    least: int = 1
+
+    def checked(self, name: str, value: Any, owner: Any) -> int:
+        """Return an integer."""
+        return validation.count(name, value, self.least)
+
+    @property
+    def values(self) -> str:
+        """The range."""
+        return f"at least {self.least}"
+
+
+@dataclass(frozen=True)
+class Seed(Parameter):
+    """A seed of random numbers."""
+
+    about: str = "Seed of the random numbers, from 0 to 2^64 - 1."
+
+    def checked(self, name: str, value: Any, owner: Any) -> int:
+        """Return an integer."""
+        return validation.seed(value)
+
+
+@dataclass(frozen=True)
+class Choice(Parameter):
+    """One of the words of a ``Literal``."""
+
+    words: Any = None
+
+    def checked(self, name: str, value: Any, owner: Any) -> Any:
+        """Return the word."""
+        validation.one_of(name, value, self.words)
+        return value
+
+    @property
+    def values(self) -> str:
+        """The words."""
+        return " or ".join(f"``{word!r}``" for word in get_args(self.words))
+
+
+@dataclass(frozen=True)
+class Array(Parameter):
+    """A finite array of named dimensions, with entries from ``least`` to ``most``.
+
+    A value without the first ``spread`` dimensions stands for all their entries. With ``fill`` None
+    stands for an array of this number.
+    """
+
+    dims: tuple[str, ...] = ("arm",)
+    least: float = -np.inf
+    most: float = np.inf
+    spread: int = 0
+    fill: float | None = None
+
+    def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
+        """Return an array that cannot be written to."""
+        shape = tuple(size_of(owner, dim) for dim in self.dims)
+        array = validation.numbers(name, value)
+        if self.spread and array.ndim == len(shape) - self.spread:
+            first = tuple(size or 1 for size in shape[: self.spread])
+            array = np.broadcast_to(array, first + array.shape).copy()
+        array = validation.matrix(name, array, shape)
+        check_range(name, array, self.least, self.most)
+        return array
+
+    def without(self, owner: Any) -> FloatArray | None:
+        """Return an array of one number, if there is one for it."""
+        if self.fill is None:
+            return None
+        return np.full([size_of(owner, dim) or 1 for dim in self.dims], self.fill)
+
+    @property
+    def values(self) -> str:
+        """The shape and the range."""
+        text = f"``({', '.join(self.dims)}{',' * (len(self.dims) == 1)})``"
+        if self.spread:
+            text += (
+                f", or one for all {' and '.join(f'{dim}s' for dim in self.dims[: self.spread])}"
+            )
+        between = in_range(self.least, self.most)
+        return text + (f", {between.removeprefix('be ')}" if between else "")
+
+
+@dataclass(frozen=True)
+class Covariance(Array):
+    """A symmetric positive semi-definite matrix."""
+
+    dims: tuple[str, ...] = ("arm", "arm")
+
+    def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
+        """Return a symmetric matrix; rounding is mended."""
+        return validation.covariance(name, value, size_of(owner, self.dims[0]) or 1)
+
+
+@dataclass(frozen=True)
+class Probabilities(Array):
+    """Numbers that are not negative and sum to 1."""
+
+    dims: tuple[str, ...] = ("candidate",)
+
+    def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
+        """Return a vector."""
+        return validation.probabilities(name, value, size_of(owner, self.dims[0]) or 1)
+
+
+@dataclass(frozen=True)
+class Names(Parameter):
+    """Different words, one for each entry of a dimension."""
+
+    about: str = "Names of the arms."
+    dim: str = "arm"
+
+    def checked(self, name: str, value: Any, owner: Any) -> tuple[str, ...] | None:
+        """Return a tuple of words."""
+        return validation.names(value, size_of(owner, self.dim) or 1, name, self.dim)
+
+
+@dataclass(frozen=True)
+class Instance(Parameter):
+    """A value of a class; ``cure`` shows how to make one."""
+
+    kind: type = object
+    cure: str = ""
+
+    def checked(self, name: str, value: Any, owner: Any) -> Any:
+        """Return the value."""
+        if not isinstance(value, self.kind):
+            raise ArgumentTypeError(name, f"must be {self.cure or self.kind.__name__}", got=value)
+        return value
+
+
+@dataclass(frozen=True)
+class Checked(Parameter):
+    """A value that a function ``check(name, value)`` allows, or turns into another."""
+
+    check: Callable[[str, Any], Any] = lambda name, value: value
+    dims: tuple[str, ...] = ()
+
+    def checked(self, name: str, value: Any, owner: Any) -> Any:
+        """Return what the function returns; the value if it returns nothing."""
+        kept = self.check(name, value)
+        return value if kept is None else kept
+
+
+def arrays(value: ArrayLike) -> FloatArray:
+    """Let a field take whatever makes an array; its declaration makes the array."""
+    return value  # type: ignore[return-value]
+
+
+def optional_arrays(value: ArrayLike | None) -> FloatArray | None:
+    """Let a field take None too."""
+    return value  # type: ignore[return-value]
+
+
+def entries(value: Sequence[Any]) -> tuple[Any, ...]:
+    """Let a field take any sequence."""
+    return value  # type: ignore[return-value]
+
+
+def words(value: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Let a field take any sequence of words; its declaration makes the tuple."""
+    return value  # type: ignore[return-value]
+
+
+def parameters(cls: type) -> dict[str, Parameter]:
+    """Return what a class declares, by name, in the order of its constructor."""
+    if not attrs.has(cls):
+        return {}
+    fields = {field.name: field.validator for field in attrs.fields(cls)}
+    return {name: found for name, found in fields.items() if isinstance(found, Parameter)}
+
+
+def size_of(owner: Any, dim: str) -> int | None:
+    """Return the size of a dimension, from the first array that has it; None where none has. A
+    dimension that no array declares is the owner's attribute of that name in the plural.
+    """
+    declared = False
+    for name, parameter in parameters(type(owner)).items():
+        dims, spread = getattr(parameter, "dims", ()), getattr(parameter, "spread", 0)
+        if dim in dims:
+            declared = declared or spread < len(dims)
+            shape = _shape(getattr(owner, name))
+            if len(shape) == len(dims) - spread:
+                dims = dims[spread:]
+            if len(shape) == len(dims) and dim in dims:
+                return shape[dims.index(dim)]
+    return None if declared else getattr(owner, f"{dim}s", None)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except Exception:  # ragged, or a user's class that makes no array: the check says so
+        return ()
+
+
+def check_range(
+    name: str,
+    value: float | FloatArray,
+    least: float,
+    most: float,
+    *,
+    cure: str = "",
+    open: bool = False,  # noqa: A002
+) -> None:
+    """Raise an error unless all numbers lie in a range."""
+    for number in (np.min(value), np.max(value)):
+        if not (least < number < most if open else least <= number <= most):
+            raise ArgumentError(
+                name, f"must {in_range(least, most, open=open)}", got=float(number), cure=cure
+            )
+
+
+def in_range(least: float, most: float, *, open: bool = False) -> str:  # noqa: A002
+    """``be at least 0``, ``lie between 0 and 1``, ...; nothing where all numbers are allowed."""
+    if np.isfinite(least) and np.isfinite(most):
+        return f"lie {'strictly ' * open}between {least:g} and {most:g}"
+    if np.isfinite(least):
+        if least == 0.0:
+            return "be positive" if open else "not be negative"
+        return f"be {'above' if open else 'at least'} {least:g}"
+    return f"be {'below' if open else 'at most'} {most:g}" if np.isfinite(most) else ""
+
+
+def documented(cls: C) -> C:
+    """Write the declared parameters of a class into its docstring, before its examples."""
+    lines = ["Parameters", "----------"]
+    for name, declared in parameters(cls).items():
+        lines += [
+            name,
+            f"    {declared.about}" + (f" {declared.values}." if declared.values else ""),
+        ]
+    text, heading, rest = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n--------")
+    cls.__doc__ = "\n".join([text.rstrip(), "", *lines, "", heading + rest]).rstrip() + "\n"
+    return cls

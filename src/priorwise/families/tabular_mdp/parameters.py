@@ -1,0 +1,83 @@
+"""Parameters that problems with tables of states share."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from priorwise.core import validation
+from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import Array, Choice, Count, Parameter, size_of
+from priorwise.core.types import FloatArray
+from priorwise.families.tabular_mdp.environment import LastMove
+
+ROUND_STEPS: Final = Count(
+    "Steps of a round, after which the state is drawn from ``start`` again; None: no resets."
+)
+LAST_MOVE: Final = Choice(
+    "With ``'hidden'`` the last step of a round shows the first state of the next one alone. With "
+    "``'shown'`` it also shows where its move led: the signal of a reset is ``state + states (1 + "
+    "arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.",
+    LastMove,
+)
+
+
+@dataclass(frozen=True)
+class Transitions(Array):
+    """Probabilities over the last dimension, in each row of a table."""
+
+    def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
+        """Return the table; rows that nearly sum to 1 do so afterwards."""
+        rows = super().checked(name, value, owner)
+        if rows.min() < 0.0:
+            raise ArgumentError(name, "must not be negative", got=rows.min())
+        total = rows.sum(axis=-1, keepdims=True)
+        wrong = np.argwhere(np.abs(total[..., 0] - 1.0) > 1e-6)
+        if len(wrong):
+            entry = ", ".join(map(str, wrong[0]))
+            over = f"must sum to 1 over the {self.dims[-1]}s in row ({entry})"
+            raise ArgumentError(name, over, got=total[tuple(wrong[0])][0])
+        return np.where(np.abs(total - 1.0) > 1e-12, rows / total, rows)
+
+
+@dataclass(frozen=True)
+class FirstState(Parameter):
+    """A state, or probabilities of all of them."""
+
+    about: str = "The first state of a round, or the probabilities ``(state,)`` of each."
+
+    def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
+        """Return probabilities."""
+        states = size_of(owner, "state") or 1
+        if np.ndim(value) > 0:
+            return validation.probabilities(name, value, states)
+        state = validation.count(name, value, least=0)
+        if state >= states:
+            raise ArgumentError(name, f"must be one of the states 0 to {states - 1}", got=state)
+        return np.asarray(np.arange(states) == state, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class FirstStates(FirstState):
+    """The same for each candidate."""
+
+    about: str = (
+        "The first state of a round, or its probabilities, ``(state,)`` or ``(candidate, state)``; "
+        "by default all are equal. Nothing is observed before the first action."
+    )
+
+    def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
+        """Return probabilities of each candidate."""
+        support, states = size_of(owner, "candidate") or 1, size_of(owner, "state") or 1
+        if np.ndim(value) < 2:
+            rows = np.repeat(super().checked(name, value, owner)[None], support, axis=0)
+        else:
+            table = validation.matrix(name, value, (support, states))
+            rows = np.stack([validation.probabilities(name, row, states) for row in table])
+        total = rows.sum(axis=1, keepdims=True)
+        return np.where(np.abs(total - 1.0) > 1e-12, rows / total, rows)
+
+    def without(self, owner: Any) -> FloatArray:
+        """Return equal probabilities."""
+        support, states = size_of(owner, "candidate") or 1, size_of(owner, "state") or 1
+        return np.full((support, states), 1.0 / states)
