@@ -92,7 +92,7 @@ def test_every_public_constructor_and_function_has_its_bad_inputs() -> None:
         "BayesUCB", "Bound", "BreakEven", "Certificate", "CertaintyEquivalence", "Comparison",
         "Distance", "Estimate",
         "Greedy", "Ladder", "Recommendation",
-        "Interval", "FormalLowerBound", "Interrupted",
+        "Interval", "FormalLowerBound",
         "MetaLearner", "MetaRun",
         "ModelComparison", "PolicyComparison", "PomdpPlan", "Run", "Rung", "SampleComplexity",
         "SamplingPolicy",

@@ -124,7 +124,8 @@ class Array(Parameter):
     """A finite array of named dimensions, with entries from ``least`` to ``most``.
 
     A value without the first ``spread`` dimensions stands for all their entries. With ``fill`` None
-    stands for an array of this number.
+    stands for an array of this number. With ``size`` the first dimension has the size of that
+    attribute of the owner.
     """
 
     dims: tuple[str, ...] = ("arm",)
@@ -132,23 +133,42 @@ class Array(Parameter):
     most: float = np.inf
     spread: int = 0
     fill: float | None = None
+    size: str = ""
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return an array that cannot be written to."""
-        shape = tuple(size_of(owner, dim) for dim in self.dims)
-        array = validation.numbers(name, value)
-        if self.spread and array.ndim == len(shape) - self.spread:
-            first = tuple(size or 1 for size in shape[: self.spread])
-            array = np.broadcast_to(array, first + array.shape).copy()
-        array = validation.matrix(name, array, shape)
+        array = self._of_all(name, validation.numbers(name, value), owner)
+        array = validation.matrix(name, array, (None,) * len(self.dims))
         check_range(name, array, self.least, self.most)
         return array
+
+    def _of_all(self, name: str, array: FloatArray, owner: Any) -> FloatArray:
+        """Spread a value that stands for several, and compare its shape with other arrays."""
+        sizes, source = self._sizes(owner)
+        if self.spread and array.ndim == len(sizes) - self.spread:
+            first = tuple(size or 1 for size in sizes[: self.spread])
+            array = np.broadcast_to(array, first + array.shape).copy()
+        wrong = [
+            size is not None and size != n for size, n in zip(sizes, array.shape, strict=False)
+        ]
+        if array.ndim == len(sizes) and any(wrong):
+            shape = ", ".join("any" if size is None else str(size) for size in sizes)
+            like = f", as {source} has" if source != name else ""
+            raise ArgumentError(name, f"must have shape ({shape}){like}", got=array.shape)
+        return array
+
+    def _sizes(self, owner: Any) -> tuple[tuple[int | None, ...], str]:
+        """Return the size of each dimension, and the last other parameter that has one of them."""
+        if self.size:
+            return (getattr(owner, self.size),), self.size
+        found = [size_of(owner, dim) for dim in self.dims]
+        return tuple(size for size, _ in found), next((name for _, name in found if name), "")
 
     def without(self, owner: Any) -> FloatArray | None:
         """Return an array of one number, if there is one for it."""
         if self.fill is None:
             return None
-        return np.full([size_of(owner, dim) or 1 for dim in self.dims], self.fill)
+        return np.full([size or 1 for size in self._sizes(owner)[0]], self.fill)
 
     @property
     def values(self) -> str:
@@ -170,7 +190,11 @@ class Covariance(Array):
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return a symmetric matrix; rounding is mended."""
-        return validation.covariance(name, value, size_of(owner, self.dims[0]) or 1)
+        array = self._of_all(name, validation.numbers(name, value), owner)
+        size = size_of(owner, self.dims[0])[0]
+        return validation.covariance(
+            name, array, len(np.atleast_1d(array)) if size is None else size
+        )
 
 
 @dataclass(frozen=True)
@@ -181,7 +205,8 @@ class Probabilities(Array):
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return a vector."""
-        return validation.probabilities(name, value, size_of(owner, self.dims[0]) or 1)
+        array = self._of_all(name, validation.numbers(name, value), owner)
+        return validation.probabilities(name, array, array.size)
 
 
 @dataclass(frozen=True)
@@ -193,7 +218,7 @@ class Names(Parameter):
 
     def checked(self, name: str, value: Any, owner: Any) -> tuple[str, ...] | None:
         """Return a tuple of words."""
-        return validation.names(value, size_of(owner, self.dim) or 1, name, self.dim)
+        return validation.names(value, number_of(owner, self.dim), name, self.dim)
 
 
 @dataclass(frozen=True)
@@ -251,21 +276,23 @@ def parameters(cls: type) -> dict[str, Parameter]:
     return {name: found for name, found in fields.items() if isinstance(found, Parameter)}
 
 
-def size_of(owner: Any, dim: str) -> int | None:
-    """Return the size of a dimension, from the first array that has it; None where none has. A
-    dimension that no array declares is the owner's attribute of that name in the plural.
-    """
-    declared = False
+def size_of(owner: Any, dim: str) -> tuple[int | None, str]:
+    """Return the size of a dimension and the name of the first array that has it."""
     for name, parameter in parameters(type(owner)).items():
         dims, spread = getattr(parameter, "dims", ()), getattr(parameter, "spread", 0)
-        if dim in dims:
-            declared = declared or spread < len(dims)
+        if dim in dims and not getattr(parameter, "size", ""):
             shape = _shape(getattr(owner, name))
             if len(shape) == len(dims) - spread:
                 dims = dims[spread:]
             if len(shape) == len(dims) and dim in dims:
-                return shape[dims.index(dim)]
-    return None if declared else getattr(owner, f"{dim}s", None)
+                return shape[dims.index(dim)], name
+    return None, ""
+
+
+def number_of(owner: Any, dim: str) -> int:
+    """Return the size of a dimension: that of an array, the owner's attribute, or 1."""
+    size = size_of(owner, dim)[0]
+    return int(getattr(owner, f"{dim}s", 1)) if size is None else size
 
 
 def _shape(value: Any) -> tuple[int, ...]:

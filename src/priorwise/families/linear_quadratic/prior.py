@@ -13,7 +13,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.parameters import Array, Parameter, arrays, documented, size_of
+from priorwise.core.parameters import Array, Parameter, arrays, documented, number_of
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.separable import SeparableTasks
@@ -37,8 +37,8 @@ class RowCovariances(Parameter):
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return one matrix or several."""
-        states = size_of(owner, "state") or 1
-        size = states + (size_of(owner, "control") or 1)
+        states = number_of(owner, "state")
+        size = states + number_of(owner, "control")
         given = validation.numbers(name, value)
         if given.ndim != 3:
             return validation.covariance(name, given, size)

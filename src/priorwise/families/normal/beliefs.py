@@ -46,7 +46,9 @@ class NormalPrior(Serializable, Generic[B]):
     noise_var: FloatArray = field(
         default=1.0,
         converter=arrays,
-        validator=Array("Variance of a reward around its mean.", ("arm",), 1e-100, spread=1),
+        validator=Array(
+            "Variance of a reward around its mean.", ("arm",), 1e-100, spread=1, size="arms"
+        ),
     )
     names: tuple[str, ...] | None = field(
         default=None, kw_only=True, repr=False, converter=words, validator=Names()

@@ -7,7 +7,7 @@ import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
-from priorwise.core.parameters import Array, Choice, Count, Parameter, size_of
+from priorwise.core.parameters import Array, Choice, Count, Parameter, number_of
 from priorwise.core.types import FloatArray
 from priorwise.families.tabular_mdp.environment import LastMove
 
@@ -48,7 +48,7 @@ class FirstState(Parameter):
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return probabilities."""
-        states = size_of(owner, "state") or 1
+        states = number_of(owner, "state")
         if np.ndim(value) > 0:
             return validation.probabilities(name, value, states)
         state = validation.count(name, value, least=0)
@@ -68,7 +68,7 @@ class FirstStates(FirstState):
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return probabilities of each candidate."""
-        support, states = size_of(owner, "candidate") or 1, size_of(owner, "state") or 1
+        support, states = number_of(owner, "candidate"), number_of(owner, "state")
         if np.ndim(value) < 2:
             rows = np.repeat(super().checked(name, value, owner)[None], support, axis=0)
         else:
@@ -79,5 +79,5 @@ class FirstStates(FirstState):
 
     def without(self, owner: Any) -> FloatArray:
         """Return equal probabilities."""
-        support, states = size_of(owner, "candidate") or 1, size_of(owner, "state") or 1
+        support, states = number_of(owner, "candidate"), number_of(owner, "state")
         return np.full((support, states), 1.0 / states)
