@@ -435,16 +435,16 @@ def test_bad_tables_are_refused() -> None:
     nan = EARS.observations.copy()
     nan[0, 0, 0, 0] = np.nan
     for name, wrong, words in (
-        ("transitions", EARS.transitions * 0.9, "transitions must sum to 1 over the next states"),
+        ("transitions", EARS.transitions * 0.9, "transitions must sum to 1 over the states"),
         ("observations", EARS.observations * 1.1, "observations must sum to 1 over the observat"),
         ("observations", nan, "observations must be finite"),
         ("observations", -EARS.observations, "observations must not be negative"),
         ("observations", EARS.observations[:, :1], "observations must have shape"),
-        ("transitions", EARS.transitions[..., :1], "as many next states as states"),
+        ("transitions", EARS.transitions[..., :1], "transitions must have shape"),
         ("rewards", EARS.rewards[:2], "rewards must have shape"),
         ("rewards", [1.0], "rewards must have shape"),
         ("probs", [0.5, 0.6, -0.1], "probs must not be negative"),
-        ("probs", [], "probs must not be empty"),
+        ("probs", [], "probs must have shape"),
         ("start", [[0.5, 0.5]], "start must have shape"),
         ("start", 2, "start must be one of the states"),
         ("start", [[0.5, 0.4]] * 3, "start must sum to 1"),

@@ -328,8 +328,8 @@ def test_plants_that_make_no_sense(change: dict[str, Any], said: str) -> None:
 
 def test_priors_that_make_no_sense(seed: int) -> None:
     for given, said in (
-        ((A[:1], B, COV, PLANT), r"transition must have shape \(2, 2\)"),
-        ((A, B.T, COV, PLANT), r"control must have shape \(2, 1\)"),
+        ((A[:1], B, COV, PLANT), "transition must have shape"),
+        ((A, B.T, COV, PLANT), "control must have shape"),
         ((A, B, np.eye(2), PLANT), r"cov must have shape \(3, 3\)"),
         ((A, B, [COV, -COV], PLANT), r"cov\[1\] must have no negative variance"),
         ((A, B, np.full((3, 3), np.nan), PLANT), "cov must be finite"),

@@ -451,9 +451,9 @@ def test_dirichlet_rows_agree_with_quadrature(seed: int) -> None:
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"transitions": np.ones((2, 2, 3))}, "as many next states"),
-        ({"transitions": -np.ones((2, 2, 2))}, "transitions must be 0"),
-        ({"transitions": np.zeros((2, 2, 2))}, "an action with a possible move in each state"),
+        ({"transitions": np.ones((2, 2, 3))}, "transitions must have shape"),
+        ({"transitions": -np.ones((2, 2, 2))}, "transitions must not be negative"),
+        ({"transitions": np.zeros((2, 2, 2))}, "transitions must leave state 0 an action"),
         ({"rewards": np.zeros((2, 3))}, "rewards must have a row for each state"),
         ({"rewards": [[np.nan, 0.0], [0.0, 0.0]]}, "rewards"),
         ({"round_steps": 0}, "round_steps must be at least 1"),
@@ -486,7 +486,7 @@ def test_tables_of_rewards_have_two_axes() -> None:
             pw.families.BernoulliRewardPrior(alpha, 1.0)
     with pytest.raises(ValueError, match="var must have shape"):
         pw.families.NormalRewardPrior([[1.0, 2.0]], [1.0, 2.0])
-    with pytest.raises(ValueError, match="beta must have shape"):
+    with pytest.raises(ValueError, match="(alpha|beta) must have shape"):
         pw.families.BernoulliRewardPrior(1.0, [1.0, 2.0])
     assert pw.families.BernoulliRewardPrior(1.0, [[1.0, 2.0]]).alpha.tolist() == [[1.0, 1.0]]
 

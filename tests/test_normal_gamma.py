@@ -239,7 +239,7 @@ def test_environments_are_drawn_from_the_prior(seed: int) -> None:
         ({"rate": -1.0}, "rate must be positive"),
         ({"rate": 1e60}, "rate must not exceed 1e.50"),
         ({"mean": [0.0, np.nan]}, "mean"),
-        ({"pulls": [1.0, 1.0, 1.0]}, "one entry for each arm, or one number for all"),
+        ({"pulls": [1.0, 1.0, 1.0]}, "pulls must have shape"),
         ({"names": ["a"]}, "names"),
     ],
 )

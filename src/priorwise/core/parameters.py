@@ -11,7 +11,7 @@ Dimensions have names. The first field with a dimension gives it its size; ``siz
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import attrs
 import numpy as np
@@ -72,7 +72,9 @@ class Number(Parameter):
     @property
     def values(self) -> str:
         """The range."""
-        return in_range(self.least, self.most, open=self.open).removeprefix("be ")
+        return (
+            in_range(self.least, self.most, open=self.open).removeprefix("be ").removeprefix("lie ")
+        )
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,11 @@ class Array(Parameter):
     def _of_all(self, name: str, array: FloatArray, owner: Any) -> FloatArray:
         """Spread a value that stands for several, and compare its shape with other arrays."""
         sizes, source = self._sizes(owner)
-        if self.spread and array.ndim == len(sizes) - self.spread:
+        if (
+            self.spread
+            and array.ndim == len(sizes) - self.spread
+            and (self.spread == 1 or all(sizes))
+        ):
             first = tuple(size or 1 for size in sizes[: self.spread])
             array = np.broadcast_to(array, first + array.shape).copy()
         wrong = [
@@ -312,22 +318,29 @@ def check_range(
     open: bool = False,  # noqa: A002
 ) -> None:
     """Raise an error unless all numbers lie in a range."""
-    for number in (np.min(value), np.max(value)):
+    for number in (float(np.min(value)), float(np.max(value))):
         if not (least < number < most if open else least <= number <= most):
-            raise ArgumentError(
-                name, f"must {in_range(least, most, open=open)}", got=float(number), cure=cure
-            )
+            if max(abs(least), abs(most)) > WIDE:  # the violated end is enough
+                least, most = (least, np.inf) if number <= least else (-np.inf, most)
+            must = in_range(least, most, open=open)
+            raise ArgumentError(name, f"must {must}", got=number, cure=cure)
+
+
+WIDE: Final = 1e6
+"""Beyond this an end of a range is there for the arithmetic, not for its meaning."""
 
 
 def in_range(least: float, most: float, *, open: bool = False) -> str:  # noqa: A002
-    """``be at least 0``, ``lie between 0 and 1``, ...; nothing where all numbers are allowed."""
+    """``not be negative``, ``lie between 0 and 1``, ...; nothing where all numbers are allowed."""
     if np.isfinite(least) and np.isfinite(most):
         return f"lie {'strictly ' * open}between {least:g} and {most:g}"
-    if np.isfinite(least):
-        if least == 0.0:
-            return "be positive" if open else "not be negative"
-        return f"be {'above' if open else 'at least'} {least:g}"
-    return f"be {'below' if open else 'at most'} {most:g}" if np.isfinite(most) else ""
+    if np.isfinite(most):
+        return f"{'be below' if open else 'not exceed'} {most:g}"
+    if least == 0.0:
+        return "be positive" if open else "not be negative"
+    if 0.0 < least < 1.0:
+        return f"be positive (at least {least:g})"
+    return f"be {'above' if open else 'at least'} {least:g}" if np.isfinite(least) else ""
 
 
 def documented(cls: C) -> C:
