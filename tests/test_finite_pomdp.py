@@ -452,7 +452,7 @@ def test_bad_tables_are_refused() -> None:
         ("noise", "bernoulli", "rewards must lie in"),
         ("planner", "best", "planner must be one of auto, exact, qmdp"),
         ("round_steps", 0, "round_steps"),
-        ("names", ["a"], "names must have one entry for each of the 3 arms"),
+        ("names", ["a"], "names must have one entry for each of the 3 actions"),
         ("observation_names", ["a"], "observation_names must have one entry for each of the 2 obs"),
     ):
         with pytest.raises((TypeError, ValueError), match=words):

@@ -486,7 +486,7 @@ def test_tables_of_rewards_have_two_axes() -> None:
             pw.families.BernoulliRewardPrior(alpha, 1.0)
     with pytest.raises(ValueError, match="var must have shape"):
         pw.families.NormalRewardPrior([[1.0, 2.0]], [1.0, 2.0])
-    with pytest.raises(ValueError, match="(alpha|beta) must have shape"):
+    with pytest.raises(ValueError, match=r"(alpha|beta) must have shape"):
         pw.families.BernoulliRewardPrior(1.0, [1.0, 2.0])
     assert pw.families.BernoulliRewardPrior(1.0, [[1.0, 2.0]]).alpha.tolist() == [[1.0, 1.0]]
 
