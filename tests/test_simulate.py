@@ -430,7 +430,7 @@ def test_bad_policies(actions: Any, message: str) -> None:
         (
             lambda: pw.GaussianPrior([0.0, 1.0], np.eye(3)),
             ValueError,
-            r"cov must have shape \(2, 2\), got \(3, 3\)",
+            r"cov must have shape \(2, 2\)",
         ),
         (lambda: pw.GaussianPrior([0.0, 1.0], [1.0, 1.0]), ValueError, r"np.diag\(cov\) makes one"),
         (
@@ -457,11 +457,11 @@ def test_bad_policies(actions: Any, message: str) -> None:
         ),
         (lambda: pw.GaussianPrior(["a"], [[1.0]]), TypeError, "mean must be numbers"),
         (lambda: pw.BetaPrior([1.0, 0.0], 1.0), ValueError, "alpha must be positive"),
-        (lambda: pw.BetaPrior([1.0], 1e13), ValueError, "beta must not exceed 1e12"),
+        (lambda: pw.BetaPrior([1.0], 1e13), ValueError, "beta must not exceed"),
         (
             lambda: pw.BetaPrior([1.0, 1.0], [1.0, 1.0, 1.0]),
             ValueError,
-            "alpha and beta must have one entry for each arm, got 2 and 3",
+            "beta must have shape",
         ),
         (
             lambda: pw.FinitePrior([[1.0], [2.0]], [0.5, 0.6]),
@@ -482,7 +482,7 @@ def test_bad_policies(actions: Any, message: str) -> None:
         (
             lambda: pw.FinitePrior([[2.0]], [1.0], noise="gaussian"),
             ValueError,
-            "noise='gaussian' needs noise_var",
+            "noise='gaussian' needs it",
         ),
         (
             lambda: pw.FinitePrior([[2.0]], [1.0], noise="poisson"),

@@ -52,6 +52,11 @@ def policy(name: str, value: Any, *, memory: bool = False) -> None:
     role(name, value, "a policy", *(("begin",) if remembers else ()))
 
 
+def player(name: str, value: Any) -> None:
+    """Refuse what is not a policy; it may remember."""
+    policy(name, value, memory=True)
+
+
 def estimator(name: str, value: Any) -> None:
     """Refuse what cannot fit."""
     role(name, value, "an estimator", "fit")

@@ -11,17 +11,18 @@ Dimensions have names. The first field with a dimension gives it its size; ``siz
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priorwise.core import validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 
 C = TypeVar("C", bound=type)
+Ends = Literal["[]", "()", "(]"]
 
 
 @dataclass(frozen=True)
@@ -56,24 +57,24 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Number(Parameter):
-    """A finite number from ``least`` to ``most``; ``open``: neither end is allowed."""
+    """A finite number from ``least`` to ``most``; ``ends`` says which of them is allowed."""
 
     least: float = -np.inf
     most: float = np.inf
     cure: str = ""
-    open: bool = False
+    ends: Ends = "[]"
 
     def checked(self, name: str, value: Any, owner: Any) -> float:
         """Return a float."""
         number = validation.number(name, value)
-        check_range(name, number, self.least, self.most, cure=self.cure, open=self.open)
+        check_range(name, number, self.least, self.most, cure=self.cure, ends=self.ends)
         return number
 
     @property
     def values(self) -> str:
         """The range."""
         return (
-            in_range(self.least, self.most, open=self.open).removeprefix("be ").removeprefix("lie ")
+            in_range(self.least, self.most, ends=self.ends).removeprefix("be ").removeprefix("lie ")
         )
 
 
@@ -242,6 +243,19 @@ class Instance(Parameter):
 
 
 @dataclass(frozen=True)
+class Role(Parameter):
+    """A value with the methods of a role; ``what`` names the role."""
+
+    what: str = ""
+    methods: tuple[str, ...] = ()
+
+    def checked(self, name: str, value: Any, owner: Any) -> Any:
+        """Return the value."""
+        argument_checks.role(name, value, self.what, *self.methods)
+        return value
+
+
+@dataclass(frozen=True)
 class Checked(Parameter):
     """A value that a function ``check(name, value)`` allows, or turns into another."""
 
@@ -315,14 +329,16 @@ def check_range(
     most: float,
     *,
     cure: str = "",
-    open: bool = False,  # noqa: A002
+    ends: Ends = "[]",
 ) -> None:
     """Raise an error unless all numbers lie in a range."""
     for number in (float(np.min(value)), float(np.max(value))):
-        if not (least < number < most if open else least <= number <= most):
+        above = least < number if ends[0] == "(" else least <= number
+        below = number < most if ends[1] == ")" else number <= most
+        if not (above and below):
             if max(abs(least), abs(most)) > WIDE:  # the violated end is enough
-                least, most = (least, np.inf) if number <= least else (-np.inf, most)
-            must = in_range(least, most, open=open)
+                least, most = (-np.inf, most) if above else (least, np.inf)
+            must = in_range(least, most, ends=ends)
             raise ArgumentError(name, f"must {must}", got=number, cure=cure)
 
 
@@ -330,17 +346,18 @@ WIDE: Final = 1e6
 """Beyond this an end of a range is there for the arithmetic, not for its meaning."""
 
 
-def in_range(least: float, most: float, *, open: bool = False) -> str:  # noqa: A002
-    """``not be negative``, ``lie between 0 and 1``, ...; nothing where all numbers are allowed."""
+def in_range(least: float, most: float, *, ends: Ends = "[]") -> str:
+    """``not be negative``, ``lie in [0, 1]``, ...; nothing where all numbers are allowed."""
     if np.isfinite(least) and np.isfinite(most):
-        return f"lie {'strictly ' * open}between {least:g} and {most:g}"
+        return f"lie in {ends[0]}{least:g}, {most:g}{ends[1]}"
     if np.isfinite(most):
-        return f"{'be below' if open else 'not exceed'} {most:g}"
+        return f"{'be below' if ends[1] == ')' else 'not exceed'} {most:g}"
     if least == 0.0:
-        return "be positive" if open else "not be negative"
+        return "be positive" if ends[0] == "(" else "not be negative"
     if 0.0 < least < 1.0:
         return f"be positive (at least {least:g})"
-    return f"be {'above' if open else 'at least'} {least:g}" if np.isfinite(least) else ""
+    above = "above" if ends[0] == "(" else "at least"
+    return f"be {above} {least:g}" if np.isfinite(least) else ""
 
 
 def documented(cls: C) -> C:

@@ -163,8 +163,8 @@ def word(name: str, value: Any) -> str:
 
 def one_of(name: str, value: Any, words: Any, other: str = "") -> None:
     """Refuse what is none of the words of a ``Literal``; ``other`` says what may be given too."""
-    if value not in get_args(words):
-        known = ", ".join(get_args(words))
+    if not any(type(value) is type(word) and value == word for word in get_args(words)):
+        known = ", ".join(map(str, get_args(words)))
         raise ValueError(f"{name} must be one of {known}{other}, got {shown(value)}")
 
 

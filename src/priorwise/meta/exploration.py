@@ -3,14 +3,20 @@ to episode.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Protocol, final, runtime_checkable
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError, shown
 from priorwise.core.hashing import mix
+from priorwise.core.parameters import (
+    Checked,
+    Count,
+    documented,
+)
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.trajectories import joined
@@ -54,37 +60,39 @@ def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> 
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class OneArmBlocks:
     """Arm 1 in the first T/A episodes, arm 2 in the next T/A, and so on (the exploration of the
     Beta theorem).
 
     Where A does not divide T, the first blocks have one episode more.
 
-    Parameters
-    ----------
-    arms
-        Number of arms.
-    rounds
-        Rounds at the start of an episode that pull the block's arm; by default all.
-    then
-        The policy of the rounds after; fit on the first ``rounds`` pulls only if there is one.
-
     """
 
-    arms: int
-    rounds: int | None = None
-    then: Policy | None = None
+    arms: int = field(validator=Count("Number of arms."))
+    rounds: int | None = field(
+        default=None,
+        validator=Count(
+            "Rounds at the start of an episode that pull the block's arm; by default all."
+        ),
+    )
+    then: Policy | None = field(
+        default=None,
+        validator=Checked(
+            "The policy of the rounds after; fit on the first ``rounds`` pulls only if there is "
+            "one.",
+            argument_checks.policy,
+        ),
+    )
 
-    def __post_init__(self) -> None:
-        validation.count("arms", self.arms)
-        if self.rounds is not None:
-            validation.count("rounds", self.rounds)
+    def __attrs_post_init__(self) -> None:
         if (self.rounds is None) != (self.then is None):
-            after = "then plays the rounds after the first ones"
-            raise ValueError(f"rounds and then belong together: {after}; give both or none")
-        if self.then is not None:
-            argument_checks.policy("then", self.then)
+            raise ArgumentError(
+                "rounds",
+                "and then belong together",
+                cure="give both or none: then plays the rounds after the first ones",
+            )
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One block per arm; nothing is drawn."""
@@ -97,7 +105,8 @@ class OneArmBlocks:
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class PairedArms:
     """Two arms drawn uniformly, the same in two consecutive episodes (the exploration of the
     difference estimator).
@@ -107,23 +116,17 @@ class PairedArms:
     ...)``, and those episodes are played together. An odd episode at the end plays a pair on its
     own, which the estimator leaves out.
 
-    Parameters
-    ----------
-    arms
-        Number of arms.
-    then
-        The policy from the third round on; by default the second arm goes on to the end. Fit on the
-        first two pulls either way.
-
     """
 
-    arms: int
-    then: Policy | None = None
-
-    def __post_init__(self) -> None:
-        validation.count("arms", self.arms)
-        if self.then is not None:
-            argument_checks.policy("then", self.then)
+    arms: int = field(validator=Count("Number of arms."))
+    then: Policy | None = field(
+        default=None,
+        validator=Checked(
+            "The policy from the third round on; by default the second arm goes on to the end. "
+            "Fit on the first two pulls either way.",
+            argument_checks.policy,
+        ),
+    )
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One segment per pair of arms that was drawn."""

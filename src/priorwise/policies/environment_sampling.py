@@ -6,50 +6,56 @@ k-Monte-Carlo algorithms, whatever it computes from them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, sizes, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import drawn_environments
 from priorwise.core.errors import shown
+from priorwise.core.parameters import (
+    Checked,
+    documented,
+)
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import check_law, environment_law, repeated
+from priorwise.policies.shared import draws_of
 from priorwise.theory import enumeration
 from priorwise.theory.action_laws import ActionLaw, BestActionBelief, RealActionLaw
 
 
+def check_rule(name: str, rule: Callable[[Any, Seen], Any]) -> None:
+    """Check that a rule takes what is drawn."""
+    argument_checks.function(name, rule, "environments", "seen")
+
+
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class EnvironmentSampling(Allocates):
     """Any rule on k drawn environments.
 
-    Parameters
-    ----------
-    k
-        Number of draws.
-    rule
-        Function of the drawn environments and of ``seen`` that returns each action's probability,
-        ``(task, arm)``. If actions are real numbers, it returns the actions, ``(task,)`` or
-        ``(task, size)``. Drawn environments have ``values(seen)``, the value of each action now,
-        ``(task, draw, arm)``, and more of what the family draws:
+    The rule is a function of the drawn environments and of ``seen`` that returns each action's
+    probability, ``(task, arm)``. If actions are real numbers, it returns them, ``(task,)`` or
+    ``(task, size)``. Drawn environments have ``values(seen)``, the value of each action now,
+    ``(task, draw, arm)``, and more of what the family draws:
 
-        * Gaussian, linear, logistic: ``weights`` ``(task, draw, dim)``, of arms or of features
-        * normal-gamma: ``means`` and ``variances`` ``(task, draw, arm)``
-        * finite: ``points``, the number of the possible task, ``(task, draw)``, and ``means``
-        * tabular and finite MDPs: ``transitions``, ``rewards``; finite ones also ``points``
-        * finite POMDPs: ``points``, ``transitions``, ``observations``, ``rewards``, and ``states``,
-          the belief about the hidden state if it is that candidate
-        * particles: ``parameters`` ``(task, draw, d)``
-        * mixtures: ``components`` ``(task, draw)`` and ``parts``, the draws of each component
-        * linear-quadratic systems: ``parameters`` and ``best_actions(seen)``, and no values
+    * Gaussian, linear, logistic: ``weights`` ``(task, draw, dim)``, of arms or of features
+    * normal-gamma: ``means`` and ``variances`` ``(task, draw, arm)``
+    * finite: ``points``, the number of the possible task, ``(task, draw)``, and ``means``
+    * tabular and finite MDPs: ``transitions``, ``rewards``; finite ones also ``points``
+    * finite POMDPs: ``points``, ``transitions``, ``observations``, ``rewards``, and ``states``,
+      the belief about the hidden state if it is that candidate
+    * particles: ``parameters`` ``(task, draw, d)``
+    * mixtures: ``components`` ``(task, draw)`` and ``parts``, the draws of each component
+    * linear-quadratic systems: ``parameters`` and ``best_actions(seen)``, and no values
 
-        Others, and custom beliefs without ``sample_environments``, have the values alone.
+    Others, and custom beliefs without ``sample_environments``, have the values alone.
 
     Examples
     --------
@@ -63,12 +69,26 @@ class EnvironmentSampling(Allocates):
 
     """
 
-    k: int
-    rule: Callable[[Any, Seen], Any]
-
-    def __post_init__(self) -> None:
-        sizes.check_draws("k", validation.count("k", self.k))
-        argument_checks.function("rule", self.rule, "environments", "seen")
+    k: int = field(validator=Checked("Number of draws.", draws_of))
+    rule: Callable[[Any, Seen], Any] = field(
+        validator=Checked(
+            "Function of the drawn environments and of ``seen`` that returns each action's "
+            "probability, ``(task, arm)``. If actions are real numbers, it returns the actions, "
+            "``(task,)`` or ``(task, size)``. Drawn environments have ``values(seen)``, the "
+            "value of each action now, ``(task, draw, arm)``, and more of what the family draws: "
+            "* Gaussian, linear, logistic: ``weights`` ``(task, draw, dim)``, of arms or of "
+            "features * normal-gamma: ``means`` and ``variances`` ``(task, draw, arm)`` * "
+            "finite: ``points``, the number of the possible task, ``(task, draw)``, and "
+            "``means`` * tabular and finite MDPs: ``transitions``, ``rewards``; finite ones also "
+            "``points`` * finite POMDPs: ``points``, ``transitions``, ``observations``, "
+            "``rewards``, and ``states``, the belief about the hidden state if it is that "
+            "candidate * particles: ``parameters`` ``(task, draw, d)`` * mixtures: "
+            "``components`` ``(task, draw)`` and ``parts``, the draws of each component * "
+            "linear-quadratic systems: ``parameters`` and ``best_actions(seen)``, and no values "
+            "Others, and custom beliefs without ``sample_environments``, have the values alone.",
+            check_rule,
+        )
+    )
 
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> Any:
         """``a ~ f(environment_1, ..., environment_k)``."""

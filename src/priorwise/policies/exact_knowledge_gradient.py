@@ -2,14 +2,19 @@
 one pull or of the best number of them.
 """
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core.choosing import level, ties
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
 from priorwise.core.lookahead import RepeatedLookaheadBelief, numbers_of_pulls
+from priorwise.core.parameters import (
+    Checked,
+    Choice,
+    documented,
+)
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
@@ -25,35 +30,40 @@ class Plan(NamedTuple):
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class ExactKnowledgeGradient(shared.Scored):
     """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a'
     given r_a]]``, computed exactly.
 
-    Parameters
-    ----------
-    alpha
-        As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``"online"`` is the
-        online knowledge gradient of Ryzhov, Powell and Frazier (2012): this pull's mean plus what
-        it teaches, times the pulls left.
-    pulls
-        ``"best"``: value an arm by the best number m of further pulls of it, with N left: ``V_a =
-        max_m [m E[mu_a] + (N - m) E[max_b E[mu_b given m rewards of a]]]``. For rare events, of
-        which a single pull teaches next to nothing; ``alpha`` has to be ``"online"``.
-
     """
 
-    alpha: shared.Alpha = "online"
-    pulls: Literal[1, "best"] = 1
+    alpha: shared.Alpha = field(
+        default="online",
+        validator=Checked(
+            "As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``'online'`` "
+            "is the online knowledge gradient of Ryzhov, Powell and Frazier (2012): this pull's "
+            "mean plus what it teaches, times the pulls left.",
+            shared.check_alpha,
+        ),
+    )
+    pulls: Literal[1, "best"] = field(
+        default=1,
+        validator=Choice(
+            "``'best'``: value an arm by the best number m of further pulls of it, with N left: "
+            "``V_a = max_m [m E[mu_a] + (N - m) E[max_b E[mu_b given m rewards of a]]]``. For "
+            "rare events, of which a single pull teaches next to nothing; ``alpha`` has to be "
+            "``'online'``.",
+            Literal[1, "best"],
+        ),
+    )
 
-    def __post_init__(self) -> None:
-        shared.check_alpha(self.alpha)
-        if isinstance(self.pulls, bool) or self.pulls not in (1, "best"):
-            raise ValueError(f"pulls must be 1 or 'best', got {shown(self.pulls)}")
-        if self.pulls == "best" and not (isinstance(self.alpha, str) and self.alpha == "online"):
-            raise ValueError(
-                "pulls='best' counts the pulls that are left and needs alpha='online', got "
-                f"{shown(self.alpha)}"
+    def __attrs_post_init__(self) -> None:
+        if self.pulls == "best" and self.alpha != "online":
+            raise ArgumentError(
+                "alpha",
+                "must be 'online' with pulls='best', which counts the pulls left",
+                got=self.alpha,
             )
 
     @property

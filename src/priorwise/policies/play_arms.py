@@ -1,12 +1,17 @@
 """Explore by given arms first, then any policy."""
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
+from priorwise.core.errors import ArgumentTypeError
+from priorwise.core.parameters import (
+    Checked,
+    documented,
+)
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -17,33 +22,31 @@ from priorwise.policies.shared import Then
 from priorwise.theory.action_laws import ActionLaw, tied_law
 
 
+def check_arms(name: str, arms: tuple[int, ...]) -> None:
+    """Check that there are arms to play."""
+    if not isinstance(arms, tuple) or not arms:
+        raise ArgumentTypeError(name, "must be a tuple with at least one arm", got=arms)
+    for arm in arms:
+        validation.count(name, arm, least=0)
+
+
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class PlayArms(Then):
     """Play given arms one after the other, then a policy, or without one the last of them to the
     end.
 
     A task to which the arm is not available plays any that is.
 
-    Parameters
-    ----------
-    arms
-        The arms of the first rounds, in order.
-    then
-        The policy of the rounds after.
-
     """
 
-    arms: tuple[int, ...]
-    then: Policy | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.arms, tuple) or not self.arms:
-            raise TypeError(f"arms must be a tuple with at least one arm, got {self.arms!r}")
-        for arm in self.arms:
-            validation.count("arms", arm, least=0)
-        if self.then is not None:
-            argument_checks.policy("then", self.then)
+    arms: tuple[int, ...] = field(
+        validator=Checked("The arms of the first rounds, in order.", check_arms)
+    )
+    then: Policy | None = field(
+        default=None, validator=Checked("The policy of the rounds after.", argument_checks.policy)
+    )
 
     @property
     def rounds(self) -> int:

@@ -7,13 +7,17 @@ n-Monte-Carlo"; k-shot Thompson sampling is Algorithm 1).
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, sizes, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import level, pick
+from priorwise.core.parameters import (
+    Checked,
+    documented,
+)
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -21,6 +25,7 @@ from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import check_law, sampling_law
+from priorwise.policies.shared import draws_of
 from priorwise.theory.action_laws import ActionLaw
 from priorwise.theory.enumeration import EnumerableBelief
 
@@ -95,33 +100,33 @@ def sampling_tiles(
     return PolicyTiles(np.zeros(1), sizes, kernels.posterior_sampling, policy.uses, once)
 
 
+def check_rule(name: str, rule: NamedRule | Rule) -> None:
+    """Check that a rule has a known name, or takes the values."""
+    if callable(rule):
+        argument_checks.function(name, rule, "values", "seen")
+    else:
+        validation.one_of(name, rule, NamedRule, " or a function")
+
+
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class PosteriorSampling(SamplingPolicy):
-    """Any rule on k posterior draws.
+    """Any rule on k posterior draws."""
 
-    Parameters
-    ----------
-    k
-        Number of draws.
-    rule
-        ``"max"``: the arm with the largest value in any draw. ``"sum"``: the arm with the largest
-        sum over the draws; the larger k, the closer to the largest posterior mean. ``"softmax"``:
-        an arm with probability proportional to the exponential of its sum. Or a function of the
-        values ``(task, draw, arm)`` and of ``seen`` (which tells the step) that returns each arm's
-        probability, ``(task, arm)``; values of arms that are not available are -inf.
-
-    """
-
-    k: int
-    rule: NamedRule | Rule = "max"
-
-    def __post_init__(self) -> None:
-        sizes.check_draws("k", validation.count("k", self.k))
-        if not callable(self.rule):
-            validation.one_of("rule", self.rule, NamedRule, " or a function")
-        else:
-            argument_checks.function("rule", self.rule, "values", "seen")
+    k: int = field(validator=Checked("Number of draws.", draws_of))
+    rule: NamedRule | Rule = field(
+        default="max",
+        validator=Checked(
+            "``'max'``: the arm with the largest value in any draw. ``'sum'``: the arm with the "
+            "largest sum over the draws; the larger k, the closer to the largest posterior mean. "
+            "``'softmax'``: an arm with probability proportional to the exponential of its sum. "
+            "Or a function of the values ``(task, draw, arm)`` and of ``seen`` (which tells the "
+            "step) that returns each arm's probability, ``(task, arm)``; values of arms that are "
+            "not available are -inf.",
+            check_rule,
+        ),
+    )
 
     @property
     def draws(self) -> int:  # type: ignore[override]

@@ -10,30 +10,28 @@ per step given the history. Counting the draw as an action, trajectories differ 
 eps`` with R redraws: :func:`~priorwise.sensitivity.pomdp_trajectory_bound` with ``redraws=R``.
 """
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
+from priorwise.core.parameters import (
+    Checked,
+    Count,
+    documented,
+)
 from priorwise.core.protocols import EnvironmentBelief, Seen
 from priorwise.core.streams import Stream
-from priorwise.policies.posterior_sampling import NamedRule, PosteriorSampling, Rule
+from priorwise.policies.posterior_sampling import NamedRule, PosteriorSampling, Rule, check_rule
+from priorwise.policies.shared import draws_of
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class RoundSampling:
     """Choose by a rule from the values of k environments that are drawn once a round.
-
-    Parameters
-    ----------
-    k
-        Number of environments; with more than one and the rule ``"max"`` the policy is optimistic.
-    rule
-        As for :class:`~priorwise.policies.PosteriorSampling`.
-    steps
-        Steps for which draws are kept, as a rule those of a round.
 
     Examples
     --------
@@ -45,14 +43,21 @@ class RoundSampling:
 
     needs: ClassVar[tuple[type, ...]] = (EnvironmentBelief,)
 
-    k: int = 1
-    rule: NamedRule | Rule = "max"
-    _: KW_ONLY
-    steps: int
-
-    def __post_init__(self) -> None:
-        self._chooser()
-        validation.count("steps", self.steps)
+    k: int = field(
+        default=1,
+        validator=Checked(
+            "Number of environments; with more than one and the rule ``'max'`` the policy is "
+            "optimistic.",
+            draws_of,
+        ),
+    )
+    rule: NamedRule | Rule = field(
+        default="max",
+        validator=Checked("As for :class:`~priorwise.policies.PosteriorSampling`.", check_rule),
+    )
+    steps: int = field(
+        kw_only=True, validator=Count("Steps for which draws are kept, as a rule those of a round.")
+    )
 
     def _chooser(self) -> PosteriorSampling:
         return PosteriorSampling(self.k, self.rule)

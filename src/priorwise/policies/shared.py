@@ -8,7 +8,8 @@ import numpy as np
 
 from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import level, pick
-from priorwise.core.errors import shown
+from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import Number
 from priorwise.core.protocols import Seen, SizedMeanBelief, monte_carlo_n, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import CompiledPolicy, FamilyTiles, PolicyTiles, Tile
@@ -33,22 +34,26 @@ def alphas_to(alpha: Alpha, horizon: int) -> FloatArray:
     return np.array([alpha_at(alpha, step, horizon) for step in range(1, horizon + 1)])
 
 
-def check_alpha(alpha: Alpha) -> None:
+def check_alpha(name: str, alpha: Alpha) -> None:
     """Check the parameter when a policy is made."""
     if callable(alpha):
-        argument_checks.function("alpha", alpha, "step", "horizon")
+        argument_checks.function(name, alpha, "step", "horizon")
     elif not (isinstance(alpha, str) and alpha == "online"):
         _check_alpha(alpha)
 
 
 def _check_alpha(value: object) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating)):
-        what = "a number, 'online' or a function of (step, horizon)"
-        raise ValueError(f"alpha must be {what}, got {shown(value)}")
-    number = validation.number("alpha", value)
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"alpha must lie in [0, 1], got {number:g}")
-    return number
+        what = "must be a number, 'online' or a function of (step, horizon)"
+        raise ArgumentError("alpha", what, got=value)
+    return Number("", 0.0, 1.0).checked("alpha", value, None)
+
+
+def draws_of(name: str, value: int) -> int:
+    """Return a number of draws that fits into memory."""
+    draws = validation.count(name, value)
+    sizes.check_draws(name, draws)
+    return draws
 
 
 def mean_sizes(belief: Any, seen: Seen) -> FloatArray:

@@ -3,13 +3,19 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
-from priorwise.core import sizes, validation
+from attrs import field, frozen
+
 from priorwise.core.choosing import pick
+from priorwise.core.parameters import (
+    Checked,
+    documented,
+)
 from priorwise.core.protocols import Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.laws import sampling_law
 from priorwise.policies.posterior_sampling import SamplingPolicy, sampling_tiles
+from priorwise.policies.shared import draws_of
 from priorwise.theory.action_laws import ActionLaw, BestActionBelief, RealActionLaw
 
 
@@ -45,16 +51,15 @@ class ThompsonSampling(SamplingPolicy):
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class KShotThompson(SamplingPolicy):
     """Play the arm that looks best in any of k posterior draws; more optimistic with larger k."""
 
-    k: int
+    k: int = field(validator=Checked("", draws_of))
+
     rule: ClassVar = "max"
     tiles = sampling_tiles
-
-    def __post_init__(self) -> None:
-        sizes.check_draws("k", validation.count("k", self.k))
 
     @property
     def draws(self) -> int:  # type: ignore[override]

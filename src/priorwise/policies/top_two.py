@@ -1,46 +1,49 @@
 """Top-two Thompson sampling: for finding the best arm rather than for earning."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, sizes, validation
+from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
+from priorwise.core.parameters import (
+    Checked,
+    Number,
+    documented,
+)
 from priorwise.core.protocols import Belief, Seen, SeparableBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.policies.allocation import Allocates
 from priorwise.policies.laws import sampling_law
+from priorwise.policies.shared import draws_of
 from priorwise.theory.action_laws import ActionLaw
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class TopTwoThompson(Allocates):
     """Play the best arm of a posterior draw, or with probability 1 - share that of a draw which
     disagrees (Russo 2016).
-
-    Parameters
-    ----------
-    share
-        Probability of playing the first draw's best arm.
-    most_draws
-        How many draws to try; if all agree on the best arm, it is played.
 
     """
 
     uses: ClassVar[frozenset[str]] = frozenset({"draw", "draw_each"})
 
-    share: float = 0.5
-    most_draws: int = 256
-
-    def __post_init__(self) -> None:
-        if not 0.0 < validation.number("share", self.share) <= 1.0:
-            raise ValueError(f"share must lie in (0, 1], got {self.share:g}")
-        sizes.check_draws("most_draws", validation.count("most_draws", self.most_draws))
+    share: float = field(
+        default=0.5,
+        validator=Number("Probability of playing the first draw's best arm.", 0.0, 1.0, ends="(]"),
+    )
+    most_draws: int = field(
+        default=256,
+        validator=Checked(
+            "How many draws to try; if all agree on the best arm, it is played.", draws_of
+        ),
+    )
 
     def monte_carlo_n(self, arms: int) -> int:
         """Return ``1 + (1 - share) most_draws``, rounded up: one draw, and with probability 1 -

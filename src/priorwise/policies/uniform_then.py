@@ -1,9 +1,15 @@
 """Explore at random first, then any policy."""
 
-from dataclasses import dataclass
 from typing import Any, final
 
-from priorwise.core import argument_checks, validation
+from attrs import field, frozen
+
+from priorwise.core import argument_checks
+from priorwise.core.parameters import (
+    Checked,
+    Count,
+    documented,
+)
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -16,18 +22,12 @@ from priorwise.theory.action_laws import ActionLaw
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class UniformThen(Then):
     """Play any available arm in the first rounds of an episode, then a policy.
 
     What the rounds before taught is in the belief that the policy then sees.
-
-    Parameters
-    ----------
-    rounds
-        How many rounds are uniform.
-    then
-        The policy of the rounds after.
 
     Examples
     --------
@@ -37,12 +37,10 @@ class UniformThen(Then):
 
     """
 
-    rounds: int
-    then: Policy
-
-    def __post_init__(self) -> None:
-        validation.count("rounds", self.rounds, least=0)
-        argument_checks.policy("then", self.then)
+    rounds: int = field(validator=Count("How many rounds are uniform.", 0))
+    then: Policy = field(
+        validator=Checked("The policy of the rounds after.", argument_checks.policy)
+    )
 
     @by_step
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:

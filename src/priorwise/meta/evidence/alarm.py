@@ -1,20 +1,38 @@
 """An alarm when tasks contradict a prior, with a false-alarm rate that holds at any time."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
+from attrs import evolve, field, frozen
 
-from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentError, ArgumentTypeError
+from priorwise.core.parameters import (
+    Checked,
+    Number,
+    documented,
+)
 from priorwise.core.protocols import Prior
 from priorwise.core.trajectories import Trajectory
 from priorwise.families.registry import ask
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 
+def check_watched(name: str, prior: Prior) -> None:
+    """Check that a prior tells how likely tasks are."""
+    argument_checks.fixed_prior(name, prior)
+    ask(prior, "log_marginal", "Alarm", name)
+
+
+def check_evidence(name: str, value: float) -> None:
+    """Check for a number, which may be infinite."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value):
+        raise ArgumentTypeError(name, "must be a number, as observe() leaves it", got=value)
+
+
 @final
-@dataclass(frozen=True, eq=False)
+@documented
+@frozen(eq=False, slots=False)
 class Alarm:
     """Watches whether tasks follow a prior: a test that may be looked at after every task.
 
@@ -25,42 +43,31 @@ class Alarm:
     many. It is stated for tasks that follow ``prior`` exactly; with a fitted one, choose an
     ``other`` wider than the error of the fit.
 
-    Parameters
-    ----------
-    prior
-        The prior that is held.
-    other
-        What the tasks may follow instead: a wider prior, an older one, or a mixture of several.
-    level
-        False-alarm rate.
-
     """
 
-    prior: Prior
-    other: Prior
-    level: float = 0.01
-    log_evidence: float = 0.0
-    largest: float = 0.0
+    prior: Prior = field(validator=Checked("The prior that is held.", check_watched))
+    other: Prior = field(
+        validator=Checked(
+            "What the tasks may follow instead: a wider prior, an older one, or a mixture of "
+            "several.",
+            check_watched,
+        )
+    )
+    level: float = field(default=0.01, validator=Number("False-alarm rate.", 0.0, 1.0, ends="()"))
+    log_evidence: float = field(default=0.0, validator=Checked("", check_evidence))
+    largest: float = field(default=0.0, validator=Checked("", check_evidence))
 
-    def __post_init__(self) -> None:
-        for name, prior in (("prior", self.prior), ("other", self.other)):
-            argument_checks.fixed_prior(name, prior)
-            ask(prior, "log_marginal", "Alarm", name)
+    def __attrs_post_init__(self) -> None:
         if self.prior.arms != self.other.arms:
             arms = f"{self.prior.arms} and {self.other.arms}"
-            raise ValueError(f"prior and other must have the same arms, but have {arms}")
-        pair: tuple[Any, Any] = self.prior, self.other
-        ours, theirs = (type(each.reward_law).__name__ for each in pair)
+            raise ArgumentError("prior and other", "must have the same arms", got=arms)
+        ours, theirs = (
+            type(getattr(each, "reward_law", None)).__name__ for each in (self.prior, self.other)
+        )
         if ours != theirs:
-            raise ValueError(
-                f"prior and other must have the same kind of rewards, but have {ours} and {theirs}"
+            raise ArgumentError(
+                "prior and other", "must have the same kind of rewards", got=f"{ours} and {theirs}"
             )
-        validation.share("level", self.level)
-        # may be infinite
-        for name, value in (("log_evidence", self.log_evidence), ("largest", self.largest)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or np.isnan(value):
-                wrong = shown(value)
-                raise TypeError(f"{name} must be a number, as observe() leaves it, got {wrong}")
 
     def observe(self, played: Trajectory) -> Self:
         """Add tasks, in their order.
@@ -81,7 +88,7 @@ class Alarm:
         path[np.logical_or.accumulate(gone) | (self.log_evidence == -np.inf)] = -np.inf
         path[np.logical_or.accumulate(sure) | (self.log_evidence == np.inf)] = np.inf
         largest = float(max(self.largest, path.max()))
-        return replace(self, log_evidence=float(path[-1]), largest=largest)
+        return evolve(self, log_evidence=float(path[-1]), largest=largest)
 
     @property
     def raised(self) -> bool:

@@ -6,11 +6,21 @@ policy's choices depend on what it saw and not on the parameters. Moment estimat
 pulls and must not be used here.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, final
 
-from priorwise.core import argument_checks, validation
-from priorwise.core.errors import shown
+from attrs import evolve, field, frozen
+
+from priorwise.core import argument_checks
+from priorwise.core.errors import ArgumentError
+from priorwise.core.parameters import (
+    Checked,
+    Count,
+    Instance,
+    Number,
+    Role,
+    documented,
+)
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
@@ -38,23 +48,23 @@ class Schedule(Protocol):
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class Geometric:
     """Fit again whenever the number of tasks has grown by a ratio: 1, 2, 3, ..., then ever more
     rarely.
 
-    Parameters
-    ----------
-    ratio
-        The fits of n episodes cost about ``1 / (ratio - 1)`` times as much as one fit of n tasks.
-
     """
 
-    ratio: float = 1.2
-
-    def __post_init__(self) -> None:
-        if validation.number("ratio", self.ratio) <= 1.0:
-            raise ValueError(f"ratio must be above 1, got {self.ratio:g}")
+    ratio: float = field(
+        default=1.2,
+        validator=Number(
+            "The fits of n episodes cost about ``1 / (ratio - 1)`` times as much as one fit of n "
+            "tasks.",
+            1.0,
+            ends="()",
+        ),
+    )
 
     def after(self, episodes: int) -> int:
         """``max(n + 1, floor(ratio n))``."""
@@ -62,14 +72,11 @@ class Geometric:
 
 
 @final
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Every:
     """Fit again after each so many episodes."""
 
-    episodes: int
-
-    def __post_init__(self) -> None:
-        validation.count("episodes", self.episodes)
+    episodes: int = field(validator=Count())
 
     def after(self, episodes: int) -> int:
         """``n + episodes``."""
@@ -96,63 +103,73 @@ class Learned:
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class EmpiricalBayes:
-    """Fit the prior to all past tasks now and then, and play with it in between.
+    """Fit the prior to all past tasks now and then, and play with it in between."""
 
-    Parameters
-    ----------
-    estimator
-        Fits the prior, warm-started from the fit before; one that allows for adaptive choices, such
-        as a marginal likelihood. If it raises a ValueError on fewer than 50 tasks, these are taken
-        to be too few, the prior before is held on, and the state's ``problem`` says why. A noise
-        that it leaves open is that of the start.
-    policy
-        What plays.
-    schedule
-        When to fit again: :class:`Geometric` or :class:`Every`.
-    hold
-        How to turn a fit into the prior that is held. By default as fitted; but a normal prior is
-        widened by the uncertainty of its mean (:class:`~priorwise.meta.learners.rules.Widened`)
-        for every policy that is not a
-        :class:`~priorwise.policies.posterior_sampling.SamplingPolicy`: those do not choose from
-        posterior draws alone, may not explore by themselves, and would not come back to an arm
-        whose fitted mean is too low by accident. Other families are held as fitted.
-    start
-        The prior believed before the first fit, and the place where that fit begins. By default the
-        vague prior of the tasks (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0
-        and the covariance of the noise, Beta(1, 1), or uniform); the fit then finds its own place
-        to begin.
-    watch
-        Look for a change of the law of tasks, and start learning again from the tasks after it
-        (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are taken to follow one
-        law for ever.
+    estimator: Estimator = field(
+        validator=Checked(
+            "Fits the prior, warm-started from the fit before; one that allows for adaptive "
+            "choices, such as a marginal likelihood. If it raises a ValueError on fewer than 50 "
+            "tasks, these are taken to be too few, the prior before is held on, and the state's "
+            "``problem`` says why. A noise that it leaves open is that of the start.",
+            argument_checks.estimator,
+        )
+    )
+    policy: Policy = field(
+        factory=ThompsonSampling, validator=Checked("What plays.", argument_checks.player)
+    )
+    schedule: Schedule = field(
+        factory=Geometric,
+        validator=Role(
+            "When to fit again: :class:`Geometric` or :class:`Every`.",
+            "a schedule such as Every(10)",
+            ("after",),
+        ),
+    )
+    hold: PriorRule | None = field(
+        default=None,
+        validator=Role(
+            "How to turn a fit into the prior that is held. By default as fitted; but a normal "
+            "prior is widened by the uncertainty of its mean "
+            "(:class:`~priorwise.meta.learners.rules.Widened`) for every policy that is not a "
+            ":class:`~priorwise.policies.posterior_sampling.SamplingPolicy`: those do not choose "
+            "from posterior draws alone, may not explore by themselves, and would not come back "
+            "to an arm whose fitted mean is too low by accident. Other families are held as "
+            "fitted.",
+            "a rule such as Widened()",
+            ("hold",),
+        ),
+    )
+    start: Prior | None = field(
+        default=None,
+        validator=Checked(
+            "The prior believed before the first fit, and the place where that fit begins. By "
+            "default the vague prior of the tasks "
+            "(:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0 and the covariance "
+            "of the noise, Beta(1, 1), or uniform); the fit then finds its own place to begin.",
+            argument_checks.prior,
+        ),
+    )
+    watch: Watch | None = field(
+        default=None,
+        validator=Instance(
+            "Look for a change of the law of tasks, and start learning again from the tasks "
+            "after it (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are "
+            "taken to follow one law for ever.",
+            Watch,
+            "a Watch(...) or None",
+        ),
+    )
 
-    """
-
-    estimator: Estimator
-    policy: Policy = field(default_factory=ThompsonSampling)
-    schedule: Schedule = field(default_factory=Geometric)
-    hold: PriorRule | None = None
-    start: Prior | None = None
-    watch: Watch | None = None
-
-    def __post_init__(self) -> None:
-        argument_checks.estimator("estimator", self.estimator)
-        argument_checks.policy("policy", self.policy, memory=True)
-        argument_checks.role("schedule", self.schedule, "a schedule such as Every(10)", "after")
-        if self.hold is not None:
-            argument_checks.role("hold", self.hold, "a rule such as Widened()", "hold")
-        if self.start is not None:
-            argument_checks.prior("start", self.start)
-        if self.watch is not None and not isinstance(self.watch, Watch):
-            wrong = shown(self.watch)
-            raise TypeError(f"watch must be a Watch(...) or None, got {wrong}")
+    def __attrs_post_init__(self) -> None:
         if not getattr(self.estimator, "adaptive", True) and not isinstance(self.policy, Uniform):
-            raise ValueError(
-                "estimator must allow for choices that followed rewards, which "
-                f"{type(self.estimator).__name__} does not: take a "
-                "marginal likelihood, or explore uniformly first with ExploreThenCommit"
+            name = type(self.estimator).__name__
+            raise ArgumentError(
+                "estimator",
+                f"must allow for choices that followed rewards, unlike {name}",
+                cure="use a marginal likelihood, or explore first: ExploreThenCommit",
             )
 
     def init(self, setting: Setting) -> Learned:
@@ -168,7 +185,7 @@ class EmpiricalBayes:
         """Hold one prior until the next fit."""
         left = state.stop_at - state.episodes
         if state.held is not None:
-            return replace(state.held, episodes=left)
+            return evolve(state.held, episodes=left)
         believed = state.start
         if state.fit is not None:
             believed = for_arms(self._rule(state.fit).hold(state.fit, rng), state.arms)

@@ -6,10 +6,17 @@ estimators unbiased, and costs most of what the exploration episodes could have 
 :class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes` does without.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, final, runtime_checkable
 
-from priorwise.core import argument_checks, validation
+from attrs import field, frozen
+
+from priorwise.core import argument_checks
+from priorwise.core.parameters import (
+    Checked,
+    Count,
+    documented,
+)
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory, joined
@@ -49,28 +56,17 @@ class Explored:
     fit: PriorFit | None  # once there is nothing left to explore
 
 
+def check_exploring(name: str, value: Prior | Exploring) -> None:
+    """Check for a prior, or for what makes one from the tasks so far."""
+    if not isinstance(value, Exploring):
+        argument_checks.prior(name, value)
+
+
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class ExploreThenCommit:
     """Explore for a number of episodes, fit once, and hold the fitted prior.
-
-    Parameters
-    ----------
-    episodes
-        T0, the number of exploration episodes.
-    estimator
-        Fits the prior to them; it must suit the exploration. A noise that it leaves open is taken
-        from the tasks.
-    exploration
-        What plays in them: a policy, or an object with ``segments(episodes, seed=...)`` where the
-        policy changes between episodes.
-    policy
-        What plays afterwards.
-    exploring_with
-        The prior that the exploration holds, if it looks at one;
-        :class:`~priorwise.families.gaussian.running_mean.RunningMean` for the mean of the first
-        pulls so far. By default the prior that knows nothing of the law of tasks
-        (:attr:`~priorwise.meta.learners.learner.Setting.blank`).
 
     Examples
     --------
@@ -90,18 +86,31 @@ class ExploreThenCommit:
 
     """
 
-    episodes: int
-    estimator: Estimator
-    exploration: Policy | Exploration = field(default_factory=Uniform)
-    policy: Policy = field(default_factory=ThompsonSampling)
-    exploring_with: Prior | Exploring | None = None
+    episodes: int = field(validator=Count("T0, the number of exploration episodes."))
+    estimator: Estimator = field(
+        validator=Checked(
+            "Fits the prior to them; it must suit the exploration. A noise that it leaves open is "
+            "taken from the tasks.",
+            argument_checks.estimator,
+        )
+    )
+    exploration: Policy | Exploration = field(factory=Uniform)
+    policy: Policy = field(
+        factory=ThompsonSampling,
+        validator=Checked("What plays afterwards.", argument_checks.player),
+    )
+    exploring_with: Prior | Exploring | None = field(
+        default=None,
+        validator=Checked(
+            "The prior that the exploration holds, if it looks at one; "
+            ":class:`~priorwise.families.gaussian.running_mean.RunningMean` for the mean of the "
+            "first pulls so far. By default the prior that knows nothing of the law of tasks "
+            "(:attr:`~priorwise.meta.learners.learner.Setting.blank`).",
+            check_exploring,
+        ),
+    )
 
-    def __post_init__(self) -> None:
-        validation.count("episodes", self.episodes)
-        argument_checks.estimator("estimator", self.estimator)
-        argument_checks.policy("policy", self.policy, memory=True)
-        if self.exploring_with is not None and not isinstance(self.exploring_with, Exploring):
-            argument_checks.prior("exploring_with", self.exploring_with)
+    def __attrs_post_init__(self) -> None:
         segments(self.exploration, self.episodes, seed=0)
 
     def init(self, setting: Setting) -> Explored:

@@ -6,12 +6,19 @@ played. Between two changes of mind a learner holds one prior, so that the tasks
 one call of the compiled loop.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, final
 
 import numpy as np
+from attrs import field, frozen
 
-from priorwise.core import argument_checks, validation
+from priorwise.core import argument_checks
+from priorwise.core.parameters import (
+    Checked,
+    Count,
+    Role,
+    Seed,
+    documented,
+)
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
@@ -22,18 +29,15 @@ FOREVER: Final = 1 << 62
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False, slots=False)
 class Setting:
     """What is known about the tasks before the first one: all but the law they are drawn from."""
 
-    truth: Prior = field(repr=False)  # for oracles; learners read `blank`
-    horizon: int
-    seed: int = 0  # of what a learner draws before the first task; another one in each replicate
-
-    def __post_init__(self) -> None:
-        argument_checks.role("truth", self.truth, "a prior")
-        validation.count("horizon", self.horizon)
-        validation.seed(self.seed)
+    truth: Prior = field(
+        repr=False, validator=Role("Only for oracles; learners read ``blank``.", "a prior")
+    )
+    horizon: int = field(validator=Count())
+    seed: int = field(default=0, validator=Seed())
 
     @property
     def arms(self) -> int:
@@ -53,7 +57,7 @@ class Setting:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False, slots=False)
 class Play:
     """Hold this policy and this prior for at most so many episodes.
 
@@ -61,14 +65,9 @@ class Play:
     learner is then told what was played and asked again.
     """
 
-    policy: Policy
-    believed: Prior
-    episodes: int = 1
-
-    def __post_init__(self) -> None:
-        validation.count("episodes", self.episodes)
-        argument_checks.policy("policy", self.policy, memory=True)
-        argument_checks.prior("believed", self.believed)
+    policy: Policy = field(validator=Checked("", argument_checks.player))
+    believed: Prior = field(validator=Checked("", argument_checks.prior))
+    episodes: int = field(default=1, validator=Count())
 
 
 class MetaLearner(Protocol):
@@ -89,26 +88,19 @@ class MetaLearner(Protocol):
 
 
 @final
-@dataclass(frozen=True)
+@documented
+@frozen(slots=False)
 class FixedPrior:
-    """Learn nothing: hold one prior throughout.
+    """Learn nothing: hold one prior throughout."""
 
-    Parameters
-    ----------
-    policy
-        The algorithm that pulls.
-    believed
-        The prior it holds; None: the true one, which makes it the oracle.
-
-    """
-
-    policy: Policy
-    believed: Prior | None = None
-
-    def __post_init__(self) -> None:
-        argument_checks.policy("policy", self.policy, memory=True)
-        if self.believed is not None:
-            argument_checks.prior("believed", self.believed)
+    policy: Policy = field(validator=Checked("The algorithm that pulls.", argument_checks.player))
+    believed: Prior | None = field(
+        default=None,
+        validator=Checked(
+            "The prior it holds; None: the true one, which makes it the oracle.",
+            argument_checks.prior,
+        ),
+    )
 
     def init(self, setting: Setting) -> Prior:
         """Look up the prior."""
