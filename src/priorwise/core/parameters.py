@@ -1,17 +1,16 @@
 """Declarations of parameters: what a parameter may be is written once, and everybody reads it.
 
-A declaration is the validator of an attrs field. It checks the value, replaces it by the checked
-one, and knows its shape, range and meaning::
+A declaration is the validator of an attrs field. It knows the shape and the range, checks the value
+and replaces it by the checked one; the docstring of the class says what it means::
 
-    alpha: FloatArray = field(converter=arrays, validator=PerArm("Successes to start with.", 1e-6))
+    alpha: FloatArray = field(converter=arrays, validator=Array(("arm",), 1e-6, spread=1))
 
 Dimensions have names. The first field with a dimension gives it its size; ``size_of`` finds it.
 """
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal
 
 import attrs
 import numpy as np
@@ -21,15 +20,12 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
 from priorwise.core.types import FloatArray
 
-C = TypeVar("C", bound=type)
 Ends = Literal["[]", "()", "(]"]
 
 
 @dataclass(frozen=True)
 class Parameter:
     """What a parameter may be. None is allowed if it is the default."""
-
-    about: str = ""
 
     def __call__(self, owner: Any, attribute: "attrs.Attribute[Any]", value: Any) -> None:
         """Check the value of a new object, and keep the checked one."""
@@ -49,11 +45,6 @@ class Parameter:
         """Return what is kept for None."""
         return None
 
-    @property
-    def values(self) -> str:
-        """Shape and range, for the documentation."""
-        return ""
-
 
 @dataclass(frozen=True)
 class Number(Parameter):
@@ -70,13 +61,6 @@ class Number(Parameter):
         check_range(name, number, self.least, self.most, cure=self.cure, ends=self.ends)
         return number
 
-    @property
-    def values(self) -> str:
-        """The range."""
-        return (
-            in_range(self.least, self.most, ends=self.ends).removeprefix("be ").removeprefix("lie ")
-        )
-
 
 @dataclass(frozen=True)
 class Count(Parameter):
@@ -88,17 +72,10 @@ class Count(Parameter):
         """Return an integer."""
         return validation.count(name, value, self.least)
 
-    @property
-    def values(self) -> str:
-        """The range."""
-        return f"at least {self.least}"
-
 
 @dataclass(frozen=True)
 class Seed(Parameter):
     """A seed of random numbers."""
-
-    about: str = "Seed of the random numbers, from 0 to 2^64 - 1."
 
     def checked(self, name: str, value: Any, owner: Any) -> int:
         """Return an integer."""
@@ -115,11 +92,6 @@ class Choice(Parameter):
         """Return the word."""
         validation.one_of(name, value, self.words)
         return value
-
-    @property
-    def values(self) -> str:
-        """The words."""
-        return " or ".join(f"``{word!r}``" for word in get_args(self.words))
 
 
 @dataclass(frozen=True)
@@ -177,17 +149,6 @@ class Array(Parameter):
             return None
         return np.full([size or 1 for size in self._sizes(owner)[0]], self.fill)
 
-    @property
-    def values(self) -> str:
-        """The shape and the range."""
-        text = f"``({', '.join(self.dims)}{',' * (len(self.dims) == 1)})``"
-        if self.spread:
-            text += (
-                f", or one for all {' and '.join(f'{dim}s' for dim in self.dims[: self.spread])}"
-            )
-        between = in_range(self.least, self.most)
-        return text + (f", {between.removeprefix('be ')}" if between else "")
-
 
 @dataclass(frozen=True)
 class Covariance(Array):
@@ -220,7 +181,6 @@ class Probabilities(Array):
 class Names(Parameter):
     """Different words, one for each entry of a dimension."""
 
-    about: str = "Names of the arms."
     dim: str = "arm"
 
     def checked(self, name: str, value: Any, owner: Any) -> tuple[str, ...] | None:
@@ -358,16 +318,3 @@ def in_range(least: float, most: float, *, ends: Ends = "[]") -> str:
         return f"be positive (at least {least:g})"
     above = "above" if ends[0] == "(" else "at least"
     return f"be {above} {least:g}" if np.isfinite(least) else ""
-
-
-def documented(cls: C) -> C:
-    """Write the declared parameters of a class into its docstring, before its examples."""
-    lines = ["Parameters", "----------"]
-    for name, declared in parameters(cls).items():
-        lines += [
-            name,
-            f"    {declared.about}" + (f" {declared.values}." if declared.values else ""),
-        ]
-    text, heading, rest = inspect.cleandoc(cls.__doc__ or "").partition("Examples\n--------")
-    cls.__doc__ = "\n".join([text.rstrip(), "", *lines, "", heading + rest]).rstrip() + "\n"
-    return cls

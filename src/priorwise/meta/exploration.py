@@ -12,11 +12,7 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError, shown
 from priorwise.core.hashing import mix
-from priorwise.core.parameters import (
-    Checked,
-    Count,
-    documented,
-)
+from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import Policy
 from priorwise.core.streams import Purpose, Streams
 from priorwise.core.trajectories import joined
@@ -60,7 +56,6 @@ def segments(exploration: Policy | Exploration, episodes: int, *, seed: int) -> 
 
 
 @final
-@documented
 @frozen(slots=False)
 class OneArmBlocks:
     """Arm 1 in the first T/A episodes, arm 2 in the next T/A, and so on (the exploration of the
@@ -68,23 +63,20 @@ class OneArmBlocks:
 
     Where A does not divide T, the first blocks have one episode more.
 
+    Parameters
+    ----------
+    arms
+        Number of arms.
+    rounds
+        Rounds at the start of an episode that pull the block's arm; by default all.
+    then
+        The policy of the rounds after; fit on the first ``rounds`` pulls only if there is one.
+
     """
 
-    arms: int = field(validator=Count("Number of arms."))
-    rounds: int | None = field(
-        default=None,
-        validator=Count(
-            "Rounds at the start of an episode that pull the block's arm; by default all."
-        ),
-    )
-    then: Policy | None = field(
-        default=None,
-        validator=Checked(
-            "The policy of the rounds after; fit on the first ``rounds`` pulls only if there is "
-            "one.",
-            argument_checks.policy,
-        ),
-    )
+    arms: int = field(validator=Count())
+    rounds: int | None = field(default=None, validator=Count())
+    then: Policy | None = field(default=None, validator=Checked(argument_checks.policy))
 
     def __attrs_post_init__(self) -> None:
         if (self.rounds is None) != (self.then is None):
@@ -105,7 +97,6 @@ class OneArmBlocks:
 
 
 @final
-@documented
 @frozen(slots=False)
 class PairedArms:
     """Two arms drawn uniformly, the same in two consecutive episodes (the exploration of the
@@ -116,17 +107,18 @@ class PairedArms:
     ...)``, and those episodes are played together. An odd episode at the end plays a pair on its
     own, which the estimator leaves out.
 
+    Parameters
+    ----------
+    arms
+        Number of arms.
+    then
+        The policy from the third round on; by default the second arm goes on to the end. Fit on the
+        first two pulls either way.
+
     """
 
-    arms: int = field(validator=Count("Number of arms."))
-    then: Policy | None = field(
-        default=None,
-        validator=Checked(
-            "The policy from the third round on; by default the second arm goes on to the end. "
-            "Fit on the first two pulls either way.",
-            argument_checks.policy,
-        ),
-    )
+    arms: int = field(validator=Count())
+    then: Policy | None = field(default=None, validator=Checked(argument_checks.policy))
 
     def segments(self, episodes: int, *, seed: int) -> Sequence[Segment]:
         """One segment per pair of arms that was drawn."""

@@ -14,10 +14,7 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import drawn_environments
 from priorwise.core.errors import shown
-from priorwise.core.parameters import (
-    Checked,
-    documented,
-)
+from priorwise.core.parameters import Checked
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -35,7 +32,6 @@ def check_rule(name: str, rule: Callable[[Any, Seen], Any]) -> None:
 
 
 @final
-@documented
 @frozen(slots=False)
 class EnvironmentSampling(Allocates):
     """Any rule on k drawn environments.
@@ -57,6 +53,25 @@ class EnvironmentSampling(Allocates):
 
     Others, and custom beliefs without ``sample_environments``, have the values alone.
 
+    Parameters
+    ----------
+    k
+        Number of draws.
+    rule
+        Function of the drawn environments and of ``seen`` that returns each action's probability,
+        ``(task, arm)``. If actions are real numbers, it returns the actions, ``(task,)`` or
+        ``(task, size)``. Drawn environments have ``values(seen)``, the value of each action now,
+        ``(task, draw, arm)``, and more of what the family draws: * Gaussian, linear, logistic:
+        ``weights`` ``(task, draw, dim)``, of arms or of features * normal-gamma: ``means`` and
+        ``variances`` ``(task, draw, arm)`` * finite: ``points``, the number of the possible task,
+        ``(task, draw)``, and ``means`` * tabular and finite MDPs: ``transitions``, ``rewards``;
+        finite ones also ``points`` * finite POMDPs: ``points``, ``transitions``, ``observations``,
+        ``rewards``, and ``states``, the belief about the hidden state if it is that candidate *
+        particles: ``parameters`` ``(task, draw, d)`` * mixtures: ``components`` ``(task, draw)``
+        and ``parts``, the draws of each component * linear-quadratic systems: ``parameters`` and
+        ``best_actions(seen)``, and no values Others, and custom beliefs without
+        ``sample_environments``, have the values alone.
+
     Examples
     --------
     >>> import priorwise as pw
@@ -69,26 +84,8 @@ class EnvironmentSampling(Allocates):
 
     """
 
-    k: int = field(validator=Checked("Number of draws.", draws_of))
-    rule: Callable[[Any, Seen], Any] = field(
-        validator=Checked(
-            "Function of the drawn environments and of ``seen`` that returns each action's "
-            "probability, ``(task, arm)``. If actions are real numbers, it returns the actions, "
-            "``(task,)`` or ``(task, size)``. Drawn environments have ``values(seen)``, the "
-            "value of each action now, ``(task, draw, arm)``, and more of what the family draws: "
-            "* Gaussian, linear, logistic: ``weights`` ``(task, draw, dim)``, of arms or of "
-            "features * normal-gamma: ``means`` and ``variances`` ``(task, draw, arm)`` * "
-            "finite: ``points``, the number of the possible task, ``(task, draw)``, and "
-            "``means`` * tabular and finite MDPs: ``transitions``, ``rewards``; finite ones also "
-            "``points`` * finite POMDPs: ``points``, ``transitions``, ``observations``, "
-            "``rewards``, and ``states``, the belief about the hidden state if it is that "
-            "candidate * particles: ``parameters`` ``(task, draw, d)`` * mixtures: "
-            "``components`` ``(task, draw)`` and ``parts``, the draws of each component * "
-            "linear-quadratic systems: ``parameters`` and ``best_actions(seen)``, and no values "
-            "Others, and custom beliefs without ``sample_environments``, have the values alone.",
-            check_rule,
-        )
-    )
+    k: int = field(validator=Checked(draws_of))
+    rule: Callable[[Any, Seen], Any] = field(validator=Checked(check_rule))
 
     def act(self, belief: Belief, seen: Seen, rng: Stream) -> Any:
         """``a ~ f(environment_1, ..., environment_k)``."""

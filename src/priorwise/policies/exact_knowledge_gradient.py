@@ -10,11 +10,7 @@ from attrs import field, frozen
 from priorwise.core.choosing import level, ties
 from priorwise.core.errors import ArgumentError
 from priorwise.core.lookahead import RepeatedLookaheadBelief, numbers_of_pulls
-from priorwise.core.parameters import (
-    Checked,
-    Choice,
-    documented,
-)
+from priorwise.core.parameters import Checked, Choice
 from priorwise.core.protocols import LookaheadBelief, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
@@ -30,33 +26,26 @@ class Plan(NamedTuple):
 
 
 @final
-@documented
 @frozen(slots=False)
 class ExactKnowledgeGradient(shared.Scored):
     """Receding horizon with k1, k2 -> infinity: ``(1 - alpha) E[mu_a] + alpha E[max_a' E[mu_a'
     given r_a]]``, computed exactly.
 
+    Parameters
+    ----------
+    alpha
+        As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``'online'`` is the
+        online knowledge gradient of Ryzhov, Powell and Frazier (2012): this pull's mean plus what
+        it teaches, times the pulls left.
+    pulls
+        ``'best'``: value an arm by the best number m of further pulls of it, with N left: ``V_a =
+        max_m [m E[mu_a] + (N - m) E[max_b E[mu_b given m rewards of a]]]``. For rare events, of
+        which a single pull teaches next to nothing; ``alpha`` has to be ``'online'``.
+
     """
 
-    alpha: shared.Alpha = field(
-        default="online",
-        validator=Checked(
-            "As in :class:`~priorwise.policies.receding_horizon.RecedingHorizon`. ``'online'`` "
-            "is the online knowledge gradient of Ryzhov, Powell and Frazier (2012): this pull's "
-            "mean plus what it teaches, times the pulls left.",
-            shared.check_alpha,
-        ),
-    )
-    pulls: Literal[1, "best"] = field(
-        default=1,
-        validator=Choice(
-            "``'best'``: value an arm by the best number m of further pulls of it, with N left: "
-            "``V_a = max_m [m E[mu_a] + (N - m) E[max_b E[mu_b given m rewards of a]]]``. For "
-            "rare events, of which a single pull teaches next to nothing; ``alpha`` has to be "
-            "``'online'``.",
-            Literal[1, "best"],
-        ),
-    )
+    alpha: shared.Alpha = field(default="online", validator=Checked(shared.check_alpha))
+    pulls: Literal[1, "best"] = field(default=1, validator=Choice(Literal[1, "best"]))
 
     def __attrs_post_init__(self) -> None:
         if self.pulls == "best" and self.alpha != "online":

@@ -8,10 +8,7 @@ from attrs import field, frozen
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
 from priorwise.core.errors import ArgumentTypeError
-from priorwise.core.parameters import (
-    Checked,
-    documented,
-)
+from priorwise.core.parameters import Checked
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -31,7 +28,6 @@ def check_arms(name: str, arms: tuple[int, ...]) -> None:
 
 
 @final
-@documented
 @frozen(slots=False)
 class PlayArms(Then):
     """Play given arms one after the other, then a policy, or without one the last of them to the
@@ -39,14 +35,17 @@ class PlayArms(Then):
 
     A task to which the arm is not available plays any that is.
 
+    Parameters
+    ----------
+    arms
+        The arms of the first rounds, in order.
+    then
+        The policy of the rounds after.
+
     """
 
-    arms: tuple[int, ...] = field(
-        validator=Checked("The arms of the first rounds, in order.", check_arms)
-    )
-    then: Policy | None = field(
-        default=None, validator=Checked("The policy of the rounds after.", argument_checks.policy)
-    )
+    arms: tuple[int, ...] = field(validator=Checked(check_arms))
+    then: Policy | None = field(default=None, validator=Checked(argument_checks.policy))
 
     @property
     def rounds(self) -> int:

@@ -14,10 +14,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import level, pick
-from priorwise.core.parameters import (
-    Checked,
-    documented,
-)
+from priorwise.core.parameters import Checked
 from priorwise.core.protocols import Belief, Seen, offers
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -109,24 +106,25 @@ def check_rule(name: str, rule: NamedRule | Rule) -> None:
 
 
 @final
-@documented
 @frozen(slots=False)
 class PosteriorSampling(SamplingPolicy):
-    """Any rule on k posterior draws."""
+    """Any rule on k posterior draws.
 
-    k: int = field(validator=Checked("Number of draws.", draws_of))
-    rule: NamedRule | Rule = field(
-        default="max",
-        validator=Checked(
-            "``'max'``: the arm with the largest value in any draw. ``'sum'``: the arm with the "
-            "largest sum over the draws; the larger k, the closer to the largest posterior mean. "
-            "``'softmax'``: an arm with probability proportional to the exponential of its sum. "
-            "Or a function of the values ``(task, draw, arm)`` and of ``seen`` (which tells the "
-            "step) that returns each arm's probability, ``(task, arm)``; values of arms that are "
-            "not available are -inf.",
-            check_rule,
-        ),
-    )
+    Parameters
+    ----------
+    k
+        Number of draws.
+    rule
+        ``'max'``: the arm with the largest value in any draw. ``'sum'``: the arm with the largest
+        sum over the draws; the larger k, the closer to the largest posterior mean. ``'softmax'``:
+        an arm with probability proportional to the exponential of its sum. Or a function of the
+        values ``(task, draw, arm)`` and of ``seen`` (which tells the step) that returns each arm's
+        probability, ``(task, arm)``; values of arms that are not available are -inf.
+
+    """
+
+    k: int = field(validator=Checked(draws_of))
+    rule: NamedRule | Rule = field(default="max", validator=Checked(check_rule))
 
     @property
     def draws(self) -> int:  # type: ignore[override]

@@ -35,12 +35,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, sizes, validation
 from priorwise.core.choosing import TIE_TOLERANCE, level, pick, sizes_of, ties
-from priorwise.core.parameters import (
-    Checked,
-    Choice,
-    Count,
-    documented,
-)
+from priorwise.core.parameters import Checked, Choice, Count
 from priorwise.core.protocols import CollapsingBelief, ImaginingBelief, SizedDrawsBelief, offers
 from priorwise.core.seen import Seen
 from priorwise.core.separable import by_step
@@ -60,43 +55,34 @@ BLOCK: Final = 1 << 21  # probabilities kept at a time
 
 
 @final
-@documented
 @frozen(slots=False)
 class RecedingHorizon(Allocates):
-    """Two-step receding-horizon control."""
+    """Two-step receding-horizon control.
+
+    Parameters
+    ----------
+    k1, k2
+        Imagined pulls of each arm, and look-ahead draws after each of them.
+    alpha
+        Weight of the look-ahead: a number from 0 (none) to 1 (the knowledge gradient); ``'online'``
+        for (H - h) / (H - h + 1), the number of pulls left after this one against this one; or a
+        function of (step, horizon).
+    ties
+        ``'draws'``: among arms with the largest V_a the one with the largest sum of drawn values,
+        then any. ``'random'``: any.
+    when_certain
+        ``'best'``: once the posterior has collapsed on one environment, play its best arm.
+        ``'draws'``: V_a as always.
+
+    """
 
     needs: ClassVar[tuple[type, ...]] = (ImaginingBelief,)
 
-    k1: int = field(
-        validator=Count("Imagined pulls of each arm, and look-ahead draws after each of them.")
-    )
-    k2: int = field(
-        validator=Count("Imagined pulls of each arm, and look-ahead draws after each of them.")
-    )
-    alpha: Alpha = field(
-        validator=Checked(
-            "Weight of the look-ahead: a number from 0 (none) to 1 (the knowledge gradient); "
-            "``'online'`` for (H - h) / (H - h + 1), the number of pulls left after this one "
-            "against this one; or a function of (step, horizon).",
-            check_alpha,
-        )
-    )
-    ties: Ties = field(
-        default="draws",
-        validator=Choice(
-            "``'draws'``: among arms with the largest V_a the one with the largest sum of drawn "
-            "values, then any. ``'random'``: any.",
-            Ties,
-        ),
-    )
-    when_certain: WhenCertain = field(
-        default="draws",
-        validator=Choice(
-            "``'best'``: once the posterior has collapsed on one environment, play its best arm. "
-            "``'draws'``: V_a as always.",
-            WhenCertain,
-        ),
-    )
+    k1: int = field(validator=Count())
+    k2: int = field(validator=Count())
+    alpha: Alpha = field(validator=Checked(check_alpha))
+    ties: Ties = field(default="draws", validator=Choice(Ties))
+    when_certain: WhenCertain = field(default="draws", validator=Choice(WhenCertain))
 
     def __attrs_post_init__(self) -> None:
         sizes.check_draws("k1 * k2", self.k1 * self.k2)
@@ -201,12 +187,7 @@ class RecedingHorizon(Allocates):
         return ActionLaw(out)
 
     def _arm_law(
-        self,
-        seen: Seen,
-        weights: FloatArray,
-        now: FloatArray,
-        after: list[Look],
-        there: BoolArray,
+        self, seen: Seen, weights: FloatArray, now: FloatArray, after: list[Look], there: BoolArray
     ) -> "_Pairs | None":
         """Law of the sums over k1 imagined pulls of an arm that is worth ``now``, ``(point,)``."""
         points, alpha = len(now), alpha_at(self.alpha, seen.step, seen.horizon)

@@ -16,11 +16,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.parameters import (
-    Checked,
-    Count,
-    documented,
-)
+from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import EnvironmentBelief, Seen
 from priorwise.core.streams import Stream
 from priorwise.policies.posterior_sampling import NamedRule, PosteriorSampling, Rule, check_rule
@@ -28,10 +24,18 @@ from priorwise.policies.shared import draws_of
 
 
 @final
-@documented
 @frozen(slots=False)
 class RoundSampling:
     """Choose by a rule from the values of k environments that are drawn once a round.
+
+    Parameters
+    ----------
+    k
+        Number of environments; with more than one and the rule ``'max'`` the policy is optimistic.
+    rule
+        As for :class:`~priorwise.policies.PosteriorSampling`.
+    steps
+        Steps for which draws are kept, as a rule those of a round.
 
     Examples
     --------
@@ -43,21 +47,9 @@ class RoundSampling:
 
     needs: ClassVar[tuple[type, ...]] = (EnvironmentBelief,)
 
-    k: int = field(
-        default=1,
-        validator=Checked(
-            "Number of environments; with more than one and the rule ``'max'`` the policy is "
-            "optimistic.",
-            draws_of,
-        ),
-    )
-    rule: NamedRule | Rule = field(
-        default="max",
-        validator=Checked("As for :class:`~priorwise.policies.PosteriorSampling`.", check_rule),
-    )
-    steps: int = field(
-        kw_only=True, validator=Count("Steps for which draws are kept, as a rule those of a round.")
-    )
+    k: int = field(default=1, validator=Checked(draws_of))
+    rule: NamedRule | Rule = field(default="max", validator=Checked(check_rule))
+    steps: int = field(kw_only=True, validator=Count())
 
     def _chooser(self) -> PosteriorSampling:
         return PosteriorSampling(self.k, self.rule)

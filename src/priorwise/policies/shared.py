@@ -46,7 +46,7 @@ def _check_alpha(value: object) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating)):
         what = "must be a number, 'online' or a function of (step, horizon)"
         raise ArgumentError("alpha", what, got=value)
-    return Number("", 0.0, 1.0).checked("alpha", value, None)
+    return Number(0.0, 1.0).checked("alpha", value, None)
 
 
 def draws_of(name: str, value: int) -> int:

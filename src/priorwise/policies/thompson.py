@@ -6,10 +6,7 @@ from typing import Any, ClassVar, final
 from attrs import field, frozen
 
 from priorwise.core.choosing import pick
-from priorwise.core.parameters import (
-    Checked,
-    documented,
-)
+from priorwise.core.parameters import Checked
 from priorwise.core.protocols import Seen, offers
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray, IntArray
@@ -51,12 +48,11 @@ class ThompsonSampling(SamplingPolicy):
 
 
 @final
-@documented
 @frozen(slots=False)
 class KShotThompson(SamplingPolicy):
     """Play the arm that looks best in any of k posterior draws; more optimistic with larger k."""
 
-    k: int = field(validator=Checked("", draws_of))
+    k: int = field(validator=Checked(draws_of))
 
     rule: ClassVar = "max"
     tiles = sampling_tiles

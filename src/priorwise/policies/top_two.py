@@ -8,11 +8,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.choosing import pick
-from priorwise.core.parameters import (
-    Checked,
-    Number,
-    documented,
-)
+from priorwise.core.parameters import Checked, Number
 from priorwise.core.protocols import Belief, Seen, SeparableBelief, offers
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles, PolicyTiles
@@ -24,26 +20,24 @@ from priorwise.theory.action_laws import ActionLaw
 
 
 @final
-@documented
 @frozen(slots=False)
 class TopTwoThompson(Allocates):
     """Play the best arm of a posterior draw, or with probability 1 - share that of a draw which
     disagrees (Russo 2016).
 
+    Parameters
+    ----------
+    share
+        Probability of playing the first draw's best arm.
+    most_draws
+        How many draws to try; if all agree on the best arm, it is played.
+
     """
 
     uses: ClassVar[frozenset[str]] = frozenset({"draw", "draw_each"})
 
-    share: float = field(
-        default=0.5,
-        validator=Number("Probability of playing the first draw's best arm.", 0.0, 1.0, ends="(]"),
-    )
-    most_draws: int = field(
-        default=256,
-        validator=Checked(
-            "How many draws to try; if all agree on the best arm, it is played.", draws_of
-        ),
-    )
+    share: float = field(default=0.5, validator=Number(0.0, 1.0, ends="(]"))
+    most_draws: int = field(default=256, validator=Checked(draws_of))
 
     def monte_carlo_n(self, arms: int) -> int:
         """Return ``1 + (1 - share) most_draws``, rounded up: one draw, and with probability 1 -

@@ -5,11 +5,7 @@ from typing import Any, final
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import (
-    Checked,
-    Count,
-    documented,
-)
+from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import Policy, Seen
 from priorwise.core.separable import by_step
 from priorwise.core.streams import Stream
@@ -22,12 +18,18 @@ from priorwise.theory.action_laws import ActionLaw
 
 
 @final
-@documented
 @frozen(slots=False)
 class UniformThen(Then):
     """Play any available arm in the first rounds of an episode, then a policy.
 
     What the rounds before taught is in the belief that the policy then sees.
+
+    Parameters
+    ----------
+    rounds
+        How many rounds are uniform.
+    then
+        The policy of the rounds after.
 
     Examples
     --------
@@ -37,10 +39,8 @@ class UniformThen(Then):
 
     """
 
-    rounds: int = field(validator=Count("How many rounds are uniform.", 0))
-    then: Policy = field(
-        validator=Checked("The policy of the rounds after.", argument_checks.policy)
-    )
+    rounds: int = field(validator=Count(0))
+    then: Policy = field(validator=Checked(argument_checks.policy))
 
     @by_step
     def act(self, belief: Any, seen: Seen, rng: Stream) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import sizes, validation
-from priorwise.core.parameters import Number, documented
+from priorwise.core.parameters import Number
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -18,10 +18,16 @@ from priorwise.families.registry import belief_for_arms
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class ExchangeableBetaPrior(Serializable):
     """Independent Bernoulli arms with one Beta law for all.
+
+    Parameters
+    ----------
+    alpha
+        Successes of every arm before the first pull.
+    beta
+        Failures of every arm before the first pull.
 
     Examples
     --------
@@ -32,8 +38,8 @@ class ExchangeableBetaPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-beta"
 
-    alpha: float = field(validator=Number("Successes of every arm before the first pull.", *RANGE))
-    beta: float = field(validator=Number("Failures of every arm before the first pull.", *RANGE))
+    alpha: float = field(validator=Number(*RANGE))
+    beta: float = field(validator=Number(*RANGE))
 
     @property
     def mean(self) -> float:

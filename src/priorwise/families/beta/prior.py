@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import Array, Names, arrays, documented, words
+from priorwise.core.parameters import Array, Names, arrays, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
@@ -26,10 +26,18 @@ RANGE: Final = (1e-6, 1e12)
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class BetaPrior(Serializable):
     """Independent Beta priors over the arms' success probabilities, with rewards 0 or 1.
+
+    Parameters
+    ----------
+    alpha
+        Successes of each arm before the first pull, ``(arm,)``, or one for all arms.
+    beta
+        Failures of each arm before the first pull, ``(arm,)``, or one for all arms.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -40,14 +48,8 @@ class BetaPrior(Serializable):
 
     family: ClassVar[str] = "beta"
 
-    alpha: FloatArray = field(
-        converter=arrays,
-        validator=Array("Successes of each arm before the first pull.", ("arm",), *RANGE, spread=1),
-    )
-    beta: FloatArray = field(
-        converter=arrays,
-        validator=Array("Failures of each arm before the first pull.", ("arm",), *RANGE, spread=1),
-    )
+    alpha: FloatArray = field(converter=arrays, validator=Array(("arm",), *RANGE, spread=1))
+    beta: FloatArray = field(converter=arrays, validator=Array(("arm",), *RANGE, spread=1))
     names: tuple[str, ...] | None = field(
         default=None, kw_only=True, repr=False, converter=words, validator=Names()
     )

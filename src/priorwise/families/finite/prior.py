@@ -19,7 +19,6 @@ from priorwise.core.parameters import (
     Names,
     Probabilities,
     arrays,
-    documented,
     optional_arrays,
     words,
 )
@@ -54,10 +53,23 @@ def check_bernoulli(name: str, means: FloatArray, noise: str) -> None:
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class FinitePrior(Serializable):
     """Finitely many possible tasks.
+
+    Parameters
+    ----------
+    means
+        Mean of each arm in each possible task, ``(support, arm)``.
+    probs
+        Probabilities of the tasks, ``(support,)``.
+    noise
+        ``'none'``: the reward is the mean; ``'bernoulli'``: 0 or 1 with that mean; ``'gaussian'``:
+        normal with ``noise_var``.
+    noise_var
+        Variance of normal rewards, ``(arm,)``, or one for all arms.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -68,25 +80,11 @@ class FinitePrior(Serializable):
 
     family: ClassVar[str] = "finite"
 
-    means: FloatArray = field(
-        converter=arrays,
-        validator=Array("Mean of each arm in each possible task.", ("support", "arm")),
-    )
-    probs: FloatArray = field(
-        converter=arrays, validator=Probabilities("Probabilities of the tasks.", ("support",))
-    )
-    noise: Noise = field(
-        default="none",
-        validator=Choice(
-            "``'none'``: the reward is the mean; ``'bernoulli'``: 0 or 1 with that mean; "
-            "``'gaussian'``: normal with ``noise_var``.",
-            Noise,
-        ),
-    )
+    means: FloatArray = field(converter=arrays, validator=Array(("support", "arm")))
+    probs: FloatArray = field(converter=arrays, validator=Probabilities(("support",)))
+    noise: Noise = field(default="none", validator=Choice(Noise))
     noise_var: FloatArray | None = field(
-        default=None,
-        converter=optional_arrays,
-        validator=Array("Variance of normal rewards.", ("arm",), 1e-100, spread=1),
+        default=None, converter=optional_arrays, validator=Array(("arm",), 1e-100, spread=1)
     )
     names: tuple[str, ...] | None = field(
         default=None, kw_only=True, repr=False, converter=words, validator=Names()

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, sizes
-from priorwise.core.parameters import Array, Choice, Names, Probabilities, arrays, documented, words
+from priorwise.core.parameters import Array, Choice, Count, Names, Probabilities, arrays, words
 from priorwise.core.protocols import Signal
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, RewardLaw
 from priorwise.core.serial import Serializable
@@ -26,12 +26,7 @@ from priorwise.families.finite.prior import check_bernoulli
 from priorwise.families.finite_mdp.belief import FiniteMdpBelief
 from priorwise.families.registry import seen_by
 from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Rounds
-from priorwise.families.tabular_mdp.parameters import (
-    LAST_MOVE,
-    ROUND_STEPS,
-    FirstState,
-    Transitions,
-)
+from priorwise.families.tabular_mdp.parameters import FirstState, Transitions
 from priorwise.families.tabular_mdp.planning import backed_up
 from priorwise.theory.enumeration import Outcome, Outcomes
 
@@ -42,10 +37,30 @@ SAME_REWARD: Final = 1e-9
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class FiniteMdpPrior(Serializable):
     """Finitely many possible MDPs.
+
+    Parameters
+    ----------
+    transitions
+        Probability of each move in each candidate, ``(candidate, state, action, state)``.
+    rewards
+        Mean reward, ``(candidate, state, action)``.
+    probs
+        Probabilities of the candidates, ``(candidate,)``.
+    noise
+        ``'none'``: a step earns the mean; ``'bernoulli'``: 0 or 1 with that mean.
+    start
+        The first state of a round, or the probabilities ``(state,)`` of each.
+    round_steps
+        Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
+    last_move
+        With ``'hidden'`` the last step of a round shows the first state of the next one alone. With
+        ``'shown'`` it also shows where its move led: the signal of a reset is ``state + states (1 +
+        arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.
+    names
+        Names of the actions.
 
     Examples
     --------
@@ -60,33 +75,18 @@ class FiniteMdpPrior(Serializable):
     family: ClassVar[str] = "finite-mdp"
 
     transitions: FloatArray = field(
-        converter=arrays,
-        validator=Transitions(
-            "Probability of each move in each candidate.", ("candidate", "state", "action", "state")
-        ),
+        converter=arrays, validator=Transitions(("candidate", "state", "action", "state"))
     )
     rewards: FloatArray = field(
-        converter=arrays,
-        validator=Array("Mean reward.", ("candidate", "state", "action"), spread=1),
+        converter=arrays, validator=Array(("candidate", "state", "action"), spread=1)
     )
-    probs: FloatArray = field(
-        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
-    )
-    noise: Noise = field(
-        default="none",
-        validator=Choice(
-            "``'none'``: a step earns the mean; ``'bernoulli'``: 0 or 1 with that mean.", Noise
-        ),
-    )
+    probs: FloatArray = field(converter=arrays, validator=Probabilities())
+    noise: Noise = field(default="none", validator=Choice(Noise))
     start: FloatArray = field(default=0, kw_only=True, converter=arrays, validator=FirstState())
-    round_steps: int | None = field(default=None, kw_only=True, validator=ROUND_STEPS)
-    last_move: LastMove = field(default="hidden", kw_only=True, validator=LAST_MOVE)
+    round_steps: int | None = field(default=None, kw_only=True, validator=Count())
+    last_move: LastMove = field(default="hidden", kw_only=True, validator=Choice(LastMove))
     names: tuple[str, ...] | None = field(
-        default=None,
-        kw_only=True,
-        repr=False,
-        converter=words,
-        validator=Names("Names of the actions.", "action"),
+        default=None, kw_only=True, repr=False, converter=words, validator=Names("action")
     )
 
     def __attrs_post_init__(self) -> None:

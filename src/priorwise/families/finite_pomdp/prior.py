@@ -18,10 +18,10 @@ from priorwise.core import argument_checks, validation
 from priorwise.core.parameters import (
     Array,
     Choice,
+    Count,
     Names,
     Probabilities,
     arrays,
-    documented,
     optional_arrays,
     words,
 )
@@ -37,12 +37,9 @@ from priorwise.families.finite_pomdp.belief import FinitePomdpBelief
 from priorwise.families.finite_pomdp.environment import NOTHING, PomdpEnvironment, Sights
 from priorwise.families.finite_pomdp.planner import Alike, Planner, planned
 from priorwise.families.finite_pomdp.planning import Model, Policy
-from priorwise.families.finite_pomdp.tables import (
-    reward_tables,
-    tolerance,
-)
+from priorwise.families.finite_pomdp.tables import reward_tables, tolerance
 from priorwise.families.tabular_mdp.environment import LastMove
-from priorwise.families.tabular_mdp.parameters import ROUND_STEPS, FirstStates, Transitions
+from priorwise.families.tabular_mdp.parameters import FirstStates, Transitions
 from priorwise.theory.enumeration import Outcomes
 
 if TYPE_CHECKING:
@@ -50,12 +47,41 @@ if TYPE_CHECKING:
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class FinitePomdpPrior(Serializable):
     """Finitely many possible POMDPs.
 
     What all candidates share may be given without its first axis.
+
+    Parameters
+    ----------
+    transitions
+        Probability of each move, ``(candidate, state, action, state)``.
+    observations
+        Probability of an observation after an action that led to a state, ``(candidate, state,
+        action, observation)``.
+    rewards
+        Mean reward, ``(candidate, state, action)``. Rewards are seen, and inform about state and
+        candidate.
+    probs
+        Probabilities of the candidates, ``(candidate,)``.
+    noise
+        ``'none'``: a step earns the mean; ``'bernoulli'``: 0 or 1 with that mean.
+    start
+        The first state of a round, or its probabilities, ``(state,)`` or ``(candidate, state)``; by
+        default all are equal. Nothing is observed before the first action.
+    round_steps
+        Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
+    last_move
+        What the last step of a round shows: its reward alone, or also the observation after its
+        move.
+    planner
+        How a drawn candidate is planned: exactly, which fails if too many beliefs about the state
+        can be reached; as if the state were shown from the next step on; exactly where possible.
+    names
+        Names of the actions.
+    observation_names
+        Names of the observations.
 
     Examples
     --------
@@ -70,72 +96,28 @@ class FinitePomdpPrior(Serializable):
     family: ClassVar[str] = "finite-pomdp"
 
     transitions: FloatArray = field(
-        converter=arrays,
-        validator=Transitions(
-            "Probability of each move.", ("candidate", "state", "action", "state"), spread=1
-        ),
+        converter=arrays, validator=Transitions(("candidate", "state", "action", "state"), spread=1)
     )
     observations: FloatArray = field(
         converter=arrays,
-        validator=Transitions(
-            "Probability of an observation after an action that led to a state.",
-            ("candidate", "state", "action", "observation"),
-            spread=1,
-        ),
+        validator=Transitions(("candidate", "state", "action", "observation"), spread=1),
     )
     rewards: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "Mean reward. Rewards are seen, and inform about state and candidate.",
-            ("candidate", "state", "action"),
-            spread=1,
-        ),
+        converter=arrays, validator=Array(("candidate", "state", "action"), spread=1)
     )
-    probs: FloatArray = field(
-        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
-    )
-    noise: Noise = field(
-        default="none",
-        validator=Choice(
-            "``'none'``: a step earns the mean; ``'bernoulli'``: 0 or 1 with that mean.", Noise
-        ),
-    )
+    probs: FloatArray = field(converter=arrays, validator=Probabilities())
+    noise: Noise = field(default="none", validator=Choice(Noise))
     start: FloatArray = field(
         default=None, kw_only=True, converter=optional_arrays, validator=FirstStates()
     )
-    round_steps: int | None = field(default=None, kw_only=True, validator=ROUND_STEPS)
-    last_move: LastMove = field(
-        default="hidden",
-        kw_only=True,
-        validator=Choice(
-            "What the last step of a round shows: its reward alone, or also the observation "
-            "after its move.",
-            LastMove,
-        ),
-    )
-    planner: Planner = field(
-        default="auto",
-        kw_only=True,
-        validator=Choice(
-            "How a drawn candidate is planned: exactly, which fails if too many beliefs about "
-            "the state can be reached; as if the state were shown from the next step on; "
-            "exactly where possible.",
-            Planner,
-        ),
-    )
+    round_steps: int | None = field(default=None, kw_only=True, validator=Count())
+    last_move: LastMove = field(default="hidden", kw_only=True, validator=Choice(LastMove))
+    planner: Planner = field(default="auto", kw_only=True, validator=Choice(Planner))
     names: tuple[str, ...] | None = field(
-        default=None,
-        kw_only=True,
-        repr=False,
-        converter=words,
-        validator=Names("Names of the actions.", "action"),
+        default=None, kw_only=True, repr=False, converter=words, validator=Names("action")
     )
     observation_names: tuple[str, ...] | None = field(
-        default=None,
-        kw_only=True,
-        repr=False,
-        converter=words,
-        validator=Names("Names of the observations.", "observation"),
+        default=None, kw_only=True, repr=False, converter=words, validator=Names("observation")
     )
 
     def __attrs_post_init__(self) -> None:

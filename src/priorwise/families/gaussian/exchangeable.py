@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import sizes, validation
-from priorwise.core.parameters import Number, documented
+from priorwise.core.parameters import Number
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -18,11 +18,21 @@ from priorwise.families.registry import belief_for_arms
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class ExchangeableGaussianPrior(Serializable):
     """Arms with one mean, one variance and one correlation: a level of the task plus a deviation of
     the arm.
+
+    Parameters
+    ----------
+    mean
+        Prior mean of every arm's mean.
+    var
+        Its prior variance.
+    correlation
+        Correlation of any two arms of a task, from -1/(arms - 1).
+    noise_var
+        Variance of a reward around its arm's mean.
 
     Examples
     --------
@@ -33,14 +43,10 @@ class ExchangeableGaussianPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-gaussian"
 
-    mean: float = field(validator=Number("Prior mean of every arm's mean."))
-    var: float = field(validator=Number("Its prior variance.", 0.0))
-    correlation: float = field(
-        validator=Number("Correlation of any two arms of a task, from -1/(arms - 1).", -1.0, 1.0)
-    )
-    noise_var: float = field(
-        default=1.0, validator=Number("Variance of a reward around its arm's mean.", 1e-100)
-    )
+    mean: float = field(validator=Number())
+    var: float = field(validator=Number(0.0))
+    correlation: float = field(validator=Number(-1.0, 1.0))
+    noise_var: float = field(default=1.0, validator=Number(1e-100))
 
     def for_arms(self, arms: int) -> GaussianPrior:
         """Return the prior of a task with this many arms."""

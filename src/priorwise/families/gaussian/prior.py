@@ -9,7 +9,6 @@ from attrs import frozen
 
 from priorwise.core import argument_checks
 from priorwise.core.choosing import TIE_TOLERANCE
-from priorwise.core.parameters import documented
 from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.streams import Stream
@@ -20,7 +19,6 @@ from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class GaussianPrior(NormalPrior["GaussianBelief"]):
     """Joint normal prior over the arms' means, with normal rewards.

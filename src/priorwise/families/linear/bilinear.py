@@ -14,12 +14,7 @@ from numpy.typing import ArrayLike
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
-from priorwise.core.parameters import (
-    Array,
-    Covariance,
-    arrays,
-    documented,
-)
+from priorwise.core.parameters import Array, Covariance, arrays
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
@@ -79,11 +74,20 @@ def matrix_normal(
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class NormalContexts(Serializable):
     """One context ``x ~ N(mean, cov)`` at each pull, independent of the past; the features of arm a
     are ``vec(v_a x')``.
+
+    Parameters
+    ----------
+    arm_features
+        ``v_a`` of each arm, ``(arm, n)``. With ``np.eye(arms)`` each arm has its own weights for
+        one context.
+    cov
+        Covariance of a context, not singular, ``(d, d)``.
+    mean
+        Mean of a context; 0 by default, ``(d,)``.
 
     Examples
     --------
@@ -97,22 +101,9 @@ class NormalContexts(Serializable):
 
     family: ClassVar[str] = "normal-contexts"
 
-    arm_features: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "``v_a`` of each arm. With ``np.eye(arms)`` each arm has its own weights for one "
-            "context.",
-            ("arm", "n"),
-        ),
-    )
-    cov: FloatArray = field(
-        converter=arrays, validator=Covariance("Covariance of a context, not singular.", ("d", "d"))
-    )
-    mean: FloatArray = field(
-        default=None,
-        converter=arrays,
-        validator=Array("Mean of a context; 0 by default.", ("d",), fill=0.0),
-    )
+    arm_features: FloatArray = field(converter=arrays, validator=Array(("arm", "n")))
+    cov: FloatArray = field(converter=arrays, validator=Covariance(("d", "d")))
+    mean: FloatArray = field(default=None, converter=arrays, validator=Array(("d",), fill=0.0))
 
     def __attrs_post_init__(self) -> None:
         if not self.arm_features.any():

@@ -10,12 +10,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core.errors import shown
-from priorwise.core.parameters import (
-    Array,
-    Count,
-    arrays,
-    documented,
-)
+from priorwise.core.parameters import Array, Count, arrays
 from priorwise.core.protocols import Seen
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -47,12 +42,6 @@ class IntegrableContexts(Contexts, Protocol):
         """
 
 
-ABOUT_CONTEXTS: Final = (
-    "Where features come from: `SphereContexts`, `NormalContexts`, `GivenContexts`, an array "
-    "``(pool, arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``."
-)
-
-
 def law_of_contexts(contexts: Any) -> Contexts:
     """Return a law of contexts; an array stands for a pool of features."""
     if isinstance(contexts, (list, tuple, np.ndarray)):
@@ -75,16 +64,21 @@ def check_weights(law: Contexts, size: int) -> None:
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class SphereContexts(Serializable):
     """Each arm's features are uniform on the unit sphere, independent of the others and of the
     past.
+
+    Parameters
+    ----------
+    arms
+        Number of arms.
+
     """
 
     family: ClassVar[str] = "sphere-contexts"
 
-    arms: int = field(validator=Count("Number of arms."))
+    arms: int = field(validator=Count())
 
     def draw(self, rng: Stream, dim: int) -> FloatArray:
         """Normal vectors, scaled to length 1."""
@@ -119,19 +113,22 @@ class SphereContexts(Serializable):
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class GivenContexts(Serializable):
     """Each pull shows one entry of a pool of feature tables, drawn uniformly; a pool of one shows
     the same features always.
+
+    Parameters
+    ----------
+    features
+        Features of the arms in each entry, ``(pool, arm, dim)``.
 
     """
 
     family: ClassVar[str] = "given-contexts"
 
     features: FloatArray = field(
-        converter=arrays,
-        validator=Array("Features of the arms in each entry.", ("pool", "arm", "dim"), spread=1),
+        converter=arrays, validator=Array(("pool", "arm", "dim"), spread=1)
     )
 
     @property

@@ -9,14 +9,12 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import Parameter, documented
 from priorwise.core.protocols import Seen
 from priorwise.core.streams import Stream
 from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import FloatArray, IntArray
 from priorwise.families.gaussian.prior import GaussianPrior
 from priorwise.families.linear.contexts import (
-    ABOUT_CONTEXTS,
     Contexts,
     GivenContexts,
     IntegrableContexts,
@@ -30,10 +28,15 @@ from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class LinearGaussianPrior(NormalPrior["LinearBelief"]):
     """Normal prior over the weights of a linear contextual bandit.
+
+    Parameters
+    ----------
+    contexts
+        Where features come from: `SphereContexts`, `NormalContexts`, `GivenContexts`, an array
+        ``(pool, arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
 
     Examples
     --------
@@ -44,9 +47,7 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
 
     family: ClassVar[str] = "linear-gaussian"
 
-    contexts: Contexts = field(
-        default=None, converter=law_of_contexts, validator=Parameter(ABOUT_CONTEXTS)
-    )
+    contexts: Contexts = field(default=None, converter=law_of_contexts)
 
     def __attrs_post_init__(self) -> None:
         check_weights(self.contexts, self.mean.size)

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import Array, Probabilities, arrays, documented
+from priorwise.core.parameters import Array, Probabilities, arrays
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -29,10 +29,20 @@ from priorwise.theory.action_laws import RealActionLaw
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class FiniteLinearQuadraticPrior(Serializable):
     """Finitely many possible linear systems with quadratic costs.
+
+    Parameters
+    ----------
+    transition
+        A of each candidate, ``(candidate, state, state)``.
+    control
+        B of each candidate, ``(candidate, state, control)``.
+    probs
+        Probabilities of the candidates, ``(candidate,)``.
+    plant
+        The costs, the noise and the first state. Priors that are compared share it.
 
     Examples
     --------
@@ -47,14 +57,12 @@ class FiniteLinearQuadraticPrior(Serializable):
     arms: ClassVar[int] = 0
 
     transition: FloatArray = field(
-        converter=arrays, validator=Array("A of each candidate.", ("candidate", "state", "state"))
+        converter=arrays, validator=Array(("candidate", "state", "state"))
     )
     control: FloatArray = field(
-        converter=arrays, validator=Array("B of each candidate.", ("candidate", "state", "control"))
+        converter=arrays, validator=Array(("candidate", "state", "control"))
     )
-    probs: FloatArray = field(
-        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
-    )
+    probs: FloatArray = field(converter=arrays, validator=Probabilities())
     plant: Plant = field(repr=False, validator=PLANT)
 
     def __attrs_post_init__(self) -> None:

@@ -15,15 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.parameters import (
-    Array,
-    Covariance,
-    Instance,
-    Number,
-    Probabilities,
-    arrays,
-    documented,
-)
+from priorwise.core.parameters import Array, Covariance, Instance, Number, Probabilities, arrays
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -47,11 +39,30 @@ LARGEST: Final = 1e150
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class HiddenPlant(Serializable):
     """What is known of a linear system whose state is hidden: what it shows, costs, noise, first
     state.
+
+    Parameters
+    ----------
+    observation
+        C, what a state shows, ``(output, state)``.
+    output_cost
+        Q, the cost of an output, ``(output, output)``.
+    action_cost
+        R, the cost of an action; positive definite, ``(control, control)``.
+    noise_var
+        Variance of the noise of each state, ``(state,)``, or one for all states.
+    output_var
+        Variance of the noise of each output, ``(output,)``, or one for all outputs.
+    start
+        Mean of the first state; 0 by default, ``(state,)``.
+    start_cov
+        Its covariance; 0 by default, ``(state, state)``.
+    limit
+        Length of the longest state. A longer one is cut back to it, unseen: the filter is exact as
+        long as nothing is cut.
 
     Examples
     --------
@@ -62,48 +73,21 @@ class HiddenPlant(Serializable):
 
     family: ClassVar[str] = "hidden-plant"
 
-    observation: FloatArray = field(
-        converter=arrays, validator=Array("C, what a state shows.", ("output", "state"))
-    )
-    output_cost: FloatArray = field(
-        converter=arrays, validator=Covariance("Q, the cost of an output.", ("output", "output"))
-    )
-    action_cost: FloatArray = field(
-        converter=arrays,
-        validator=Covariance(
-            "R, the cost of an action; positive definite.", ("control", "control")
-        ),
-    )
-    noise_var: FloatArray = field(
-        converter=arrays,
-        validator=Array("Variance of the noise of each state.", ("state",), 1e-100, spread=1),
-    )
-    output_var: FloatArray = field(
-        converter=arrays,
-        validator=Array("Variance of the noise of each output.", ("output",), 1e-100, spread=1),
-    )
+    observation: FloatArray = field(converter=arrays, validator=Array(("output", "state")))
+    output_cost: FloatArray = field(converter=arrays, validator=Covariance(("output", "output")))
+    action_cost: FloatArray = field(converter=arrays, validator=Covariance(("control", "control")))
+    noise_var: FloatArray = field(converter=arrays, validator=Array(("state",), 1e-100, spread=1))
+    output_var: FloatArray = field(converter=arrays, validator=Array(("output",), 1e-100, spread=1))
     start: FloatArray = field(
-        default=None,
-        kw_only=True,
-        converter=arrays,
-        validator=Array("Mean of the first state; 0 by default.", ("state",), fill=0.0),
+        default=None, kw_only=True, converter=arrays, validator=Array(("state",), fill=0.0)
     )
     start_cov: FloatArray = field(
         default=None,
         kw_only=True,
         converter=arrays,
-        validator=Covariance("Its covariance; 0 by default.", ("state", "state"), fill=0.0),
+        validator=Covariance(("state", "state"), fill=0.0),
     )
-    limit: float = field(
-        default=1e6,
-        kw_only=True,
-        validator=Number(
-            "Length of the longest state. A longer one is cut back to it, unseen: the filter "
-            "is exact as long as nothing is cut.",
-            SHORTEST,
-            LONGEST,
-        ),
-    )
+    limit: float = field(default=1e6, kw_only=True, validator=Number(SHORTEST, LONGEST))
 
     def __attrs_post_init__(self) -> None:
         self.plant  # noqa: B018 - checks the rest
@@ -138,10 +122,20 @@ class HiddenPlant(Serializable):
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class FiniteLqgPrior(Serializable):
     """Finitely many possible linear systems with a hidden state and quadratic costs.
+
+    Parameters
+    ----------
+    transition
+        A of each candidate, ``(candidate, state, state)``.
+    control
+        B of each candidate, ``(candidate, state, control)``.
+    probs
+        Probabilities of the candidates, ``(candidate,)``.
+    plant
+        The costs, the noise, the first state and what is shown. Priors that are compared share it.
 
     Examples
     --------
@@ -155,19 +149,15 @@ class FiniteLqgPrior(Serializable):
     arms: ClassVar[int] = 0
 
     transition: FloatArray = field(
-        converter=arrays, validator=Array("A of each candidate.", ("candidate", "state", "state"))
+        converter=arrays, validator=Array(("candidate", "state", "state"))
     )
     control: FloatArray = field(
-        converter=arrays, validator=Array("B of each candidate.", ("candidate", "state", "control"))
+        converter=arrays, validator=Array(("candidate", "state", "control"))
     )
-    probs: FloatArray = field(
-        converter=arrays, validator=Probabilities("Probabilities of the candidates.")
-    )
+    probs: FloatArray = field(converter=arrays, validator=Probabilities())
     plant: HiddenPlant = field(
         repr=False,
         validator=Instance(
-            "The costs, the noise, the first state and what is shown. Priors that are compared "
-            "share it.",
             HiddenPlant,
             "a HiddenPlant(observation, output_cost, action_cost, noise_var, output_var)",
         ),

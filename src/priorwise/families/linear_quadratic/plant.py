@@ -14,14 +14,7 @@ from attrs import field, frozen
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
-from priorwise.core.parameters import (
-    Array,
-    Covariance,
-    Instance,
-    Number,
-    arrays,
-    documented,
-)
+from priorwise.core.parameters import Array, Covariance, Instance, Number, arrays
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.serial import Serializable
@@ -35,10 +28,28 @@ LONGEST: Final = 1e100
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class Plant(Serializable):
     """What is known of a linear system before anything is learned: costs, noise, first state.
+
+    Parameters
+    ----------
+    state_cost
+        Q, the cost of a state, ``(state, state)``.
+    action_cost
+        R, the cost of an action; positive definite, ``(control, control)``.
+    noise_var
+        Variance of the noise of each state; without noise two steps would reveal the system,
+        ``(state,)``, or one for all states.
+    start
+        Mean of the first state; 0 by default, ``(state,)``.
+    start_cov
+        Its covariance; 0 by default, ``(state, state)``.
+    final_cost
+        F, the cost of the state after the last step; 0 by default, ``(state, state)``.
+    limit
+        Length of the longest state. A longer one is cut back to it, and nobody learns from that
+        step: a loop that explodes then costs much, but not everything.
 
     Examples
     --------
@@ -52,56 +63,25 @@ class Plant(Serializable):
     of_environment: ClassVar[bool] = False
     """The first state has the same law in all tasks."""
 
-    state_cost: FloatArray = field(
-        converter=arrays, validator=Covariance("Q, the cost of a state.", ("state", "state"))
-    )
-    action_cost: FloatArray = field(
-        converter=arrays,
-        validator=Covariance(
-            "R, the cost of an action; positive definite.", ("control", "control")
-        ),
-    )
-    noise_var: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "Variance of the noise of each state; without noise two steps would reveal the system.",
-            ("state",),
-            1e-100,
-            spread=1,
-        ),
-    )
+    state_cost: FloatArray = field(converter=arrays, validator=Covariance(("state", "state")))
+    action_cost: FloatArray = field(converter=arrays, validator=Covariance(("control", "control")))
+    noise_var: FloatArray = field(converter=arrays, validator=Array(("state",), 1e-100, spread=1))
     start: FloatArray = field(
-        default=None,
-        kw_only=True,
-        converter=arrays,
-        validator=Array("Mean of the first state; 0 by default.", ("state",), fill=0.0),
+        default=None, kw_only=True, converter=arrays, validator=Array(("state",), fill=0.0)
     )
     start_cov: FloatArray = field(
         default=None,
         kw_only=True,
         converter=arrays,
-        validator=Covariance("Its covariance; 0 by default.", ("state", "state"), fill=0.0),
+        validator=Covariance(("state", "state"), fill=0.0),
     )
     final_cost: FloatArray = field(
         default=None,
         kw_only=True,
         converter=arrays,
-        validator=Covariance(
-            "F, the cost of the state after the last step; 0 by default.",
-            ("state", "state"),
-            fill=0.0,
-        ),
+        validator=Covariance(("state", "state"), fill=0.0),
     )
-    limit: float = field(
-        default=1e6,
-        kw_only=True,
-        validator=Number(
-            "Length of the longest state. A longer one is cut back to it, and nobody learns "
-            "from that step: a loop that explodes then costs much, but not everything.",
-            SHORTEST,
-            LONGEST,
-        ),
-    )
+    limit: float = field(default=1e6, kw_only=True, validator=Number(SHORTEST, LONGEST))
 
     def __attrs_post_init__(self) -> None:
         if np.linalg.eigvalsh(self.action_cost)[0] <= 1e-12 * np.abs(self.action_cost).max():
@@ -146,11 +126,7 @@ class Plant(Serializable):
         return np.asarray(squares >= self.limit**2 * (1.0 - 1e-9))
 
 
-PLANT: Final = Instance(
-    "The costs, the noise and the first state. Priors that are compared share it.",
-    Plant,
-    "a Plant(state_cost, action_cost, noise_var)",
-)
+PLANT: Final = Instance(Plant, "a Plant(state_cost, action_cost, noise_var)")
 
 
 def check_system(transition: FloatArray, control: FloatArray, plant: Plant) -> None:

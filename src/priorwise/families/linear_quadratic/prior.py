@@ -13,7 +13,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.parameters import Array, Parameter, arrays, documented, number_of
+from priorwise.core.parameters import Array, Parameter, arrays, number_of
 from priorwise.core.protocols import Seen, Signal
 from priorwise.core.seen import RealActions
 from priorwise.core.separable import SeparableTasks
@@ -53,10 +53,21 @@ class RowCovariances(Parameter):
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class LinearQuadraticPrior(Serializable):
     """Normal prior over linear systems with quadratic costs.
+
+    Parameters
+    ----------
+    transition
+        Mean of A, ``(state, state)``.
+    control
+        Mean of B, ``(state, control)``.
+    cov
+        Covariance of a row of ``[A B]``, one for all rows, or one each; 0 for what is certain. Rows
+        are independent.
+    plant
+        The costs, the noise and the first state. Priors that are compared share it.
 
     Examples
     --------
@@ -70,19 +81,9 @@ class LinearQuadraticPrior(Serializable):
     family: ClassVar[str] = "linear-quadratic"
     arms: ClassVar[int] = 0
 
-    transition: FloatArray = field(
-        converter=arrays, validator=Array("Mean of A.", ("state", "state"))
-    )
-    control: FloatArray = field(
-        converter=arrays, validator=Array("Mean of B.", ("state", "control"))
-    )
-    cov: FloatArray = field(
-        converter=arrays,
-        validator=RowCovariances(
-            "Covariance of a row of ``[A B]``, one for all rows, or one each; 0 for what is "
-            "certain. Rows are independent."
-        ),
-    )
+    transition: FloatArray = field(converter=arrays, validator=Array(("state", "state")))
+    control: FloatArray = field(converter=arrays, validator=Array(("state", "control")))
+    cov: FloatArray = field(converter=arrays, validator=RowCovariances())
     plant: Plant = field(repr=False, validator=PLANT)
 
     def __attrs_post_init__(self) -> None:

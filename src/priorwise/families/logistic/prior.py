@@ -14,14 +14,13 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.parameters import Array, Covariance, Names, Parameter, arrays, documented, words
+from priorwise.core.parameters import Array, Covariance, Names, arrays, words
 from priorwise.core.protocols import Seen
 from priorwise.core.rewards import BernoulliRewards
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.core.types import FloatArray
 from priorwise.families.linear.contexts import (
-    ABOUT_CONTEXTS,
     Contexts,
     GivenContexts,
     check_weights,
@@ -41,10 +40,21 @@ uniform.
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class LogisticPrior(Serializable):
     """Normal prior over the weights of a logistic contextual bandit, with rewards 0 or 1.
+
+    Parameters
+    ----------
+    mean
+        Prior mean of each weight, in log odds per unit of a feature, ``(dim,)``.
+    cov
+        Their prior covariance; it may be singular, ``(dim, dim)``.
+    contexts
+        Where features come from: `SphereContexts`, `NormalContexts`, `GivenContexts`, an array
+        ``(pool, arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -58,17 +68,9 @@ class LogisticPrior(Serializable):
     microseconds: ClassVar = {"draw": 10.0, "mean": 12.0, "look": 400.0}
     """About what a pull of one task takes, by what its policy asks of the belief."""
 
-    mean: FloatArray = field(
-        converter=arrays,
-        validator=Array("Prior mean of each weight, in log odds per unit of a feature.", ("dim",)),
-    )
-    cov: FloatArray = field(
-        converter=arrays,
-        validator=Covariance("Their prior covariance; it may be singular.", ("dim", "dim")),
-    )
-    contexts: Contexts = field(
-        default=None, converter=law_of_contexts, validator=Parameter(ABOUT_CONTEXTS)
-    )
+    mean: FloatArray = field(converter=arrays, validator=Array(("dim",)))
+    cov: FloatArray = field(converter=arrays, validator=Covariance(("dim", "dim")))
+    contexts: Contexts = field(default=None, converter=law_of_contexts)
     names: tuple[str, ...] | None = field(
         default=None, kw_only=True, repr=False, converter=words, validator=Names()
     )

@@ -11,24 +11,28 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import sizes, validation
-from priorwise.core.parameters import Number, documented
+from priorwise.core.parameters import Number
 from priorwise.core.rewards import BanditEnvironment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
-from priorwise.families.logit_normal.prior import (
-    LogitNormalBelief,
-    LogitNormalPrior,
-    check_sizes,
-)
+from priorwise.families.logit_normal.prior import LogitNormalBelief, LogitNormalPrior, check_sizes
 from priorwise.families.registry import belief_for_arms
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class ExchangeableLogitNormalPrior(Serializable):
     """Arms whose log odds have one mean, one variance and one correlation: a level of the task plus
     a deviation of the arm.
+
+    Parameters
+    ----------
+    mean
+        Mean of every arm's log odds.
+    var
+        Their variance.
+    correlation
+        Correlation of any two arms of a task, from -1/(arms - 1).
 
     Examples
     --------
@@ -39,11 +43,9 @@ class ExchangeableLogitNormalPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-logit-normal"
 
-    mean: float = field(validator=Number("Mean of every arm's log odds."))
-    var: float = field(validator=Number("Their variance.", 0.0))
-    correlation: float = field(
-        validator=Number("Correlation of any two arms of a task, from -1/(arms - 1).", -1.0, 1.0)
-    )
+    mean: float = field(validator=Number())
+    var: float = field(validator=Number(0.0))
+    correlation: float = field(validator=Number(-1.0, 1.0))
 
     def __attrs_post_init__(self) -> None:
         check_sizes(np.array([self.mean]), np.array([self.var]), "var")

@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.approximate import WeightedDraws
-from priorwise.core.parameters import Array, Covariance, Names, arrays, documented, words
+from priorwise.core.parameters import Array, Covariance, Names, arrays, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.rewards import BanditEnvironment, BernoulliRewards
 from priorwise.core.separable import SeparableTasks
@@ -42,10 +42,18 @@ MOST_VAR: Final = 100.0
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class LogitNormalPrior(Serializable):
     """Joint normal prior over the log odds of the arms' success probabilities, with rewards 0 or 1.
+
+    Parameters
+    ----------
+    mean
+        Mean of each arm's log odds, ``(arm,)``.
+    cov
+        Their covariance; it may be singular, ``(arm, arm)``.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -56,12 +64,8 @@ class LogitNormalPrior(Serializable):
     """
 
     family: ClassVar[str] = "logit-normal"
-    mean: FloatArray = field(
-        converter=arrays, validator=Array("Mean of each arm's log odds.", ("arm",))
-    )
-    cov: FloatArray = field(
-        converter=arrays, validator=Covariance("Their covariance; it may be singular.")
-    )
+    mean: FloatArray = field(converter=arrays, validator=Array(("arm",)))
+    cov: FloatArray = field(converter=arrays, validator=Covariance())
     names: tuple[str, ...] | None = field(
         default=None, kw_only=True, repr=False, converter=words, validator=Names()
     )

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, final
 from attrs import field, frozen
 
 from priorwise.core.errors import ArgumentTypeError
-from priorwise.core.parameters import Checked, Probabilities, arrays, documented, entries
+from priorwise.core.parameters import Checked, Probabilities, arrays, entries
 from priorwise.core.protocols import Environment
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -27,11 +27,17 @@ def check_open(name: str, value: Any) -> tuple[Any, ...]:
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class ExchangeableMixturePrior(Serializable):
     """One of several priors of exchangeable arms, drawn once per task: all arms of a task follow
     the same one.
+
+    Parameters
+    ----------
+    components
+        Priors without a fixed number of arms, with the same law of rewards.
+    probs
+        Their probabilities, ``(component,)``.
 
     Examples
     --------
@@ -45,16 +51,9 @@ class ExchangeableMixturePrior(Serializable):
     family: ClassVar[str] = "exchangeable-mixture"
 
     components: tuple[Any, ...] = field(
-        converter=entries,
-        validator=Checked(
-            "Priors without a fixed number of arms, with the same law of rewards.",
-            check_open,
-            ("component",),
-        ),
+        converter=entries, validator=Checked(check_open, ("component",))
     )
-    probs: FloatArray = field(
-        converter=arrays, validator=Probabilities("Their probabilities.", ("component",))
-    )
+    probs: FloatArray = field(converter=arrays, validator=Probabilities(("component",)))
 
     def __attrs_post_init__(self) -> None:
         MixturePrior([part.for_arms(1) for part in self.components], self.probs)  # checks the rest

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from priorwise.core import argument_checks, validation
 from priorwise.core.drawn import DrawnComponents, drawn_environments
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
-from priorwise.core.parameters import Checked, Probabilities, arrays, documented, entries
+from priorwise.core.parameters import Checked, Probabilities, arrays, entries
 from priorwise.core.protocols import Environment, PredictiveBelief, Seen, Signal
 from priorwise.core.rewards import mixed
 from priorwise.core.serial import Serializable
@@ -60,10 +60,17 @@ def check_components(name: str, components: Any) -> tuple[Any, ...]:
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class MixturePrior(Serializable):
     """One of several priors, drawn once per task.
+
+    Parameters
+    ----------
+    components
+        Priors with the same arms and reward law, and with the same contexts, or each with its own,
+        whose densities can be compared.
+    probs
+        Their probabilities, ``(component,)``.
 
     Examples
     --------
@@ -76,17 +83,9 @@ class MixturePrior(Serializable):
     family: ClassVar[str] = "mixture"
 
     components: tuple[Any, ...] = field(
-        converter=entries,
-        validator=Checked(
-            "Priors with the same arms and reward law, and with the same contexts, or each "
-            "with its own, whose densities can be compared.",
-            check_components,
-            ("component",),
-        ),
+        converter=entries, validator=Checked(check_components, ("component",))
     )
-    probs: FloatArray = field(
-        converter=arrays, validator=Probabilities("Their probabilities.", ("component",))
-    )
+    probs: FloatArray = field(converter=arrays, validator=Probabilities(("component",)))
 
     def __attrs_post_init__(self) -> None:
         self._own  # noqa: B018 - checks the contexts

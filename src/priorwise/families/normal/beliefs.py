@@ -36,19 +36,15 @@ class NormalPrior(Serializable, Generic[B]):
     beliefs start.
     """
 
-    mean: FloatArray = field(
-        converter=arrays, validator=Array("Prior mean of each arm, or of each weight.", ("dim",))
-    )
+    mean: FloatArray = field(converter=arrays, validator=Array(("dim",)))
     cov: FloatArray = field(
         converter=arrays,
-        validator=Covariance("Their prior covariance; it may be singular.", ("dim", "dim")),
+        validator=Covariance(("dim", "dim")),
     )
     noise_var: FloatArray = field(
         default=1.0,
         converter=arrays,
-        validator=Array(
-            "Variance of a reward around its mean.", ("arm",), 1e-100, spread=1, size="arms"
-        ),
+        validator=Array(("arm",), 1e-100, spread=1, size="arms"),
     )
     names: tuple[str, ...] | None = field(
         default=None, kw_only=True, repr=False, converter=words, validator=Names()

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
-from priorwise.core.parameters import Array, Covariance, arrays, documented
+from priorwise.core.parameters import Array, Covariance, arrays
 from priorwise.core.protocols import Environment, Seen, Signal
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
@@ -25,25 +25,26 @@ BLOCK: Final = 1024  # tasks, or groups of them, whose matrices are held at once
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class GaussianHyperPrior:
     """Tasks are ``N(nu, task_cov)`` with an unknown mean ``nu ~ N(mean, cov)``; the noise is known.
 
     For arms with normal rewards, and for the weights of a linear contextual bandit.
 
+    Parameters
+    ----------
+    mean
+        Mean of the unknown mean, ``(dim,)``.
+    cov
+        Its covariance, ``(dim, dim)``.
+    task_cov
+        Covariance of the tasks around the unknown mean, ``(dim, dim)``.
+
     """
 
-    mean: FloatArray = field(
-        converter=arrays, validator=Array("Mean of the unknown mean.", ("dim",))
-    )
-    cov: FloatArray = field(
-        converter=arrays, validator=Covariance("Its covariance.", ("dim", "dim"))
-    )
-    task_cov: FloatArray = field(
-        converter=arrays,
-        validator=Covariance("Covariance of the tasks around the unknown mean.", ("dim", "dim")),
-    )
+    mean: FloatArray = field(converter=arrays, validator=Array(("dim",)))
+    cov: FloatArray = field(converter=arrays, validator=Covariance(("dim", "dim")))
+    task_cov: FloatArray = field(converter=arrays, validator=Covariance(("dim", "dim")))
 
     def start(self, setting: Any) -> GaussianHyperPosterior:
         """Start at the hyper-prior."""

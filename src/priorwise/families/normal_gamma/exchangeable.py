@@ -11,7 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import sizes, validation
-from priorwise.core.parameters import Number, documented
+from priorwise.core.parameters import Number
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
 from priorwise.families.normal_gamma.environment import NormalGammaEnvironment
@@ -20,10 +20,22 @@ from priorwise.families.registry import belief_for_arms
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class ExchangeableNormalGammaPrior(Serializable):
     """Independent arms with one normal-gamma law for all.
+
+    Parameters
+    ----------
+    mean
+        Center of each arm's mean: its mean if ``shape > 1/2``, its median always.
+    pulls
+        How many pulls the mean is known by: given the precision ``lambda`` of a reward, it has
+        variance ``1 / (pulls lambda)``.
+    shape
+        Shape of the Gamma distribution of the precision, which is as well known as after ``2
+        shape`` pulls.
+    rate
+        Its rate: the variance of a reward is about ``rate / shape``.
 
     Examples
     --------
@@ -34,30 +46,10 @@ class ExchangeableNormalGammaPrior(Serializable):
 
     family: ClassVar[str] = "exchangeable-normal-gamma"
 
-    mean: float = field(
-        validator=Number(
-            "Center of each arm's mean: its mean if ``shape > 1/2``, its median always."
-        )
-    )
-    pulls: float = field(
-        validator=Number(
-            "How many pulls the mean is known by: given the precision ``lambda`` of a reward, "
-            "it has variance ``1 / (pulls lambda)``.",
-            *LIMITS["pulls"],
-        )
-    )
-    shape: float = field(
-        validator=Number(
-            "Shape of the Gamma distribution of the precision, which is as well known as after "
-            "``2 shape`` pulls.",
-            *LIMITS["shape"],
-        )
-    )
-    rate: float = field(
-        validator=Number(
-            "Its rate: the variance of a reward is about ``rate / shape``.", *LIMITS["rate"]
-        )
-    )
+    mean: float = field(validator=Number())
+    pulls: float = field(validator=Number(*LIMITS["pulls"]))
+    shape: float = field(validator=Number(*LIMITS["shape"]))
+    rate: float = field(validator=Number(*LIMITS["rate"]))
 
     def in_words(self, std_errors: Mapping[str, Any]) -> list[str]:
         """Say what this family leaves out."""

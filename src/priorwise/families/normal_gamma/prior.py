@@ -17,7 +17,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import Array, Names, arrays, documented, words
+from priorwise.core.parameters import Array, Names, arrays, words
 from priorwise.core.protocols import Imagined, Seen, Signal
 from priorwise.core.separable import SeparableTasks
 from priorwise.core.serial import Serializable
@@ -44,12 +44,28 @@ SMALLEST_GAMMA: Final = 1e-200
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class NormalGammaPrior(Serializable):
     """Independent normal-gamma priors over the arms' means and precisions, with normal rewards.
 
     A number stands for all arms of the others.
+
+    Parameters
+    ----------
+    mean
+        Center of each arm's mean: its mean if ``shape > 1/2``, its median always, ``(arm,)``, or
+        one for all arms.
+    pulls
+        How many pulls the mean is known by: given the precision ``lambda`` of a reward, it has
+        variance ``1 / (pulls lambda)``, ``(arm,)``, or one for all arms.
+    shape
+        Shape of the Gamma distribution of the precision, which is as well known as after ``2
+        shape`` pulls, ``(arm,)``, or one for all arms.
+    rate
+        Its rate: the variance of a reward is about ``rate / shape``, ``(arm,)``, or one for all
+        arms.
+    names
+        Names of the arms.
 
     Examples
     --------
@@ -61,43 +77,14 @@ class NormalGammaPrior(Serializable):
 
     family: ClassVar[str] = "normal-gamma"
 
-    mean: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "Center of each arm's mean: its mean if ``shape > 1/2``, its median always.",
-            ("arm",),
-            spread=1,
-        ),
-    )
+    mean: FloatArray = field(converter=arrays, validator=Array(("arm",), spread=1))
     pulls: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "How many pulls the mean is known by: given the precision ``lambda`` of a reward, "
-            "it has variance ``1 / (pulls lambda)``.",
-            ("arm",),
-            *LIMITS["pulls"],
-            spread=1,
-        ),
+        converter=arrays, validator=Array(("arm",), *LIMITS["pulls"], spread=1)
     )
     shape: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "Shape of the Gamma distribution of the precision, which is as well known as after "
-            "``2 shape`` pulls.",
-            ("arm",),
-            *LIMITS["shape"],
-            spread=1,
-        ),
+        converter=arrays, validator=Array(("arm",), *LIMITS["shape"], spread=1)
     )
-    rate: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "Its rate: the variance of a reward is about ``rate / shape``.",
-            ("arm",),
-            *LIMITS["rate"],
-            spread=1,
-        ),
-    )
+    rate: FloatArray = field(converter=arrays, validator=Array(("arm",), *LIMITS["rate"], spread=1))
     names: tuple[str, ...] | None = field(
         default=None, kw_only=True, repr=False, converter=words, validator=Names()
     )

@@ -1,25 +1,14 @@
 """Parameters that problems with tables of states share."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from priorwise.core import validation
 from priorwise.core.errors import ArgumentError
-from priorwise.core.parameters import Array, Choice, Count, Parameter, number_of
+from priorwise.core.parameters import Array, Parameter, number_of
 from priorwise.core.types import FloatArray
-from priorwise.families.tabular_mdp.environment import LastMove
-
-ROUND_STEPS: Final = Count(
-    "Steps of a round, after which the state is drawn from ``start`` again; None: no resets."
-)
-LAST_MOVE: Final = Choice(
-    "With ``'hidden'`` the last step of a round shows the first state of the next one alone. With "
-    "``'shown'`` it also shows where its move led: the signal of a reset is ``state + states (1 + "
-    "arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.",
-    LastMove,
-)
 
 
 @dataclass(frozen=True)
@@ -44,8 +33,6 @@ class Transitions(Array):
 class FirstState(Parameter):
     """A state, or probabilities of all of them."""
 
-    about: str = "The first state of a round, or the probabilities ``(state,)`` of each."
-
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return probabilities."""
         states = number_of(owner, "state")
@@ -60,11 +47,6 @@ class FirstState(Parameter):
 @dataclass(frozen=True)
 class FirstStates(FirstState):
     """The same for each candidate."""
-
-    about: str = (
-        "The first state of a round, or its probabilities, ``(state,)`` or ``(candidate, state)``; "
-        "by default all are equal. Nothing is observed before the first action."
-    )
 
     def checked(self, name: str, value: Any, owner: Any) -> FloatArray:
         """Return probabilities of each candidate."""

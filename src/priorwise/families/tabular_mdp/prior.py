@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from priorwise.core import argument_checks, validation
 from priorwise.core.errors import ArgumentError
-from priorwise.core.parameters import Array, Names, Parameter, arrays, documented, words
+from priorwise.core.parameters import Array, Choice, Count, Names, arrays, words
 from priorwise.core.rewards import RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.streams import Stream
@@ -25,7 +25,7 @@ from priorwise.core.tiles import FamilyTiles
 from priorwise.core.types import BoolArray, FloatArray, IntArray
 from priorwise.families.registry import seen_by
 from priorwise.families.tabular_mdp.environment import LastMove, MdpEnvironment, Present, Rounds
-from priorwise.families.tabular_mdp.parameters import LAST_MOVE, ROUND_STEPS, FirstState
+from priorwise.families.tabular_mdp.parameters import FirstState
 from priorwise.families.tabular_mdp.rewards import (
     KnownRewards,
     NormalRewardPrior,
@@ -39,10 +39,29 @@ LARGEST: Final = 1e12
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class DirichletMdpPrior(Serializable):
     """Dirichlet priors over the transitions of an MDP, in tasks of several rounds.
+
+    Parameters
+    ----------
+    transitions
+        Parameters of the Dirichlet distribution of the next state; 0 for an impossible move,
+        ``(state, action, state)``. A row with one positive entry is a certain move, an empty one an
+        action that the state lacks.
+    rewards
+        Known rewards ``(state, action)``, or a prior of them: a `BernoulliRewardPrior` or a
+        `NormalRewardPrior`.
+    round_steps
+        Steps of a round, after which the state is drawn from ``start`` again; None: no resets.
+    last_move
+        With ``'hidden'`` the last step of a round shows the first state of the next one alone. With
+        ``'shown'`` it also shows where its move led: the signal of a reset is ``state + states (1 +
+        arrived)``, and ``prior.contexts.now(seen.signal)`` is the state.
+    start
+        The first state of a round, or the probabilities ``(state,)`` of each.
+    names
+        Names of the actions.
 
     Examples
     --------
@@ -59,32 +78,14 @@ class DirichletMdpPrior(Serializable):
     family: ClassVar[str] = "dirichlet-mdp"
 
     transitions: FloatArray = field(
-        converter=arrays,
-        validator=Array(
-            "Parameters of the Dirichlet distribution of the next state; 0 for an impossible "
-            "move. A row with one positive entry is a certain move, an empty one an action "
-            "that the state lacks.",
-            ("state", "action", "state"),
-            0.0,
-            LARGEST,
-        ),
+        converter=arrays, validator=Array(("state", "action", "state"), 0.0, LARGEST)
     )
-    rewards: FloatArray | RewardModel = field(
-        converter=known_or_prior,
-        validator=Parameter(
-            "Known rewards ``(state, action)``, or a prior of them: a `BernoulliRewardPrior` "
-            "or a `NormalRewardPrior`."
-        ),
-    )
-    round_steps: int | None = field(default=None, kw_only=True, validator=ROUND_STEPS)
-    last_move: LastMove = field(default="hidden", kw_only=True, validator=LAST_MOVE)
+    rewards: FloatArray | RewardModel = field(converter=known_or_prior)
+    round_steps: int | None = field(default=None, kw_only=True, validator=Count())
+    last_move: LastMove = field(default="hidden", kw_only=True, validator=Choice(LastMove))
     start: FloatArray = field(default=0, kw_only=True, converter=arrays, validator=FirstState())
     names: tuple[str, ...] | None = field(
-        default=None,
-        kw_only=True,
-        repr=False,
-        converter=words,
-        validator=Names("Names of the actions.", "action"),
+        default=None, kw_only=True, repr=False, converter=words, validator=Names("action")
     )
 
     def __attrs_post_init__(self) -> None:

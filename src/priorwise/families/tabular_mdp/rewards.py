@@ -14,12 +14,7 @@ from attrs import field, frozen
 from numpy.typing import ArrayLike
 
 from priorwise.core import validation
-from priorwise.core.parameters import (
-    Array,
-    Number,
-    arrays,
-    documented,
-)
+from priorwise.core.parameters import Array, Number, arrays
 from priorwise.core.rewards import BernoulliRewards, NoiselessRewards, NormalRewards, RewardLaw
 from priorwise.core.serial import Serializable
 from priorwise.core.types import FloatArray
@@ -65,21 +60,25 @@ class KnownRewards:
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class BernoulliRewardPrior(Serializable):
-    """Rewards 0 or 1, with ``mu(s, a) ~ Beta(alpha(s, a), beta(s, a))``, independent."""
+    """Rewards 0 or 1, with ``mu(s, a) ~ Beta(alpha(s, a), beta(s, a))``, independent.
+
+    Parameters
+    ----------
+    alpha
+        Successes before the first pull, ``(state, action)``.
+    beta
+        Failures before the first pull, ``(state, action)``.
+
+    """
 
     family: ClassVar[str] = "bernoulli-reward-prior"
 
     alpha: FloatArray = field(
-        converter=arrays,
-        validator=Array("Successes before the first pull.", ("state", "action"), 1e-6, spread=2),
+        converter=arrays, validator=Array(("state", "action"), 1e-6, spread=2)
     )
-    beta: FloatArray = field(
-        converter=arrays,
-        validator=Array("Failures before the first pull.", ("state", "action"), 1e-6, spread=2),
-    )
+    beta: FloatArray = field(converter=arrays, validator=Array(("state", "action"), 1e-6, spread=2))
 
     @property
     def means(self) -> FloatArray:
@@ -114,23 +113,28 @@ class BernoulliRewardPrior(Serializable):
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class NormalRewardPrior(Serializable):
-    """Rewards with normal noise of known variance and ``mu(s, a) ~ N(mean(s, a), var(s, a))``."""
+    """Rewards with normal noise of known variance and ``mu(s, a) ~ N(mean(s, a), var(s, a))``.
+
+    Parameters
+    ----------
+    mean
+        Prior means, ``(state, action)``.
+    var
+        Prior variances, ``(state, action)``.
+    noise_var
+        Variance of a reward around its mean, in all states.
+
+    """
 
     family: ClassVar[str] = "normal-reward-prior"
 
-    mean: FloatArray = field(
-        converter=arrays, validator=Array("Prior means.", ("state", "action"), spread=2)
-    )
+    mean: FloatArray = field(converter=arrays, validator=Array(("state", "action"), spread=2))
     var: FloatArray = field(
-        converter=arrays, validator=Array("Prior variances.", ("state", "action"), 1e-100, spread=2)
+        converter=arrays, validator=Array(("state", "action"), 1e-100, spread=2)
     )
-    noise_var: float = field(
-        default=1.0,
-        validator=Number("Variance of a reward around its mean, in all states.", 1e-100),
-    )
+    noise_var: float = field(default=1.0, validator=Number(1e-100))
 
     @property
     def means(self) -> FloatArray:

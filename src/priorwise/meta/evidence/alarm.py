@@ -7,11 +7,7 @@ from attrs import evolve, field, frozen
 
 from priorwise.core import argument_checks
 from priorwise.core.errors import ArgumentError, ArgumentTypeError
-from priorwise.core.parameters import (
-    Checked,
-    Number,
-    documented,
-)
+from priorwise.core.parameters import Checked, Number
 from priorwise.core.protocols import Prior
 from priorwise.core.trajectories import Trajectory
 from priorwise.families.registry import ask
@@ -31,7 +27,6 @@ def check_evidence(name: str, value: float) -> None:
 
 
 @final
-@documented
 @frozen(eq=False, slots=False)
 class Alarm:
     """Watches whether tasks follow a prior: a test that may be looked at after every task.
@@ -43,19 +38,24 @@ class Alarm:
     many. It is stated for tasks that follow ``prior`` exactly; with a fitted one, choose an
     ``other`` wider than the error of the fit.
 
+    Parameters
+    ----------
+    prior
+        The prior that is held.
+    other
+        What the tasks may follow instead: a wider prior, an older one, or a mixture of several.
+    level
+        False-alarm rate.
+    log_evidence
+    largest
+
     """
 
-    prior: Prior = field(validator=Checked("The prior that is held.", check_watched))
-    other: Prior = field(
-        validator=Checked(
-            "What the tasks may follow instead: a wider prior, an older one, or a mixture of "
-            "several.",
-            check_watched,
-        )
-    )
-    level: float = field(default=0.01, validator=Number("False-alarm rate.", 0.0, 1.0, ends="()"))
-    log_evidence: float = field(default=0.0, validator=Checked("", check_evidence))
-    largest: float = field(default=0.0, validator=Checked("", check_evidence))
+    prior: Prior = field(validator=Checked(check_watched))
+    other: Prior = field(validator=Checked(check_watched))
+    level: float = field(default=0.01, validator=Number(0.0, 1.0, ends="()"))
+    log_evidence: float = field(default=0.0, validator=Checked(check_evidence))
+    largest: float = field(default=0.0, validator=Checked(check_evidence))
 
     def __attrs_post_init__(self) -> None:
         if self.prior.arms != self.other.arms:

@@ -19,19 +19,13 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import (
-    Checked,
-    Count,
-    Number,
-    documented,
-)
+from priorwise.core.parameters import Checked, Count, Number
 from priorwise.core.protocols import Prior
 from priorwise.core.trajectories import Trajectory
 from priorwise.meta.evidence.likelihood import log_marginal_likelihood
 
 
 @final
-@documented
 @frozen(slots=False)
 class Watch:
     """Look for a change of the law of tasks, and forget the tasks before it.
@@ -39,37 +33,29 @@ class Watch:
     For :class:`~priorwise.meta.learners.empirical_bayes.EmpiricalBayes`. Once E has reached ``1 /
     level`` the learner drops all tasks but those since E was last below 1, and fits to these alone.
 
+    Parameters
+    ----------
+    other
+        What the tasks may follow after the change: a wide prior, an older one, or a
+        :class:`~priorwise.families.mixture.prior.MixturePrior` of several. By default the prior
+        that the learner starts from. A change is noticed if ``other`` predicts the new tasks better
+        than the prior learned on the old ones.
+    level
+        While tasks follow the held prior, false alarms come at most once in ``1 / level`` tasks on
+        average. A fitted prior is not quite the law of the tasks, so that they may come more often
+        while it rests on few tasks.
+    least
+        Look only while the held prior rests on at least so many tasks: with fewer it is too far
+        from their law for a test.
+    episodes
+        Look after at most so many episodes.
+
     """
 
-    other: Prior | None = field(
-        default=None,
-        validator=Checked(
-            "What the tasks may follow after the change: a wide prior, an older one, or a "
-            ":class:`~priorwise.families.mixture.prior.MixturePrior` of several. By default the "
-            "prior that the learner starts from. A change is noticed if ``other`` predicts the "
-            "new tasks better than the prior learned on the old ones.",
-            argument_checks.prior,
-        ),
-    )
-    level: float = field(
-        default=1e-4,
-        validator=Number(
-            "While tasks follow the held prior, false alarms come at most once in ``1 / level`` "
-            "tasks on average. A fitted prior is not quite the law of the tasks, so that they "
-            "may come more often while it rests on few tasks.",
-            0.0,
-            1.0,
-            ends="()",
-        ),
-    )
-    least: int = field(
-        default=50,
-        validator=Count(
-            "Look only while the held prior rests on at least so many tasks: with fewer it is "
-            "too far from their law for a test."
-        ),
-    )
-    episodes: int = field(default=10, validator=Count("Look after at most so many episodes."))
+    other: Prior | None = field(default=None, validator=Checked(argument_checks.prior))
+    level: float = field(default=1e-4, validator=Number(0.0, 1.0, ends="()"))
+    least: int = field(default=50, validator=Count())
+    episodes: int = field(default=10, validator=Count())
 
 
 @final

@@ -13,14 +13,7 @@ from attrs import evolve, field, frozen
 
 from priorwise.core import argument_checks
 from priorwise.core.errors import ArgumentError
-from priorwise.core.parameters import (
-    Checked,
-    Count,
-    Instance,
-    Number,
-    Role,
-    documented,
-)
+from priorwise.core.parameters import Checked, Count, Instance, Number, Role
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
@@ -48,23 +41,19 @@ class Schedule(Protocol):
 
 
 @final
-@documented
 @frozen(slots=False)
 class Geometric:
     """Fit again whenever the number of tasks has grown by a ratio: 1, 2, 3, ..., then ever more
     rarely.
 
+    Parameters
+    ----------
+    ratio
+        The fits of n episodes cost about ``1 / (ratio - 1)`` times as much as one fit of n tasks.
+
     """
 
-    ratio: float = field(
-        default=1.2,
-        validator=Number(
-            "The fits of n episodes cost about ``1 / (ratio - 1)`` times as much as one fit of n "
-            "tasks.",
-            1.0,
-            ends="()",
-        ),
-    )
+    ratio: float = field(default=1.2, validator=Number(1.0, ends="()"))
 
     def after(self, episodes: int) -> int:
         """``max(n + 1, floor(ratio n))``."""
@@ -103,65 +92,50 @@ class Learned:
 
 
 @final
-@documented
 @frozen(slots=False)
 class EmpiricalBayes:
-    """Fit the prior to all past tasks now and then, and play with it in between."""
+    """Fit the prior to all past tasks now and then, and play with it in between.
 
-    estimator: Estimator = field(
-        validator=Checked(
-            "Fits the prior, warm-started from the fit before; one that allows for adaptive "
-            "choices, such as a marginal likelihood. If it raises a ValueError on fewer than 50 "
-            "tasks, these are taken to be too few, the prior before is held on, and the state's "
-            "``problem`` says why. A noise that it leaves open is that of the start.",
-            argument_checks.estimator,
-        )
-    )
-    policy: Policy = field(
-        factory=ThompsonSampling, validator=Checked("What plays.", argument_checks.player)
-    )
+    Parameters
+    ----------
+    estimator
+        Fits the prior, warm-started from the fit before; one that allows for adaptive choices, such
+        as a marginal likelihood. If it raises a ValueError on fewer than 50 tasks, these are taken
+        to be too few, the prior before is held on, and the state's ``problem`` says why. A noise
+        that it leaves open is that of the start.
+    policy
+        What plays.
+    schedule
+        When to fit again: :class:`Geometric` or :class:`Every`.
+    hold
+        How to turn a fit into the prior that is held. By default as fitted; but a normal prior is
+        widened by the uncertainty of its mean (:class:`~priorwise.meta.learners.rules.Widened`) for
+        every policy that is not a :class:`~priorwise.policies.posterior_sampling.SamplingPolicy`:
+        those do not choose from posterior draws alone, may not explore by themselves, and would not
+        come back to an arm whose fitted mean is too low by accident. Other families are held as
+        fitted.
+    start
+        The prior believed before the first fit, and the place where that fit begins. By default the
+        vague prior of the tasks (:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0 and
+        the covariance of the noise, Beta(1, 1), or uniform); the fit then finds its own place to
+        begin.
+    watch
+        Look for a change of the law of tasks, and start learning again from the tasks after it
+        (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are taken to follow one
+        law for ever.
+
+    """
+
+    estimator: Estimator = field(validator=Checked(argument_checks.estimator))
+    policy: Policy = field(factory=ThompsonSampling, validator=Checked(argument_checks.player))
     schedule: Schedule = field(
-        factory=Geometric,
-        validator=Role(
-            "When to fit again: :class:`Geometric` or :class:`Every`.",
-            "a schedule such as Every(10)",
-            ("after",),
-        ),
+        factory=Geometric, validator=Role("a schedule such as Every(10)", ("after",))
     )
     hold: PriorRule | None = field(
-        default=None,
-        validator=Role(
-            "How to turn a fit into the prior that is held. By default as fitted; but a normal "
-            "prior is widened by the uncertainty of its mean "
-            "(:class:`~priorwise.meta.learners.rules.Widened`) for every policy that is not a "
-            ":class:`~priorwise.policies.posterior_sampling.SamplingPolicy`: those do not choose "
-            "from posterior draws alone, may not explore by themselves, and would not come back "
-            "to an arm whose fitted mean is too low by accident. Other families are held as "
-            "fitted.",
-            "a rule such as Widened()",
-            ("hold",),
-        ),
+        default=None, validator=Role("a rule such as Widened()", ("hold",))
     )
-    start: Prior | None = field(
-        default=None,
-        validator=Checked(
-            "The prior believed before the first fit, and the place where that fit begins. By "
-            "default the vague prior of the tasks "
-            "(:attr:`~priorwise.meta.learners.learner.Setting.blank`: mean 0 and the covariance "
-            "of the noise, Beta(1, 1), or uniform); the fit then finds its own place to begin.",
-            argument_checks.prior,
-        ),
-    )
-    watch: Watch | None = field(
-        default=None,
-        validator=Instance(
-            "Look for a change of the law of tasks, and start learning again from the tasks "
-            "after it (:class:`~priorwise.meta.evidence.watch.Watch`); by default tasks are "
-            "taken to follow one law for ever.",
-            Watch,
-            "a Watch(...) or None",
-        ),
-    )
+    start: Prior | None = field(default=None, validator=Checked(argument_checks.prior))
+    watch: Watch | None = field(default=None, validator=Instance(Watch, "a Watch(...) or None"))
 
     def __attrs_post_init__(self) -> None:
         if not getattr(self.estimator, "adaptive", True) and not isinstance(self.policy, Uniform):

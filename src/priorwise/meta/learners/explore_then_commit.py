@@ -12,11 +12,7 @@ from typing import Any, Protocol, final, runtime_checkable
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import (
-    Checked,
-    Count,
-    documented,
-)
+from priorwise.core.parameters import Checked, Count
 from priorwise.core.protocols import Policy, Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory, joined
@@ -63,10 +59,24 @@ def check_exploring(name: str, value: Prior | Exploring) -> None:
 
 
 @final
-@documented
 @frozen(slots=False)
 class ExploreThenCommit:
     """Explore for a number of episodes, fit once, and hold the fitted prior.
+
+    Parameters
+    ----------
+    episodes
+        T0, the number of exploration episodes.
+    estimator
+        Fits the prior to them; it must suit the exploration. A noise that it leaves open is taken
+        from the tasks.
+    policy
+        What plays afterwards.
+    exploring_with
+        The prior that the exploration holds, if it looks at one;
+        :class:`~priorwise.families.gaussian.running_mean.RunningMean` for the mean of the first
+        pulls so far. By default the prior that knows nothing of the law of tasks
+        (:attr:`~priorwise.meta.learners.learner.Setting.blank`).
 
     Examples
     --------
@@ -86,28 +96,12 @@ class ExploreThenCommit:
 
     """
 
-    episodes: int = field(validator=Count("T0, the number of exploration episodes."))
-    estimator: Estimator = field(
-        validator=Checked(
-            "Fits the prior to them; it must suit the exploration. A noise that it leaves open is "
-            "taken from the tasks.",
-            argument_checks.estimator,
-        )
-    )
+    episodes: int = field(validator=Count())
+    estimator: Estimator = field(validator=Checked(argument_checks.estimator))
     exploration: Policy | Exploration = field(factory=Uniform)
-    policy: Policy = field(
-        factory=ThompsonSampling,
-        validator=Checked("What plays afterwards.", argument_checks.player),
-    )
+    policy: Policy = field(factory=ThompsonSampling, validator=Checked(argument_checks.player))
     exploring_with: Prior | Exploring | None = field(
-        default=None,
-        validator=Checked(
-            "The prior that the exploration holds, if it looks at one; "
-            ":class:`~priorwise.families.gaussian.running_mean.RunningMean` for the mean of the "
-            "first pulls so far. By default the prior that knows nothing of the law of tasks "
-            "(:attr:`~priorwise.meta.learners.learner.Setting.blank`).",
-            check_exploring,
-        ),
+        default=None, validator=Checked(check_exploring)
     )
 
     def __attrs_post_init__(self) -> None:

@@ -12,13 +12,7 @@ import numpy as np
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import (
-    Checked,
-    Count,
-    Role,
-    Seed,
-    documented,
-)
+from priorwise.core.parameters import Checked, Count, Role, Seed
 from priorwise.core.protocols import Policy, Prior
 from priorwise.core.streams import Stream
 from priorwise.core.trajectories import Trajectory
@@ -33,9 +27,7 @@ FOREVER: Final = 1 << 62
 class Setting:
     """What is known about the tasks before the first one: all but the law they are drawn from."""
 
-    truth: Prior = field(
-        repr=False, validator=Role("Only for oracles; learners read ``blank``.", "a prior")
-    )
+    truth: Prior = field(repr=False, validator=Role("a prior"))
     horizon: int = field(validator=Count())
     seed: int = field(default=0, validator=Seed())
 
@@ -65,8 +57,8 @@ class Play:
     learner is then told what was played and asked again.
     """
 
-    policy: Policy = field(validator=Checked("", argument_checks.player))
-    believed: Prior = field(validator=Checked("", argument_checks.prior))
+    policy: Policy = field(validator=Checked(argument_checks.player))
+    believed: Prior = field(validator=Checked(argument_checks.prior))
     episodes: int = field(default=1, validator=Count())
 
 
@@ -88,19 +80,21 @@ class MetaLearner(Protocol):
 
 
 @final
-@documented
 @frozen(slots=False)
 class FixedPrior:
-    """Learn nothing: hold one prior throughout."""
+    """Learn nothing: hold one prior throughout.
 
-    policy: Policy = field(validator=Checked("The algorithm that pulls.", argument_checks.player))
-    believed: Prior | None = field(
-        default=None,
-        validator=Checked(
-            "The prior it holds; None: the true one, which makes it the oracle.",
-            argument_checks.prior,
-        ),
-    )
+    Parameters
+    ----------
+    policy
+        The algorithm that pulls.
+    believed
+        The prior it holds; None: the true one, which makes it the oracle.
+
+    """
+
+    policy: Policy = field(validator=Checked(argument_checks.player))
+    believed: Prior | None = field(default=None, validator=Checked(argument_checks.prior))
 
     def init(self, setting: Setting) -> Prior:
         """Look up the prior."""

@@ -12,11 +12,7 @@ from typing import Any, Protocol, final
 from attrs import field, frozen
 
 from priorwise.core import argument_checks
-from priorwise.core.parameters import (
-    Checked,
-    Number,
-    documented,
-)
+from priorwise.core.parameters import Checked, Number
 from priorwise.core.protocols import Prior, for_arms
 from priorwise.core.streams import Stream
 from priorwise.families.mixture.prior import MixturePrior
@@ -55,7 +51,6 @@ class Drawn:
 
 
 @final
-@documented
 @frozen(slots=False)
 class Widened:
     """Widen the fitted prior by what is not known about its mean.
@@ -68,21 +63,18 @@ class Widened:
     Beta priors: the mean and variance of each arm averaged over plausible priors. Finite priors:
     plausible probabilities averaged.
 
+    Parameters
+    ----------
+    widened
+        Multiple of V that is added to the covariance. 1 is the law of the next task; more makes a
+        policy come back to arms about which little is known, for the sake of later tasks.
+    raised
+        Standard errors added to the mean of each arm, to the same end.
+
     """
 
-    widened: float = field(
-        default=3.0,
-        validator=Number(
-            "Multiple of V that is added to the covariance. 1 is the law of the next task; more "
-            "makes a policy come back to arms about which little is known, for the sake of later "
-            "tasks.",
-            0.0,
-        ),
-    )
-    raised: float = field(
-        default=0.5,
-        validator=Number("Standard errors added to the mean of each arm, to the same end.", 0.0),
-    )
+    widened: float = field(default=3.0, validator=Number(0.0))
+    raised: float = field(default=0.5, validator=Number(0.0))
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """Return the widened prior."""
@@ -91,20 +83,23 @@ class Widened:
 
 
 @final
-@documented
 @frozen(slots=False)
 class Mixed:
-    """Mix the fitted prior with a vague one, which takes over in tasks that contradict the fit."""
+    """Mix the fitted prior with a vague one, which takes over in tasks that contradict the fit.
 
-    vague: Prior = field(
-        validator=Checked(
-            "The other prior, with the same arms and kind of rewards. Its noise is replaced by "
-            "that of the fit, known or estimated: the two differ in what they say about the "
-            "tasks' means, and not about the rewards around them.",
-            argument_checks.fixed_prior,
-        )
-    )
-    share: float = field(default=0.05, validator=Number("Its probability.", 0.0, 1.0, ends="()"))
+    Parameters
+    ----------
+    vague
+        The other prior, with the same arms and kind of rewards. Its noise is replaced by that of
+        the fit, known or estimated: the two differ in what they say about the tasks' means, and not
+        about the rewards around them.
+    share
+        Its probability.
+
+    """
+
+    vague: Prior = field(validator=Checked(argument_checks.fixed_prior))
+    share: float = field(default=0.05, validator=Number(0.0, 1.0, ends="()"))
 
     def hold(self, fit: PriorFit, rng: Stream) -> Prior:
         """``(1 - share) P_fit + share P_vague``."""
