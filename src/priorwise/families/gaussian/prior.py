@@ -23,6 +23,17 @@ from priorwise.families.normal.beliefs import NormalBelief, NormalPrior
 class GaussianPrior(NormalPrior["GaussianBelief"]):
     """Joint normal prior over the arms' means, with normal rewards.
 
+    Parameters
+    ----------
+    mean
+        Prior mean of each arm, ``(arm,)``.
+    cov
+        Prior covariance, ``(arm, arm)``, symmetric positive semi-definite; it may be singular.
+    noise_var
+        Variance of a reward around its arm's mean, ``(arm,)``, or one for all arms.
+    names
+        Names of the arms.
+
     Examples
     --------
     >>> prior = GaussianPrior(mean=[0.5, 0.0], cov=[[1.0, 0.9], [0.9, 1.0]], noise_var=1.0)

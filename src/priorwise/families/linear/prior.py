@@ -34,9 +34,16 @@ class LinearGaussianPrior(NormalPrior["LinearBelief"]):
 
     Parameters
     ----------
+    mean, cov
+        Prior mean ``(dim,)`` and covariance ``(dim, dim)`` of the weights; the covariance may be
+        singular.
+    noise_var
+        Variance of a reward around ``x_a'w``, ``(arm,)``, or one for all arms.
     contexts
         Where features come from: `SphereContexts`, `NormalContexts`, `GivenContexts`, an array
         ``(pool, arm, dim)`` or ``(arm, dim)``, or any object with ``arms`` and ``draw(rng, dim)``.
+    names
+        Names of the arms.
 
     Examples
     --------
